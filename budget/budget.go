@@ -63,10 +63,10 @@ type Account struct {
 	opened time.Time
 	spent  Amount
 	used   Usage
-	since  bool              // used includes what was recorded before this process: see Under
+	since  bool              // used includes the usage recorded by earlier processes: see Under
 	open   int               // reserved estimates that are not settled
 	run    bool              // made by Run
-	shared bool              // by several runs: an account right under it is that of a whole run
+	shared bool              // by several runs: each account directly under it belongs to a whole run
 	runs   map[string]Amount // spent by runs that can be resumed, by id
 }
 
@@ -82,15 +82,15 @@ func New(l Limits) *Account {
 	return &Account{tree: new(tree), limits: l, opened: time.Now()}
 }
 
-// NewShared opens an account for several runs. Each draws on an account under it, which Sub
-// opens: if that is exhausted, the run ends, as with an account of its own.
+// NewShared opens an account that several runs share. Each run draws on an account under it,
+// which Sub opens. A run ends when its own account or the shared one is exhausted.
 func NewShared(l Limits) *Account {
 	a := New(l)
 	a.shared = true
 	return a
 }
 
-// whole reports whether the account is that of a whole run, or above it.
+// whole reports whether the account is that of a whole run, or above one.
 func (a *Account) whole() bool { return a.above == nil || a.above.shared }
 
 // Sub opens an account under this one, with limits of its own. Its time starts now. Under
@@ -138,7 +138,7 @@ func (a *Account) Used() Usage {
 	return a.used
 }
 
-// use adds to the usage. Accounts of Under have what was recorded before.
+// use adds to the usage. Accounts that Under opened already include recorded usage.
 func (a *Account) use(u Usage, recorded bool) {
 	if a == nil {
 		return
@@ -152,9 +152,10 @@ func (a *Account) use(u Usage, recorded bool) {
 	}
 }
 
-// Under opens an account under this one, for the steps below a path. Of a resumed run, its
-// Used includes what they used in earlier processes, also in attempts without a result and in
-// steps that are replayed as a whole. The context is that of the run.
+// Under opens an account under this one for the steps below a path. In a resumed run, its Used
+// starts with the usage of these steps in earlier processes, including attempts without a
+// result and steps that are not entered again because they are replayed as a whole. The context
+// must be that of the run.
 func (a *Account) Under(ctx context.Context, path string) *Account {
 	sub := a.Sub(Limits{})
 	if r, ok := ctx.Value(recordedKey{}).(recorded); ok {

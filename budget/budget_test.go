@@ -218,8 +218,8 @@ func Example() {
 	// budget/exhausted: nothing more may be spent within max-usd
 }
 
-// Runs that share an account have its money between them. What exhausts it, or the account of
-// one run, ends the run; what exhausts a part of a run does not.
+// Runs that share an account spend its money together. Exhausting it, or the account of a run,
+// ends the run. Exhausting the account of a part of a run does not.
 func TestShared(t *testing.T) {
 	shared := budget.NewShared(budget.Limits{USD: 1})
 	ends := func(err error) bool {
@@ -228,22 +228,22 @@ func TestShared(t *testing.T) {
 	}
 	first, second := shared.Sub(budget.Limits{USD: 0.5}), shared.Sub(budget.Limits{})
 	if _, err := first.Reserve(budget.Amount{USD: 0.6}); !ends(err) {
-		t.Errorf("more than the run may: %v", err)
+		t.Errorf("beyond the limit of the run: %v", err)
 	}
 	if _, err := first.Sub(budget.Limits{USD: 0.1}).Reserve(budget.Amount{USD: 0.2}); err == nil || ends(err) {
-		t.Errorf("more than a part of the run may: %v", err)
+		t.Errorf("beyond the limit of a part of the run: %v", err)
 	}
 	if _, err := second.Run("a", budget.Amount{USD: 5}).Reserve(budget.Amount{USD: 0.7}); err != nil {
 		t.Error(err)
 	}
 	if _, err := first.Reserve(budget.Amount{USD: 0.4}); !ends(err) {
-		t.Errorf("more than the other run has left: %v", err)
+		t.Errorf("beyond what the other run has left: %v", err)
 	}
 	late := shared.Sub(budget.Limits{Latency: -1})
 	ctx, cancel := late.Context(t.Context())
 	defer cancel()
 	<-ctx.Done()
 	if !ends(context.Cause(ctx)) {
-		t.Errorf("the time of the run is over: %v", context.Cause(ctx))
+		t.Errorf("after the time of the run: %v", context.Cause(ctx))
 	}
 }

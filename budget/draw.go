@@ -143,15 +143,15 @@ func Declared(ctx context.Context) Amount {
 
 type recordedKey struct{}
 
-// recorded is what a run has recorded.
+// recorded describes what earlier processes of a run have recorded.
 type recorded struct {
 	known func(path, step string) bool
 	used  func(path string) Usage
 }
 
 // WithRecorded returns a context in which the run has the results of some steps: those
-// for which known returns true, given the path of the body and the name. Used returns what
-// the steps below a path have used in earlier processes.
+// for which known returns true, given the path of the body and the name. Used returns the
+// usage of the steps below a path in earlier processes.
 func WithRecorded(ctx context.Context, known func(path, step string) bool, used func(path string) Usage) context.Context {
 	return context.WithValue(ctx, recordedKey{}, recorded{known, used})
 }

@@ -39,8 +39,8 @@ func (a *Account) Leave(id string, over bool) {
 	a.above.runs[id] = a.above.runs[id].Add(a.spent)
 }
 
-// OfRun returns the account of the run that a belongs to, or else a. What a resumed run spent
-// before is charged to it.
+// OfRun returns the account of the run that a belongs to, or a if there is none. The earlier
+// spending of a resumed run is charged to that account.
 func (a *Account) OfRun() *Account {
 	for up := a; up != nil; up = up.above {
 		if up.run {
@@ -50,8 +50,8 @@ func (a *Account) OfRun() *Account {
 	return a
 }
 
-// Replay charges a recorded amount, except to the account of the run and those above it.
-// They have been charged with everything that the run spent before.
+// Replay charges a recorded amount to a and the accounts above it, up to but not including that
+// of the run, which has already been charged with everything that the run spent before.
 func (a *Account) Replay(amount Amount) {
 	if a == nil {
 		return

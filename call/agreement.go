@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// Agreeing returns how many candidates an agreement asks at once; 0 for another strategy.
+// Agreeing returns how many candidates an agreement asks at once, or 0 for other strategies.
 func (d *Dispatch) Agreeing() int {
 	switch {
 	case d.Strategy != Agreement:
@@ -20,8 +20,8 @@ func (d *Dispatch) Agreeing() int {
 	return d.Agree.First
 }
 
-// resolveAgreement finds the check of an agreement. Each of the first candidates must pass the
-// tests on its metadata, since without one of them there is nothing to agree on.
+// resolveAgreement finds the check of an agreement. The metadata of each of the first candidates
+// must allow the call, because an agreement needs all their answers.
 func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	if s.Dispatch.Strategy != Agreement {
 		return
@@ -34,7 +34,7 @@ func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	}
 	n := s.Dispatch.Agreeing()
 	if len(r.candidates) < n {
-		r.fault("no-candidate", "an agreement asks %d candidates at once, and the call has %d: name more", n, len(r.candidates)).Queried = s.Intent
+		r.fault("no-candidate", "an agreement asks %d candidates at once, but the call has %d: add candidates", n, len(r.candidates)).Queried = s.Intent
 		return
 	}
 	for _, c := range r.candidates[:n] {
@@ -44,9 +44,10 @@ func (r *resolved) resolveAgreement(s *Spec, app *Applicator) {
 	}
 }
 
-// agreement asks the first candidates at once. If all their answers pass the gate and agree,
-// it takes that of the first one. Otherwise it asks the others as a cascade, whose answers pass
-// the gate alone. If one of the first candidates cannot be asked, none of them is.
+// agreement asks the first candidates at once. If all their answers pass the gate and agree, the
+// answer of the first candidate wins. Otherwise the other candidates follow as a cascade, in
+// which an answer need only pass the gate. If one of the first candidates is unavailable, none of
+// them is asked.
 func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	first := min(s.spec.Dispatch.Agreeing(), len(s.candidates))
 	places := make([]int, first)
@@ -75,9 +76,9 @@ func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 	return win, append(tried, more...), err
 }
 
-// agreed asks the candidates at some places and returns the answer of the first one, on which
-// they agree, or a failure. It asks them one after the other if the account cannot reserve the
-// cost of all, because a call that waits for money must not hold any.
+// agreed asks the candidates at some places. It returns the answer of the first one if all agree,
+// or else a failure. If the account cannot reserve the cost of all at once, it asks them one after
+// the other, because a call that waits for money must not reserve any.
 func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) {
 	lanes, errs := s.reserved(places)
 	if slices.ContainsFunc(lanes, func(l *lane) bool { return l.reserved == nil }) {
@@ -119,7 +120,7 @@ func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) 
 	return lanes, win, err
 }
 
-// compare returns why the answers of lanes disagree, "" if they agree. The error means that the
+// compare returns why the answers of lanes disagree, or "" if they agree. An error means that the
 // check did not finish.
 func (s *session) compare(lanes []*lane) (why string, err error) {
 	answers := make([]JSON, len(lanes))

@@ -22,7 +22,7 @@ func agree(first int, check string, d call.Dispatch) call.Dispatch {
 	return d
 }
 
-// sameLetters compares the texts of answers, whatever their case.
+// sameLetters compares the texts of answers and ignores case.
 func sameLetters(_ context.Context, s call.Subject) error {
 	var all []struct{ Text string }
 	if err := json.Unmarshal(s.Out, &all); err != nil {
@@ -51,7 +51,7 @@ func TestAgreement(t *testing.T) {
 		{name: "a check compares", spec: call.Spec{Dispatch: agree(0, "letters", agreement("a", "b", "c"))}, checks: checks, calls: "a b", want: "X",
 			does: map[string]behaviour{"a": says("X"), "b": says("x")}},
 		{name: "three", spec: call.Spec{Dispatch: agree(3, "", agreement("a", "b", "c", "fix"))}, does: both("c"), calls: "a b c", want: "c"},
-		{name: "three of whom one differs", spec: call.Spec{Dispatch: agree(3, "", agreement("a", "b", "c", "fix"))}, does: both("x"), calls: "a b c fix", want: "fix"},
+		{name: "three, one of which differs", spec: call.Spec{Dispatch: agree(3, "", agreement("a", "b", "c", "fix"))}, does: both("x"), calls: "a b c fix", want: "fix"},
 		{name: "an answer that the gate rejects agrees with none", spec: call.Spec{Dispatch: agreement("a", "b", "c"), Done: call.Done{Must: []string{"a or c"}}},
 			checks: checks, does: both("x"), calls: "a b c", want: "c"},
 		{name: "one fails", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, does: map[string]behaviour{"b": soft}, calls: "a b c", want: "c"},
@@ -64,13 +64,12 @@ func TestAgreement(t *testing.T) {
 		{name: "the next is rejected", spec: call.Spec{Dispatch: agreement("a", "b", "c", "fix"), Done: call.Done{Must: []string{"fails"}}}, checks: checks,
 			calls: "a b c fix", want: "!eval/must-failed", failed: "fails"},
 		{name: "the policy's fallback is asked", spec: call.Spec{Dispatch: agreement("a", "b")}, policy: call.Policy{Default: call.Rules{Fallback: []string{"c"}}}, calls: "a b c", want: "c"},
-		{name: "one can be paid", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: 1}, calls: "a", want: "!" + call.BudgetExhausted},
+		{name: "the budget pays for one", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: 1}, calls: "a", want: "!" + call.BudgetExhausted},
 		{name: "no money is left for the next", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: 2}, calls: "a b", want: "!" + call.BudgetExhausted},
 	})
 }
 
-// The answer of an agreement does not depend on who is first, and the record says why the next
-// candidate was asked.
+// The record says why an agreement asked the next candidate, and counts all attempts.
 func TestAgreementIsRecorded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec            call.Spec
@@ -109,11 +108,11 @@ func TestAgreementIsValidated(t *testing.T) {
 		cap      string
 		want     string
 	}{
-		{agreement("a"), "", "no-candidate: an agreement asks 2 candidates at once, and the call has 1: name more"},
-		{agreement("a", "b"), "a", "no-candidate: an agreement asks 2 candidates at once, and the call has 1: name more"},
+		{agreement("a"), "", "no-candidate: an agreement asks 2 candidates at once, but the call has 1: add candidates"},
+		{agreement("a", "b"), "a", "no-candidate: an agreement asks 2 candidates at once, but the call has 1: add candidates"},
 		{agreement("a", "x", "b"), "", "no-candidate: x cannot agree: cap/not-found"},
 		{agree(1, "", agreement("a", "b")), "", "bad-option: agree.first is 1: want at least 2"},
-		{agree(2, "", caps("a", "b")), "", "bad-option: agree is only for the strategy agreement: set it, or leave agree out"},
+		{agree(2, "", caps("a", "b")), "", "bad-option: agree needs the strategy agreement: set the strategy, or remove agree"},
 		{agree(2, "leters", agreement("a", "b")), "", `unknown-check: there is no check "leters"`},
 		{agree(2, "letters", agreement("a", "b")), "", `effect-not-granted: the check letters needs the effect "process", which the run does not grant: grant it, or do without`},
 	} {

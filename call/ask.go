@@ -162,7 +162,7 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	}
 	a.LatencyMS = time.Since(start).Milliseconds()
 	if reply != nil && reply.Usage.Mode == llm.Replay && reply.Usage.LatencyMS > 0 {
-		a.LatencyMS = reply.Usage.LatencyMS // when it was recorded
+		a.LatencyMS = reply.Usage.LatencyMS // as recorded
 	}
 	return a, err
 }

@@ -113,7 +113,7 @@ func (sc *scene) run(t *testing.T) {
 	}
 }
 
-// stands holds that of all that was said only the accepted answer stands.
+// stands checks that of all streamed answers only the accepted one was not retracted.
 func stands(t *testing.T, r *eventtest.Recorder, v verdict) {
 	t.Helper()
 	if err := eventtest.Check(r.Events()); err != nil {
@@ -256,13 +256,13 @@ func TestBudget(t *testing.T) {
 		{name: "too dear by now, and no other", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{USD: .5},
 			has:  map[string]call.Metadata{"a": {Cost: call.Cost{USD: .3}}, "b": {Cost: call.Cost{USD: .3}}},
 			does: map[string]behaviour{"a": soft}, calls: "a", want: "!budget/exhausted", rejected: "b budget/cost"},
-		{name: "all too dear from the start", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{USD: .5},
+		{name: "all too expensive from the start", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{USD: .5},
 			has:  map[string]call.Metadata{"a": {Cost: call.Cost{USD: .6}}, "b": {Cost: call.Cost{USD: .7}}},
 			want: "!budget/exhausted", rejected: "a budget/cost, b budget/cost"},
-		{name: "all too dear for a race", spec: call.Spec{Dispatch: call.Dispatch{Candidates: []string{"a"}, Strategy: call.Race}}, budget: call.Budget{USD: .5},
+		{name: "all too expensive for a race", spec: call.Spec{Dispatch: call.Dispatch{Candidates: []string{"a"}, Strategy: call.Race}}, budget: call.Budget{USD: .5},
 			has:  map[string]call.Metadata{"a": {Cost: call.Cost{USD: .6}}},
 			want: "!budget/exhausted", rejected: "a budget/cost"},
-		{name: "all too dear for a tournament", spec: call.Spec{Dispatch: call.Dispatch{Candidates: []string{"a"}, Strategy: call.Tournament}}, budget: call.Budget{USD: .5},
+		{name: "all too expensive for a tournament", spec: call.Spec{Dispatch: call.Dispatch{Candidates: []string{"a"}, Strategy: call.Tournament}}, budget: call.Budget{USD: .5},
 			has:  map[string]call.Metadata{"a": {Cost: call.Cost{USD: .6}}},
 			want: "!budget/exhausted", rejected: "a budget/cost"},
 		{name: "all too slow", spec: call.Spec{Dispatch: caps("a")}, budget: call.Budget{Latency: time.Second},

@@ -44,8 +44,8 @@
 //   - A tournament invokes all at once and takes the best answer.
 //   - A race takes the first answer that passes and cancels the others. With Hedge, each
 //     starts only when the one before it is late.
-//   - An agreement invokes the first two at once, or more, see [Agree]. If their answers pass
-//     the gate and are the same, that is the answer. Otherwise the others follow as a cascade.
+//   - An agreement invokes the first two, or more, at once: see [Agree]. If their answers pass
+//     the gate and agree, the first one wins. Otherwise the others follow as a cascade.
 //
 // # The gate
 //

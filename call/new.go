@@ -108,7 +108,7 @@ type resolved struct {
 	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
 	answer     bar                       // of an answer
 	door       bar                       // of the input
-	agree      []namedCheck              // of the answers of an agreement, at most one
+	agree      []namedCheck              // compares the answers of an agreement, at most one
 	in         *schema.Schema            // of the intent; nil accepts anything
 	outSchemas []*schema.Schema          // of the call or its intent, then that of the type
 	wanted     *schema.Schema            // the one of them that a model is told
@@ -129,7 +129,7 @@ type session struct {
 	account *budget.Account
 	request Request
 	reasons []string // why each candidate is skipped, or "", in the order of candidates
-	// disagreed is why the first candidates of an agreement did not settle the answer.
+	// disagreed says why the first candidates of an agreement did not agree.
 	disagreed string
 	// admitted is the verdict on the input; nil if there are no checks at the door.
 	admitted *Admission

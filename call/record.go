@@ -25,7 +25,7 @@ type Record struct {
 	MustFailed   []string    `json:"must-failed,omitempty"`
 	ShouldFailed []string    `json:"should-failed,omitempty"`
 	Rejected     []Rejection `json:"rejected,omitempty"`
-	// Disagreed is why the first candidates of an agreement did not settle the answer.
+	// Disagreed says why the first candidates of an agreement did not agree.
 	Disagreed string     `json:"disagreed,omitempty"`
 	Input     *Admission `json:"input,omitempty"` // the verdict at the door; nil without checks there
 	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number

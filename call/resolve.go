@@ -72,7 +72,7 @@ func (r *resolved) checkSpec(s *Spec) {
 		bad("the strategy is %q: want cascade, tournament, race or agreement", s.Dispatch.Strategy)
 	}
 	if a := s.Dispatch.Agree; a != nil && s.Dispatch.Strategy != Agreement {
-		bad("agree is only for the strategy agreement: set it, or leave agree out")
+		bad("agree needs the strategy agreement: set the strategy, or remove agree")
 	} else if a != nil && (a.First < 0 || a.First == 1) {
 		bad("agree.first is %d: want at least 2", a.First)
 	}

@@ -90,7 +90,7 @@ const (
 	Cascade    = "cascade"    // one after the other, the default
 	Tournament = "tournament" // all at once, the best score wins
 	Race       = "race"       // all at once, the first that passes wins
-	Agreement  = "agreement"  // the first ones at once; the others one after the other, if those disagree
+	Agreement  = "agreement"  // the first ones at once; if they disagree, the others one after the other
 )
 
 // Dispatch selects the candidates and the strategy.
@@ -106,13 +106,12 @@ type Dispatch struct {
 	Policy       string        `json:"policy,omitempty"`    // accepted and ignored
 }
 
-// Agree says which answers of an [Agreement] are compared, and how. Nil compares two as JSON.
+// Agree says which answers an [Agreement] compares, and how. Nil compares two as JSON.
 type Agree struct {
-	// First is how many candidates are asked at once; 2 if zero. They are the first ones in
-	// order, usually the cheap ones.
+	// First is how many candidates are asked at once, starting with the first. Zero means 2.
 	First int `json:"first,omitempty"`
-	// Check is the name of a check whose out is the array of their answers, each of which
-	// passed the gate. They agree if it passes. If empty, they must be equal as JSON.
+	// Check names a check whose out is the array of these answers, each of which has passed the
+	// gate. The answers agree if it passes. If Check is empty, they must be equal as JSON.
 	Check string `json:"check,omitempty"`
 }
 
@@ -120,7 +119,7 @@ type Agree struct {
 // unlimited.
 type Retry struct {
 	SameCapMax  *int `json:"same-cap-max,omitempty"` // further attempts of one capability
-	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; those that must agree count as one
+	FallbackMax *int `json:"fallback-max,omitempty"` // further capabilities; the first ones of an agreement count as one
 }
 
 // Repair lets a capability repair an answer that the gate rejected.

@@ -61,8 +61,8 @@ func (s *session) eligible() []int {
 			places = append(places, i)
 		}
 	}
-	if dear := slices.Index(s.reasons, CostExceeded); len(places) == 0 && dear >= 0 {
-		return []int{dear}
+	if i := slices.Index(s.reasons, CostExceeded); len(places) == 0 && i >= 0 {
+		return []int{i} // the account decides, as in a cascade
 	}
 	return places
 }
@@ -89,8 +89,9 @@ func (s *session) none() *outcome {
 	return &outcome{failure: e}
 }
 
-// unpaid returns why the account pays for none of the candidates that are too expensive, or
-// nil. If the money of the run is spent, the call is made when the run is resumed with more.
+// unpaid returns the account's refusal to pay for the cheapest candidate that was rejected
+// because of its cost, or nil. If the money of the run is spent, the call is made when the run is
+// resumed with more.
 func (s *session) unpaid() error {
 	least := math.Inf(1)
 	for i, reason := range s.reasons {
@@ -115,11 +116,11 @@ func (s *session) subject() string {
 	return "the intent " + s.spec.Intent
 }
 
-// cascade asks one candidate after the other, from a place in their list on. Before is the
-// outcome of those that were asked before, nil if none was. A candidate that is no longer
-// available at its turn costs neither an attempt nor a fallback. If only the cost of a
-// candidate excludes it and no other one is left, the account decides: it waits for estimates
-// that others have reserved, and refuses in the name of the run.
+// cascade asks one candidate after the other, starting at an index. Before is the outcome of the
+// candidates that were asked earlier, nil if none was. A candidate that is no longer available at
+// its turn costs neither an attempt nor a fallback. If the last candidates are excluded only
+// because of their cost, the account decides: it waits for estimates that others have reserved,
+// and its refusal may end the run.
 func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Attempt, err error) {
 	asked, poor := 0, false
 	if win = before; win != nil {
@@ -152,8 +153,8 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 	if win != nil && !poor {
 		return win, tried, nil
 	}
-	if dear := slices.Index(s.reasons[from:], CostExceeded); dear >= 0 {
-		l := s.lane(s.ctx, from+dear)
+	if i := slices.Index(s.reasons[from:], CostExceeded); i >= 0 {
+		l := s.lane(s.ctx, from+i)
 		l.tried = tried
 		if err = l.run(); err != nil || win == nil || l.last.failure == nil || !unpaid(l.last.failure.Type) {
 			return &l.last, l.tried, err
@@ -200,8 +201,8 @@ func (s *session) tournament() (win *outcome, tried []Attempt, err error) {
 	return win, tried, nil
 }
 
-// reserved returns lanes for candidates and draws the cost of their first attempts in order,
-// before any of them starts.
+// reserved returns lanes for the candidates at some places. It draws the cost of their first
+// attempts in order, before any of them starts.
 func (s *session) reserved(places []int) (lanes []*lane, errs []error) {
 	lanes, errs = make([]*lane, len(places)), make([]error, len(places))
 	holds := s.ctx
@@ -212,7 +213,7 @@ func (s *session) reserved(places []int) (lanes []*lane, errs []error) {
 	return lanes, errs
 }
 
-// together runs lanes at once, except those that the account cannot pay, and waits for them.
+// together runs all lanes that the account can pay for concurrently, and waits for them.
 func together(lanes []*lane, errs []error) {
 	var all sync.WaitGroup
 	for k, l := range lanes {

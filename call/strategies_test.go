@@ -273,8 +273,8 @@ func TestCancelledRun(t *testing.T) {
 
 func nothing(context.Context, []call.JSON) (call.JSON, error) { return call.JSON("null"), nil }
 
-// A call that the budget of the run cannot pay ends the fan-out: no lane is dropped for it.
-// One that fits as soon as the estimate of another lane is settled waits for that.
+// A call that the budget of the run cannot pay for ends the fan-out instead of losing a lane. A call
+// that fits once the estimate of another lane is settled waits for that.
 func TestFanOutWithinBudget(t *testing.T) {
 	for _, tt := range []struct {
 		usd   float64

@@ -138,8 +138,8 @@ type heard struct {
 }
 
 // listen returns what the next invocation calls for each delta. It may be called after the
-// stream has ended, by an invocation that was abandoned. The consumer hears that an earlier
-// answer is void before the next invocation starts, so that it can stop it.
+// stream has ended, by an invocation that was abandoned. Before the next invocation starts, the
+// consumer is told that the earlier answer is void, so that it can stop the stream.
 func (t *turnStream) listen() func(llm.Delta) {
 	n := t.latest.Add(1)
 	hear := func(d llm.Delta) {
@@ -150,7 +150,7 @@ func (t *turnStream) listen() func(llm.Delta) {
 	}
 	if n > 1 && t.live {
 		hear(llm.Delta{Kind: llm.Start})
-		hear(llm.Delta{Kind: llm.Progress}) // which is received when the consumer has handled the Start
+		hear(llm.Delta{Kind: llm.Progress}) // received only after the consumer has handled the Start
 	}
 	return hear
 }

@@ -94,15 +94,16 @@ func Interactive(ctx context.Context) context.Context {
 	return context.WithValue(ctx, interactiveKey{}, true)
 }
 
-// A waiter is a request in a queue.
 type watchKey struct{}
 
-// Watch returns a context whose requests that have to wait tell how long they did, also if
-// they were not let in. Several goroutines may call watch at once.
+// Watch returns a context in which watch is called with the time that a request waited, also
+// if it was then refused. Requests that need not wait are not reported. Several goroutines may
+// call watch at once.
 func Watch(ctx context.Context, watch func(time.Duration)) context.Context {
 	return context.WithValue(ctx, watchKey{}, watch)
 }
 
+// A waiter is a request in a queue.
 type waiter struct {
 	tokens   int
 	patience time.Duration

@@ -128,10 +128,10 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
-// TestPriority counts who starts while both kinds wait. What starts at the same time is in any
-// order.
+// TestPriority counts which requests start while both kinds wait. Requests that start at the same
+// time are in no order.
 func TestPriority(t *testing.T) {
-	const perMinute = 4 // a minute
+	const perMinute = 4
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.New(limit.Limits{RequestsPerMinute: perMinute})
 		started := map[string][]time.Time{}
@@ -176,7 +176,7 @@ func TestPriority(t *testing.T) {
 			}
 		}
 		if before > perMinute {
-			t.Errorf("%d requests of a batch came before a person, want those of a minute at most", before)
+			t.Errorf("%d requests of a batch started before that of a person, want at most those of one minute", before)
 		}
 	})
 }

@@ -15,7 +15,9 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -23,22 +25,22 @@ import (
 // A Path names a value in a row: a column, or a field within it.
 type Path []string
 
-// A Key says which row answers a request: each named field of the input equals the value at a path
-// in the row. Texts are compared without space around them.
+// A Key selects the row that answers a request: each named field of the input must equal the value
+// at a path in the row. Strings are compared without surrounding space.
 type Key map[string]Path
 
-// Config says where the answers are. Only File is required.
+// Config describes a file of answers. Only File is required.
 type Config struct {
 	File string
 	// Model selects the rows whose column "model" has this value; "" selects all.
 	Model string
-	// Key identifies the row of a request; {"id": {"id"}} if nil.
+	// Key selects the row of a request; {"id": {"id"}} if nil.
 	Key Key
-	// Text, Usage and Latency are the places of the answer, of its tokens and of its duration in
-	// milliseconds; {"text"}, {"usage"} and {"latency"} if nil. A row without a text has no answer.
+	// Text, Usage and Latency are the paths of the answer, its tokens and its duration in
+	// milliseconds; {"text"}, {"usage"} and {"latency"} if nil. A row without a text is skipped.
 	// A usage has input_tokens and output_tokens, or prompt_tokens and completion_tokens.
 	Text, Usage, Latency Path
-	// Schema returns the schema of a name, see model.Config.
+	// Schema returns the schema with a name, see model.Config.
 	Schema func(name string) (*schema.Schema, bool)
 }
 
@@ -56,7 +58,7 @@ func (c Config) Check() error {
 	return err
 }
 
-// Verify reads the whole file and returns its first fault, or an error if it has no answers.
+// Verify reads the whole file. It returns the first invalid row, or an error if there are no answers.
 func (c Config) Verify() error {
 	if err := c.Check(); err != nil {
 		return err
@@ -65,8 +67,8 @@ func (c Config) Verify() error {
 	return err
 }
 
-// New returns a capability of kind answers. Its id defaults to the model, or else to "answers". The
-// file is read at the first request.
+// New returns a capability of kind answers. Its id defaults to c.Model, or to "answers" if that is
+// empty. The file is read on the first request.
 func New(m call.Metadata, c Config) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, c.Model, "answers"), cmp.Or(m.Kind, "answers")
 	if m.Version == "" {
@@ -100,7 +102,7 @@ func (c Config) key() Key {
 	return c.Key
 }
 
-// A book is the answers of a file.
+// A book has the answers of a file.
 type book struct {
 	Config
 	rows func() (map[string]answer, error) // by key
@@ -122,58 +124,53 @@ func (b *book) find(input call.JSON) (answer, error) {
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
-		return answer{}, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input is no object: its fields identify the answer in " + b.File}
+		return answer{}, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input is not an object: its fields select the answer in " + b.File}
 	}
 	key := map[string]json.RawMessage{}
 	for name := range b.key() {
 		value, ok := fields[name]
 		if !ok {
 			return answer{}, &call.Error{Type: call.InputInvalid, Where: "input",
-				Message: fmt.Sprintf("the input has no field %q, by which %s is searched: add it, or set the key of the capability", name, b.File)}
+				Message: fmt.Sprintf("the input has no field %q, which selects the answer in %s: add it, or change the key of the capability", name, b.File)}
 		}
-		key[name] = trimmed(value)
+		key[name] = value
 	}
-	asked := keyOf(key)
+	asked, err := keyOf(key)
+	if err != nil {
+		return answer{}, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
+	}
 	if a, ok := rows[asked]; ok {
 		return a, nil
 	}
-	message := fmt.Sprintf("%s has no answer to %s", b.File, clip(asked))
+	message := fmt.Sprintf("%s has no answer to %s", b.File, text.Cut(asked, mostShown))
 	if near, differs := suggest.Nearest(asked, maps.Keys(rows)); near != "" {
 		message += fmt.Sprintf("; the nearest one, in line %d, differs %s", rows[near].line, differs)
 	}
 	return answer{}, &call.Error{Type: call.NotRecorded, Message: message}
 }
 
-// keyOf returns the values of a key as JSON. Values of JSON always have some.
-func keyOf(values map[string]json.RawMessage) string {
-	data, _ := json.Marshal(values)
-	return string(data)
+// mostShown is how many columns of a key an error shows.
+const mostShown = 120
+
+// keyOf returns the values of a key as canonical JSON, with strings trimmed.
+func keyOf(values map[string]json.RawMessage) (string, error) {
+	key := map[string]any{}
+	for name, value := range values {
+		key[name] = value
+		if s, ok := stringOf(value); ok {
+			key[name] = strings.TrimSpace(s)
+		}
+	}
+	data, err := canon.Append(nil, key)
+	return string(data), err
 }
 
-// trimmed returns a value in canonical form, a text without space around it.
-func trimmed(value json.RawMessage) json.RawMessage {
-	var v any
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.UseNumber()
-	if d.Decode(&v) != nil {
-		return value
-	}
-	if text, ok := v.(string); ok {
-		v = strings.TrimSpace(text)
-	}
-	data, _ := json.Marshal(v)
-	return data
+// stringOf returns a string in JSON. It returns false for any other value.
+func stringOf(value json.RawMessage) (s string, ok bool) {
+	return s, bytes.HasPrefix(value, []byte{'"'}) && json.Unmarshal(value, &s) == nil
 }
 
-func clip(s string) string {
-	const limit = 120
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + " …"
-}
-
-// said is a model that gives the answer in the context.
+// said is a model that returns the answer in the context.
 type said struct{ name string }
 
 type answerKey struct{}

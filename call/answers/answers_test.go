@@ -52,6 +52,8 @@ func TestAnswers(t *testing.T) {
 		"of a model":          {answers.Config{File: flatly, Model: "small"}, `{"id": "q1", "prompt": "2 and 2?"}`, `{"text":"four"}`},
 		"of another":          {answers.Config{File: flatly, Model: "large"}, `{"id":" q1 "}`, `{"text":"4"}`},
 		"by the question":     {answers.Config{File: deep, Text: large, Key: answers.Key{"prompt": {"question"}}}, `{"prompt":"2 and 2?"}`, `{"text":"four"}`},
+		"of an escaped name":  {answers.Config{File: write(t, `{"id": 1, "model": "lab\/m", "text": "one"}`), Model: "lab/m"}, `{"id":1}`, `{"text":"one"}`},
+		"by an equal number":  {answers.Config{File: write(t, `{"id": 1.0, "text": "one"}`)}, `{"id":1}`, `{"text":"one"}`},
 		"by a field and more": {answers.Config{File: deep, Text: large, Key: answers.Key{"set": {"set", "name"}, "no": {"set", "no"}}}, `{"set":"sums","no":2}`, `{"text":"six"}`},
 	} {
 		reply, err := ask(t, tc.config, call.Metadata{}, tc.input, nil)
@@ -93,8 +95,8 @@ func TestUnknownQuestion(t *testing.T) {
 		`{"id":"q4"}`: {call.NotRecorded, file + ` has no answer to {"id":"q4"}; the nearest one, in line 1, differs at byte 8: got "{\"id\":\"q4\"}", recorded "{\"id\":\"q1\"}"`},
 		`{"id":"q3"}`: {call.NotRecorded, file + ` has no answer to {"id":"q3"}; the nearest one, in line 1, differs`},
 		`{"id":"q5"}`: {call.FormatDrift, "the answer in line 6 of " + file + " is empty"},
-		`{"ID":"q1"}`: {call.InputInvalid, `the input has no field "id", by which ` + file + ` is searched`},
-		`"q1"`:        {call.InputInvalid, `the input is no object`},
+		`{"ID":"q1"}`: {call.InputInvalid, `the input has no field "id", which selects the answer in ` + file},
+		`"q1"`:        {call.InputInvalid, `the input is not an object`},
 	} {
 		_, err := ask(t, answers.Config{File: file, Model: "small"}, call.Metadata{}, input, nil)
 		var e *call.Error
@@ -114,8 +116,8 @@ func TestBadFile(t *testing.T) {
 		{flat, `has no answers with the text at "responses.a.text"`, answers.Config{Text: answers.Path{"responses", "a", "text"}}},
 		{flat, `:3: it answers the same question as line 1: {"id":"q1"}`, answers.Config{}},
 		{"{}\n[1]\n", ":2: ", answers.Config{}},
-		{`{"text": "a"}`, ":1: the row has no id, which is its key", answers.Config{}},
-		{`{"id": 1, "text": 5}`, ":1: text is no text: ", answers.Config{}},
+		{`{"text": "a"}`, ":1: the row has no id, which is part of its key", answers.Config{}},
+		{`{"id": 1, "text": 5}`, ":1: text is not a string: ", answers.Config{}},
 		{`{"id": 1, "text": "a", "latency": -1}`, ":1: latency: want milliseconds", answers.Config{}},
 		{`{"id": 1, "text": "a", "usage": 3}`, ":1: usage: ", answers.Config{}},
 	} {
@@ -128,7 +130,7 @@ func TestBadFile(t *testing.T) {
 	for want, c := range map[string]answers.Config{
 		"answers: no File":                 {},
 		"no such file":                     {File: "there"},
-		" is no file":                      {File: t.TempDir()},
+		" is not a regular file":           {File: t.TempDir()},
 		`answers: the key "a" has no path`: {File: "there", Key: answers.Key{"a": nil}},
 	} {
 		if err := c.Check(); err == nil || !strings.Contains(err.Error(), want) {

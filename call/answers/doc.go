@@ -1,5 +1,5 @@
-// Package answers makes capabilities of files of recorded answers, of kind answers. So a public
-// recording of a model takes the place of the model:
+// Package answers provides capabilities of kind answers, which reply from a file of recorded
+// answers. A public recording can thus replace the model itself:
 //
 //	small := answers.New(call.Metadata{ID: "model/small", Cost: call.Cost{Price: budget.Price{In: 0.15, Out: 0.6}}}, answers.Config{
 //		File: "responses.jsonl",
@@ -11,14 +11,13 @@
 //
 //	{"id": "q1", "model": "gpt-4o-mini", "text": "…", "usage": {"input_tokens": 7, "output_tokens": 9}, "latency": 120}
 //
-// and answers the requests whose input has the field "id" with this value. The capability reads only
-// the values that its [Config] names: other columns of the file, such as the right answer, do not
-// reach it.
+// and answers requests whose input has the same value in its field "id". The capability reads only
+// the values that its [Config] names. It ignores all other columns, such as the expected answer.
 //
-// An answer is treated as that of a model, see package call/model: its text is the out, or JSON if
-// the call wants JSON. Without a recorded usage, tokens are estimated from the texts. A request that
-// was not recorded fails with [call.NotRecorded] and names the nearest one; it is not repeated, and no
-// other candidate is asked.
+// Answers are treated like those of package call/model: the text is the output, or is parsed if the
+// call wants JSON. If no usage is recorded, tokens are estimated from the texts. A request without a
+// recorded answer fails with [call.NotRecorded], and the error names the nearest recorded one. The
+// request is not retried, and no other candidate is asked.
 //
 // The version of the capability is a digest of the file, unless its metadata has one.
 package answers

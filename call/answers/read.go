@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -28,7 +30,7 @@ func open(name string) (*os.File, error) {
 	info, err := f.Stat()
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		err = fmt.Errorf("%s is no file", name)
+		err = fmt.Errorf("%s is not a regular file", name)
 	case err == nil && info.Size() > maxFile:
 		err = fmt.Errorf("%s has %d MB: want at most %d", name, info.Size()>>20, maxFile>>20)
 	}
@@ -52,7 +54,7 @@ func digest(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// read reads the answers of the file by their keys.
+// read returns the answers of the file by their keys.
 func (c Config) read() (map[string]answer, error) {
 	f, err := open(c.File)
 	if err != nil {
@@ -84,13 +86,13 @@ func (c Config) read() (map[string]answer, error) {
 	return rows, nil
 }
 
-// add adds a row, if it has an answer of the model.
+// add adds the answer of a row, if it has one of the model.
 func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	var row map[string]json.RawMessage
 	if err := json.Unmarshal(data, &row); err != nil || row == nil {
 		return cmp.Or(err, errors.New("want an object"))
 	}
-	if c.Model != "" && string(row["model"]) != quoted(c.Model) {
+	if model, _ := stringOf(row["model"]); c.Model != "" && model != c.Model {
 		return nil
 	}
 	raw := c.Text.or("text").in(row)
@@ -99,7 +101,7 @@ func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	}
 	a := answer{line: line}
 	if err := json.Unmarshal(raw, &a.text); err != nil {
-		return fmt.Errorf("%s is no text: %w", c.Text.or("text"), err)
+		return fmt.Errorf("%s is not a string: %w", c.Text.or("text"), err)
 	}
 	if raw := c.Usage.or("usage").in(row); raw != nil {
 		var err error
@@ -118,19 +120,22 @@ func (c Config) add(rows map[string]answer, line int, data []byte) error {
 	for name, path := range c.key() {
 		value := path.in(row)
 		if value == nil {
-			return fmt.Errorf("the row has no %s, which is its key", path)
+			return fmt.Errorf("the row has no %s, which is part of its key", path)
 		}
-		values[name] = trimmed(value)
+		values[name] = value
 	}
-	key := keyOf(values)
+	key, err := keyOf(values)
+	if err != nil {
+		return err
+	}
 	if other, known := rows[key]; known {
-		return fmt.Errorf("it answers the same question as line %d: %s", other.line, clip(key))
+		return fmt.Errorf("it answers the same question as line %d: %s", other.line, text.Cut(key, mostShown))
 	}
 	rows[key] = a
 	return nil
 }
 
-// usageOf reads tokens by the names that recordings use.
+// usageOf reads numbers of tokens under either of their common names.
 func usageOf(raw json.RawMessage) (u llm.Usage, err error) {
 	var counts struct {
 		Input  *int `json:"input_tokens"`
@@ -145,12 +150,7 @@ func usageOf(raw json.RawMessage) (u llm.Usage, err error) {
 	return u, nil
 }
 
-func quoted(s string) string {
-	data, _ := json.Marshal(s) // a string always has JSON
-	return string(data)
-}
-
-// or returns the path, or that of a column if it is empty.
+// or returns the path, or that of the column if the path is empty.
 func (p Path) or(column string) Path {
 	if len(p) == 0 {
 		return Path{column}
@@ -158,19 +158,10 @@ func (p Path) or(column string) Path {
 	return p
 }
 
-// String returns the path with dots between its names.
-func (p Path) String() string {
-	var b bytes.Buffer
-	for i, name := range p {
-		if i > 0 {
-			b.WriteByte('.')
-		}
-		b.WriteString(name)
-	}
-	return b.String()
-}
+// String returns the names joined by dots.
+func (p Path) String() string { return strings.Join(p, ".") }
 
-// in returns the value at the path in a row; nil if there is none, or null.
+// in returns the value at the path in a row, or nil if it is missing or null.
 func (p Path) in(row map[string]json.RawMessage) json.RawMessage {
 	for _, name := range p[:len(p)-1] {
 		var inner map[string]json.RawMessage

@@ -76,7 +76,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/scope", ""},
 	{"internal/kinds", "call call/scope internal/redact llm"},
 	{"call/calltest", "call event/eventtest"},
-	{"call/answers", "call/model internal/suggest"},
+	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm llm/structured"},
 	{"call", ". budget limit internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},

@@ -174,7 +174,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestHeaders holds that headers go to the host of the URL and nowhere else.
+// TestHeaders checks that headers go to the host of the URL and nowhere else.
 func TestHeaders(t *testing.T) {
 	noLeak(t)
 	peer := handler(t, nil)
