@@ -112,10 +112,10 @@ func (f *frame) interrupted(err error) error {
 	return why
 }
 
-// failureOf turns the error of a body into a failure.
+// failureOf turns the error of a body into a failure. The reason does not begin with the kind
+// and the place, which Error puts before it.
 func failureOf(err error, path string) *Failure {
 	f := &Failure{Kind: cmp.Or(kindOf(err), kind.Error), Reason: err.Error(), Path: path, Cause: err}
-	f.Reason = strings.TrimPrefix(f.Reason, string(f.Kind)+": ") // Error says it
 	var known *Failure
 	if errors.As(err, &known) {
 		if known == err {
@@ -123,8 +123,10 @@ func failureOf(err error, path string) *Failure {
 		}
 		if known.Path != "" {
 			f.Path = known.Path
+			f.Reason = strings.TrimPrefix(f.Reason, fmt.Sprintf("%s at %s: ", f.Kind, f.Path))
 		}
 	}
+	f.Reason = f.Kind.Trim(f.Reason)
 	return f
 }
 

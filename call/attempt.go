@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -283,7 +282,7 @@ func (l *lane) ended(err error) error {
 func unpayable(err error) *Error {
 	for _, kind := range []kind.Kind{budget.Kind, budget.UnpricedKind} {
 		if isKind(err, kind) {
-			return &Error{Type: string(kind), Message: strings.TrimPrefix(err.Error(), string(kind)+": "), Cause: err}
+			return &Error{Type: string(kind), Message: kind.Trim(err.Error()), Cause: err}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/kind"
 )
 
 // A Response is the envelope of the answer to a request. It contains Reply, or Err if
@@ -209,6 +210,7 @@ func AsError(err error) *Error {
 	var kinded interface{ FailureKind() string }
 	if errors.As(err, &kinded) {
 		e.Type = kinded.FailureKind()
+		e.Message = kind.Kind(e.Type).Trim(e.Message)
 	}
 	return e
 }

@@ -5,12 +5,26 @@
 // A step gives a failure a kind of its own with stone.Fail.
 package kind
 
+import "strings"
+
 // A Kind classifies a failure, for programs. It is an error, so that errors.Is finds it
 // in the error of stone.Run: in the failure of the run and in its causes.
 type Kind string
 
 // Error returns the name of the kind.
 func (k Kind) Error() string { return string(k) }
+
+// Trim returns a reason without the name of the kind before it, where the two are shown
+// together. The text of an error often begins with its kind.
+func (k Kind) Trim(reason string) string {
+	for {
+		rest, found := strings.CutPrefix(reason, string(k)+": ")
+		if !found {
+			return reason
+		}
+		reason = rest
+	}
+}
 
 // Kinds of failure that a run itself produces. Packages that add steps of their
 // own may use further ones and name them.

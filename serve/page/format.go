@@ -30,7 +30,6 @@ var functions = template.FuncMap{
 	"usd":     func(u budget.Usage) string { return text.USD(u.USD, u.Estimated) },
 	"plural":  plural,
 	"query":   func(name, value string) template.URL { return template.URL(url.Values{name: {value}}.Encode()) },
-	"why":     withoutKind,
 	"score": func(f *float64) string {
 		if f == nil {
 			return ""
@@ -58,16 +57,6 @@ var functions = template.FuncMap{
 var marks = map[string]string{
 	"done": "✓", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
 	"canceled": "–", "drained": "‖", "interrupted": "‖",
-}
-
-// reasonOf joins the kind of a failure and its reason, which may begin with it.
-func reasonOf(kind, reason string) string {
-	return kind + ": " + withoutKind(kind, reason)
-}
-
-// withoutKind returns the reason of a failure without its kind, which is shown beside it.
-func withoutKind(kind, reason string) string {
-	return strings.TrimPrefix(reason, kind+": ")
 }
 
 // took formats how long something lasted, or has lasted until now if it has not ended.

@@ -154,7 +154,7 @@ func recordOf(ctx context.Context, v View, info journal.RunInfo, s journal.Step)
 		return nil, err
 	}
 	if n.Step = &s; s.Failure != "" {
-		n.Failure = reasonOf(s.Failure, s.Reason)
+		n.Failure = s.Failure + ": " + s.Reason
 	}
 	return n, nil
 }

@@ -273,7 +273,7 @@ func (t *tree) add(b journal.Branch, above string, depth, most int, within insid
 	}
 	r := row{Branch: b, Name: t.nameOf(b.Path, above), Depth: depth, State: stateOf(b), Bar: t.Span.bar(b.Started, b.Ended)}
 	if s := b.Step; s != nil && s.Failure != "" {
-		r.Reason = reasonOf(s.Failure, s.Reason)
+		r.Reason = s.Failure + ": " + s.Reason
 	}
 	at := len(t.Rows)
 	t.Rows = append(t.Rows, r)
