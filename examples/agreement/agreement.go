@@ -1,11 +1,11 @@
-// Package agreement asks two or more small models what a Python function returns, and a large one
-// where they disagree. The models are recorded: a file has the answers that each of them gave.
+// Package agreement asks two or more small models what a Python function returns, and a large model
+// if they disagree. The models are recorded: a file has the answers of each.
 //
 //	go run ./cmd/stone run ./examples/agreement -- --data responses.jsonl \
 //		--small gpt-4o-mini-2024-07-18,gemini-1.5-flash --large gpt-4o-2024-08-06
 //
-// A row has id, code, input, answer, and responses with the text of each model. Only the scorer
-// reads the answer: it is neither in the input of the call nor in what the capabilities read.
+// A row has the columns id, code, input, answer and responses, which has the text of each model. Only
+// the scorer reads the answer: neither the input of the call nor the capabilities have it.
 package agreement
 
 import (
@@ -41,18 +41,18 @@ var (
 	Said  = dag.NewType[Text]("said")
 )
 
-// prices are list prices of 2024, in USD per million tokens. Other models cost nothing.
+// prices are list prices of 2024 in USD per million tokens. Other models are free.
 var prices = map[string]budget.Price{
 	"gpt-4o-mini-2024-07-18": {In: 0.15, Out: 0.6}, "gemini-1.5-flash": {In: 0.075, Out: 0.3}, "claude-3-haiku-20240307": {In: 0.25, Out: 1.25},
 	"gpt-4o-2024-08-06": {In: 2.5, Out: 10}, "o1-mini-2024-09-12": {In: 3, Out: 12},
 }
 
-// Pipeline is made from its arguments: --data FILE, --small MODEL,MODEL and --large MODEL.
+// Pipeline takes the arguments --data FILE, --small MODEL,MODEL and --large MODEL.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("agreement", flag.ContinueOnError)
 	data := flags.String("data", "", "the recorded answers, in JSON Lines")
 	names := flags.String("small", "gpt-4o-mini-2024-07-18,gemini-1.5-flash", "the models that must agree")
-	large := flags.String("large", "gpt-4o-2024-08-06", "the model that is asked otherwise")
+	large := flags.String("large", "gpt-4o-2024-08-06", "the model that is asked if they disagree")
 	if err := flags.Parse(args); err != nil {
 		return stone.Ashlar{}, err
 	}
@@ -82,7 +82,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	return r.Pipeline()
 }
 
-// settled is a check of an answer, and of the list of answers: all have a value, and the same.
+// settled checks an answer or a list of answers: each must have a value, and all the same one.
 func settled(_ context.Context, s call.Subject) error {
 	all := make([]Text, 1)
 	if json.Unmarshal(s.Out, &all[0]) != nil {
@@ -100,7 +100,7 @@ func settled(_ context.Context, s call.Subject) error {
 	return err
 }
 
-// score compares an answer with the right one.
+// score compares an answer with the expected one.
 func score(_ context.Context, c eval.Case) (eval.Score, error) {
 	var want string
 	var said Text

@@ -23,8 +23,8 @@ func run(t *testing.T, args ...string) eval.RoutingReport {
 	return r
 }
 
-// TestFive runs on five questions that are easy to follow: the small models agree on a, b and d, and
-// are wrong about d; the large one is wrong about b.
+// TestFive runs five short questions. The small models agree on a, b and d, and are wrong about d. The
+// large model is wrong about b.
 func TestFive(t *testing.T) {
 	r := run(t, "--data", "testdata/five.jsonl", "--small", "a,b", "--large", "c")
 	if r.Cases != 5 || r.Accuracy != 0.8 || r.LargeShare != 0.4 || r.SmallOnly != 0.8 || r.LargeOnly != 0.8 || r.GapRecovered != 0 {
@@ -32,7 +32,7 @@ func TestFive(t *testing.T) {
 	}
 }
 
-// TestThesis checks the claim of the example on recorded models.
+// TestThesis checks the claim of the example on answers that real models gave.
 func TestThesis(t *testing.T) {
 	const recording = "../../../shared/data/crux/responses.jsonl"
 	if _, err := os.Stat(recording); err != nil {
@@ -50,7 +50,7 @@ func TestThesis(t *testing.T) {
 	}
 }
 
-// The right answers reach nothing but the scorer: without them the same models are asked.
+// Only the scorer sees the expected answers: without them the same models are asked.
 func TestBlind(t *testing.T) {
 	data, err := os.ReadFile("testdata/five.jsonl")
 	if err != nil {
@@ -100,10 +100,10 @@ func TestValue(t *testing.T) {
 		}
 	}
 	if literal("[1, 'a']") == literal("[1, 'b']") || literal("[11]") == literal("[1 1]") || literal("'a b'") == literal("'ab'") {
-		t.Error("different values are the same")
+		t.Error("different values have the same form")
 	}
 	if v, err := value("I cannot say."); err == nil {
-		t.Errorf("got %s of no answer", v)
+		t.Errorf("got %s from a text without an answer", v)
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 )
 
 var (
-	field = regexp.MustCompile(`"answer"\s*:\s*`) // of an object that is often cut
+	field = regexp.MustCompile(`"answer"\s*:\s*`) // of an object that may be cut off
 	token = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\w.+-]+|\S`)
 	plain = regexp.MustCompile(`^([-+.\d][\w.+-]*|True|False|None|set|true|false|null|[][(){},:])$`)
 	quote = strings.NewReplacer(`\\`, `\\`, `\'`, `'`, `\"`, `\"`, `"`, `\"`, "\n", `\n`) // to Go's
 )
 
-// value returns the value that the text of a model ends with, in a form that can be compared.
+// value returns the last answer in the text of a model, in a form that can be compared.
 func value(text string) (string, error) {
 	at := field.FindAllStringIndex(text, -1)
 	if at == nil {
-		return "", errors.New("it does not end in an object with an answer")
+		return "", errors.New("the text has no object with an answer")
 	}
 	rest := text[at[len(at)-1][1]:]
 	var found any
@@ -34,8 +34,8 @@ func value(text string) (string, error) {
 	}
 }
 
-// literal returns a Python literal without the space between its parts and with one kind of quotes.
-// A text that is none stands for a string, which models often write without quotes.
+// literal normalises the spaces and quotes of a Python literal. Any other text is taken as a string,
+// because models often omit its quotes.
 func literal(text string) string {
 	parts := token.FindAllString(text, -1)
 	for i, p := range parts {

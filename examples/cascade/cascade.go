@@ -1,12 +1,12 @@
-// Package cascade asks a small model first, and a large one if checks refuse the small one's
-// answer, on questions that two real models answered before:
+// Package cascade asks a small model first, and a large one if checks reject the small one's answer.
+// The answers of both models are recorded:
 //
 //	go run ./cmd/stone run ./examples/cascade -- --data responses.jsonl
 //
-// Both are capabilities for one intent. A gate of checks decides. The checks know the question and
-// the solution, but not the right answer: whether a solution ends in an answer, whether its sums are
-// right, whether the answer is the last result and counts something, whether the numbers of the
-// question are used, and whether the question is short.
+// Both are capabilities for one intent, and a gate of checks decides. The checks know the question and
+// the solution, but not the right answer. They reject a solution that does not end in an answer,
+// calculates wrongly, does not answer with its last result, answers with an implausible number, or
+// ignores several numbers of the question. They also reject every solution of a long question.
 package cascade
 
 import (
@@ -46,12 +46,12 @@ const small, large = "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview"
 
 var prices = map[string]budget.Price{small: {In: 0.6, Out: 0.6}, large: {In: 10, Out: 30}}
 
-// Pipeline is made from its arguments: --data FILE, --split dev or test, and --longest CHARACTERS.
+// Pipeline takes the arguments --data FILE, --split dev or test, and --longest CHARACTERS.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("cascade", flag.ContinueOnError)
 	data := flags.String("data", "", "the recorded answers, in JSON Lines")
 	split := flags.String("split", "", "ask only one half of the questions: dev or test")
-	longest := flags.Int("longest", longest, "the large model is asked longer questions")
+	longest := flags.Int("longest", longest, "ask only the large model questions with more characters")
 	err := flags.Parse(args)
 	if err == nil && *data == "" {
 		err = errors.New("want --data FILE after --, as in stone run ./examples/cascade -- --data responses.jsonl")
@@ -87,7 +87,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	}.Pipeline()
 }
 
-// choose returns the accepted solution, or else the last one: no candidate is left.
+// choose returns the accepted solution or, if all were rejected, the last one.
 var choose = stone.Func2("choose", dag.Maybe(Solution), dag.Maybe(call.Failed(Solution)), Chosen,
 	func(_ context.Context, accepted *Text, refused *call.Record) (last Text, err error) {
 		switch {
@@ -99,7 +99,7 @@ var choose = stone.Func2("choose", dag.Maybe(Solution), dag.Maybe(call.Failed(So
 		return last, json.Unmarshal(refused.Out, &last)
 	})
 
-// correct looks up whether the chosen solution is right: the rows say it of each response.
+// correct looks up whether the chosen solution is right: the data marks each response.
 func correct(_ context.Context, c eval.Case) (eval.Score, error) {
 	var chosen Text
 	var responses map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 )
 
-// recording is the file with the recording of the two models; it is optional.
+// recording has the answers of the two models. It is optional.
 const recording = "../../../shared/data/gsm8k/responses.jsonl"
 
 func recorded(t *testing.T) {
@@ -54,8 +54,8 @@ func TestThesis(t *testing.T) {
 	t.Log(route(t, "--data", recording, "--split", "test").Text)
 }
 
-// TestLongest chooses the bound on the dev split: the one that recovers most of the gap with at most
-// 29 % of large calls, one point below the claim, and of equal ones the smallest.
+// TestLongest chooses the length on the dev split that recovers most of the gap with at most 29 % of
+// large calls, one point below the claim. Of equal lengths it chooses the smallest.
 func TestLongest(t *testing.T) {
 	recorded(t)
 	best, at := 0.0, 0
@@ -67,7 +67,7 @@ func TestLongest(t *testing.T) {
 		}
 	}
 	if at != longest {
-		t.Errorf("the dev split says %d, the example has %d", at, longest)
+		t.Errorf("the best length on the dev split is %d, the example has %d", at, longest)
 	}
 }
 
@@ -80,9 +80,8 @@ func write(t *testing.T, text string) string {
 	return file
 }
 
-// TestFive runs on five questions that are easy to follow: the small model is right; wrong, as its
-// sum shows; wrong, and the large one gives no final answer; silent; wrong in a way that no check
-// sees.
+// TestFive runs five short questions. The small model is right; wrong, as its calculation shows;
+// wrong, and the large one gives no final answer; silent; wrong, but no check notices.
 func TestFive(t *testing.T) {
 	r := route(t, "--data", "testdata/five.jsonl")
 	if r.Cases != 5 || r.Accuracy != 0.6 || r.LargeShare != 0.6 || r.SmallOnly != 0.2 || r.LargeOnly != 0.8 {

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A check judges a solution. It does not know the right answer, and works for any solution in steps.
+// A check judges a solution without knowing the right answer.
 type check struct {
 	name string
 	fn   func(question, solution string) error
@@ -29,7 +29,7 @@ var checks = []check{
 	{"uses-the-numbers", usesTheNumbers},
 }
 
-// call is the check of a call.
+// call is the check as a call.Check.
 func (c check) call(_ context.Context, s call.Subject) error {
 	var q Question
 	var said Text
@@ -39,11 +39,10 @@ func (c check) call(_ context.Context, s call.Subject) error {
 	return c.fn(q.Text, said.Text)
 }
 
-// longest is the length up to which the small model is asked, in characters. It was chosen on the
-// dev split: see TestLongest.
+// longest is the default of --longest. It was chosen on the dev split: see TestLongest.
 const longest = 560
 
-// atMost refuses long questions, which are the hard ones.
+// atMost rejects long questions, which are harder.
 func atMost(longest int, question string) error {
 	if n := utf8.RuneCountInString(question); n > longest {
 		return fmt.Errorf("the question has %d characters, more than %d", n, longest)
@@ -53,7 +52,7 @@ func atMost(longest int, question string) error {
 
 var number = regexp.MustCompile(`\d[\d,]*(\.\d+)?`)
 
-// usesTheNumbers refuses solutions that do without two numbers of the question.
+// usesTheNumbers rejects solutions that ignore two or more numbers of the question.
 func usesTheNumbers(question, solution string) error {
 	used, unused := map[string]bool{}, map[string]bool{}
 	for _, n := range number.FindAllString(solution, -1) {
@@ -72,7 +71,7 @@ func usesTheNumbers(question, solution string) error {
 
 var errNoAnswer = errors.New("it does not end in an answer")
 
-// endsInAnAnswer refuses solutions that were cut off or have no final answer.
+// endsInAnAnswer rejects solutions that were cut off or have no final answer.
 func endsInAnAnswer(solution string) error {
 	if _, ok := answer(solution); !ok {
 		return errNoAnswer

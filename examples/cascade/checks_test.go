@@ -44,7 +44,7 @@ func TestEvaluate(t *testing.T) {
 }
 
 func TestChecks(t *testing.T) {
-	for _, test := range []struct{ solution, want string }{ // the checks that refuse it
+	for _, test := range []struct{ solution, want string }{ // the checks that reject it
 		{"<<2*3=6>>6\n#### 6", ""},
 		{"2 * 3 = $6.\n#### $6", ""},
 		{"2 + 2 = 4, and 4 * 3 = 12 apples.\n#### 12", ""},
@@ -66,7 +66,7 @@ func TestChecks(t *testing.T) {
 			}
 		}
 		if got := strings.Join(refused, " "); got != test.want {
-			t.Errorf("%q: refused by %q, want %q", test.solution, got, test.want)
+			t.Errorf("%q: rejected by %q, want %q", test.solution, got, test.want)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func FuzzChecks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, solution string) {
 		for _, c := range checks {
 			if err := c.fn("2 and 3 of 1,000", solution); err != nil && err.Error() == "" {
-				t.Errorf("%s refuses without a reason", c.name)
+				t.Errorf("%s rejects without a reason", c.name)
 			}
 		}
 	})

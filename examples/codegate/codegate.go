@@ -1,15 +1,14 @@
-// Package codegate has a small model write a Python function, and a large one if the function fails
-// the tests that everyone can see. Hidden tests say whether the result is right. All programs are
-// of recorded models, and run confined: without network, and with no file but a temporary directory.
+// Package codegate asks a small model for a Python function, and a large one if the function fails
+// its visible tests. Hidden tests decide whether the result is right. The models are recorded. Their
+// programs run in a sandbox without network access, which can only write to a temporary directory.
 //
 //	go run ./cmd/stone run ./examples/codegate -- --data responses.jsonl
 //
-// A row has id, prompt, entry_point, visible_tests, hidden_test, and responses with the text of each
-// model. Only the scorer reads the hidden test.
+// A row has the columns id, prompt, entry_point, visible_tests, hidden_test and responses, which has
+// the text of each model. Only the scorer reads the hidden test.
 package codegate
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +28,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-const python = "/usr/bin/python3" // of the system: a confined program sees no other one
+const python = "/usr/bin/python3" // the only one that the sandbox shows
 
 // Task is what a model is asked: the columns of the data with these names.
 type Task struct {
@@ -46,10 +45,10 @@ type Program struct {
 
 var Asked, Written = dag.NewType[Task]("task"), dag.NewType[Program]("program")
 
-// prices are list prices of late 2023, in USD per million tokens. Other models cost nothing.
+// prices are list prices of late 2023 in USD per million tokens. Other models are free.
 var prices = map[string]budget.Price{"gpt-3.5-turbo-0613": {In: 1.5, Out: 2}, "gpt-4-1106-preview": {In: 10, Out: 30}}
 
-// Pipeline is made from its arguments: --data FILE, --small MODEL and --large MODEL.
+// Pipeline takes the arguments --data FILE, --small MODEL and --large MODEL.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("codegate", flag.ContinueOnError)
 	data := flags.String("data", "", "the recorded programs, in JSON Lines")
@@ -59,8 +58,14 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	if err == nil && *data == "" {
 		err = errors.New("want --data FILE after --, as in stone run ./examples/codegate -- --data responses.jsonl")
 	}
-	if _, missing := os.Stat(python); err != nil || missing != nil {
-		return stone.Ashlar{}, cmp.Or(err, missing)
+	if err == nil {
+		_, err = os.Stat(python)
+	}
+	if err == nil {
+		_, err = sandbox.Find()
+	}
+	if err != nil {
+		return stone.Ashlar{}, err
 	}
 	var models []call.Capability
 	for _, name := range []string{*small, *large} {
@@ -93,19 +98,23 @@ func visible(ctx context.Context, s call.Subject) error {
 	return run(ctx, program.Text, strings.Join(task.Tests, "\n"))
 }
 
-// hidden is the scorer that runs the hidden test, which defines check.
+// hidden is the scorer that runs the hidden test, which defines the function check.
 func hidden(ctx context.Context, c eval.Case) (eval.Score, error) {
 	task, program, test := Task{}, Program{}, ""
 	if err := errors.Join(json.Unmarshal(c.Input, &task), json.Unmarshal(c.Output, &program), json.Unmarshal(c.Expected, &test)); err != nil {
 		return eval.Score{}, err
 	}
-	if err := run(ctx, program.Text, test, "check("+task.EntryPoint+")"); err != nil {
-		return eval.Score{Reason: err.Error()}, ctx.Err()
+	err := run(ctx, program.Text, test, "check("+task.EntryPoint+")")
+	switch {
+	case err == nil:
+		return eval.Score{Value: 1}, nil
+	case errors.As(err, new(*sandbox.ExitError)) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		return eval.Score{Reason: err.Error()}, nil
 	}
-	return eval.Score{Value: 1}, nil
+	return eval.Score{}, err // the program did not run
 }
 
-// run runs a program confined, and returns why it failed.
+// run runs a program in the sandbox. It returns why the program failed or did not start.
 func run(ctx context.Context, parts ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()

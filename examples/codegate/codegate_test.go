@@ -15,8 +15,8 @@ func route(t *testing.T, args ...string) eval.RoutingReport {
 	if _, err := os.Stat(python); err != nil {
 		t.Skipf("no Python: %v", err)
 	}
-	if err := sandbox.Command(t.Context(), sandbox.Policy{}, python, "-c", "0").Run(); err != nil {
-		t.Skipf("no sandbox: %v", err)
+	if _, err := sandbox.Find(); err != nil {
+		t.Skip(err)
 	}
 	p, err := Pipeline(args)
 	if err != nil {
@@ -30,9 +30,8 @@ func route(t *testing.T, args ...string) eval.RoutingReport {
 	return r
 }
 
-// TestFive runs on five tasks: the small model is right about a; wrong about b in a way that the
-// visible test does not see; wrong about c and d; and wants the network in e. The large one is wrong
-// about d.
+// TestFive runs five tasks. The small model solves a, fails only the hidden test of b, fails c and d,
+// and needs the network in e. The large model fails d.
 func TestFive(t *testing.T) {
 	r := route(t, "--data", "testdata/five.jsonl", "--small", "small", "--large", "large")
 	if r.Cases != 5 || r.Accuracy != 0.6 || r.LargeShare != 0.6 || r.SmallOnly != 0.2 || r.LargeOnly != 0.8 {
@@ -40,14 +39,14 @@ func TestFive(t *testing.T) {
 	}
 }
 
-// TestRecording runs on the programs of real models.
+// TestRecording runs programs that real models wrote.
 func TestRecording(t *testing.T) {
 	const recording = "../../../shared/data/humaneval/responses.jsonl"
 	if _, err := os.Stat(recording); err != nil {
 		t.Skipf("no recorded programs: %v", err)
 	}
 	if testing.Short() {
-		t.Skip("several hundred programs")
+		t.Skip("runs several hundred programs")
 	}
 	if r := route(t, "--data", recording); r.Cases != 82 || r.GapRecovered < 0.9 || r.LargeShare > 0.3 {
 		t.Errorf("%+v", r)
