@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 )
 
-// A question that a recording does not have is an error, and not a wrong answer.
+// A question without a recorded answer is an error, not a wrong answer.
 func TestNotRecordedIsAnError(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "said.jsonl")
 	if err := os.WriteFile(file, []byte(`{"id": "a", "text": "A"}`+"\n"+`{"id": "b", "text": "?"}`), 0o666); err != nil {
@@ -28,7 +28,7 @@ func TestNotRecordedIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Asked) != 1 || r.Asked[0].Trials != 3 || r.Asked[0].Share != 1 {
-		t.Errorf("%+v: want the capability asked in each trial, also in the one that failed", r.Asked)
+		t.Errorf("%+v: want the capability asked in all trials, including the failed one", r.Asked)
 	}
 	if s := r.Scores[0]; s.Right != 1 || s.Wrong != 1 || s.NoAnswer != 0 || s.Errors != 1 || s.N != 2 {
 		t.Errorf("%+v: want one right, one wrong, one error", s)

@@ -11,15 +11,15 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Asked is how often the calls of the pipeline asked a capability.
+// Asked says how often the calls of the pipeline asked a capability.
 type Asked struct {
 	Cap    string  `json:"cap/id"`
-	Trials int     `json:"trials"` // in which it was asked
+	Trials int     `json:"trials"` // that asked it
 	Share  float64 `json:"share"`  // of all trials
 }
 
-// askedBy returns the capabilities that calls asked between start and out, sorted. A call whose
-// failure ended the pipeline is one of them.
+// askedBy returns the sorted ids of the capabilities that calls asked between start and out,
+// including a call whose failure ended the pipeline.
 func askedBy(start, out dag.DAG) (ids []string) {
 	note := func(r *call.Record) {
 		if r != nil {
@@ -39,7 +39,7 @@ func askedBy(start, out dag.DAG) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// asked counts the capabilities of all trials, the most frequent first.
+// asked counts the trials that asked each capability, the most frequent one first.
 func (t *tally) asked() (all []Asked) {
 	count, trials := map[string]int{}, 0
 	for _, costs := range t.costs {
@@ -57,7 +57,7 @@ func (t *tally) asked() (all []Asked) {
 	return all
 }
 
-// asked is a table of the capabilities, if there are several.
+// asked returns a table of the capabilities if there are several.
 func (r Report) asked() (all []part) {
 	if len(r.Asked) < 2 {
 		return nil

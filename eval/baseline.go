@@ -67,7 +67,7 @@ func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	return b, nil
 }
 
-// checkAgainst returns an error if there is nothing to compare.
+// checkAgainst returns an error if the baseline has none of the cases.
 func (e *evaluation) checkAgainst() error {
 	if e.Against == nil {
 		return nil
@@ -77,7 +77,7 @@ func (e *evaluation) checkAgainst() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s has none of the %d cases: it was made with other data, or with another column of expected outputs", e.Against.name, len(e.data.rows))
+	return fmt.Errorf("%s has none of the %d cases: compare with a run on the same data and the same column of expected outputs", e.Against.name, len(e.data.rows))
 }
 
 // caseResult is the result of the trials of one case.

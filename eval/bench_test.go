@@ -24,11 +24,11 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// stepsPerCase are those of shout: draft, reply, the answer itself and one score.
+// stepsPerCase counts the steps of a case of shout: draft, reply, answer and one score.
 const stepsPerCase = 4
 
-// BenchmarkCases reports the processor time of a case and step. "floor" writes the same rows
-// without an evaluation: it is the share of the journal.
+// BenchmarkCases reports the processor time per step. "floor" writes the same rows without an
+// evaluation, which is the share of the journal.
 func BenchmarkCases(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkCases(b, func(*testing.B) step.Recorder { return nil }) })
 	b.Run("sqlite", func(b *testing.B) {
@@ -54,7 +54,7 @@ func reportSteps(b *testing.B, used time.Duration) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// written is the steps of an evaluation, by group.
+// written records the steps of an evaluation by group.
 type written struct {
 	mu     sync.Mutex
 	groups map[string][]writtenStep
@@ -74,7 +74,7 @@ func (w *written) Do(ctx context.Context, key step.Key, work func(context.Contex
 	return rec, err
 }
 
-// benchmarkFloor writes the steps of an evaluation with as many callers as it has lanes.
+// benchmarkFloor writes the steps of an evaluation with one caller per lane.
 func benchmarkFloor(b *testing.B) {
 	w := &written{groups: map[string][]writtenStep{}}
 	if _, err := eval.Run(b.Context(), manyCases(b, b.N), stone.Config{RunID: "r", Recorder: w}); err != nil {
@@ -129,10 +129,10 @@ func openSQLite(tb testing.TB, file string) *sqlite.DB {
 	return db
 }
 
-// BenchmarkResume records an evaluation and reports what another process needs to run it
-// again: elapsed time, processor time and memory. The hold is 10 s and 300 MB for 200,000
-// cases: -benchtime=200000x. STONE_RESUME names the file of an evaluation that is recorded
-// once.
+// BenchmarkResume records an evaluation and reports the elapsed time, processor time and memory
+// of another process that resumes it. The limits are 10 s and 300 MB for 200,000 cases
+// (-benchtime=200000x). STONE_RESUME names a file in which the evaluation is recorded once and
+// then kept.
 func BenchmarkResume(b *testing.B) {
 	file := os.Getenv("STONE_RESUME")
 	if file == "" || b.N == 1 { // a benchmark runs once before it runs N times
@@ -141,11 +141,11 @@ func BenchmarkResume(b *testing.B) {
 	process := func() (time.Duration, *os.ProcessState) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestResumed$")
 		cmd.Env = append(os.Environ(), "STONE_RESUMED="+file, fmt.Sprint("STONE_CASES=", b.N))
-		began := time.Now()
+		start := time.Now()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%v: %s", err, out)
 		}
-		return time.Since(began), cmd.ProcessState
+		return time.Since(start), cmd.ProcessState
 	}
 	if _, err := os.Stat(file); err != nil {
 		process()
@@ -162,7 +162,7 @@ func BenchmarkResume(b *testing.B) {
 func TestResumed(t *testing.T) {
 	file := os.Getenv("STONE_RESUMED")
 	if file == "" {
-		t.Skip("is a process of BenchmarkResume")
+		t.Skip("runs as a process of BenchmarkResume")
 	}
 	var n int
 	if _, err := fmt.Sscan(os.Getenv("STONE_CASES"), &n); err != nil {

@@ -265,8 +265,8 @@ func ends(err error) bool {
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Executor, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
-// ending returns the error of a step that ends the run. A call that finds no candidate within
-// the money of the run has the kind of the money.
+// ending returns the error with which a step ends the run. A call that finds no affordable
+// candidate ends it with the *budget.ExhaustedError, so that the run can be resumed with more.
 func ending(err error) error {
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 		return spent
@@ -277,7 +277,8 @@ func ending(err error) error {
 // modelFailed is agent.KindModel. This package does not link agents.
 const modelFailed kind.Kind = "llm-error"
 
-// notRecorded is a failure of a recording. It is an error, and asking again does not help.
+// notRecorded is the kind of a request without a recorded answer. It is an error, but not an
+// outage: retries do not help.
 const notRecorded kind.Kind = call.NotRecorded
 
 // outages are the kinds of failure of a provider and not of the pipeline.

@@ -72,9 +72,8 @@ func TestCost(t *testing.T) {
 	same("the second run", info.Usage.USD, 0)
 }
 
-// TestCostAddsUp compares reports with the usage that the journal has recorded, of random
-// evaluations that are canceled and resumed: answers that are rejected, fail or are asked for
-// again, and judges that fail.
+// TestCostAddsUp compares the costs in reports with the usage in the journal. Random evaluations
+// are canceled and resumed while answers are rejected, retried or fail, and judges fail.
 func TestCostAddsUp(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 14))
@@ -127,7 +126,7 @@ func TestCostAddsUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, want := report.Cost.USD+report.Cost.JudgesUSD, info.Usage.USD; math.Abs(got-want) > 1e-6 {
-			t.Errorf("seed %d: $%.4f are reported, $%.4f recorded", seed, got, want)
+			t.Errorf("seed %d: the report has $%.4f, the journal $%.4f", seed, got, want)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	case len(faults) > 0:
 		return nil, fmt.Errorf("%s: %s", name, strings.Join(faults, "; "))
 	case len(set.rows) == 0 && d.Split != "":
-		return nil, fmt.Errorf("%s has no rows of the split %q: want a value of the column split or, without that column, dev or test", name, d.Split)
+		return nil, fmt.Errorf("%s has no rows of the split %q: name a value of the column split or, if there is no such column, dev or test", name, d.Split)
 	case len(set.rows) == 0:
 		return nil, fmt.Errorf("%s has no rows", name)
 	}
@@ -144,7 +144,7 @@ func (set *dataset) add(ctx context.Context, cols columns) error {
 			return fmt.Errorf("column %s: %w", set.Expected, err)
 		}
 	} else if set.named {
-		return missing(cols, set.Expected, ", which is to have the expected output")
+		return missing(cols, set.Expected, ", which should have the expected output")
 	}
 	r := set.newRow(input, expected)
 	if set.Split != "" && !selected(set.Split, cols, r.id()) {

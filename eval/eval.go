@@ -36,7 +36,7 @@ func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if budget.From(ctx) == nil { // so that a resumed run knows what it has spent
+	if budget.From(ctx) == nil { // from which a resumed run knows its earlier costs
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
 	return stone.Produce(ctx, p, Result, run)

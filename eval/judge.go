@@ -21,7 +21,7 @@ type grade struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// graded is a grade, or why there is none.
+// graded is a grade, or the reason why there is none.
 type graded struct {
 	Grade   grade  `json:"grade,omitzero"`
 	Failure string `json:"failure,omitempty"`
@@ -64,7 +64,7 @@ func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 	}, []dag.Querier{dag.All(first), dag.All(second)}}, nil
 }
 
-// asking is a step that asks a judge, and the type of its node.
+// asking is a step that asks a judge, with the type of its node.
 type asking struct {
 	ashlar stone.Ashlar
 	graded dag.Type[graded]
@@ -74,8 +74,8 @@ type asking struct {
 // twice for the same answer to the same trial of a case.
 const remembered = 365 * 24 * time.Hour
 
-// ask is the step that asks a judge. The failure of the call is its result, unless it ends the
-// run, as an exhausted budget does. Dispatch.AllowFailure would allow that one too.
+// ask returns the step that asks a judge. A failed call is its result, unless the failure ends the
+// run, as an exhausted budget does. Dispatch.AllowFailure would make that a result too.
 func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag.Type[graded], rubric string, turned bool) asking {
 	grades := dag.NewType[grade]("eval/grade")
 	c := call.New("ask", grades, call.Spec{
@@ -110,7 +110,7 @@ func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag
 	}, stone.Queries(answered), stone.Children(stone.Walk{}.Reads().InOrder(c))), out}
 }
 
-// question is what a judge is asked.
+// question returns the input of a judge.
 func (s scorerSpec) question(set *dataset, d dag.DAG, rubric string, turned bool) (any, error) {
 	c, _, err := set.caseOf(d)
 	if err != nil {

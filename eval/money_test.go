@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// TestOutOfMoney ends an evaluation whose money is spent, in answers or in judges. Resumed with
-// more, it asks only for the rest, and its report has no errors.
+// TestOutOfMoney exhausts the budget of an evaluation, in answers or in judges. When it is resumed
+// with more, it makes only the missing calls, and its report has no errors.
 func TestOutOfMoney(t *testing.T) {
 	for _, c := range []struct {
 		name                  string

@@ -46,7 +46,7 @@ type cost struct {
 	Tokens  int      `json:"tokens,omitempty"` // of the answer
 	Seconds float64  `json:"s,omitempty"`      // to the answer
 	From    string   `json:"from,omitempty"`   // run from which the answer was reused
-	Asked   []string `json:"asked,omitempty"`  // capabilities
+	Asked   []string `json:"asked,omitempty"`  // ids of the capabilities that were asked
 }
 
 const maxReason = 200

@@ -11,25 +11,25 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// Routing compares a way of routing between small and large models with each of them alone, on the
-// same cases. It is meant for recorded answers, see package call/answers, since every model is
-// asked about every case.
+// Routing compares a pipeline that routes between small and large models with each model alone, on
+// the same cases. It asks every model about every case, so it is meant for recorded answers: see
+// package call/answers.
 type Routing struct {
 	Data   Data
 	Scorer Scorer
-	// Routed, Small and Large are the pipelines to compare. Of several small ones the best counts.
+	// Routed, Small and Large are the pipelines to compare. The report uses the best small one.
 	Routed stone.Ashlar
 	Small  []stone.Ashlar
 	Large  stone.Ashlar
-	// LargeCap is the id of the capability whose share is reported.
+	// LargeCap is the id of the large capability, whose share of the cases is reported.
 	LargeCap string
 }
 
-// A RoutingReport says what routing is worth.
+// A RoutingReport shows the benefit of routing.
 type RoutingReport struct {
 	Cases        int     `json:"cases"`
 	Accuracy     float64 `json:"accuracy"`      // mean score of the routed pipeline
-	LargeShare   float64 `json:"large_share"`   // share of the cases in which the large model was asked
+	LargeShare   float64 `json:"large_share"`   // share of the cases that asked the large model
 	GapRecovered float64 `json:"gap_recovered"` // (accuracy - small_only) / (large_only - small_only); 0 without a gap
 	SmallOnly    float64 `json:"small_only"`    // accuracy of the best small model alone
 	LargeOnly    float64 `json:"large_only"`    // accuracy of the large model alone
@@ -48,13 +48,14 @@ type Way struct {
 	CostUSD    float64 `json:"cost_usd"`
 }
 
-// Routed is the type of the last node of a Routing.
+// Routed is the type of the last node of the pipeline of a Routing.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
-// Pipeline returns the comparison as a pipeline: an evaluation of each way, at once, and the report.
+// Pipeline returns the comparison as a pipeline. It evaluates all ways concurrently and ends with
+// the report. An error says which field is missing, or what is wrong with the data.
 func (r Routing) Pipeline() (stone.Ashlar, error) {
 	if len(r.Small) == 0 || r.LargeCap == "" {
-		return stone.Ashlar{}, errors.New("the routing needs a small model and the id of the large one")
+		return stone.Ashlar{}, errors.New("eval: a Routing needs Small and LargeCap")
 	}
 	ways := append([]stone.Ashlar{r.Routed, r.Large}, r.Small...)
 	lanes := []stone.FanPart{stone.AllLanes()}
@@ -74,7 +75,7 @@ func (r Routing) Pipeline() (stone.Ashlar, error) {
 		}))), nil
 }
 
-// report compares the reports of the routed way, the large model and the small ones.
+// report compares the evaluations of the routed pipeline, the large model and the small ones.
 func (r Routing) report(reports []Report) RoutingReport {
 	var ways []Way
 	for _, report := range reports {

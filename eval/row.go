@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// A row is a row of a data set that is bound to the input of a pipeline. There may be
-// hundreds of thousands, so its values are one text: the id, the inputs and the expectation,
-// each followed by a newline, which canonical JSON does not contain. Absent ones are empty.
+// A row is a row of a data set that is bound to the input of a pipeline. There may be hundreds of
+// thousands of rows, so all values of a row are one string: its id, inputs and expected output,
+// each followed by a newline. Canonical JSON contains no newlines. Absent values are empty.
 type row struct {
 	text   string
 	labels []string // the value of Data.Cluster, if that is set, and those of Data.Slices
 }
 
-// idSize is the length of the id of a case, the digest of its input and its expectation in
-// hexadecimal.
+// idSize is the length of the id of a case: half the SHA-256 of its inputs and its expected output,
+// in hexadecimal.
 const idSize = 32
 
-// newRow makes a row of the values of some inputs.
+// newRow makes a row of its inputs and its expected output, nil if absent.
 func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) row {
 	h := sha256.New()
 	for i, in := range set.inputs {
@@ -46,7 +46,7 @@ func (set *dataset) newRow(input []json.RawMessage, expected json.RawMessage) ro
 
 func (r row) id() string { return r.text[:idSize] }
 
-// values returns the inputs, followed by the expectation. Those that are absent are nil.
+// values returns the inputs followed by the expected output. Absent values are nil.
 func (r row) values() (all []json.RawMessage) {
 	for value := range strings.Lines(r.text[idSize+1:]) {
 		if value = value[:len(value)-1]; value == "" {
@@ -58,7 +58,7 @@ func (r row) values() (all []json.RawMessage) {
 	return all
 }
 
-// content returns the input of a row as one value, and the expectation.
+// content returns the input of a row as one value, and the expected output.
 func (set *dataset) content(r row) (input, expected json.RawMessage, err error) {
 	values := r.values()
 	values, expected = values[:len(set.inputs)], values[len(set.inputs)]
@@ -84,7 +84,7 @@ func (set *dataset) slice(at, i int) string {
 	return labels[len(labels)-len(set.Slices)+i]
 }
 
-// labelled returns the columns that rows have labels of.
+// labelled returns the columns of the labels, in their order.
 func (set *dataset) labelled() []string {
 	if set.Cluster == "" {
 		return set.Slices

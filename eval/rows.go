@@ -99,7 +99,7 @@ func label(cols columns, name string) (string, error) {
 	return value.text(), nil
 }
 
-// missing is the error of a row without a column. Why says what wants it.
+// missing is the error of a row without a column. Why says what needs it.
 func missing(cols columns, name, why string) error {
 	return fmt.Errorf("column %s is missing%s; the row has %s", name, why, text.Cut(strings.Join(cols.names(), ", "), 80))
 }

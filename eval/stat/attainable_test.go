@@ -7,9 +7,9 @@ import (
 	"github.com/stonelayer/stone/eval/stat"
 )
 
-// TestAttainable computes what the documentation says of 30 questions which two systems answer
-// right at a rate of 0.05 each: the exact coverage of Difference, and of intervals that agree
-// with the exact test of McNemar at any level.
+// TestAttainable computes the figures of the package comment: for 30 questions that two systems
+// answer right at a rate of 0.05 each, the exact coverage of Difference, and of intervals that agree
+// with McNemar's exact test at any level.
 func TestAttainable(t *testing.T) {
 	const n, p = 30, .05
 	turn := p * (1 - p) // in each direction

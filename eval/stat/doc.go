@@ -24,8 +24,8 @@
 //   - With fewer than about ten rare answers (right ones near a rate of 0, wrong ones near
 //     1), means of trials and of clusters have wider intervals, which cover up to 99 %.
 //   - With fewer than about five questions that turned, the interval of a difference
-//     covers up to 99 %. There are again few possible results: of 30 questions that two
-//     systems answer right at a rate of 0.05, three turn on average. Difference covers 97.17 %,
-//     and an interval that agrees with the exact test of McNemar at some level covers
-//     96.25 % or 90.37 %, and nothing in between.
+//     covers up to 99 %, again because few results are possible: of 30 questions that two
+//     systems answer right at a rate of 0.05, three turn on average. Difference covers 97.17 %.
+//     An interval that agrees with McNemar's exact test covers, depending on its level, at least
+//     96.25 % or at most 90.37 %.
 package stat

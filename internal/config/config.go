@@ -32,13 +32,13 @@ type Config struct {
 	// Capabilities and Tools describe how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
-	// Live names the models of the gateway that stream before their answers are accepted.
+	// Live lists the models of the gateway whose answers are streamed before they are accepted.
 	Live []string
 	// Secrets are all secrets that the configuration names, each once.
 	Secrets []kinds.Secret
 	// Logins log the user in to servers, by their names.
 	Logins map[string]kinds.Login
-	// Webhooks are those of a server, in the order of the text.
+	// Webhooks are called by a server. They are in the order of the text.
 	Webhooks []Webhook
 	// Passed are the variables that programs are given.
 	Passed []string

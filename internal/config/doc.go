@@ -27,8 +27,9 @@
 //
 //   - capabilities and tools: by their ids, with the fields of call.Metadata and
 //     those of their kind, which are
-//     llm (provider, model, prompts, max-tokens, params), command (command, dir, env,
-//     max-output, scope), answers (file, model, key, text, usage, latency), http (url, headers, max-body, scope), mcp (server, tool),
+//     llm (provider, model, prompts, max-tokens, params), answers (file, model, key,
+//     text, usage, latency), command (command, dir, env, max-output, scope),
+//     http (url, headers, max-body, scope), mcp (server, tool),
 //     solver (solver: cel with expression, sat with variables, literals and
 //     conflicts), chess (command, options, movetime-ms, scope), plan (file),
 //     go (package, args, in, out);
@@ -47,9 +48,9 @@
 //   - policy (default, intents) and routing; the rubric of a judge is text or
 //     {:file "path"};
 //   - grant, principal and roles: what runs may do; budget: what they may spend;
-//   - webhooks of a server, by their names: url, secret, old-secret, pipelines, tenant, private;
-//   - serve: live names the intents and pipelines whose answers stone serve streams to clients
-//     of OpenAI's protocols before they are accepted;
+//   - webhooks of a server, by name: url, secret, old-secret, pipelines, tenant, private;
+//   - serve: live lists the intents and pipelines whose answers stone serve streams to
+//     clients of OpenAI's protocols before the gate has accepted them;
 //   - mode and limits (nodes, depth) of plans.
 //
 // Configurations are for sharing, so they have no secrets: a key is

@@ -81,13 +81,13 @@ func (r *reader) answers(m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) { return answers.New(meta, c), c.Check() }
 }
 
-// path reads the place of a value in a row: a column, or the names on the way to a field.
+// path reads the path of a value in a row: a column, or the names of nested fields.
 func path(v form.Value) (p answers.Path) {
 	if v.EDN().Kind() == edn.KindString {
 		return answers.Path{v.EDN().Text()}
 	}
 	if v.Texts((*[]string)(&p)) && len(p) == 0 {
-		v.Fault(form.Invalid, "expected a column, or the names of fields on the way to the value")
+		v.Fault(form.Invalid, "expected a column, or a vector of nested field names")
 	}
 	return p
 }

@@ -110,7 +110,7 @@ func TestFaults(t *testing.T) {
 		{"plan", `{:capabilities {:a {:cap/kind :plan :file "plan.edn"}}}`, `1:43: capabilities.a.file: `},
 		{"answers", `{:capabilities {:a {:cap/kind :answers}}}`, `1:20: capabilities.a.file: the field "file" is missing`},
 		{"answers of no file", `{:capabilities {:a {:cap/kind :answers :file "there.jsonl"}}}`, `1:20: capabilities.a: open `},
-		{"answers at no path", `{:capabilities {:a {:cap/kind :answers :file "there.jsonl" :text []}}}`, `1:66: capabilities.a.text: expected a column, or the names of fields on the way to the value`},
+		{"answers at no path", `{:capabilities {:a {:cap/kind :answers :file "there.jsonl" :text []}}}`, `1:66: capabilities.a.text: expected a column, or a vector of nested field names`},
 		{"mode", `{:mode :eager}`, `1:8: mode: unknown name "eager"; known are hybrid, strict, lazy`},
 		{"text", `{:mode "lazy"}`, `1:8: mode: expected a name (a keyword such as :text/respond), found the string "lazy"`},
 		{"broken", "{:mode\n", `2:1: `},

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/webhook"
 )
 
-// A Webhook is told by a server when runs end or wait for answers.
+// A Webhook is a URL that a server calls when runs end or wait for answers.
 type Webhook struct {
 	Name, URL, Tenant string
 	Pipelines         []string // nil for all
@@ -16,7 +16,7 @@ type Webhook struct {
 	secrets           []kinds.Secret
 }
 
-// Secrets reads the secrets of the webhook.
+// Secrets returns the secret of the webhook, followed by its old one if there is one.
 func (w Webhook) Secrets() (all []string, err error) {
 	for _, s := range w.secrets {
 		secret, err := s.Read()
@@ -28,7 +28,7 @@ func (w Webhook) Secrets() (all []string, err error) {
 	return all, nil
 }
 
-// readWebhooks reads the webhooks of servers.
+// readWebhooks reads the webhooks of a server.
 func (r *reader) readWebhooks(m *form.Map) {
 	m.Entries("webhooks", func(name string, v form.Value) {
 		w := Webhook{Name: name}

@@ -15,7 +15,7 @@ import (
 // paidCalls is the number of calls of a lane that pays.
 const paidCalls = 3
 
-// pay makes calls of a dollar each.
+// pay makes paidCalls calls of a dollar each.
 func pay(ctx context.Context, work func(path string) error) error {
 	type reply struct {
 		Usage budget.Usage `json:"usage"`
@@ -43,14 +43,14 @@ func pay(ctx context.Context, work func(path string) error) error {
 	return nil
 }
 
-// Eight processes share the budget of a run, and one after the other is killed. However often a
-// call was begun, all calls together stay within the budget, and most of it is used.
+// Eight processes share the budget of a run and are killed one after the other. All calls together,
+// including repeated ones, stay within the budget and use most of it.
 func TestKillBudget(t *testing.T)       { killBudget(t, func(v *victim) *victim { return v }) }
 func TestKillBudgetServer(t *testing.T) { killBudget(t, (*victim).overServer) }
 
 func killBudget(t *testing.T, over func(*victim) *victim) {
 	t.Helper()
-	const usd, lanes = 600, 400 // which want 1,200
+	const usd, lanes = 600, 400 // which would make 1,200 calls
 	for range share(t, 10) {
 		v := over(newVictim(t))
 		v.env = append(v.env, fmt.Sprint(childLanes, "=", lanes), fmt.Sprint(childBudget, "=", usd))
@@ -65,21 +65,21 @@ func killBudget(t *testing.T, over func(*victim) *victim) {
 			return n
 		}
 		for at := range 5 {
-			m.wait("the calls stop before the budget is used", func() bool { return calls() > at*usd/6 })
+			m.wait("the calls stopped before the budget was used", func() bool { return calls() > at*usd/6 })
 			time.Sleep(rand.N(100 * time.Millisecond))
 			m.kill()
 		}
 		ended := make(chan *process, len(m.live))
 		for _, p := range m.live {
 			go func() {
-				_ = p.Wait() // its errors say how it ended
+				_ = p.Wait() // its output says how it ended
 				ended <- p
 			}()
 		}
 		for used := false; !used; {
 			p := <-ended
 			text := p.errs.String()
-			if used = strings.Contains(text, budget.Kind); !used && !strings.Contains(text, "is held by") { // it was slow, and lost the run
+			if used = strings.Contains(text, budget.Kind); !used && !strings.Contains(text, "is held by") { // it was slow and lost the run
 				t.Fatalf("a process ended with %v: %s", p.Wait(), text)
 			}
 		}

@@ -16,7 +16,7 @@
 // that no result was acknowledged. When the server crashes instead, no call may be repeated.
 // A process that is stopped for three leases and then continues writes nothing, as triggers
 // in the database see, but loses at most 5 % of its answers. Eight processes that are killed
-// one after the other make no more calls than the budget of their run pays.
+// one after the other make no more calls than the budget of their run allows.
 //
 // STONE_FAULTS sets how many of the faults happen: 4 if it is not set, for 4 % of them. The
 // whole suite, with its figures:

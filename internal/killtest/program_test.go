@@ -47,7 +47,7 @@ const (
 	childServes = "STONE_KILLTEST_SERVE" // its part among processes that compete, see parts
 	childLanes  = "STONE_KILLTEST_LANES" // of the fan-out, if not 50
 	childSlow   = "STONE_KILLTEST_SLOW"  // duration that lanes take at most
-	childBudget = "STONE_KILLTEST_USD"   // of the run; then each lane makes paidCalls calls of a dollar
+	childBudget = "STONE_KILLTEST_USD"   // of the run; if it is set, each lane makes paidCalls calls of a dollar
 )
 
 // The parts of processes that compete, which have a longer lease.

@@ -34,7 +34,7 @@ func newTeam(v *victim) *team {
 	return newTeamOf(v, teamSize)
 }
 
-// newTeamOf starts a team of a size.
+// newTeamOf starts a team of some size.
 func newTeamOf(v *victim, size int) *team {
 	v.Helper()
 	m := &team{victim: v, db: v.open(), killed: map[int]bool{}}

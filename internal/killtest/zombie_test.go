@@ -37,8 +37,8 @@ CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON stone.questions FOR EACH
 // zombie is what became of processes that were stopped for so long that they lost their run.
 type zombie struct {
 	answers  int // that had come when the process continued, and had not been acknowledged
-	overlaps int // of them, calls that the next holder had repeated before the answer was written
-	lost     int // of them, calls that it repeated later, or whose answer was never written
+	overlaps int // of them, answers to calls that the next holder repeated before they were written
+	lost     int // of them, answers to calls that it repeated later, or that were never written
 }
 
 // A process is stopped for three leases. When it continues, another one holds its run. It
@@ -133,8 +133,8 @@ func (v *victim) reach(p *process, pieces int) {
 	}
 }
 
-// onlyAside checks that a process has put results aside and written nothing else since the
-// next one took its run. It returns when it put them aside, by their paths.
+// onlyAside checks that a process has only put results aside since the next one took its run. It
+// returns the times at which it did, by the paths of the results.
 func (v *victim) onlyAside(stopped, next int) map[string]int64 {
 	v.Helper()
 	ctx := v.Context()

@@ -40,7 +40,7 @@ func (e *NotRecordedError) Error() string {
 // Is reports whether target is ErrNotRecorded.
 func (e *NotRecordedError) Is(target error) bool { return target == ErrNotRecorded }
 
-// FailureKind returns the kind of the failure of a call that asks for it.
+// FailureKind returns "runtime/not-recorded", the kind of failure of a call that makes the request.
 func (e *NotRecordedError) FailureKind() string { return "runtime/not-recorded" }
 
 // Retryable returns false: the recording does not change.

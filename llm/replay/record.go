@@ -69,7 +69,7 @@ func (r *Recorder) Close() error {
 	return errors.Join(r.err, r.file.Close())
 }
 
-// Over returns a transport that records in the same file and sends requests through next.
+// Over returns a transport that records in the same file, but sends requests through next.
 func (r *Recorder) Over(next http.RoundTripper) http.RoundTripper { return over{r, next} }
 
 type over struct {

@@ -103,7 +103,7 @@ func (c *Client) Below(element string, query url.Values) *Client {
 	return &below
 }
 
-// shared is used by all clients without one of their own, so that they share
+// shared is the transport of all clients without one of their own, so that they share
 // connections. Its buffers are small because thousands of streams may be open at once.
 var shared = sharedTransport(&net.Dialer{KeepAlive: 30 * time.Second})
 
