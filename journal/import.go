@@ -18,7 +18,7 @@ type DoneStep struct {
 	Record   *step.Record  `json:"record,omitempty"`  // nil if it has no result
 }
 
-// Spent is as Step.Spent.
+// Spent returns what the step may have cost, as Step.Spent does.
 func (s DoneStep) Spent() budget.Amount {
 	done := Step{Attempts: s.Attempts, Declared: s.Declared}
 	if s.Record != nil {

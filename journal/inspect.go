@@ -24,8 +24,8 @@ type Inspector interface {
 	// ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and
 	// follow again after the Seq of its last row.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
-	// Last returns a position after which Follow yields what happens to a run from now on: no
-	// row that it has is after it. The error is ErrNoRun, or one of the store.
+	// Last returns a position at or after the last row of a run: Follow from there yields only
+	// new rows. The error is ErrNoRun or an error of the store.
 	Last(ctx context.Context, run string) (int64, error)
 	// Outline returns the tree of a run as it is now.
 	Outline(ctx context.Context, run string) (Outline, error)
@@ -37,21 +37,19 @@ type Inspector interface {
 }
 
 // An Outline is the tree of a run at one moment: children, rounds, lanes, branches and
-// attempts are levels of their own. A level of a large run is read in parts, and no
-// contents are read.
+// attempts are levels of their own. Large levels are read in pages. Contents are never read.
 type Outline interface {
 	// Level returns a page of the branches right below a path, those of the whole run for
-	// "". Up to 2,000 are in the order in which they started, more in that of their names
-	// and numbers.
+	// "". Up to 2,000 branches are sorted by their start, more by name and number.
 	Level(ctx context.Context, path string, p Page) (Level, error)
 	// Places returns the places of the pipeline (see address.Place) that have steps or
-	// visits. Of more than 1,000, some are summed up.
+	// visits. If there are more than 1,000, some may be summed up.
 	Places(ctx context.Context) ([]Place, error)
 }
 
-// A Page selects branches of a level. The zero Page has the first 100.
+// A Page selects branches of a level. The zero Page selects the first 100.
 type Page struct {
-	From  string      // path of the first branch, empty for the first of all
+	From  string      // path of the first branch, empty for the first of the level
 	Only  BranchState // only branches in this state; empty for all
 	Limit int         // DefaultLimit if zero, at most 1,000
 }
@@ -63,10 +61,10 @@ func (p Page) Size() int { return min(cmp.Or(max(p.Limit, 0), DefaultLimit), 100
 type Level struct {
 	Sum      Branch // of the path; its Step is nil
 	Branches []Branch
-	All      int                 // branches of the level
+	All      int                 // number of branches of the level
 	Counts   map[BranchState]int // of all branches
-	Next     string              // path of the first branch of the next page, empty if there is none
-	Hidden   int                 // branches from Next on
+	Next     string              // path of the first branch of the next page, empty on the last page
+	Hidden   int                 // number of branches from Next on
 }
 
 // A Place sums up the steps at a place of a pipeline, without those below it.

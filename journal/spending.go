@@ -41,13 +41,13 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
 }
 
-// spent is what a step has used.
+// spent is the usage of a step.
 type spent struct {
 	path string
 	budget.Usage
 }
 
-// under returns a function that returns what the steps below a path have used.
+// under returns a function that sums up the usage of the steps below a path.
 func under(steps []spent) func(path string) budget.Usage {
 	slices.SortFunc(steps, func(a, b spent) int { return strings.Compare(a.path, b.path) })
 	return func(path string) (sum budget.Usage) {

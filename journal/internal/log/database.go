@@ -63,7 +63,8 @@ type Reader interface {
 	Questions(ctx context.Context, run int64, s QuestionSelection) iter.Seq2[*Question, error]
 	// Block returns a block of the outline of a run, or nil.
 	Block(ctx context.Context, run int64, parent, slot string) (*Block, error)
-	// Blocks returns the blocks of a parent. They lack their Data unless whole is set.
+	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data is
+	// nil.
 	Blocks(ctx context.Context, run int64, parent string, whole bool) ([]*Block, error)
 }
 
@@ -165,7 +166,7 @@ type Block struct {
 	Parent, Slot string
 	Counts       []byte
 	Data         []byte
-	Seal         []byte // of the fields above, except for Data; then of Data
+	Seal         []byte // of the other fields, then of Data
 }
 
 // Question is a question as a database keeps it.

@@ -39,8 +39,8 @@
 //
 // A resumed run continues while it is still being read. Every row is checked against its
 // seal, and the rows are counted, before any new work starts. At most 4 MB of rows are read
-// ahead of the callers that need them. Of all others the run knows 16 bytes of the digest and
-// the number, and reads them again when they are needed.
+// ahead of the callers that need them. Of other rows the run keeps only 16 bytes of the digest and
+// the number, and it reads them again when they are needed.
 //
 // After each commit the writer wakes the followers of a run, and so does a database that
 // hears of the commits of other processes. They also look for new rows at an interval. They read a batch at a time, so a

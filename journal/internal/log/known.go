@@ -2,12 +2,13 @@ package log
 
 import (
 	"crypto/subtle"
+	"slices"
 
 	"github.com/stonelayer/stone/dag"
 )
 
-// A half is an id or a digest of half the length. A run knows its records by halves, since it
-// may have millions. Two digests of SHA-256 with the same half are not found in 2⁶⁴ tries.
+// A half is an id or a digest, folded to half its length. It saves memory, since a run may have
+// millions of records. A collision is expected after about 2⁶⁴ records.
 type half [16]byte
 
 func halfOf(id dag.ID) (h half) {
@@ -15,12 +16,12 @@ func halfOf(id dag.ID) (h half) {
 	return h
 }
 
-// known is the steps of a run that have a result.
+// known has the steps of a run that have a result.
 type known struct {
 	rows    map[half]uint32 // the numbers of their rows, which are below Aside
-	pending map[half]*write // those that are not on the disk yet
+	pending map[half]*write // the ones that are not on disk yet
 	ahead   ahead
-	next    int64 // the number behind the last row that was read again
+	next    int64 // 1 more than the number of the last row that was read again
 }
 
 func newKnown() known {
@@ -33,24 +34,28 @@ func (k *known) has(digest dag.ID) bool {
 	return ok || k.pending[h] != nil
 }
 
-// mostAhead is how many bytes of rows a run keeps that no caller has taken yet.
+// mostAhead bounds the bytes of rows that were read ahead and that no caller has taken yet.
 const mostAhead = 4 << 20
 
-// ahead is rows that were read before a caller needs them.
+// ahead has rows that were read before a caller needs them.
 type ahead struct {
 	rows  map[half]*Row
-	order []half // the oldest first; those that were taken too
+	order []half // oldest first, including taken ones until they are dropped
 	size  int
 }
 
 // put keeps a row.
 func (a *ahead) put(digest half, r *Row) {
-	if a.rows[digest] == nil {
-		a.rows[digest], a.order, a.size = r, append(a.order, digest), a.size+r.size()
+	if a.rows[digest] != nil {
+		return
 	}
+	if len(a.order) >= 2*len(a.rows)+batch { // most were taken
+		a.order = slices.DeleteFunc(a.order, func(h half) bool { return a.rows[h] == nil })
+	}
+	a.rows[digest], a.order, a.size = r, append(a.order, digest), a.size+r.size()
 }
 
-// take returns the row of a step and forgets it. It returns nil if it does not have it.
+// take returns the row of a step and forgets it. It returns nil if there is none.
 func (a *ahead) take(digest half) *Row {
 	r := a.rows[digest]
 	if r != nil {
@@ -60,7 +65,7 @@ func (a *ahead) take(digest half) *Row {
 	return r
 }
 
-// trim forgets the oldest rows until the others have at most so many bytes.
+// trim forgets the oldest rows until at most so many bytes are left.
 func (a *ahead) trim(most int) {
 	for len(a.order) > 0 && (a.size > most || a.rows[a.order[0]] == nil) {
 		a.take(a.order[0])
@@ -68,7 +73,7 @@ func (a *ahead) trim(most int) {
 	}
 }
 
-// size is about what the row needs in memory.
+// size estimates the memory of the row.
 func (r *Row) size() int {
 	const fixed = 512 // the fields, and its place in a map
 	return fixed + len(r.Head) + len(r.Content) + 2*len(r.Path)

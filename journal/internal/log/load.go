@@ -20,8 +20,8 @@ type loading struct {
 	over    bool // err is final; these are under the lock of the run
 	err     error
 	waiting int       // callers that wait for more
-	taken   int       // rows, by callers
-	resume  sync.Cond // of the fields above, and of what is read ahead
+	taken   int       // number of rows that callers have taken
+	resume  sync.Cond // signals changes of the fields above and of the rows that are read ahead
 }
 
 // batch is how many rows are read before waiting callers are told.
@@ -117,12 +117,12 @@ func (r *run) met(rows []*Row) (enough bool) {
 	return r.known.ahead.size > mostAhead
 }
 
-// idle is how long nobody takes a row that was read ahead until it is given up for callers
-// that wait for another one.
+// idle is the time without a taken row after which rows read ahead are dropped, if callers wait
+// for other ones.
 const idle = time.Millisecond
 
-// pause returns when callers have taken half of what is read ahead, or nobody takes any more
-// and somebody waits for what follows. It returns false if the loading was stopped.
+// pause waits until callers have taken half of the rows that were read ahead. If callers wait for
+// later rows and none is taken, it drops rows instead. It returns false if the loading was stopped.
 func (r *run) pause(l *loading) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +179,7 @@ func (j *Journal) load(ctx context.Context, r *run, l *loading) error {
 	return nil
 }
 
-// reading is how far a run is read.
+// reading is the progress of reading a run.
 type reading struct {
 	*Journal
 	run         *run
@@ -188,8 +188,8 @@ type reading struct {
 	nodes       map[half]bool
 }
 
-// next reads on until enough is read ahead. It returns false at the end. It keeps no
-// connection while the loading pauses.
+// next reads until enough rows are read ahead. It returns false at the end of the run. While the
+// loading pauses, no connection is in use.
 func (l *reading) next(ctx context.Context) (more bool, err error) {
 	rows := make([]*Row, 0, batch)
 	for row, err := range l.data.Rows(ctx, l.number, Selection{After: l.last}) {

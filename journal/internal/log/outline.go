@@ -13,17 +13,17 @@ import (
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
 
-// The holder of a run keeps an outline of it beside its records, once it has many. Every
-// outlineEvery records it adds their steps to the outline, in the transaction that writes
-// the last of them. Readers add the rest for themselves. A smaller run has no outline, and
-// costs nothing.
+// The holder of a large run keeps an outline beside its records. After every outlineEvery
+// records it adds their steps to the outline, in the transaction that writes the last of
+// them. Readers add newer records in memory. Smaller runs have no stored outline and cost
+// nothing.
 
 // outlineEvery is how many records are added to an outline at once.
 const outlineEvery = 4096
 
-// recent are the steps that are not in the outline of a run yet.
+// recent has the steps that are not yet in the outline of a run.
 type recent struct {
-	after  int64 // number of the record after which they are complete
+	after  int64 // events has all steps after the record with this number
 	events []outline.Event
 }
 
@@ -65,8 +65,8 @@ func (b *Block) check(data bool) error {
 	return nil
 }
 
-// summarise adds the latest records of a run to its outline. One that cannot be read is
-// made again.
+// summarise adds the latest records of a run to its outline. An outline that cannot be read
+// is made again.
 func (t *transaction) summarise(p *part) error {
 	tree, err := outline.Open(background, blockStore{t, p.row})
 	if err == nil {
@@ -76,15 +76,15 @@ func (t *transaction) summarise(p *part) error {
 	case errors.Is(err, outline.ErrForm) || errors.Is(err, outline.ErrMoved):
 		p.recent, p.outlined = recent{after: p.next}, 0
 		return t.RemoveBlocks(p.row)
-	case errors.As(err, new(*journal.DamageError)): // whoever reads the record reports it
-		p.outlined = p.next
+	case errors.As(err, new(*journal.DamageError)): // readers of the record report it
+		p.recent, p.outlined = recent{after: p.next}, p.next
 		return nil
 	}
 	return err
 }
 
-// extend adds the latest records of a run to an outline and stores it. An outline that
-// lacks many, as that of a run which was taken over, gets some of them with each commit.
+// extend adds the latest records of a run to an outline and stores it. If many are missing, for
+// example after a takeover, it adds some of them with each commit.
 func (t *transaction) extend(p *part, tree *outline.Tree) error {
 	complete := tree.At >= p.recent.after
 	if !complete {
@@ -108,8 +108,7 @@ func (t *transaction) extend(p *part, tree *outline.Tree) error {
 	return t.store(p, tree)
 }
 
-// catchUp adds records of which this process does not know the steps. It reports whether
-// none are left.
+// catchUp adds records whose steps are not in recent. It reports whether it added all of them.
 func (t *transaction) catchUp(p *part, tree *outline.Tree) (complete bool, err error) {
 	type record struct {
 		*Row
@@ -168,7 +167,7 @@ func (i *intent) event(seq int64, place int, at int64) outline.Event {
 	return outline.Event{What: outline.Started, Path: i.Path, Kind: i.Kind, Seq: seq, Place: place, At: at}
 }
 
-// event returns the event of a step that has a result, or an attempt that has none.
+// event returns the event of a step with a result, or of an attempt without one.
 func (h head) event(path string, seq int64) outline.Event {
 	e := outline.Event{What: outline.Done, Path: path, Kind: h.Kind, Seq: seq, At: h.At, Usage: h.Usage}
 	switch {
@@ -180,7 +179,7 @@ func (h head) event(path string, seq int64) outline.Event {
 	return e
 }
 
-// forgotten tells the outline of a run that the failures in some rows were forgotten.
+// forgotten removes discarded failures from the outline of a run.
 func (t *transaction) forgotten(p *part, events []outline.Event) error {
 	tree, err := outline.Open(background, blockStore{t, p.row})
 	changed := false
@@ -222,8 +221,8 @@ func (j *Journal) Outline(ctx context.Context, run string) (journal.Outline, err
 	return v, v.read(ctx, func(*outline.Tree) error { return nil })
 }
 
-// read passes the outline to f. If the holder has stored another one meanwhile, it opens
-// that. An outline that cannot be read is made from the records.
+// read passes the outline to f. If the holder has stored a newer one meanwhile, read opens that
+// and calls f again. If the stored outline cannot be read, it makes one from the records.
 func (v *view) read(ctx context.Context, f func(*outline.Tree) error) (err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

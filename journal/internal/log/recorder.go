@@ -174,8 +174,7 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	return j.replay(r.id, row)
 }
 
-// reread returns the row with a number, and reads ahead if callers ask for one row after the
-// other.
+// reread returns the row with a number, or nil. It reads ahead if callers ask for rows in order.
 func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err error) {
 	run, err := j.data.Run(ctx, r.id)
 	if err != nil || run == nil {
@@ -212,7 +211,7 @@ func (j *Journal) reread(ctx context.Context, r *run, seq int64) (row *Row, err 
 	return rows[0], nil
 }
 
-// inOrder reports whether the row with a number is close behind those that were read last.
+// inOrder reports whether the row with a number closely follows the rows that were read last.
 // Callers in several lanes ask for rows in about the order of their numbers.
 func (r *run) inOrder(seq int64) bool {
 	r.mu.Lock()
@@ -224,7 +223,7 @@ func (r *run) inOrder(seq int64) bool {
 	return seq >= from && seq <= from+batch
 }
 
-// place is where a result is; the zero value is nowhere.
+// place locates a result. The zero value is no place.
 type place struct {
 	seq     int64
 	row     *Row // nil if it has to be read
@@ -301,7 +300,7 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 // the run from which they must not be taken.
 type origins struct{ from, but int64 }
 
-// originsOf is origins for a run, which does not look twice.
+// originsOf is like origins, but remembers the result in the run.
 func (j *Journal) originsOf(ctx context.Context, r *run, from string) (*origins, error) {
 	r.mu.Lock()
 	o := r.origins[from]
@@ -318,7 +317,7 @@ func (j *Journal) originsOf(ctx context.Context, r *run, from string) (*origins,
 	return o, err
 }
 
-// nameOf is name for a run, which does not look twice.
+// nameOf is like name, but remembers the result in the run.
 func (j *Journal) nameOf(ctx context.Context, r *run, row int64) (string, error) {
 	r.mu.Lock()
 	name := r.names[row]

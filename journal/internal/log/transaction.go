@@ -143,7 +143,7 @@ func (t *transaction) node(p *part, n *dag.Node) error {
 	return err
 }
 
-// append appends a row, and what it reports of steps.
+// append appends a row with its events.
 func (t *transaction) append(p *part, r *Row, events ...outline.Event) {
 	p.next, p.rows = p.next+1, p.rows+1
 	r.Run, r.Seq = p.row, p.next

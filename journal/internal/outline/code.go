@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// form is the version of the encoding. A tree in another one is made anew.
+// form is the version of the encoding. Trees in other versions are made anew.
 const form = 1
 
 var (
@@ -20,7 +20,7 @@ var (
 	ErrMoved = errors.New("the outline was changed meanwhile")
 )
 
-// Flush passes the blocks that were changed to put.
+// Flush passes the changed blocks to put.
 func (t *Tree) Flush(put func(Block) error) error {
 	if err := t.root.flush("", t.At, put); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (t *Tree) Flush(put func(Block) error) error {
 	return put(Block{Data: w.out})
 }
 
-// flush writes the changed blocks of the node at a path, and of those below it.
+// flush writes the changed blocks of the node at a path and of the nodes below it.
 func (n *node) flush(path string, at int64, put func(Block) error) error {
 	for _, k := range n.kids {
 		if err := k.flush(path+k.rest, at, put); err != nil {
@@ -97,7 +97,7 @@ func (t *Tree) decode(text []byte) (Counts, error) {
 	return c, r.err
 }
 
-// reading returns a reader for a block, which begins with the position of its tree.
+// reading returns a reader for a block, which starts with the position of its tree.
 func (t *Tree) reading(data []byte) *reader {
 	r := &reader{in: data}
 	if at := int64(r.int()); at > t.stored && r.err == nil {

@@ -21,19 +21,19 @@ type Level struct {
 	Sums
 	Branches []Branch
 	Counts   Counts // of all branches
-	Next     string // path of the first branch of the next page, empty if there is none
-	Hidden   int    // branches from it on
+	Next     string // path of the first branch of the next page, empty on the last page
+	Hidden   int    // branches from Next on
 }
 
 // Page selects branches.
 type Page struct {
-	From  string // path of the first one, empty for the first of all
-	Only  *State // in this state
+	From  string // path of the first branch, empty for the first of the level
+	Only  *State // only branches in this state; nil for all
 	Limit int
 }
 
-// inOrder is up to how many branches are in the order in which they started. More are in
-// the order of their names and numbers.
+// inOrder is the largest number of branches that are sorted by their start. More branches are
+// sorted by name and number.
 const inOrder = 2000
 
 // Level returns a page of the branches right below a path.
@@ -110,8 +110,8 @@ func (t *Tree) all(ctx context.Context, n *node, path string) (kids []*node, err
 	return kids, nil
 }
 
-// page reads a page of the many children of the node at a path. It reads the counts of
-// all blocks, and the blocks that it shows.
+// page reads a page of the children of a node that has many. It reads the counts of all
+// blocks, but only the data of the blocks that it shows.
 func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level) error {
 	counts, err := t.counts(ctx, n, path)
 	if err != nil {

@@ -1,25 +1,24 @@
 // Package outline sums up the steps of a run, branch by branch. A journal keeps the sums
 // beside the records, so a page about a run of a million steps reads a few of them.
 //
-// A [Tree] has a node for each path that leads to a step. A node is stored within the
-// block of its parent as long as it has few nodes below it. Otherwise its children are
-// stored in blocks of their own, 128 neighbours in each: see [Block]. So the outline of a
-// fan-out of a million lanes is one small node and 8,000 blocks, of which a page of
-// lanes needs one or two, and recording a step changes one.
+// A [Tree] has a node for each path that leads to a step. As long as a node has few nodes
+// below it, it is stored in the block of its parent. Otherwise its children are stored in
+// blocks of their own, up to 128 neighbours in each: see [Block]. The outline of a fan-out
+// of a million lanes is thus one small node and 8,000 blocks. A page of lanes reads one or
+// two of them, and recording a step changes one.
 //
-// A Tree follows from the rows of the run alone. Whoever finds it incomplete folds the
-// rows after its position, and a run without one is folded from its first row.
+// A Tree depends only on the rows of the run. To complete it, a reader folds the rows after
+// its position, or all rows if the run has no tree.
 package outline
 
 import (
 	"context"
 	"strings"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 )
 
-// What says what a row reports about a step.
+// What is the kind of an event.
 type What byte
 
 const (
@@ -27,7 +26,7 @@ const (
 	Done                  // it has a result
 	Failed                // its result is a failure
 	Left                  // an attempt ended without a result
-	Forgotten             // its failure was forgotten, so it is open again
+	Forgotten             // its failure was discarded, so it is open again
 )
 
 // An Event is a row, or a part of one.
@@ -41,8 +40,9 @@ type Event struct {
 	Usage budget.Usage
 }
 
-// A Block is a stored part of a tree. That with an empty Slot is the root. Any other one
-// has children of the node at Parent whose names differ in the last bits of a number.
+// A Block is a stored part of a tree. The block with an empty Slot is the root. Each other
+// block has children of the node at Parent whose names differ only in the last bits of a
+// number.
 type Block struct {
 	Parent, Slot string
 	Counts       []byte // of the children, by state
@@ -51,10 +51,10 @@ type Block struct {
 
 // A Store keeps blocks.
 type Store interface {
-	// Block returns the data of a block, nil if the store does not have it.
+	// Block returns the data of a block, or nil if it is not in the store.
 	Block(ctx context.Context, parent, slot string) ([]byte, error)
-	// Blocks returns the blocks of a parent in the order of their slots, without their
-	// Data unless whole is set.
+	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data
+	// is nil.
 	Blocks(ctx context.Context, parent string, whole bool) ([]Block, error)
 }
 
@@ -97,7 +97,7 @@ type Sums struct {
 	Usage                  budget.Usage
 }
 
-// node is a path with what is at it and below it.
+// node is a path, with the steps at it and below it.
 type node struct {
 	Sums
 	key          // the rest of the path, after that of its parent
@@ -105,21 +105,21 @@ type node struct {
 	first int64  // row and place of its first event
 	own   []Own
 
-	kids []*node // while it is not out
+	kids []*node // unless out is set
 
 	out    bool             // its children are in blocks
 	counts Counts           // of its children
 	top    string           // its last slot
-	slots  map[string]*slot // those that were read or changed
+	slots  map[string]*slot // the ones that were read or changed
 }
 
-// slot is a Block in memory.
+// slot is a decoded Block.
 type slot struct {
 	kids  []*node // in order of their names
 	dirty bool
 }
 
-// Tree is the outline of a run up to a position. It reads what it needs from its store.
+// Tree is the outline of a run up to a position. It reads blocks from its store as needed.
 type Tree struct {
 	At     int64 // number of the last row that it includes
 	root   *node
@@ -129,7 +129,7 @@ type Tree struct {
 	chain  []link // of Fold
 }
 
-// Open returns the tree in a store. It is empty if the store has none.
+// Open returns the tree in a store, or an empty one if the store has none.
 func Open(ctx context.Context, store Store) (*Tree, error) {
 	t := &Tree{root: new(node), places: map[string]*Place{}, store: store}
 	data, err := store.Block(ctx, "", "")
@@ -187,7 +187,7 @@ type link struct {
 
 func (n *node) known() bool { return n.Open+n.Recorded > 0 }
 
-// next returns where the part of a path that begins at start ends.
+// next returns the end of the part of a path that starts at start.
 func next(path string, start int) int {
 	if end := strings.IndexAny(path[start+1:], "/[~"); end >= 0 {
 		return start + 1 + end
@@ -198,7 +198,7 @@ func next(path string, start int) int {
 // delta is how an event changes numbers of steps.
 type delta struct{ fresh, open, recorded, failed int }
 
-// note notes an event of a step at the path of the node.
+// note adds an event of a step at the path of the node.
 func (n *node) note(e Event) (d delta) {
 	var own *Own
 	for i := range n.own {
@@ -288,7 +288,7 @@ func (n *node) state() State {
 	return IsPartly
 }
 
-// kid returns the child of the node at a path, and makes it if first is not 0.
+// kid returns the child of the node at a path. If there is none, it makes one unless first is 0.
 func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64) (link, error) {
 	if !n.out {
 		for _, k := range n.kids {
@@ -327,7 +327,7 @@ func (t *Tree) kid(ctx context.Context, n *node, path, rest string, first int64)
 	return link{k, s}, nil
 }
 
-// slot returns a block of the node at a path, nil if it has none of that name.
+// slot returns a block of the node at a path, or nil if there is none with the name.
 func (t *Tree) slot(ctx context.Context, n *node, path, name string) (*slot, error) {
 	if s := n.slots[name]; s != nil || name > n.top {
 		return s, nil
@@ -370,68 +370,4 @@ func (n *node) spill() {
 		n.counts[k.state()]++
 	}
 	n.kids = nil
-}
-
-// Place is a place of the pipeline, with the steps at it.
-type Place struct {
-	Path                   string
-	Open, Recorded, Failed int
-	First                  string // path of the first step
-	Visits                 int    // of its rounds or lanes, the highest number and 1
-	Usage                  budget.Usage
-}
-
-// mostPlaces bounds the places that are told apart. Names of steps may be data.
-const mostPlaces = 1000
-
-func (t *Tree) place(n *node, e Event, d delta) {
-	if d.fresh > 0 {
-		t.visit(e.Path)
-	}
-	if n.at == nil {
-		n.at = t.placeAt(address.Place(e.Path))
-	}
-	p := n.at
-	if p.First == "" {
-		p.First = e.Path
-	}
-	p.Open, p.Recorded, p.Failed = p.Open+d.open, p.Recorded+d.recorded, p.Failed+d.failed
-	if e.What != Forgotten {
-		p.Usage = sum(p.Usage, e.Usage)
-	}
-}
-
-// visit notes the rounds and lanes on a path.
-func (t *Tree) visit(path string) {
-	for at := strings.IndexByte(path, '['); at >= 0; {
-		start := strings.LastIndexByte(path[:at], '/') + 1
-		end := len(path)
-		if n := strings.IndexByte(path[at:], '/'); n >= 0 {
-			end = at + n
-		}
-		if n := address.Parse(path[start:end]).Number(); n >= 0 {
-			p := t.placeAt(address.Place(path[:end]))
-			p.Visits = max(p.Visits, n+1)
-		}
-		more := strings.IndexByte(path[end:], '[')
-		if more < 0 {
-			return
-		}
-		at = end + more
-	}
-}
-
-func (t *Tree) placeAt(at string) *Place {
-	if t.places[at] == nil && len(t.places) >= mostPlaces {
-		at = address.Parent(at) + "/…"
-		if t.places[at] == nil && len(t.places) >= 2*mostPlaces {
-			at = "…"
-		}
-	}
-	p := t.places[at]
-	if p == nil {
-		p = &Place{Path: at}
-		t.places[at] = p
-	}
-	return p
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// split splits the end of a path into a name and a number, as "[17]", "/draft@2" and
-// "/step-9" have. The number is negative if there is none.
+// split splits the end of a path, such as "[17]", "/draft@2" or "/step-9", into a name and a
+// number. The number is negative if there is none.
 func split(rest string) (name string, number int64) {
 	digits := strings.TrimSuffix(rest, "]")
 	at := len(digits)
@@ -24,7 +24,7 @@ func split(rest string) (name string, number int64) {
 	return rest, -1
 }
 
-// key is the end of a path. Keys are in the order of their names and numbers.
+// key is the end of a path. Keys are sorted by name and number.
 type key struct {
 	rest   string
 	name   string
@@ -36,7 +36,7 @@ func keyOf(rest string) key {
 	return key{rest, name, number}
 }
 
-// slot returns the slot of a child. Slots are in the order of names and numbers.
+// slot returns the slot of a child. Slots sort like keys.
 func (k key) slot() string {
 	if k.number < 0 {
 		return k.name
@@ -57,7 +57,7 @@ func (k key) compare(o key) int {
 
 // find returns where a child is, or belongs.
 func (s *slot) find(k key) (at int, found bool) {
-	if n := len(s.kids); n > 0 { // most come in order, and none is missing
+	if n := len(s.kids); n > 0 { // usually keys come in order, without gaps
 		if last := s.kids[n-1].key; last.compare(k) < 0 {
 			return n, false
 		}

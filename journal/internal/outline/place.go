@@ -1,0 +1,75 @@
+package outline
+
+import (
+	"strings"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
+)
+
+// Place sums up the steps at a place of the pipeline.
+type Place struct {
+	Path                   string
+	Open, Recorded, Failed int
+	First                  string // path of the first step
+	Visits                 int    // of a loop or fan-out, 1 more than the highest number of a round or lane
+	Usage                  budget.Usage
+}
+
+// mostPlaces bounds the number of places, because names of steps may be data. Further places are
+// summed up.
+const mostPlaces = 1000
+
+// place adds an event to the place of a node.
+func (t *Tree) place(n *node, e Event, d delta) {
+	if d.fresh > 0 {
+		t.visit(e.Path)
+	}
+	if n.at == nil {
+		n.at = t.placeAt(address.Place(e.Path))
+	}
+	p := n.at
+	if p.First == "" {
+		p.First = e.Path
+	}
+	p.Open, p.Recorded, p.Failed = p.Open+d.open, p.Recorded+d.recorded, p.Failed+d.failed
+	if e.What != Forgotten {
+		p.Usage = sum(p.Usage, e.Usage)
+	}
+}
+
+// visit notes the rounds and lanes on a path.
+func (t *Tree) visit(path string) {
+	for at := strings.IndexByte(path, '['); at >= 0; {
+		start := strings.LastIndexByte(path[:at], '/') + 1
+		end := len(path)
+		if n := strings.IndexByte(path[at:], '/'); n >= 0 {
+			end = at + n
+		}
+		if n := address.Parse(path[start:end]).Number(); n >= 0 {
+			p := t.placeAt(address.Place(path[:end]))
+			p.Visits = max(p.Visits, n+1)
+		}
+		more := strings.IndexByte(path[end:], '[')
+		if more < 0 {
+			return
+		}
+		at = end + more
+	}
+}
+
+// placeAt returns the place at a path, or the one that sums it up.
+func (t *Tree) placeAt(at string) *Place {
+	if t.places[at] == nil && len(t.places) >= mostPlaces {
+		at = address.Parent(at) + "/…"
+		if t.places[at] == nil && len(t.places) >= 2*mostPlaces {
+			at = "…"
+		}
+	}
+	p := t.places[at]
+	if p == nil {
+		p = &Place{Path: at}
+		t.places[at] = p
+	}
+	return p
+}
