@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// wide is a run of a fan-out with a step in each lane, of which bad decides which fail.
+// wide is a fan-out with a step in each lane. Bad decides which steps fail.
 func wide(lanes int, bad func(i int) bool) stone.Ashlar {
 	numbers := dag.ReaderFunc(func(dag.DAG) ([]int, error) {
 		all := make([]int, lanes)
@@ -39,9 +39,8 @@ func wide(lanes int, bad func(i int) bool) stone.Ashlar {
 	return stone.Seq("all", stone.Map("each", numbers, item, lane, stone.Lanes(16), stone.Quorum(lanes)), count)
 }
 
-// testOutlineLarge compares the outline of a run that is too large to be read at once with
-// its steps: while it is held, when it has failed, in another process, when its failures
-// were forgotten, and when it is done.
+// testOutlineLarge compares the stored outline of a large run with its steps: after it failed, in
+// another process, while it is retried, and when it is done.
 func testOutlineLarge(t *testing.T, j tested) {
 	const lanes = 1500
 	bad := func(i int) bool { return i%100 == 7 }
@@ -75,13 +74,13 @@ func testOutlineLarge(t *testing.T, j tested) {
 	sameOutline(t, other)
 }
 
-// firstStart lets an outline have the start of the first attempt of a step, where its
-// steps have the last one.
+// firstStart allows different starts: an outline has that of the first attempt of a step, the steps
+// have that of the last one.
 var firstStart = cmp.Comparer(func(steps, outline time.Time) bool {
 	return steps.IsZero() == outline.IsZero() && steps.Sub(outline).Abs() < time.Minute
 })
 
-// still forgets when a branch ended that is open again.
+// still clears the end of a branch that is open again.
 func still(b *journal.Branch) {
 	if b.Open > 0 {
 		b.Ended = time.Time{}

@@ -25,10 +25,10 @@ const (
 	batchKey  = "batch/"
 	resultKey = "result/" // a further part makes it one that does not count for ever
 	stepKey   = "step/"
-	tryKey    = "try/"   // and the number of the attempt; of a leaf, and of a step within it that costs something
+	tryKey    = "try/"   // and the number of the attempt, of a leaf or of a step within it that costs money
 	sliceKey  = "slice/" // and the number of the slice
 	partKey   = "part/"  // of a large content that orders read
-	endKey    = "end/"   // behind any other one, without data: all items until now were wanted
+	endKey    = "end/"   // after any other key: an empty item that ends a reading of all items before it
 )
 
 // large is from how many bytes on a content is on the board once, for all orders that read it.
@@ -42,11 +42,11 @@ type order struct {
 	Slice *budget.Amount `json:"slice,omitempty"` // slice 0 of the account, nil for no limit
 }
 
-// grant is the item of a further slice. It replaces the earlier ones.
+// grant is the item of a further slice, which replaces the earlier ones.
 type grant struct {
-	Post   string         `json:"post"`             // random, of whoever grants it
+	Post   string         `json:"post"`             // random, of the call that grants it
 	Limits *budget.Amount `json:"limits,omitempty"` // of all slices of the leaf together, nil for no limit
-	Closed bool           `json:"closed,omitempty"` // nobody waits for the leaf: it must begin nothing that costs something
+	Closed bool           `json:"closed,omitempty"` // nobody waits for the leaf: it must start no step that costs money
 }
 
 // try is the item of an attempt.
@@ -68,7 +68,7 @@ func (o *order) work() Work {
 type result struct {
 	Record *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
 	More   bool          `json:"more,omitempty"`   // it comes back for more budget
-	Slice  int           `json:"slice,omitempty"`  // number of the slice that it had
+	Slice  int           `json:"slice,omitempty"`  // number of its slice
 	Spent  budget.Amount `json:"spent,omitzero"`
 	Steps  []dag.ID      `json:"steps,omitempty"` // digests of the steps within the leaf, in their order
 	Given  bool          `json:"given,omitempty"` // it was given back, by a worker that does not know its steps

@@ -100,7 +100,7 @@ func cmpOr(a, b float64) float64 {
 }
 
 // The lanes of eight workers share the budget of their run: 512 leaves that are out at once
-// want 1,536 dollars and spend the 400 that there are.
+// want 1,536 dollars and spend the limit of 400.
 func TestSharedBudget(t *testing.T) {
 	const limit, callers = 400, 512
 	var j journal.Memory
@@ -126,7 +126,7 @@ func TestSharedBudget(t *testing.T) {
 	}
 }
 
-// A leaf that comes back when the account is empty need not pay again for its steps.
+// A leaf that comes back when the account is empty does not pay for its steps again.
 func TestPaidSteps(t *testing.T) {
 	var j journal.Memory
 	var calls atomic.Int64
@@ -180,8 +180,8 @@ func (d *unstoppable) start(ctx context.Context, p stone.Ashlar, account *budget
 	return err
 }
 
-// A leaf for which nobody waits any more pays nothing more, even if it cannot be stopped. The
-// account has what it paid, and what it reserved is free again.
+// A cancelled leaf pays for no further step, even if it cannot be stopped. The account is charged
+// with its cost, and the rest of its reservation is released.
 func TestRevoke(t *testing.T) {
 	var wait sync.WaitGroup
 	var calls atomic.Int64
@@ -208,7 +208,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// A resumed run has the budget that it is given then, though its leaves went out with more.
+// A resumed run keeps to its new budget, although its leaves were sent with a larger one.
 func TestLowerBudget(t *testing.T) {
 	var wait sync.WaitGroup
 	var calls atomic.Int64
@@ -230,7 +230,7 @@ func TestLowerBudget(t *testing.T) {
 	}
 }
 
-// A call that a dead worker began counts as paid, in its leaf too.
+// A call that a dead worker had started counts as paid, also within its leaf.
 func TestPossiblyPaid(t *testing.T) {
 	var wait sync.WaitGroup
 	var calls atomic.Int64

@@ -35,7 +35,7 @@ type pending struct {
 	slice *slice
 	batch *batch
 	done  chan outcome
-	out   chan struct{} // closed when it was written, or cannot be; nil before it leaves its queue
+	out   chan struct{} // closed once it is written or has failed; nil while it is queued
 	gone  bool          // nobody waits for it
 }
 
@@ -150,8 +150,8 @@ func (d *desk) read(ctx context.Context, after int64) {
 	}
 }
 
-// arrived settles an order with an item of a result, if that counts. A leaf may have come back
-// from an earlier slice once more.
+// arrived settles an order with a result. It ignores a leaf that comes back from an earlier slice
+// once more.
 func (d *desk) arrived(p *pending, item journal.Item) {
 	var got outcome
 	got.err = read(item, &got.result)
@@ -176,8 +176,7 @@ func (d *desk) fail(err error) {
 	}
 }
 
-// posted yields the items whose keys begin with the prefix that are on the board when it is
-// called.
+// posted yields the items that are on the board when it is called and whose keys have the prefix.
 func (d *desk) posted(ctx context.Context, prefix string) iter.Seq2[journal.Item, error] {
 	return func(yield func(journal.Item, error) bool) {
 		end, err := d.board.Post(ctx, d.run, journal.Item{Key: prefix + endKey + rand.Text()})

@@ -37,11 +37,11 @@
 // reserves more, and the leaf continues after its last step. The reservation is settled with
 // the cost that the result names.
 //
-// A leaf for which nobody waits any more, because it was cancelled or comes back, begins no
-// further step that costs something, even if its worker cannot be stopped. Its reservation is
-// settled with what such steps have cost, or may have. When a holder dies, the next one first
-// charges the run with what the steps of its leaves have cost meanwhile. What a leaf pays
-// outside steps is known from its result alone.
+// A leaf that was cancelled, or was left to the holder, starts no further step that costs money,
+// even if its worker cannot be stopped. Its reservation is settled with the known or possible cost
+// of such steps. When a holder dies, the next one first charges the run with the cost of the steps
+// that its leaves have done meanwhile. The cost of a leaf outside its steps is known only from its
+// result.
 //
 // # Secrets
 //

@@ -132,7 +132,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 		p := &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)}
 		got, err := d.do(ctx, p)
 		if err != nil {
-			if errors.Is(err, journal.ErrDrained) { // the next process wants the results of a drained one
+			if errors.Is(err, journal.ErrDrained) { // the next process takes the results of a drained one
 				s.cancel()
 			} else if trouble := d.revoke(ctx, p); trouble != nil {
 				err = errors.Join(err, trouble)

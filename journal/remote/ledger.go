@@ -13,13 +13,13 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// ledger is what the journal of a run knows of the steps within leaves that other processes do.
+// ledger has what the journal of a run knows about the steps that other processes do within leaves.
 type ledger struct {
 	recall func(context.Context) error // called once
 
 	mu     sync.Mutex
-	noted  map[dag.ID]noted         // of steps that cost something, by their digests
-	before map[dag.ID]budget.Amount // spent by leaves that are entered again, by their digests
+	noted  map[dag.ID]noted         // by the digests of steps that cost money
+	before map[dag.ID]budget.Amount // spent earlier, by the digests of leaves that are entered again
 }
 
 type noted struct {
@@ -44,7 +44,7 @@ func (l *ledger) spentBefore(leaf dag.ID) budget.Amount {
 	return l.before[leaf]
 }
 
-// recall charges the run with what its leaves have cost and its journal does not know: its
+// recall charges the run with the costs of its leaves that its journal does not know, because the
 // former process died before they ended.
 func (d *desk) recall(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
@@ -78,8 +78,8 @@ func (d *desk) recall(ctx context.Context) error {
 	return nil
 }
 
-// note imports steps without the attempts that the journal knows, and returns what the rest has
-// cost.
+// note imports steps without the attempts that the journal knows. It returns the cost of the other
+// attempts.
 func (d *desk) note(ctx context.Context, steps ...journal.DoneStep) (spent budget.Amount, err error) {
 	var fresh []journal.DoneStep
 	d.ledger.mu.Lock()
@@ -99,10 +99,10 @@ func (d *desk) note(ctx context.Context, steps ...journal.DoneStep) (spent budge
 	return spent, journal.Import(ctx, fresh...)
 }
 
-// revoke closes the slice of an order for which nobody waits any more, and settles it with
-// what the leaf has cost. Whoever does the leaf looks for a closed slice after each note that
-// it begins something that costs something. So either it finds the closed slice, or the note is
-// found here. If the journal fails the slice stays taken: what it paid for is unknown.
+// revoke closes the slice of an order for which nobody waits any more, and settles it with the cost
+// of the leaf. Before it starts a step that costs money, a worker notes the attempt and then looks
+// for a closed slice. So either the worker finds the closed slice, or revoke finds the note. If the
+// journal fails, the slice stays reserved, since its cost is unknown.
 func (d *desk) revoke(ctx context.Context, p *pending) error {
 	d.mu.Lock()
 	out := p.out
@@ -135,12 +135,11 @@ func (d *desk) revoke(ctx context.Context, p *pending) error {
 	return nil
 }
 
-// paid returns the steps that cost something, by their leaves, of which the board has attempts
-// with keys that begin with the prefix. An attempt without a result may have cost as much as it
-// declared.
+// paid returns, by leaf, the steps that cost money and have attempts on the board whose keys have the
+// prefix. An attempt without a result may have cost as much as it declared.
 func (d *desk) paid(ctx context.Context, prefix string) (map[dag.ID][]journal.DoneStep, error) {
 	type place struct{ leaf, step dag.ID }
-	begun := map[place]*journal.DoneStep{}
+	started := map[place]*journal.DoneStep{}
 	var keys []string
 	for item, err := range d.posted(ctx, prefix) {
 		if err != nil {
@@ -159,11 +158,11 @@ func (d *desk) paid(ctx context.Context, prefix string) (map[dag.ID][]journal.Do
 			return nil, fmt.Errorf("item %s: %w", item.Key, err)
 		}
 		at := place{leaf, t.Key.Digest}
-		if begun[at] == nil {
-			begun[at] = &journal.DoneStep{Key: *t.Key, Declared: t.Declared}
+		if started[at] == nil {
+			started[at] = &journal.DoneStep{Key: *t.Key, Declared: t.Declared}
 			keys = append(keys, stepKey+t.Key.Digest.String())
 		}
-		begun[at].Attempts++
+		started[at].Attempts++
 	}
 	if len(keys) == 0 {
 		return nil, nil
@@ -173,7 +172,7 @@ func (d *desk) paid(ctx context.Context, prefix string) (map[dag.ID][]journal.Do
 		return nil, err
 	}
 	steps := map[dag.ID][]journal.DoneStep{}
-	for at, s := range begun {
+	for at, s := range started {
 		if found, ok := items[stepKey+at.step.String()]; ok {
 			attempts := s.Attempts
 			if err := read(found, s); err != nil {

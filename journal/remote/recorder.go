@@ -96,7 +96,7 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 	return rec, nil
 }
 
-// replay returns the record of a step, and charges the attempts before it.
+// replay returns the record of a step, and charges the attempts before its last one.
 func (r *recorder) replay(i journal.Item) (step.Record, error) {
 	var done journal.DoneStep
 	if err := read(i, &done); err != nil {
@@ -110,8 +110,8 @@ func (r *recorder) replay(i journal.Item) (step.Record, error) {
 // errReplaced means that the slice of an order was closed, or replaced by another one.
 var errReplaced = errors.New("the process of the run has granted another slice of its budget")
 
-// begin notes that the work of a step starts which costs something, and charges the attempts
-// before it. It looks after the note once more whether the slice is still the last one, see desk.revoke.
+// begin notes an attempt of a step that costs money, and charges the earlier attempts. It checks
+// again after the note that the slice is still the last one: see desk.revoke.
 func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amount) (n int, err error) {
 	if err := r.current(ctx); err != nil {
 		return 0, err
@@ -132,8 +132,7 @@ func (r *recorder) current(ctx context.Context) error {
 	return err
 }
 
-// attempt notes that the work of the leaf starts, or that of a step within it, and returns how
-// often it was.
+// attempt notes an attempt of the leaf, or of a step within it, and returns its number.
 func (r *recorder) attempt(ctx context.Context, step string, own try) (int, error) {
 	own.Post = rand.Text()
 	for n := 1; ; n++ {

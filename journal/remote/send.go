@@ -214,8 +214,8 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 	return items, err
 }
 
-// earlier returns the result of an order that was sent before, perhaps by another process, or
-// nil.
+// earlier returns the result of an order that was sent before, perhaps by another process. It
+// returns nil if there is none.
 func (d *desk) earlier(ctx context.Context, p *pending) (*journal.Item, error) {
 	key := resultKey + p.order.Key.Digest.String()
 	items, err := d.board.Posted(ctx, d.run, key)

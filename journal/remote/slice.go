@@ -12,7 +12,7 @@ import (
 type slice struct {
 	account *budget.Account
 	part    int            // it is so much of what is left
-	number  int            // of the slices of the leaf, by all processes
+	number  int            // of the slice, among those of the leaf in all processes
 	limits  *budget.Amount // of all slices of the leaf so far, nil without a limit
 	charged budget.Amount  // spent from the earlier slices, or by earlier processes
 	taken   *budget.Reservation
@@ -24,8 +24,8 @@ const (
 	lastPart  = 2  // others must not find the account empty for a reservation alone
 )
 
-// newSlice returns the slice of a leaf that has spent some before, for which the run was
-// charged when it was resumed.
+// newSlice returns the first slice of a leaf. The run was already charged with what the leaf spent
+// before the run was resumed.
 func newSlice(ctx context.Context, before budget.Amount) *slice {
 	account := budget.From(ctx)
 	account.Replay(before)

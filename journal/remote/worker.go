@@ -245,8 +245,8 @@ func (w *Worker) post(ctx context.Context, run string, o *order, r result) error
 	return err
 }
 
-// slice returns the last slice of a leaf that was granted after its order, and its number; 0 is
-// that of the order. It looks from the number n on, which exists.
+// slice returns the last slice of a leaf and its number, or 0 if there is only that of the order. It
+// starts at slice n, which must exist.
 func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, n int) (last grant, number int, err error) {
 	for ; ; n++ {
 		key := sliceOf(leaf, n+1)

@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// TestReadAhead resumes a run of 40 MB. Whatever the order in which callers ask for its steps,
-// all are found, and most are not in memory.
+// TestReadAhead resumes a run of 40 MB. In whatever order callers ask for its steps, they find all
+// of them, and most are not in memory.
 func TestReadAhead(t *testing.T) {
 	const n, callers = 5000, 8
 	file := filepath.Join(t.TempDir(), "stone.db")
@@ -56,7 +56,7 @@ func TestReadAhead(t *testing.T) {
 			before := used()
 			db := open(t, file, Options{})
 			defer db.Close()
-			ask(db, order, func(int) (step.Record, error) { return step.Record{}, errors.New("the step is worked on again") })
+			ask(db, order, func(int) (step.Record, error) { return step.Record{}, errors.New("the step is repeated") })
 			if after := used(); after > before+16<<20 {
 				t.Errorf("%d MB are in memory", (after-before)>>20)
 			}
@@ -64,7 +64,7 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// used returns the size of what is in memory.
+// used returns the size of the heap after a collection.
 func used() uint64 {
 	var m runtime.MemStats
 	runtime.GC()

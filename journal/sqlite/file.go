@@ -19,14 +19,14 @@ import (
 //go:embed schema.sql
 var schema string
 
-// upgrade makes version 4 of version 3, which has been released.
+// upgrade turns a file of version 3 into one of version 4.
 //
 //go:embed schema4.sql
 var upgrade string
 
 const (
 	version     = 4          // of the schema
-	oldest      = 3          // version that can be read, and is upgraded by the first write
+	oldest      = 3          // oldest version that can be read; the first write upgrades it
 	application = 0x73746e65 // "stne" marks the file as ours
 	readers     = 8          // connections that read at the same time
 )
@@ -189,7 +189,7 @@ func (f *file) connect() (err error) {
 	return nil
 }
 
-// upgrade brings a file to the version of this program.
+// upgrade upgrades a file to the version of this program.
 func (f *file) upgrade() error {
 	old := func() (bool, error) {
 		made := 0

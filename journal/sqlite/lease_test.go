@@ -193,7 +193,7 @@ func count(t *testing.T, db *DB, path string) (n int) {
 	return n
 }
 
-// A sign of life of a run that was just removed does not find another owner.
+// Removing a run between two signs of life does not look as if another owner had taken it.
 func TestRemoveBetweenSigns(t *testing.T) {
 	db := open(t, "", Options{Lease: 4 * time.Millisecond}) // a sign each millisecond
 	for i := range 100 {

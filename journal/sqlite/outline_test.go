@@ -52,8 +52,8 @@ func wantLanes(t *testing.T, db *DB, n int, blocks string) {
 	}
 }
 
-// A file of version 3 has no outlines. It can be read as it is, and the first write makes
-// it one of this version, whose large runs get their outlines.
+// A file of version 3 has no outlines. It can be read as it is. The first write upgrades it, and
+// then its large runs get outlines.
 func TestVersion3(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
 	db := open(t, file, Options{})
@@ -72,7 +72,7 @@ func TestVersion3(t *testing.T) {
 	}
 }
 
-// Blocks that were changed are not believed: the outline is made from the records.
+// Damaged blocks are detected, and the outline is made from the records.
 func TestDamagedOutline(t *testing.T) {
 	for _, damage := range []string{
 		"UPDATE blocks SET data = x'01' WHERE slot = ''",
@@ -90,7 +90,7 @@ func TestDamagedOutline(t *testing.T) {
 	}
 }
 
-// Unfinished runs are found among finished ones by an index.
+// Queries for unfinished runs use an index.
 func TestUnfinished(t *testing.T) {
 	db := open(t, "", Options{})
 	lanes(t, db, 0, 1)

@@ -83,7 +83,7 @@ func runsIn(before int64, states []string) (text string, args []any) {
 	return text + " ORDER BY run DESC", args
 }
 
-// isUnfinished is the condition of an index, which SQLite uses for queries that repeat it.
+// isUnfinished is the condition of an index. SQLite uses the index for queries that repeat it.
 const (
 	isUnfinished = "state NOT IN " + isFinished
 	isFinished   = "('done', 'failed', 'canceled')"
@@ -207,8 +207,8 @@ func (r reader) Blocks(ctx context.Context, run int64, parent string, whole bool
 	return found, nil
 }
 
-// unlessOld returns an error of a query for blocks, unless the file is of version 3, which
-// has none.
+// unlessOld returns the error of a query for blocks, or nil if the file has version 3, which has
+// no blocks.
 func unlessOld(err error) error {
 	if err != nil && strings.Contains(err.Error(), "no such table: blocks") {
 		return nil

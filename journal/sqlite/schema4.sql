@@ -1,5 +1,5 @@
--- What version 4 has beside version 3: unfinished runs are found among finished ones, and
--- the outlines of large runs are kept, as package journal/internal/outline encodes them.
+-- Version 4 adds an index of unfinished runs, and the outlines of large runs, as package
+-- journal/internal/outline encodes them.
 
 CREATE INDEX unfinished ON runs (run) WHERE state NOT IN ('done', 'failed', 'canceled');
 
