@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,12 +21,20 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/examples/agreement"
 	"github.com/stonelayer/stone/examples/audit"
 	"github.com/stonelayer/stone/examples/cascade"
+	"github.com/stonelayer/stone/examples/codegate"
 	"github.com/stonelayer/stone/examples/fix"
 	"github.com/stonelayer/stone/examples/puzzle"
 	"github.com/stonelayer/stone/examples/triage"
+	"github.com/stonelayer/stone/sandbox"
 )
+
+var pipelines = map[string]any{
+	"agreement": agreement.Pipeline, "audit": audit.Pipeline, "cascade": cascade.Pipeline, "codegate": codegate.Pipeline,
+	"fix": fix.Pipeline, "puzzle": puzzle.Pipeline, "triage": triage.Pipeline,
+}
 
 // Variables of the processes that are examples.
 const (
@@ -41,7 +50,6 @@ func TestMain(m *testing.M) {
 	}
 	at, _ := strconv.Atoi(os.Getenv(atStep)) // unset is 0
 	by, _ := strconv.Atoi(os.Getenv(bySignal))
-	pipelines := map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline, "triage": triage.Pipeline}
 	os.Exit(cli.Run(context.Background(), cli.Config{Pipeline: pipelines[name], Name: name, Stderr: &interrupter{at: at, by: syscall.Signal(by)}}))
 }
 
@@ -121,7 +129,7 @@ func (e example) answered(at int, by syscall.Signal, args ...string) (stdout, st
 // TestResume interrupts each example early, in the middle and late, by a crash and by
 // Ctrl-C, and resumes it in another process.
 func TestResume(t *testing.T) {
-	for _, name := range []string{"audit", "cascade", "fix", "puzzle", "triage"} {
+	for name := range pipelines {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := prepare(t, name)
@@ -135,7 +143,7 @@ func TestResume(t *testing.T) {
 			}
 			want = comparable(e, want)
 			for _, by := range []syscall.Signal{syscall.SIGKILL, syscall.SIGINT} {
-				for _, at := range []int{1, n / 2, n - 1} {
+				for _, at := range slices.Compact([]int{1, n / 2, n - 1}) {
 					if testing.Short() && at != n/2 {
 						continue
 					}
@@ -163,6 +171,19 @@ func prepare(t *testing.T, name string) example {
 	t.Helper()
 	e := example{T: t, name: name, dir: t.TempDir()}
 	switch name {
+	case "agreement", "codegate":
+		data, err := os.ReadFile(filepath.Join(name, "testdata", "five.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.write("five.jsonl", data)
+		e.args = []string{"--data", "five.jsonl", "--small", "a,b", "--large", "c"}
+		if name == "codegate" {
+			if err := sandbox.Command(t.Context(), sandbox.Policy{}, "/usr/bin/python3", "-c", "0").Run(); err != nil {
+				t.Skipf("no confined Python: %v", err)
+			}
+			e.args = []string{"--data", "five.jsonl", "--small", "small", "--large", "large"}
+		}
 	case "audit":
 		archive, err := txtar.ParseFile("audit/testdata/module.txtar")
 		if err != nil {
