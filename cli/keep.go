@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -162,6 +164,9 @@ func (k *keepFlags) check(f *pflag.FlagSet) error {
 				return fmt.Errorf("--no-db keeps nothing, so that %s has no meaning: leave one of them out", flag)
 			}
 		}
+		if f.Changed("label") {
+			return errors.New("--no-db keeps nothing, so that --label has no meaning: leave one of them out")
+		}
 	}
 	if k.id != "" && (!runName.MatchString(k.id) || k.id == youngest) {
 		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, and not %q, which is the youngest run", k.id, youngest)
@@ -204,7 +209,8 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}
-	if a.secrets.Holds(string(r.opts.Source)) {
+	labels := slices.Concat(slices.Collect(maps.Keys(k.labels)), slices.Collect(maps.Values(k.labels)))
+	if a.secrets.Holds(string(r.opts.Source)) || slices.ContainsFunc(labels, a.secrets.Holds) {
 		return errors.New("the command line holds a key, which must not be kept: have the pipeline read it from the environment, or run it with --no-db")
 	}
 	if k.reuse != "" && k.reuse != journal.AnyRun {

@@ -30,6 +30,7 @@ type runFlags struct {
 	dag     string
 	trace   string
 	keep    keepFlags
+	labels  []string
 	wire    wireFlags
 }
 
@@ -44,10 +45,16 @@ func (a *app) run() *cobra.Command {
 			"pipeline at the terminal. If a question stays open, the run waits: the exit code is 3, and answer\n" +
 			"and resume continue it.",
 		Example: a.example("run ./examples/fix", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
-	}, func(ctx context.Context, p stone.Ashlar) error { return a.runPipeline(ctx, p, flags) })
+	}, func(ctx context.Context, p stone.Ashlar) (err error) {
+		if flags.keep.labels, err = labelled(flags.labels); err != nil {
+			return err
+		}
+		return a.runPipeline(ctx, p, flags)
+	})
 	c.Flags().StringVar(&flags.input, "input", "", "start with an input: its `JSON`, or @FILE")
 	c.Flags().StringVar(&flags.from, "input-dag", "", "start with the DAG in `FILE`, as written by --dag")
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
+	c.Flags().StringArrayVar(&flags.labels, "label", nil, "keep the label `NAME=VALUE` with the run, for runs and kpi; may be repeated")
 	flags.shown(c.Flags())
 	flags.wire.describe(c.Flags())
 	a.trustFlag(c.Flags())

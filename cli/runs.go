@@ -134,6 +134,21 @@ func (flags runsFlags) again() []string {
 	return words
 }
 
+// labelled returns the labels of the flags --label, or nil without any.
+func labelled(flags []string) (labels map[string]string, err error) {
+	for _, label := range flags {
+		name, value, ok := strings.Cut(label, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--label %s: want NAME=VALUE", label)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[name] = value
+	}
+	return labels, nil
+}
+
 func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {
 	for _, state := range flags.states {
 		if !slices.Contains(states, state) {
@@ -141,15 +156,8 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 		}
 		q.States = append(q.States, journal.State(state))
 	}
-	for _, label := range flags.labels {
-		name, value, ok := strings.Cut(label, "=")
-		if !ok || name == "" {
-			return q, fmt.Errorf("--label %s: want NAME=VALUE", label)
-		}
-		if q.Labels == nil {
-			q.Labels = map[string]string{}
-		}
-		q.Labels[name] = value
+	if q.Labels, err = labelled(flags.labels); err != nil {
+		return q, err
 	}
 	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
 	switch {
