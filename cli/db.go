@@ -42,7 +42,11 @@ func (a *app) migrate() *cobra.Command {
 			if err != nil {
 				return failed("%w", err)
 			}
-			_, err = fmt.Fprintf(a.Stdout, "migrated %s from schema %d to %d\n", withoutPassword(name), from, to)
+			text := fmt.Sprintf("migrated %s from schema %d to %d", withoutPassword(name), from, to)
+			if from == to {
+				text = fmt.Sprintf("%s already has schema %d", withoutPassword(name), to)
+			}
+			_, err = fmt.Fprintln(a.Stdout, text)
 			return output(err)
 		},
 	}

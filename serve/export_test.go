@@ -1,5 +1,22 @@
 package serve
 
+import (
+	"context"
+	"time"
+)
+
+// FindUnsent searches the journal once, as the server does at its start and later.
+func (s *Server) FindUnsent(ctx context.Context, since time.Time) error {
+	return s.findUnsent(ctx, since)
+}
+
+// Unsent returns the number of notices that wait for their next attempt.
+func (s *Server) Unsent() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.unsent)
+}
+
 // Patterns returns the patterns of all routes that ask who the caller is.
 func (s *Server) Patterns() (all []string) {
 	for _, r := range s.table() {

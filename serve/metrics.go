@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// meters count what this server does. The names of pipelines, routes and states are few: no
-// name of a caller, run or question is a label.
+// meters count what this server does. Labels are the names of pipelines, routes and states, of
+// which there are few, and never of callers, runs or questions.
 type meters struct {
 	set      metrics.Set
 	requests metrics.Counter
@@ -40,23 +40,23 @@ var bounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 
 func newMeters() *meters {
 	m := &meters{}
 	m.requests = m.set.Counter("stone_http_requests_total", "Requests, by route and status.", "route", "status")
-	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; streams and waits last as long as their client wants.", bounds, "route")
+	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; that of streams and waits is chosen by the client.", bounds, "route")
 	m.streams = m.set.Gauge("stone_event_streams", "Open streams of events of runs.")
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
-	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Runs of the journal that have stopped before their end, up to 10000 of them, at most 15 s old.", "pipeline", "state")
-	m.questions = m.set.Gauge("stone_questions_open", "Open questions of these runs.", "pipeline")
-	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by the state in which they did.", "pipeline", "state")
+	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run, up to 10000; at most 15 s old.", "pipeline", "state")
+	m.questions = m.set.Gauge("stone_questions_open", "Open questions of unfinished runs.", "pipeline")
+	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by their state then.", "pipeline", "state")
 	m.steps = m.set.Counter("stone_steps_total", "Steps that ended; result is ok, failed or replayed.", "pipeline", "result")
 	m.usd = m.set.Counter("stone_usd_total", "Cost of models and capabilities in USD, counted when a run stops.", "pipeline")
 	m.tokens = m.set.Counter("stone_tokens_total", "Tokens of models, counted when a run stops.", "pipeline", "direction")
-	m.waits = m.set.Histogram("stone_limit_wait_seconds", "Waits of requests to models and capabilities for their limits.", bounds)
-	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of operations of the journal; do is the recording of a step without its work.", bounds, "operation")
+	m.waits = m.set.Histogram("stone_limit_wait_seconds", "Time that requests to models and capabilities wait for limits.", bounds)
+	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of operations of the journal; do is recording a step, without its work.", bounds, "operation")
 	m.webhooks = m.set.Counter("stone_webhooks_total", "Attempts to deliver webhooks; result is ok, failed or dropped.", "result")
 	return m
 }
 
-// getMetrics writes the metrics in the text format of Prometheus. They are about all
-// tenants.
+// getMetrics writes the metrics in the text format of Prometheus. They cover all tenants, so a
+// caller with a tenant does not get them.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if who.Tenant != "" {
 		return s.unrouted(r)
@@ -87,30 +87,27 @@ func (s *Server) gauge(ctx context.Context) error {
 		return nil
 	}
 	var unfinished, questions []metrics.Reading
-	for q := (journal.Query{Limit: maxPage, States: []journal.State{journal.Waiting, journal.Answered, journal.Drained, journal.Interrupted}}); len(unfinished) < most; {
-		runs, err := s.cfg.Journal.Runs(ctx, q)
+	stopped := journal.Query{States: []journal.State{journal.Waiting, journal.Answered, journal.Drained, journal.Interrupted}}
+	for info, err := range s.each(ctx, stopped) {
 		if err != nil {
 			return err
 		}
-		for _, info := range runs {
-			unfinished = append(unfinished, metrics.Reading{Value: 1, Labels: []string{info.Pipeline, string(info.State)}})
-			if info.State != journal.Waiting {
-				continue
-			}
-			all, err := s.cfg.Journal.Questions(ctx, info.ID)
-			if err != nil {
-				return err
-			}
-			for _, one := range all {
-				if one.Open() {
-					questions = append(questions, metrics.Reading{Value: 1, Labels: []string{info.Pipeline}})
-				}
-			}
-		}
-		if len(runs) < q.Limit {
+		if len(unfinished) == most {
 			break
 		}
-		q.Before = runs[len(runs)-1].ID
+		unfinished = append(unfinished, metrics.Reading{Value: 1, Labels: []string{info.Pipeline, string(info.State)}})
+		if info.State != journal.Waiting {
+			continue
+		}
+		all, err := s.cfg.Journal.Questions(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		for _, one := range all {
+			if one.Open() {
+				questions = append(questions, metrics.Reading{Value: 1, Labels: []string{info.Pipeline}})
+			}
+		}
 	}
 	m.unfinished.Set(unfinished...)
 	m.questions.Set(questions...)
@@ -130,7 +127,7 @@ func (m *meters) step(pipeline string, rec step.Record) {
 	}
 }
 
-// spent counts what a run has cost between two stops.
+// spent counts the cost of a run between two stops.
 func (m *meters) spent(pipeline string, before, after budget.Usage) {
 	m.usd.Add(after.USD-before.USD, pipeline)
 	m.tokens.Add(float64(after.InputTokens-before.InputTokens), pipeline, "input")

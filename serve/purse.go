@@ -14,12 +14,12 @@ import (
 // A purseKey names what a caller may spend on a day.
 type purseKey struct {
 	owner string
-	day   time.Time // its begin, in UTC
+	day   time.Time // 00:00 UTC
 	usd   float64
 }
 
-// purse returns the account of all that a caller spends today, which begins with what the
-// journal has of the day. It is nil for a caller that has no limit. A run that goes on over
+// purse returns the account of everything that a caller spends today (UTC). It starts with the
+// cost that the journal has for today. It is nil for a caller without a limit. A run that spans
 // midnight belongs to the day on which this process started or resumed it.
 func (s *Server) purse(ctx context.Context, owner string, usd float64) (*budget.Account, error) {
 	if usd == 0 {
@@ -49,13 +49,14 @@ func (s *Server) purse(ctx context.Context, owner string, usd float64) (*budget.
 	return a, nil
 }
 
-// spentSince returns what the runs of a caller have cost since a time, as far as the journal
-// has it.
+// spentSince returns the cost since a time that the journal has for the runs of a caller.
 func (s *Server) spentSince(ctx context.Context, owner string, since time.Time) (usd float64, err error) {
-	err = s.each(ctx, journal.Query{}, func(info journal.RunInfo) error {
-		src, _ := sourceOf(info)
-		if src.Owner != owner && info.Labels[callerLabel] != owner {
-			return nil
+	for info, err := range s.each(ctx, journal.Query{}) {
+		if err != nil {
+			return 0, err
+		}
+		if callerOf(info) != owner {
+			continue
 		}
 		running := info.State == journal.Running || info.State == journal.Interrupted
 		switch {
@@ -65,7 +66,7 @@ func (s *Server) spentSince(ctx context.Context, owner string, since time.Time) 
 		default:
 			steps, err := s.cfg.Journal.Steps(ctx, info.ID)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			for _, one := range steps {
 				if !one.Ended.Before(since) {
@@ -73,26 +74,34 @@ func (s *Server) spentSince(ctx context.Context, owner string, since time.Time) 
 				}
 			}
 		}
-		return nil
-	})
-	return usd, err
+	}
+	return usd, nil
 }
 
-// callerLabel is the label with the caller of an answer to a request for a capability, if
-// what the caller may spend on a day is limited.
+// callerOf returns the caller that pays for a run. A run of a pipeline has its owner in its
+// source: callers choose its labels.
+func callerOf(info journal.RunInfo) string {
+	if src, ok := sourceOf(info); ok {
+		return src.Owner
+	}
+	return info.Labels[callerLabel]
+}
+
+// callerLabel is the label with the caller of a capability request, on the run that keeps the
+// answer for a caller with a daily limit.
 const callerLabel = "caller"
 
-// solvent refuses the work of a caller that has spent what it may on this day.
+// solvent returns a problem if a caller has spent its daily limit.
 func (s *Server) solvent(ctx context.Context, owner string, usd float64) error {
 	a, err := s.purse(ctx, owner, usd)
 	if err != nil || a == nil || a.Left().USD >= 0 {
 		return err
 	}
-	return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its %s USD of today: the next day begins at 00:00 UTC", strconv.FormatFloat(usd, 'f', -1, 64))
+	return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", strconv.FormatFloat(usd, 'f', -1, 64))
 }
 
-// account returns the account of a run, or of a request for a capability: with limits of its
-// own, and under that of its caller. It is nil if nothing limits it.
+// account returns the account of a run, or of a capability request. It has the limits own and is
+// below the account of the caller. It is nil if nothing limits it.
 func (s *Server) account(ctx context.Context, owner string, usdADay float64, own *api.Budget) (*budget.Account, error) {
 	shared, err := s.purse(ctx, owner, usdADay)
 	l := limitsOf(own)

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/serve/client"
 )
 
-// payers may each spend a dollar a day.
+// payers is an Access whose callers may each spend a dollar a day.
 type payers struct{}
 
 func (payers) Principal(r *http.Request) (serve.Principal, error) {
@@ -29,8 +29,8 @@ type greetingOf struct {
 	Name string `json:"name"`
 }
 
-// A caller that has spent its money of the day starts nothing more, at this server and at the
-// next one; another caller does.
+// A caller that has spent its daily limit starts nothing more, on this server or the next one.
+// Another caller does, even if labels of the first one's runs name it.
 func TestUSDADay(t *testing.T) {
 	var j journal.Memory
 	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}, Cost: call.Cost{USD: 0.4}},
@@ -48,7 +48,7 @@ func TestUSDADay(t *testing.T) {
 	}
 	run := func(c client.Client, id, pipeline string) api.Run {
 		t.Helper()
-		run, err := c.Start(t.Context(), id, api.Start{Pipeline: pipeline, Input: []byte(`{"name":"x"}`)})
+		run, err := c.Start(t.Context(), id, api.Start{Pipeline: pipeline, Input: []byte(`{"name":"x"}`), Labels: map[string]string{"caller": "bob"}})
 		if err == nil {
 			run, err = c.Result(t.Context(), run.ID)
 		}
@@ -87,7 +87,7 @@ func TestUSDADay(t *testing.T) {
 	}
 }
 
-// A caller without any money left is refused before its run is started.
+// A caller with nothing left is refused before its run starts.
 func TestUSDADayRefused(t *testing.T) {
 	h := newHouse(t, broke{})
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"}}`, 429, "the next day begins at 00:00 UTC")

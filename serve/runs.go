@@ -44,7 +44,7 @@ type source struct {
 	Keep    json.RawMessage `json:"keep,omitempty"`
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
 	USDADay float64         `json:"usd-a-day,omitempty"` // of the owner
-	// Webhooks are the names of those that are told of the run.
+	// Webhooks are the names of those that get notices about the run.
 	Webhooks []string `json:"webhooks,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	return s.startOf(ctx, who, p, id, req, protocol{})
 }
 
-// A protocol is what one of another form than the API wants of a run.
+// A protocol is what a protocol other than the API needs of a run.
 type protocol struct {
 	keep json.RawMessage // to describe the run later
 	live *openai.Live    // gets the text while a model writes it; may be nil
@@ -169,10 +169,10 @@ type task struct {
 	source source
 	keep   journal.Options
 	cancel bool         // as soon as it has begun
-	quiet  bool         // its end without a result was logged before
-	before budget.Usage // that was counted when the run stopped the last time
-	most   int          // runs of its owner at once; zero does not limit
-	live   *openai.Live
+	quiet  bool         // its failure was logged before
+	before budget.Usage // its usage when it last stopped, which was counted then
+	most   int          // maximum of concurrent runs of its owner; zero means unlimited
+	live   *openai.Live // may be nil
 }
 
 // launch runs a task in the background, unless this process is running it already. Fresh
@@ -270,10 +270,11 @@ func (s *Server) stopped(t task, err error) {
 	}
 	s.meters.stopped.Add(1, t.Name, string(info.State))
 	s.meters.spent(t.Name, t.before, info.Usage)
-	if s.hooks[t.Name] != nil && info.State == journal.Failed {
-		s.again(info)
+	if s.hooks[t.Name] != nil && info.State == journal.Failed && !s.again(info) {
+		s.meters.webhooks.Add(1, "dropped")
+		s.cfg.Log.Warn("a webhook was given up", "run", info.ID)
 	}
-	if err := s.notify(context.Background(), info); err != nil && !s.closing() { // the next server finds it
+	if err := s.notify(context.Background(), info); err != nil && !s.closing() { // the next search finds it
 		s.cfg.Log.Error("a webhook was not sent", "run", info.ID, "error", err)
 	}
 }

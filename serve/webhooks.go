@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -17,18 +18,18 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Webhook is told when runs end or wait for answers, with an [api.Notice] that is signed as
-// Standard Webhooks says. What it is told is a run of its own, which the journal keeps: it is
-// tried again for three days, by any server, and may arrive more than once with the same id.
+// Webhook receives an [api.Notice] when a run ends or waits for an answer, signed as in
+// Standard Webhooks. Each notice is a run of its own, which the journal keeps: any server
+// retries it for three days, and it may arrive more than once with the same id.
 type Webhook struct {
 	Name string // up to 64 of a-z, A-Z, 0-9, ".", "-" and "_"
 	URL  string // of the receiver; with https, unless it is Private
 	// Secrets begin with "whsec_". With two of them every notice has two signatures, so
 	// that a receiver can change from one to the other.
 	Secrets   []string
-	Pipelines []string // whose runs it is told of; nil means all
-	Tenant    string   // whose runs it is told of; empty means all
-	Private   bool     // the receiver may have an address that is not of the public Internet
+	Pipelines []string // only notices about runs of these; nil means all
+	Tenant    string   // only notices about runs of this tenant; empty means all
+	Private   bool     // the receiver may be outside the public Internet
 }
 
 // A hook is a Webhook in use.
@@ -39,7 +40,7 @@ type hook struct {
 	sender   *webhook.Sender
 }
 
-// notice is the input of a run that sends it.
+// notice is the input of the run that sends it.
 type notice struct {
 	ID   string `json:"id"`
 	Body string `json:"body"` // JSON, byte for byte as it is signed
@@ -58,7 +59,7 @@ var (
 // slash, so nobody can start one.
 func hookName(name string) string { return "webhook/" + name }
 
-// hookAtOnce bounds the notices that are sent at the same time.
+// hookAtOnce is the maximum number of notices that are sent concurrently.
 const hookAtOnce = 16
 
 func (s *Server) addWebhooks(all []Webhook) error {
@@ -69,9 +70,9 @@ func (s *Server) addWebhooks(all []Webhook) error {
 		case !pipelineName.MatchString(w.Name):
 			return wrong(errors.New("want a name of up to 64 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first"))
 		case s.hooks[hookName(w.Name)] != nil:
-			return wrong(errors.New("two have this name"))
+			return wrong(errors.New("another webhook has this name: choose a different one"))
 		case len(w.Secrets) == 0 || len(w.Secrets) > 2:
-			return wrong(errors.New("want one secret, or two while it is changed"))
+			return wrong(errors.New("want one secret, or two while you change it"))
 		}
 		if err := webhook.CheckURL(w.URL, w.Private); err != nil {
 			return wrong(err)
@@ -85,7 +86,7 @@ func (s *Server) addWebhooks(all []Webhook) error {
 		}
 		for _, name := range w.Pipelines {
 			if s.pipelines[name] == nil {
-				s.cfg.Log.Warn("a webhook is told of a pipeline that this server does not publish", "webhook", w.Name, "pipeline", name)
+				s.cfg.Log.Warn("a webhook names a pipeline that this server does not publish: check the name", "webhook", w.Name, "pipeline", name)
 			}
 		}
 		h.pipeline = &Pipeline{Name: hookName(w.Name), Grant: []string{}, Ashlar: stone.Func("send", noticeType, receiptType,
@@ -115,10 +116,10 @@ func (s *Server) send(ctx context.Context, h *hook, n notice) error {
 	return err
 }
 
-// goneKind is the failure of a receiver that wants no more.
+// goneKind is the failure of a notice whose receiver answers status 410: it is not retried.
 const goneKind = "gone"
 
-// owed returns the webhooks that are told of the runs of a pipeline.
+// owed returns the names of the webhooks for runs of a pipeline that the caller starts.
 func (s *Server) owed(pipeline string, who Principal) (names []string) {
 	for _, h := range s.hooks {
 		if (h.Pipelines == nil || slices.Contains(h.Pipelines, pipeline)) && (h.Tenant == "" || h.Tenant == who.Tenant) {
@@ -129,14 +130,15 @@ func (s *Server) owed(pipeline string, who Principal) (names []string) {
 	return names
 }
 
-// notify tells the webhooks of a run that it has ended or waits, once.
+// notify starts the notices that the webhooks of a run that has ended or waits have not
+// got yet.
 func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 	src, _ := sourceOf(info)
 	who := Principal{Tenant: info.Labels[tenantLabel]}
 	for _, name := range src.Webhooks {
 		h := s.hooks[hookName(name)]
 		if h == nil {
-			continue // it was removed
+			continue // the configuration no longer has it
 		}
 		switch info.State {
 		case journal.Done, journal.Failed, journal.Canceled:
@@ -165,7 +167,8 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 	return nil
 }
 
-// tell starts the run that sends a notice, unless it exists. The parts say what it is about.
+// tell starts the run that sends a notice, unless that run exists. The parts in about identify
+// the subject of the notice.
 func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, about ...string) error {
 	text, err := json.Marshal(append(about, h.Name, n.Type, n.Timestamp.Format(time.RFC3339Nano)))
 	if err != nil {
@@ -188,24 +191,24 @@ func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice,
 	return err
 }
 
-// retryFor is how long a notice is tried again.
+// retryFor is how long a notice is retried.
 const retryFor = 72 * time.Hour
 
-// again notes when to send a notice again that was not accepted: after as much time as has
-// passed since the first try, so that any server finds the same time in the journal.
-func (s *Server) again(info journal.RunInfo) {
+// again plans the next attempt at a notice that was not accepted: after as much time as has
+// passed since the first attempt, so that every server computes the same time from the journal.
+// It returns false if there is no next attempt.
+func (s *Server) again(info journal.RunInfo) bool {
 	age := info.Ended.Sub(info.Started)
 	if age > retryFor || info.Failure != nil && info.Failure.Kind == goneKind {
-		s.meters.webhooks.Add(1, "dropped")
-		s.cfg.Log.Warn("a webhook was given up", "run", info.ID)
-		return
+		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unsent[info.ID] = info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))
+	return true
 }
 
-// sendAgain sends the notices whose time has come.
+// sendAgain retries the notices that are due.
 func (s *Server) sendAgain(ctx context.Context) {
 	s.mu.Lock()
 	var due []string
@@ -218,48 +221,58 @@ func (s *Server) sendAgain(ctx context.Context) {
 	s.mu.Unlock()
 	for _, id := range due {
 		if info, err := s.exactly(ctx, id); err == nil && info.State == journal.Failed {
-			_, _ = s.resume(ctx, info, task{quiet: true}) // or the server is closing
+			_, _ = s.resume(ctx, info, task{quiet: true}) // if that fails, the next search finds it
 		}
 	}
 }
 
-// findUnsent finds what a server that died has not told: the runs since a time that have ended
-// or wait, and notices that were not accepted.
+// findUnsent finds what a server that died left: notices that were not accepted, and runs since
+// a time that have ended or wait and whose notices have no run yet.
 func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 	for _, h := range s.hooks {
-		failed := journal.Query{Pipeline: h.pipeline.Name, States: []journal.State{journal.Failed}, Since: since}
-		err := s.each(ctx, failed, func(info journal.RunInfo) error {
-			s.again(info)
-			return nil
-		})
-		if err != nil {
-			return err
+		failed := journal.Query{Pipeline: h.pipeline.Name, States: []journal.State{journal.Failed}, Since: time.Now().Add(-retryFor)}
+		for info, err := range s.each(ctx, failed) {
+			if err != nil {
+				return err
+			}
+			s.again(info) // one that was given up is counted already
 		}
 	}
 	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting}, Since: since}
-	return s.each(ctx, stopped, func(info journal.RunInfo) error { return s.notify(ctx, info) })
-}
-
-// each calls do with each run that a query selects.
-func (s *Server) each(ctx context.Context, q journal.Query, do func(journal.RunInfo) error) error {
-	for q.Limit = maxPage; ; {
-		runs, err := s.cfg.Journal.Runs(ctx, q)
+	for info, err := range s.each(ctx, stopped) {
+		if err == nil {
+			err = s.notify(ctx, info)
+		}
 		if err != nil {
 			return err
 		}
-		for _, info := range runs {
-			if err := do(info); err != nil {
-				return err
+	}
+	return nil
+}
+
+// each yields the runs that a query selects. An error is the last thing that it yields.
+func (s *Server) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
+	return func(yield func(journal.RunInfo, error) bool) {
+		for q.Limit = maxPage; ; {
+			runs, err := s.cfg.Journal.Runs(ctx, q)
+			if err != nil {
+				yield(journal.RunInfo{}, err)
+				return
 			}
+			for _, info := range runs {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if len(runs) < q.Limit {
+				return
+			}
+			q.Before = runs[len(runs)-1].ID
 		}
-		if len(runs) < q.Limit {
-			return nil
-		}
-		q.Before = runs[len(runs)-1].ID
 	}
 }
 
-// runWebhooks sends what is not sent yet, until the server ends.
+// runWebhooks sends notices that were not sent, until the server ends.
 func (s *Server) runWebhooks(ctx context.Context) {
 	const search, overlap = 10 * time.Minute, time.Hour
 	ticks := time.NewTicker(s.cfg.Scan)

@@ -75,7 +75,7 @@ func (r *receiver) set(status int) {
 	r.status, r.tries = status, 0
 }
 
-// await waits for n notices, or with a status that is none of success for n tries.
+// await waits for n accepted notices, or for n attempts while the status is an error.
 func (r *receiver) await(n int) []delivered {
 	r.Helper()
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -124,8 +124,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// Another project's implementation accepts the signatures of both secrets, and no changed
-// body.
+// The client of OpenAI accepts the signatures of both secrets, and rejects a changed body.
 func TestWebhookSignatures(t *testing.T) {
 	r := newReceiver(t)
 	h := newHouse(t, nil, r.hook())
@@ -151,8 +150,8 @@ func TestWebhookSignatures(t *testing.T) {
 	}
 }
 
-// A notice that was not accepted is sent again by the next server, with the same id; what a
-// server that died did not send at all, too.
+// The next server retries a notice that was not accepted, with the same id, and sends the
+// notices of runs that ended in a process without webhooks.
 func TestWebhookAfterRestart(t *testing.T) {
 	r := newReceiver(t)
 	r.set(503)
@@ -209,7 +208,26 @@ func (h *house) put(info journal.RunInfo) {
 	}
 }
 
-// A receiver that is gone gets nothing more.
+// A server finds the notices of another one that died, also those that are older than its last
+// search.
+func TestWebhookOfDeadServer(t *testing.T) {
+	r := newReceiver(t)
+	r.set(503)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	r.await(1)
+	h.close()
+	s, err := serve.New(serve.Config{Journal: h.journal, Webhooks: h.hooks, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.FindUnsent(t.Context(), time.Now()); err != nil || s.Unsent() != 1 {
+		t.Errorf("%d notices, want 1: %v", s.Unsent(), err)
+	}
+}
+
+// A receiver that is gone gets nothing more, and the notice is counted as dropped once.
 func TestWebhookGone(t *testing.T) {
 	r := newReceiver(t)
 	r.set(410)
@@ -221,6 +239,9 @@ func TestWebhookGone(t *testing.T) {
 	defer r.mu.Unlock()
 	if r.tries != 1 {
 		t.Errorf("%d tries", r.tries)
+	}
+	if err := h.server.FindUnsent(t.Context(), time.Time{}); err != nil {
+		t.Error(err)
 	}
 	h.want("GET", "/metrics", "", 200, `stone_webhooks_total{result="dropped"} 1`)
 }

@@ -14,15 +14,15 @@ import (
 	"sync"
 )
 
-// ContentType is that of the text.
+// ContentType is the media type of the result of Set.Text.
 const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 
-// Most is the largest number of label values that a metric has. Further ones are counted
-// with every label "other".
-const Most = 500
+// most is the maximum number of series of a metric. Further combinations of label values are
+// counted in one series, with the value "other" for every label.
+const most = 500
 
-// Set is a set of metrics. The zero Set is empty. Its methods, and those of its metrics, may
-// be called by several goroutines.
+// Set is a set of metrics. The zero Set is empty. The methods of a Set and of its metrics are
+// safe for concurrent use.
 type Set struct {
 	mu       sync.Mutex
 	families []*family
@@ -55,7 +55,7 @@ func (s *Set) add(f *family) *family {
 func (f *family) at(values []string) *series {
 	key := f.pairs(values)
 	one := f.series[key]
-	if one == nil && len(f.series) >= Most {
+	if one == nil && len(f.series) >= most {
 		key = f.pairs(slices.Repeat([]string{"other"}, len(f.labels)))
 		one = f.series[key]
 	}
@@ -66,7 +66,7 @@ func (f *family) at(values []string) *series {
 	return one
 }
 
-// escape is how label values are written.
+// escape escapes label values.
 var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // pairs returns labels with their values, as `a="x",b="y"`.
@@ -83,10 +83,10 @@ func (f *family) pairs(values []string) string {
 	return b.String()
 }
 
-// Counter is a number that grows.
+// Counter is a number that only grows.
 type Counter struct{ f *family }
 
-// Counter adds a counter to the set. Without labels it begins with 0.
+// Counter adds a counter to the set. A counter without labels is written from the start, as 0.
 func (s *Set) Counter(name, help string, labels ...string) Counter {
 	c := Counter{s.add(&family{name: name, help: help, kind: "counter", labels: labels})}
 	if len(labels) == 0 {
@@ -95,17 +95,17 @@ func (s *Set) Counter(name, help string, labels ...string) Counter {
 	return c
 }
 
-// Add adds n, which must not be negative, for values of the labels, one for each.
+// Add adds n to the series with the label values, one for each label. It ignores a negative n.
 func (c Counter) Add(n float64, values ...string) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	c.f.at(values).value += max(n, 0)
 }
 
-// Histogram counts values by their size.
+// Histogram counts observed values in buckets.
 type Histogram struct{ f *family }
 
-// Histogram adds a histogram to the set, with upper bounds in ascending order.
+// Histogram adds a histogram to the set. The upper bounds of its buckets must be ascending.
 func (s *Set) Histogram(name, help string, bounds []float64, labels ...string) Histogram {
 	return Histogram{s.add(&family{name: name, help: help, kind: "histogram", labels: labels, bounds: bounds})}
 }
@@ -116,11 +116,11 @@ func (h Histogram) Observe(v float64, values ...string) {
 	defer h.f.mu.Unlock()
 	one := h.f.at(values)
 	one.value += v
-	at, _ := slices.BinarySearch(h.f.bounds, v) // a bound belongs to its bucket
+	at, _ := slices.BinarySearch(h.f.bounds, v) // upper bounds are inclusive
 	one.counts[at]++
 }
 
-// Gauge is a number that is read when the metrics are written.
+// Gauge is a number that goes up and down.
 type Gauge struct{ f *family }
 
 // Gauge adds a gauge to the set.

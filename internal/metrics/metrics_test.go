@@ -43,15 +43,15 @@ d 3
 	}
 }
 
-// A metric has a bounded number of label values.
+// A metric has a bounded number of series.
 func TestMost(t *testing.T) {
 	var s Set
 	c := s.Counter("a_total", "Many.", "id")
-	for i := range Most + 100 {
+	for i := range most + 100 {
 		c.Add(1, fmt.Sprint(i))
 	}
 	text := string(s.Text())
-	if n := strings.Count(text, "a_total{"); n != Most+1 || !strings.Contains(text, `a_total{id="other"} 100`) {
+	if n := strings.Count(text, "a_total{"); n != most+1 || !strings.Contains(text, `a_total{id="other"} 100`) {
 		t.Errorf("%d values:\n%s", n, text[len(text)-100:])
 	}
 }

@@ -1,17 +1,17 @@
 package text
 
-// An Edit is a line of a difference. Its sign is ' ' if both texts have it, '-' if only
-// the first one has it, '+' if only the second one has it.
+// An Edit is a line of a difference. Its sign is ' ' if the line is in both texts, '-' if it is
+// only in the first and '+' if it is only in the second.
 type Edit struct {
 	Sign byte
 	Line string
 }
 
-// maxCells bounds the work to find the lines that two texts share. Beyond it, all lines
-// between the first and the last difference are changed.
+// maxCells bounds the work and memory to find common lines. In larger texts, all lines between
+// the first and the last difference count as changed.
 const maxCells = 1 << 20
 
-// Diff returns how the lines a become the lines b.
+// Diff returns the edits that turn the lines a into the lines b.
 func Diff(a, b []string) []Edit {
 	head := 0
 	for head < min(len(a), len(b)) && a[head] == b[head] {
@@ -33,7 +33,7 @@ func edits(out []Edit, sign byte, lines []string) []Edit {
 	return out
 }
 
-// between adds how a becomes b, which neither begin nor end with the same line.
+// between appends the edits that turn a into b, which differ in their first and last lines.
 func between(out []Edit, a, b []string) []Edit {
 	if len(a)*len(b) > maxCells {
 		return edits(edits(out, '-', a), '+', b)
@@ -56,7 +56,8 @@ func between(out []Edit, a, b []string) []Edit {
 	return out
 }
 
-// common returns the number of lines that a and b share, from line i of a and j of b on.
+// common returns the length of the longest common subsequence of a[i:] and b[j:], as a function
+// of i and j.
 func common(a, b []string) func(i, j int) int32 {
 	width := len(b) + 1
 	n := make([]int32, (len(a)+1)*width)

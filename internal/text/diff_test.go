@@ -26,7 +26,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A difference has all lines of both texts in order, also beyond its bound.
+// A difference has all lines of both texts in order, also of texts beyond maxCells.
 func TestDiffIsComplete(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 7, 40, 1500} {

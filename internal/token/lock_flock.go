@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lock waits until no other process has the lock file, and returns what releases it. The
-// system releases the lock of a process that dies.
+// lock waits for the lock file and returns a function that releases it. The system releases
+// the lock of a process that dies.
 func lock(name string) (release func() error, err error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lock waits until no other process has the lock file, and returns what releases it.
+// lock waits up to 10 s for the lock file and returns a function that releases it.
 func lock(name string) (release func() error, err error) {
 	const most = 10 * time.Second
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -21,7 +21,7 @@ func lock(name string) (release func() error, err error) {
 		case !errors.Is(err, fs.ErrExist):
 			return nil, err
 		case time.Since(start) > most:
-			return nil, fmt.Errorf("another command has %s: remove it if none is running", name)
+			return nil, fmt.Errorf("another command holds %s: remove the file if none is running", name)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package token keeps the tokens of a server in a file: of each, only a digest, and what
-// its holder may do.
+// Package token keeps the tokens of a server in a file: for each token, its digest and what its
+// holder may do.
 package token
 
 import (
@@ -22,20 +22,20 @@ import (
 	"github.com/stonelayer/stone/effect"
 )
 
-// Prefix is how every token begins, so that scanners of leaked secrets know them.
+// Prefix starts every token, so that scanners for leaked secrets recognise them.
 const Prefix = "stone_"
 
-// Token is what is kept of a token.
+// Token is the entry of a token in the file.
 type Token struct {
 	Name    string        `json:"name"`
 	Digest  string        `json:"digest"`               // SHA-256 of the token, in hexadecimal
-	Tenant  string        `json:"tenant,omitempty"`     // empty means that of no one: it sees all runs
+	Tenant  string        `json:"tenant,omitempty"`     // empty means none: the caller sees all runs
 	Roles   []string      `json:"roles"`                // as serve.Role
-	Grant   []string      `json:"grant,omitzero"`       // effects; null narrows nothing, an empty list allows none
+	Grant   []string      `json:"grant,omitzero"`       // effects; null allows all, an empty list none
 	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
-	Minute  int           `json:"per-minute,omitempty"` // requests; 0 does not limit
-	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 does not limit
-	USDADay float64       `json:"usd-a-day,omitempty"`  // of all its runs; 0 does not limit
+	Minute  int           `json:"per-minute,omitempty"` // requests; 0 means unlimited
+	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 means unlimited
+	USDADay float64       `json:"usd-a-day,omitempty"`  // of all its runs; 0 means unlimited
 	Created time.Time     `json:"created"`
 	Expires time.Time     `json:"expires,omitzero"`
 }
@@ -163,7 +163,7 @@ func (f *File) Revoke(name string) error {
 	})
 }
 
-// change replaces the tokens, while no other process does.
+// change replaces the tokens, under a lock against other processes.
 func (f *File) change(do func([]Token) ([]Token, error)) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -112,8 +112,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Tokens that several processes make at once are all kept.
-func TestAtOnce(t *testing.T) {
+// No token is lost when several processes create and revoke tokens concurrently.
+func TestConcurrentChanges(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "new", "tokens.json")
 	var all sync.WaitGroup
 	for i := range 20 {

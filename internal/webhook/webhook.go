@@ -1,5 +1,5 @@
-// Package webhook signs and sends webhooks as Standard Webhooks says (standardwebhooks.com,
-// specification 1.0.0), to receivers in the Internet alone unless told otherwise.
+// Package webhook signs and sends webhooks according to Standard Webhooks (standardwebhooks.com,
+// specification 1.0.0). By default it connects only to addresses of the public Internet.
 package webhook
 
 import (
@@ -15,29 +15,31 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// Prefix is how secrets begin.
-const Prefix = "whsec_"
+// prefix starts every secret.
+const prefix = "whsec_"
 
-// Key reads a secret: the prefix, and 24 to 64 bytes in base64. The error does not show it.
+// Key decodes a secret: "whsec_", followed by 24 to 64 bytes in base64. The error does not
+// contain the secret.
 func Key(secret string) ([]byte, error) {
-	text, ok := strings.CutPrefix(secret, Prefix)
+	text, ok := strings.CutPrefix(secret, prefix)
 	if !ok {
-		return nil, fmt.Errorf("the secret of a webhook does not begin with %q", Prefix)
+		return nil, fmt.Errorf("the secret of a webhook does not begin with %q: add it", prefix)
 	}
 	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(key) < 24 || len(key) > 64 {
-		return nil, fmt.Errorf("the secret of a webhook is not %q followed by 24 to 64 bytes in base64", Prefix)
+		return nil, fmt.Errorf("the secret of a webhook is not %q followed by 24 to 64 bytes in base64", prefix)
 	}
 	return key, nil
 }
 
-// Sign returns the header webhook-signature: a signature for each key.
+// Sign returns the value of the header webhook-signature: a signature for each key.
 func Sign(id string, at time.Time, body []byte, keys ...[]byte) string {
 	var all []string
 	for _, key := range keys {
@@ -54,9 +56,9 @@ const timeout = 20 * time.Second
 // Sender sends webhooks. It follows no redirects and uses no proxy.
 type Sender struct{ client *http.Client }
 
-// NewSender makes a Sender. If private is false, it connects to no address that is not of
-// the public Internet: the address is checked when the connection is made, after its name was
-// resolved, so a name cannot change its address in between.
+// NewSender returns a Sender. Unless private is true, it connects only to addresses of the
+// public Internet. It checks the address when it connects, after the name was resolved, so a
+// name cannot resolve to another address after the check.
 func NewSender(private bool) *Sender {
 	dialer := &net.Dialer{Timeout: timeout}
 	if !private {
@@ -69,20 +71,20 @@ func NewSender(private bool) *Sender {
 	}}
 }
 
-// CheckURL reports what is wrong with the address of a receiver: it needs TLS, unless it is
-// private.
+// CheckURL returns an error unless address is the URL of a receiver. Only private receivers may
+// use http.
 func CheckURL(address string, private bool) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http":
 		return errors.New("want the URL of a receiver, such as https://example.com/stone")
 	case u.Scheme == "http" && !private:
-		return errors.New("want an https URL: http is for private receivers alone")
+		return errors.New("want an https URL: only private receivers may use http")
 	}
 	return nil
 }
 
-// A StatusError is the status of a reply that is none of success.
+// A StatusError is the status of a reply outside 200 to 299.
 type StatusError int
 
 // Error returns the status.
@@ -90,8 +92,9 @@ func (e StatusError) Error() string {
 	return fmt.Sprintf("the receiver answered with status %d %s", int(e), http.StatusText(int(e)))
 }
 
-// Send sends a webhook once, and returns an error unless the receiver has accepted it. The
-// error does not show the URL, which may have a secret.
+// Send sends a webhook once and returns an error unless the receiver accepts it. The error does
+// not contain the URL, which may contain a secret. Its type is StatusError if the receiver
+// answered.
 func (s *Sender) Send(ctx context.Context, address, id string, body []byte, keys ...[]byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
@@ -112,48 +115,43 @@ func (s *Sender) Send(ctx context.Context, address, id string, body []byte, keys
 	}
 	defer resp.Body.Close()
 	const most = 64 << 10
-	_, _ = io.CopyN(io.Discard, resp.Body, most) // so that the connection can be used again
+	_, _ = io.CopyN(io.Discard, resp.Body, most) // so that the connection can be reused
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return StatusError(resp.StatusCode)
 	}
 	return nil
 }
 
-// onlyPublic refuses to connect to an address that is not of the public Internet.
+// onlyPublic rejects connections to addresses outside the public Internet.
 func onlyPublic(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
 	if !public(at.Addr()) {
-		return errors.New("its address is not of the public Internet")
+		return errors.New("its address is not of the public Internet: receivers in private networks must be configured as private")
 	}
 	return nil
 }
 
-// special are networks that are not of the public Internet, or lead into others, beside those
-// that netip knows (IANA, registries of special-purpose addresses).
+// special are the networks that are not part of the public Internet or are translated into other
+// networks, except those that netip knows (IANA special-purpose address registries).
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
 	netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("192.88.99.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
 	netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("3fff::/20"),
 }
 
-// public reports whether an address is of the public Internet. Of IPv6 that is 2000::/3
-// without what stands for addresses of IPv4 and documentation.
+// global is the part of IPv6 that has public addresses.
+var global = netip.MustParsePrefix("2000::/3")
+
+// public reports whether an address is part of the public Internet.
 func public(ip netip.Addr) bool {
 	ip = ip.Unmap()
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Zone() != "" {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Zone() != "" || ip.Is6() && !global.Contains(ip) {
 		return false
 	}
-	if ip.Is6() {
-		return netip.MustParsePrefix("2000::/3").Contains(ip) && !netip.MustParsePrefix("2002::/16").Contains(ip) &&
-			!netip.MustParsePrefix("2001::/23").Contains(ip) && !netip.MustParsePrefix("2001:db8::/32").Contains(ip) && !netip.MustParsePrefix("3fff::/20").Contains(ip)
-	}
-	for _, network := range special {
-		if network.Contains(ip) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(special, func(network netip.Prefix) bool { return network.Contains(ip) })
 }

@@ -62,7 +62,7 @@ func TestSend(t *testing.T) {
 	send := func(private bool, at string) error {
 		return NewSender(private).Send(t.Context(), at, "msg_1", []byte("{}"), key)
 	}
-	// A name that resolves to this machine is refused when it was resolved.
+	// A name that resolves to a loopback address is rejected too.
 	for _, at := range []string{receiver.URL + "/t0ken", strings.Replace(receiver.URL, "127.0.0.1", "localhost", 1) + "/t0ken"} {
 		if err := send(false, at); err == nil || !strings.Contains(err.Error(), "not of the public Internet") || strings.Contains(err.Error(), "t0ken") {
 			t.Errorf("%s: %v", at, err)
