@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The first signal of any sort drains a server and says so; the context is not cancelled, and
-// one of another sort changes nothing.
+// The first signal of any kind drains a server, which prints it. The context is not cancelled, and
+// a signal of another kind changes nothing.
 func TestDrainable(t *testing.T) {
 	said := make(chan string, 8)
 	ctx, drain, stop := drainable(t.Context(), func(line string) { said <- line }, "stone serve")

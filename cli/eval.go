@@ -276,8 +276,8 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	return nil
 }
 
-// possiblyPaid says what a resumed evaluation may have paid for attempts without a result. It is
-// no part of the report, which does not depend on when a process ended.
+// possiblyPaid prints what a resumed evaluation may have paid for attempts without a result. This
+// is not part of the report, which does not depend on when a process ended.
 func (a *app) possiblyPaid(run *keptRun) error {
 	if !run.opts.Resume {
 		return nil
@@ -293,7 +293,7 @@ func (a *app) possiblyPaid(run *keptRun) error {
 		}
 	}
 	if attempts > 0 {
-		a.complain("possibly paid, and not in the report: at most $%s for %d attempts without a result", text.USD(usd, false), attempts)
+		a.complain("possibly paid, but not in the report: at most $%s for %d attempts without a result", text.USD(usd, false), attempts)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags i
 	}
 	a.complain("showing %s", page)
 	warn := func(line string) { a.complain("%s", line) }
-	ctx, drain, stop := drainable(ctx, func(string) {}, "") // it runs nothing that could be lost
+	ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing runs that could be lost
 	defer stop()
 	err = publish.Serve(ctx, publish.Config{
 		Listener: listener, Journal: s.Store, Inspect: true, Answer: flags.answer, Grace: time.Second, Drain: drain, Warn: warn,

@@ -283,7 +283,7 @@ func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve fun
 	return nil
 }
 
-// webhooks reads the secrets of webhooks.
+// webhooks returns the configured webhooks with their secrets.
 func (a *app) webhooks(all []config.Webhook) (out []publish.Webhook, err error) {
 	for _, w := range all {
 		secrets, err := w.Secrets()

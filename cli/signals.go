@@ -13,25 +13,26 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// sameSignal is how soon a second SIGTERM is the first one again: who stops a
-// service tells it to all of its processes, and stone passes it on as well.
+// sameSignal is the time within which a second SIGTERM counts as the first one: a service
+// manager sends it to all processes of a service, and stone passes it on as well.
 const sameSignal = time.Second
 
-// interruptible returns a context that the first signal to end cancels, and a
-// channel that SIGTERM closes in place of that if the run can be resumed, which the
-// command resume does. The second signal of its sort ends the process. Each sort counts for itself, since
-// one Ctrl-C reaches a program that a stone command runs twice: from the terminal,
-// and as SIGHUP from that command. The function stops it.
+// interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels, and a channel.
+// If resume, the command that resumes the run, is not empty, SIGTERM closes the channel instead.
+// A second signal of the same kind ends the process. Kinds are counted separately, since one
+// Ctrl-C reaches a program that a stone command runs twice: from the terminal, and as SIGHUP from
+// that command. The returned function stops the handling of signals.
 func interruptible(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
 	return stoppable(ctx, say, resume, false)
 }
 
-// drainable is interruptible for a server: the first signal of any sort closes the channel, and
-// the context is not cancelled.
+// drainable is like interruptible, for a server: the first signal of any kind closes the channel
+// and does not cancel the context.
 func drainable(ctx context.Context, say func(string), resume string) (context.Context, <-chan struct{}, func()) {
 	return stoppable(ctx, say, resume, true)
 }
 
+// stoppable implements both.
 func stoppable(ctx context.Context, say func(string), resume string, server bool) (context.Context, <-chan struct{}, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 8)
@@ -54,7 +55,7 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 						say("to continue with the recorded steps: " + resume)
 					}
 					os.Exit(Failed)
-				case server && drained:
+				case server && drained: // a signal of another kind
 				case server:
 					say("ending: no new step starts, running steps may finish; Ctrl-C again ends at once")
 					close(drain)

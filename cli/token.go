@@ -19,8 +19,8 @@ func (a *app) token() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "token",
 		Short: "Manage the tokens of a server",
-		Long: "Token manages who may use a server: see serve. The file of tokens has only their digests. What changes\n" +
-			"there holds for a running server within a second.",
+		Long: "Token manages who may use a server: see serve. The file of tokens has only their digests. A running\n" +
+			"server applies changes within a second.",
 		Args: unknown,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

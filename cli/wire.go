@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -26,13 +25,13 @@ func (w *wireFlags) describe(f *pflag.FlagSet) {
 	f.Lookup("record").Annotations = map[string][]string{namesFile: {"yes"}}
 }
 
-// open returns the context of a run that is recorded or replayed, and a function that closes the
-// recording. While a run is replayed, this process opens no other connection for HTTP either.
+// open returns a context in which requests are recorded or replayed, and a function that closes
+// the recording. During a replay, the default transport of HTTP opens no connections either.
 func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, error) {
 	none := func() error { return nil }
 	switch {
 	case w.record != "" && w.replay != "":
-		return ctx, none, errors.New("--record and --replay exclude each other")
+		return ctx, none, errors.New("--record and --replay exclude each other: give one")
 	case w.record != "":
 		rec, err := replay.Record(w.record, nil)
 		if err != nil {
@@ -56,7 +55,7 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 	return ctx, none, nil
 }
 
-// withoutKeys gives models the keys that they miss, since a recording needs none.
+// withoutKeys sets the missing keys of models to a placeholder for a replay, which needs none.
 func (a *app) withoutKeys(w wireFlags) error {
 	if w.replay == "" {
 		return nil
@@ -69,7 +68,7 @@ func (a *app) withoutKeys(w wireFlags) error {
 	for _, s := range conf.Secrets {
 		names = append(names, s.Env)
 	}
-	for _, name := range slices.Compact(names) {
+	for _, name := range names {
 		if name != "" && os.Getenv(name) == "" {
 			if err := os.Setenv(name, "not-needed-to-replay"); err != nil {
 				return err

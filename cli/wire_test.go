@@ -19,8 +19,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// A run that is replayed gives the recorded answers and sends nothing. A question that was not
-// recorded is an error that says what differs from the nearest one.
+// A replayed run gets the recorded answers and sends nothing. A question that was not recorded is
+// an error that says where the nearest recorded one differs.
 func TestRecordAndReplay(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

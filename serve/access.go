@@ -24,7 +24,7 @@ const (
 	Start  Role = "start"  // start, cancel, resume and remove runs
 	Answer Role = "answer" // answer questions
 	Act    Role = "act"    // ask capabilities
-	Scrape Role = "scrape" // read /metrics, which is about all tenants
+	Scrape Role = "scrape" // read /metrics, which covers all tenants
 )
 
 // Principal is a caller.
@@ -39,9 +39,9 @@ type Principal struct {
 	// PerMinute bounds its requests, and Runs how many of its runs are under way at once,
 	// in each server. Zero does not. Callers with one Name share them.
 	PerMinute, Runs int
-	// USDADay bounds what all that it starts may cost on a day of UTC, in each server. Zero
-	// does not. Answers to its requests for capabilities are then kept, so that they count
-	// after a restart.
+	// USDADay limits the cost of everything that the caller starts on a day (UTC), in each
+	// server. Zero means unlimited. With a limit, answers to its capability requests are kept,
+	// so that they count after a restart.
 	USDADay float64
 }
 

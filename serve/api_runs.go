@@ -293,7 +293,7 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusAccepted, run(who, info))
 }
 
-// restart resumes a run for a caller, and returns when it has begun.
+// restart resumes a run for a caller, and returns when the run has started.
 func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo) error {
 	if info.State == journal.Done || info.State == journal.Running {
 		return conflict("the run is %s", info.State)

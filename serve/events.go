@@ -35,7 +35,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	out := &eventStream{w: w, flush: http.NewResponseController(w), at: at}
-	// A client whose stream begins now must know where that is before the first event.
+	// A client whose stream starts at "now" must know that place before the first event.
 	out.write([]byte(": \n"))
 	if at != (place{}) && at.String() != r.Header.Get("Last-Event-ID") {
 		out.write([]byte("id: " + at.String() + "\n"))
@@ -46,8 +46,8 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	return nil // or the client has gone, or comes back
 }
 
-// placeOf returns where the stream of a request begins: after its Last-Event-ID, or its
-// parameter after, which may be "now".
+// placeOf returns the place after which the stream of a request starts: its Last-Event-ID, or
+// else its parameter after, which may be "now".
 func (s *Server) placeOf(r *http.Request, run string) (at place, err error) {
 	switch text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text {
 	case "":

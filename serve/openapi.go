@@ -19,8 +19,8 @@ type operation struct {
 	query   []string // names of the parameters
 	in      any      // of the type of the body; nil for none
 	status  int      // of success
-	also    []int    // further statuses with such a reply
-	kinds   []string // further content types of the bodies, which are no JSON
+	also    []int    // further statuses with the same reply
+	kinds   []string // other content types of the bodies, besides JSON
 	out     any      // of the type of the reply; nil for none
 	stream  bool     // the reply is a stream of server-sent events, each with an out as data
 }

@@ -34,7 +34,7 @@ type Config struct {
 	Limits budget.Limits
 	// Live names the pipelines and intents whose answers the gateway streams while a model
 	// writes them, before checks accept them. If an answer is rejected after a client got some
-	// of it, the run is cancelled and its failure is "retracted". A name that is not published is logged.
+	// of it, the run is cancelled with the failure "retracted". Unknown names are logged.
 	Live []string
 	// Access says who sends a request. Nil means that everyone who can reach the server
 	// may do everything.
@@ -46,9 +46,9 @@ type Config struct {
 	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
 	// origins, callers and rates are checked before they get a request.
 	Mounts map[string]Mount
-	// Webhooks are told of the runs that this server starts.
+	// Webhooks get notices about the runs that this server starts.
 	Webhooks []Webhook
-	// Scan is how often the journal is searched for runs that can go on; 5 s if zero.
+	// Scan is how often the journal is searched for runs that can continue; 5 s if zero.
 	Scan time.Duration
 	// Grace is how long running steps may take when the server ends; 30 s if zero.
 	Grace time.Duration
@@ -88,14 +88,14 @@ type Server struct {
 	}
 	died    abandoner        // nil for a journal that cannot tell
 	hooks   map[string]*hook // by the names of their pipelines
-	sending chan struct{}    // has a place for each notice that is sent at once
-	behind  chan struct{}    // has a place for each client that may catch up at once
+	sending chan struct{}    // bounds the notices that are sent concurrently
+	behind  chan struct{}    // bounds the clients that catch up concurrently
 
 	mu      sync.Mutex
 	active  map[string]*active   // runs of this process
 	feeds   map[feedKey]*feed    // of runs that clients stream
 	streams int                  // clients that stream
-	unsent  map[string]time.Time // when to send notices again, by their runs
+	unsent  map[string]time.Time // when to retry notices, by their runs
 	running sync.WaitGroup
 }
 
@@ -131,7 +131,7 @@ func New(cfg Config) (*Server, error) {
 	s.intents = intents(cfg)
 	for _, name := range cfg.Live {
 		if s.pipeline(name) == nil {
-			cfg.Log.Warn("the gateway has no model that it could stream: check the name", "model", name)
+			cfg.Log.Warn("the gateway has no model with a name of Live: check the name", "model", name)
 		}
 	}
 	var err error

@@ -8,11 +8,11 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// timed measures the operations of a journal that runs and requests wait for.
+// timed is a journal that measures the operations that runs and requests wait for.
 type timed struct {
 	journal.Journal
 	*meters
-	pipeline string // whose steps are counted; empty for none
+	pipeline string // the one whose steps are counted; empty counts none
 }
 
 // of returns the journal of the runs of a pipeline.
@@ -45,7 +45,7 @@ func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	return t.Journal.End(ctx, id, o)
 }
 
-// Do measures the recording of a step without its work.
+// Do measures how long recording a step takes, without its work.
 func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	start := time.Now()
 	var worked time.Duration

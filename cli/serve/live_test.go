@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// The configuration says which models stream before checks accept them: a rejected answer is
-// seen by clients of those alone.
+// The configuration names the models that stream before the checks accept the answer. Only their
+// clients see an answer that is rejected.
 func TestLiveByConfiguration(t *testing.T) {
 	behind := httptest.NewServer(script.New(script.Text("whatever"), script.Text("whatever"), script.Text("whatever"), script.Text("whatever")))
 	defer behind.Close()

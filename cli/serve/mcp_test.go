@@ -48,10 +48,10 @@ func paging() stone.Ashlar {
 	return stone.Seq("page", begin, write, ask, publish)
 }
 
-// ended is what the journal has of a run that was cancelled and of one before it that is done.
+// ended matches a list of runs with a canceled run and, before it, one that is done.
 var ended = regexp.MustCompile(`(?s)page +canceled .*\n\S+ +page +done `)
 
-// runsOf lists the runs in a database, by the command.
+// runsOf returns what "stone runs" prints for a database.
 func runsOf(t *testing.T, db string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "runs", "--db", db)
@@ -63,7 +63,7 @@ func runsOf(t *testing.T, db string) string {
 	return string(out)
 }
 
-// The process of the command and the client of the SDK, over standard input and output.
+// The command serves the client of the Go SDK over standard input and output.
 func TestMCPProcess(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "stone.db")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "mcp", "--db", db)
@@ -94,7 +94,7 @@ func TestMCPProcess(t *testing.T) {
 	if got := res.Content[0].(*sdk.TextContent).Text; got != "yes: About slate" || <-asked != "Publish About slate?" {
 		t.Errorf("got %q", got)
 	}
-	// The client calls again with the answer, and that call tells all steps of the run.
+	// The client calls again with the answer, and that call reports all steps of the run.
 	for _, want := range []string{"page/begin", "page/write", "page/begin", "page/write", "page/approve", "page/publish"} {
 		if got := <-steps; got != want {
 			t.Errorf("progress %q, want %q", got, want)
@@ -105,13 +105,13 @@ func TestMCPProcess(t *testing.T) {
 	if err != nil || read.Contents[0].Text != "yes: About slate" {
 		t.Errorf("%s: %v, %v", node, read, err)
 	}
-	// A call that the client cancels cancels the run.
+	// Cancelling a call cancels its run.
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-steps; cancel() }()
 	if _, err := call(ctx, "wait"); err == nil {
 		t.Error("the call was not cancelled")
 	}
-	for !ended.MatchString(runsOf(t, db)) && t.Context().Err() == nil {
+	for !ended.MatchString(runsOf(t, db)) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if err := session.Close(); err != nil {
@@ -119,7 +119,7 @@ func TestMCPProcess(t *testing.T) {
 	}
 }
 
-// The process of the command and the client that the project of the protocol has on npm.
+// The command serves the official TypeScript client.
 func TestMCPNPM(t *testing.T) {
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@modelcontextprotocol/sdk")))
 	program, err := os.Open("testdata/mcp.mjs")

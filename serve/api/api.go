@@ -140,7 +140,7 @@ const (
 
 // Event is the data of a server-sent event of a run.
 type Event struct {
-	ID   string       `json:"-"`              // that of the event: streams continue after it
+	ID   string       `json:"-"`              // of the event; a stream can continue after it
 	Step *journal.Row `json:"step,omitempty"` // of an event "step": one started or ended
 	Run  *Run         `json:"run,omitempty"`  // of an event "state": the run changed its state
 }
@@ -149,16 +149,16 @@ type Event struct {
 type Notice struct {
 	Type      string    `json:"type"` // "run.done", "run.failed", "run.canceled" or "question.asked"
 	Timestamp time.Time `json:"timestamp"`
-	Run       *Run      `json:"run,omitempty"`      // that has ended, without its result
-	Question  *Question `json:"question,omitempty"` // for which a run waits
+	Run       *Run      `json:"run,omitempty"`      // the run that has ended, without its result
+	Question  *Question `json:"question,omitempty"` // the question that a run waits for
 }
 
-// Capabilities are those that a request can ask for, in the order of their names.
+// Capabilities are the capabilities of a server, in the order of their names.
 type Capabilities struct {
 	Capabilities []Capability `json:"capabilities"`
 }
 
-// Capability answers requests: see the fields of call.Metadata.
+// Capability describes a capability, with the fields of call.Metadata.
 type Capability struct {
 	ID         string          `json:"cap/id"`
 	Kind       string          `json:"cap/kind"`
@@ -174,7 +174,7 @@ type Capability struct {
 	Limits     json.RawMessage `json:"cap/limits,omitempty"`
 }
 
-// Reply is the envelope of the answer to a request for a capability. It has a Result or an
+// Reply is the envelope of the answer to a capability request. It has either a Result or an
 // Error.
 type Reply struct {
 	Proto  int       `json:"proto"`
@@ -183,13 +183,13 @@ type Reply struct {
 	Error  *ActError `json:"error,omitempty"`
 }
 
-// Trace names a request for a capability.
+// Trace identifies a capability request.
 type Trace struct {
 	ID   string `json:"id,omitempty"`
 	Turn int    `json:"turn,omitempty"`
 }
 
-// Result is what a capability answered.
+// Result is the answer of a capability.
 type Result struct {
 	Type  string          `json:"type"`            // "value", or "plan"
 	Out   json.RawMessage `json:"out,omitempty"`   // of a value

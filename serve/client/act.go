@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Act asks a capability. The request is encoded as JSON: it is an envelope, as "stone act"
-// reads it. With an id, a run keeps the answer, and the same request again gets it without
-// a call. If no capability has an answer, the error is an *api.ActError.
+// Act asks a capability. The envelope, as "stone act" reads it, is encoded as JSON. With an id,
+// a run keeps the answer, and the same request again returns it without another call. If no
+// capability has an answer, the error is an *api.ActError.
 func (c *Client) Act(ctx context.Context, id string, envelope any) (api.Result, error) {
 	var reply api.Reply
 	if err := c.call(ctx, act(id, envelope), &reply); err != nil {
@@ -24,15 +24,15 @@ func (c *Client) Act(ctx context.Context, id string, envelope any) (api.Result, 
 	return resultOf(reply)
 }
 
-// A Chunk is what Stream yields: a piece of the answer, or at last the answer.
+// A Chunk is what Stream yields: a piece of the answer or, as the last one, the answer.
 type Chunk struct {
 	api.Piece
 	Result *api.Result // nil for a piece
 }
 
-// Stream asks a capability as Act does. It yields the pieces of the answer as they arrive,
-// and then the answer, which alone is checked. A stream that is cut is an error: with an
-// id, ask again.
+// Stream is like Act, but yields the pieces of the answer as they arrive, and then the answer.
+// Only the answer has passed the checks. A broken connection is an error; with an id, it is
+// safe to ask again.
 func (c *Client) Stream(ctx context.Context, id string, envelope any) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		r := act(id, envelope)

@@ -19,30 +19,30 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Client calls a server. Only URL is required. Several goroutines may use a Client at once.
+// Client calls a server. Only URL is required. A Client is safe for concurrent use.
 type Client struct {
 	URL   string       // of the server, such as "http://127.0.0.1:8080"
-	Token string       // that "stone token create" has printed; empty sends none
+	Token string       // as printed by "stone token create"; empty sends none
 	HTTP  *http.Client // http.DefaultClient if nil
-	// Patience is how long requests that are safe to repeat are repeated while no server
-	// answers; one minute if zero. A negative value repeats none.
+	// Patience is how long the client retries requests that are safe to repeat while no
+	// server answers. Zero means one minute, a negative value disables retries.
 	Patience time.Duration
 }
 
-// maxReply bounds a reply.
+// maxReply is the maximum size of a reply in bytes.
 const maxReply = 256 << 20
 
-// A request is one of the API.
+// A request is a request to the API.
 type request struct {
 	method, path string
 	query        url.Values
 	body         any    // sent as JSON; nil for none
 	accept       string // application/json if empty
 	after        string // Last-Event-ID
-	repeat       bool   // it is safe to repeat
+	repeat       bool   // safe to repeat
 }
 
-// path joins the parts of a path.
+// path returns the path under /v1/ with the parts.
 func path(parts ...string) string {
 	for i, p := range parts {
 		parts[i] = url.PathEscape(p)
@@ -50,7 +50,7 @@ func path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// call sends a request and reads its reply, unless to is nil.
+// call sends a request and decodes its reply into to, unless to is nil.
 func (c *Client) call(ctx context.Context, r request, to any) error {
 	resp, err := c.send(ctx, r)
 	if err != nil {
@@ -67,12 +67,12 @@ func (c *Client) call(ctx context.Context, r request, to any) error {
 		return nil
 	}
 	if err := json.Unmarshal(data, to); err != nil {
-		return fmt.Errorf("%s %s: the reply is not that of a Stone server: %w", r.method, r.path, err)
+		return fmt.Errorf("%s %s: the reply is not from a Stone server: %w", r.method, r.path, err)
 	}
 	return nil
 }
 
-// send sends a request, again and again if that is safe, and returns the reply if it is a
+// send sends a request, with retries if that is safe, and returns the reply if its status means
 // success.
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	var body []byte
@@ -93,7 +93,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-// given returns an error as the caller gets it, who does not try again.
+// given returns the error for the caller: without the mark that it can be retried.
 func given(err error) error {
 	if u, ok := errors.AsType[unavailable](err); ok {
 		return u.error
@@ -101,13 +101,13 @@ func given(err error) error {
 	return err
 }
 
-// unavailable is the error of a server that does not answer now.
+// unavailable marks an error that a retry may resolve, such as that of a server that restarts.
 type unavailable struct {
 	error
-	after time.Duration // how long to wait, if the server said it
+	after time.Duration // Retry-After; zero if the server sent none
 }
 
-// once sends a request once. The error is an unavailable one if another try may succeed.
+// once sends a request once. The error is an unavailable if a retry may succeed.
 func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Response, error) {
 	at := strings.TrimSuffix(c.URL, "/") + r.path
 	if len(r.query) > 0 {
@@ -138,7 +138,7 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 	return nil, failure(resp)
 }
 
-// failure returns the error of a reply that is none of success.
+// failure returns the error of a reply whose status is not success.
 func failure(resp *http.Response) error {
 	const most = 1 << 20
 	data, err := io.ReadAll(io.LimitReader(resp.Body, most))
@@ -147,7 +147,7 @@ func failure(resp *http.Response) error {
 		return reply.Error
 	}
 	p := &api.Problem{}
-	if err != nil || json.Unmarshal(data, p) != nil || p.Status == 0 { // of something before the server
+	if err != nil || json.Unmarshal(data, p) != nil || p.Status == 0 { // from a proxy
 		p = &api.Problem{Type: "about:blank", Title: resp.Status, Status: resp.StatusCode}
 	}
 	wait := retryafter.Read(resp.Header, time.Now())
@@ -161,17 +161,17 @@ func failure(resp *http.Response) error {
 	return p
 }
 
-// A waiter waits between tries: longer each time, until its time is over.
+// A waiter waits between attempts, longer each time, until a deadline.
 type waiter struct {
 	until time.Time
 	tries int
 }
 
-// forever is a waiter whose time is never over.
+// forever returns a waiter without a deadline.
 func forever() waiter { return waiter{until: time.Now().Add(math.MaxInt64)} }
 
-// wait waits before the next try. It returns false if there is none: the time is over, or
-// the error is none that goes away.
+// wait waits before the next attempt. It returns false if there is none: after the deadline, or
+// if a retry cannot resolve the error.
 func (w *waiter) wait(ctx context.Context, err error) bool {
 	var u unavailable
 	if !errors.As(err, &u) {

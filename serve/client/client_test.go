@@ -32,7 +32,7 @@ var (
 	number   = dag.NewType[int]("number")
 )
 
-// house is an address at which one server follows another.
+// house is an address that one server after another serves.
 type house struct {
 	*testing.T
 	*client.Client
@@ -104,7 +104,7 @@ func (h *house) start() {
 	h.stop = func() { cancel(); <-ended }
 }
 
-// token lets in who has it.
+// token is an Access that admits callers with a token.
 type token struct{}
 
 func (token) Principal(r *http.Request) (who serve.Principal, err error) {
@@ -235,7 +235,8 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// A stream that is cut again and again, by servers that restart too, has every event once.
+// A stream whose connection breaks repeatedly, also by restarts of the server, has every event
+// once.
 func TestEvents(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
@@ -288,7 +289,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A stream from now on has nothing of before, and misses nothing though it is cut.
+// A stream of new events has no earlier ones, and misses none when its connection breaks.
 func TestEventsFromNow(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
@@ -330,7 +331,7 @@ func TestEventsFromNow(t *testing.T) {
 	}
 }
 
-// A result is waited for while servers restart.
+// Result waits while servers restart.
 func TestResultOverRestart(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()

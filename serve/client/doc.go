@@ -5,15 +5,15 @@
 //	…
 //	run, err = c.Result(ctx, run.ID)
 //
-// The server keeps the runs, so the caller may end and ask again later. Start with an id is
-// safe to repeat: the same request is the same run.
+// The server keeps the runs, so a caller may exit and ask for the result later. Start with an id
+// is safe to repeat: the same request returns the same run.
 //
-// An error that the server reports is an *api.Problem, with the findings of the validator
-// if a request does not fit its pipeline.
+// An error that the server reports is an *api.Problem. If a request does not fit its pipeline,
+// the problem has the findings of the validator.
 //
 // # Servers that restart
 //
-// Requests that are safe to repeat are repeated when no server answers, or it answers that
-// it is closing or busy, for up to Patience. These are all but Answer, Cancel, Resume,
+// If no server answers, or the server is closing or busy, the client retries requests that are
+// safe to repeat, for up to Patience. These are all requests except Answer, Cancel, Resume,
 // Remove, and Act without an id. Result and Events wait for as long as the run takes.
 package client

@@ -14,16 +14,16 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Now is the place in a stream at which the next event follows.
+// Now is the place in a stream after which only new events follow.
 const Now = "now"
 
 // quiet is how long a stream may be silent. A server sends something every 15 s.
 const quiet = 45 * time.Second
 
-// Events yields the events of a run after the one with the id, "" for all and [Now] for
-// those from now on, and waits for more until the run is over. When the stream is cut or
-// the server restarts, it connects again: the caller misses no event and gets none twice.
-// An error is the last thing that it yields.
+// Events yields the events of a run after the one with the id after, and waits for more until
+// the run is over. An empty id means all events, [Now] means only new ones. If the connection
+// breaks or the server restarts, it reconnects: the caller misses no event and gets none
+// twice. An error is the last thing that it yields.
 func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		s := stream{client: c, request: request{
@@ -36,7 +36,7 @@ func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Ev
 				return
 			}
 			if s.request.after != was {
-				w = forever() // it works
+				w = forever() // the connection works
 			}
 			if !w.wait(ctx, err) {
 				yield(api.Event{}, cmp.Or(context.Cause(ctx), err))
@@ -46,17 +46,17 @@ func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Ev
 	}
 }
 
-// A stream reads the events of a run over several connections.
+// A stream reads the events of a run, over one or more connections.
 type stream struct {
 	client  *Client
 	request request
 }
 
-// errOver ends a stream: the run is over, or the caller wants no more.
+// errOver ends a stream: the run is over, or the caller stopped.
 var errOver = errors.New("the stream is over")
 
-// read yields the events of one connection. The error is an unavailable one if the stream
-// was cut.
+// read yields the events of one connection. The error is an unavailable if the connection
+// broke.
 func (s *stream) read(ctx context.Context, yield func(api.Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

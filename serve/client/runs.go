@@ -14,9 +14,9 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Start starts the run with the id, or returns the one that the same request has started.
-// Another request with that id is a problem of type api.Conflict. If the id is empty, the
-// client makes one.
+// Start starts a run with the id, or returns the run that the same request has started. A
+// different request with that id is a problem of type api.Conflict. If the id is empty, the
+// client generates one.
 func (c *Client) Start(ctx context.Context, id string, s api.Start) (run api.Run, err error) {
 	if id == "" {
 		id = strings.ToLower(rand.Text())
@@ -31,9 +31,8 @@ func (c *Client) Run(ctx context.Context, id string) (run api.Run, err error) {
 	return run, err
 }
 
-// Runs yields the runs that a query selects, the newest first. It asks for q.Limit of them
-// at once, and for more as long as the caller continues. An error is the last thing that it
-// yields.
+// Runs yields the runs that a query selects, the newest first. It requests pages of q.Limit runs
+// for as long as the caller continues. An error is the last thing that it yields.
 func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[api.Run, error] {
 	return func(yield func(api.Run, error) bool) {
 		for values := selection(q); ; {
@@ -55,7 +54,7 @@ func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[api.Run, e
 	}
 }
 
-// selection is the query of a list of runs.
+// selection returns the query parameters for a list of runs.
 func selection(q journal.Query) url.Values {
 	values := url.Values{}
 	for _, s := range q.States {
@@ -82,8 +81,8 @@ func selection(q journal.Query) url.Values {
 // pollTime is how long the server may wait for one reply about a result.
 const pollTime = 30 * time.Second
 
-// Result waits until the run stops and returns it, with its Result if it is done. A run
-// that waits for an answer has stopped, too: api.Run.Over tells them apart.
+// Result waits until the run stops and returns it, with its Result if it is done. A run that
+// waits for an answer has stopped too, but is not over: see api.Run.Over.
 func (c *Client) Result(ctx context.Context, id string) (run api.Run, err error) {
 	wait := url.Values{"wait": {pollTime.String()}}
 	for w := forever(); ; {
@@ -94,7 +93,7 @@ func (c *Client) Result(ctx context.Context, id string) (run api.Run, err error)
 		if run.Over() || run.State == journal.Waiting {
 			return run, nil
 		}
-		// The time is over, or the server ends.
+		// pollTime has passed, or the server is closing.
 		if !w.wait(ctx, unavailable{}) {
 			return run, context.Cause(ctx)
 		}
@@ -119,8 +118,9 @@ func (c *Client) Questions(ctx context.Context, run string) ([]api.Question, err
 	return all.Questions, err
 }
 
-// Answer answers a question of a run, which then continues. The problem has the type
-// api.Conflict if the question is answered, and api.Invalid if the answer does not fit.
+// Answer answers a question of a run, which then continues. The error is a problem of type
+// api.Conflict if the question already has an answer, and of type api.Invalid if the answer does
+// not fit.
 func (c *Client) Answer(ctx context.Context, run string, a api.Answer) (out api.Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", run, "answers"), body: a}, &out)
 	return out, err
@@ -150,13 +150,13 @@ func (c *Client) Pipelines(ctx context.Context) ([]api.Pipeline, error) {
 	return all.Pipelines, err
 }
 
-func (c *Client) get(ctx context.Context, to any, query url.Values, parts ...string) error {
-	return c.call(ctx, request{method: http.MethodGet, path: path(parts...), query: query, repeat: true}, to)
-}
-
 // Caps returns the capabilities that Act can ask.
 func (c *Client) Caps(ctx context.Context) ([]api.Capability, error) {
 	var all api.Capabilities
 	err := c.get(ctx, &all, nil, "caps")
 	return all.Capabilities, err
+}
+
+func (c *Client) get(ctx context.Context, to any, query url.Values, parts ...string) error {
+	return c.call(ctx, request{method: http.MethodGet, path: path(parts...), query: query, repeat: true}, to)
 }

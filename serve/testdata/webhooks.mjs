@@ -1,4 +1,4 @@
-// Verifies notices with the secrets, one after the other, and then changed ones.
+// Verifies each notice with both secrets, and then with a changed body.
 import OpenAI from "openai";
 const client = new OpenAI();
 const ok = async (body, headers, secret) => {

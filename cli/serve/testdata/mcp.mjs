@@ -1,5 +1,5 @@
-// The client of the protocol's own project starts the command in STONE_COMMAND. Each line of
-// the output is what it got.
+// The official TypeScript client starts the command in STONE_COMMAND and prints each result on a
+// line.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
@@ -17,7 +17,7 @@ say('tools', (await client.listTools()).tools.map(t => t.name))
 const steps = []
 const page = await client.callTool({ name: 'page', arguments: { input: 'slate' } }, undefined, { onprogress: p => steps.push(p.message) })
 say('page', [page.content[0].text, page.structuredContent.state])
-say('progress', steps.slice(0, 2)) // it drops those that arrive together with the result
+say('progress', steps.slice(0, 2)) // the client drops those that arrive together with the result
 say('node', (await client.readResource({ uri: page.structuredContent.node })).contents[0].text)
 const abort = new AbortController()
 const slow = client.callTool({ name: 'page', arguments: { input: 'wait' } }, undefined, { signal: abort.signal, onprogress: () => abort.abort('enough') })
