@@ -8,6 +8,7 @@ import (
 	"iter"
 	"sync"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -18,7 +19,7 @@ type desk struct {
 	*Executor
 	run    string
 	board  journal.Board
-	ledger *ledger
+	ledger ledger
 
 	mu      sync.Mutex
 	waiting map[dag.ID]*pending
@@ -46,9 +47,9 @@ type outcome struct {
 }
 
 func newDesk(e *Executor, run string) *desk {
-	d := &desk{Executor: e, run: run, board: e.cfg.Journal, waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}, parts: map[dag.ID]bool{}}
-	d.ledger = newLedger(d)
-	return d
+	return &desk{Executor: e, run: run, board: e.cfg.Journal,
+		ledger:  ledger{noted: map[dag.ID]noted{}, before: map[dag.ID]budget.Amount{}},
+		waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}, parts: map[dag.ID]bool{}}
 }
 
 // do sends an order and returns its result.

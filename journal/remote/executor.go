@@ -122,7 +122,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 		return step.Record{}, step.ErrLocal
 	}
 	d := runvalue.Of(ctx, e, func() *desk { return newDesk(e, o.Key.RunID) })
-	if err := d.ledger.recall(ctx); err != nil {
+	if err := d.recall(ctx); err != nil {
 		return step.Record{}, err
 	}
 	for s := newSlice(ctx, d.ledger.spentBefore(o.Key.Digest)); ; {

@@ -15,7 +15,8 @@ import (
 
 // ledger has what the journal of a run knows about the steps that other processes do within leaves.
 type ledger struct {
-	recall func(context.Context) error // called once
+	recalling sync.Mutex
+	recalled  bool
 
 	mu     sync.Mutex
 	noted  map[dag.ID]noted         // by the digests of steps that cost money
@@ -27,30 +28,28 @@ type noted struct {
 	done     bool
 }
 
-func newLedger(d *desk) *ledger {
-	l := &ledger{noted: map[dag.ID]noted{}, before: map[dag.ID]budget.Amount{}}
-	var once sync.Once
-	var err error
-	l.recall = func(ctx context.Context) error {
-		once.Do(func() { err = d.recall(ctx) })
-		return err
-	}
-	return l
-}
-
 func (l *ledger) spentBefore(leaf dag.ID) budget.Amount {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.before[leaf]
 }
 
-// recall charges the run with the costs of its leaves that its journal does not know, because the
-// former process died before they ended.
+// recall charges the run, once, with the costs of its leaves that its journal does not know,
+// because the former process died before they ended.
 func (d *desk) recall(ctx context.Context) error {
+	d.ledger.recalling.Lock()
+	defer d.ledger.recalling.Unlock()
+	if d.ledger.recalled {
+		return nil
+	}
 	ctx = context.WithoutCancel(ctx)
 	paid, err := d.paid(ctx, tryKey)
-	if err != nil || len(paid) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(paid) == 0 {
+		d.ledger.recalled = true
+		return nil
 	}
 	steps, err := d.cfg.Journal.Steps(ctx, d.run)
 	if err != nil {
@@ -60,7 +59,7 @@ func (d *desk) recall(ctx context.Context) error {
 	for _, s := range steps {
 		known[s.Kind+" "+s.Path] = noted{s.Attempts, s.Recorded}
 	}
-	var missing budget.Amount
+	d.ledger.recalled = true
 	for leaf, steps := range paid {
 		for _, s := range steps {
 			d.ledger.mu.Lock()
@@ -72,9 +71,8 @@ func (d *desk) recall(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		missing = missing.Add(spent)
+		budget.From(ctx).OfRun().Charge(spent)
 	}
-	budget.From(ctx).OfRun().Charge(missing)
 	return nil
 }
 
