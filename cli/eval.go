@@ -45,6 +45,9 @@ func (a *app) eval() *cobra.Command {
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
 	f := c.Flags()
 	flags.describe(f)
+	if a.fromArgument() {
+		c.AddCommand(a.tune())
+	}
 	flags.run.wire.describe(f)
 	a.trustFlag(f)
 	addKeepFlags(c, &flags.run.keep)

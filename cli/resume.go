@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -95,7 +96,7 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 		if !isAddress(file) {
 			file, err = filepath.Abs(file)
 		}
-		line = []string{from.command(), "--resume=" + file, "--id=" + info.ID}
+		line = append(strings.Fields(from.command()), "--resume="+file, "--id="+info.ID)
 		return err
 	})
 	if err != nil {

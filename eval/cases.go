@@ -51,6 +51,7 @@ type paid struct {
 	budget.Usage
 	Seconds float64  `json:"seconds,omitempty"`
 	Asked   []string `json:"asked,omitempty"` // capabilities
+	Call    *tried   `json:"call,omitempty"`  // the call that is tuned
 }
 
 // metaKey is the key of the JSON of paid, or of a list of them.
@@ -175,7 +176,7 @@ func (e *evaluation) answer() stone.Ashlar {
 			}
 		}
 		stone.In(ctx).Event(slog.LevelInfo, answerEvent, slog.Bool("failed", got.Failure != nil))
-		cost, err := json.Marshal(paid{account.Used(), took, askedBy(start, out)})
+		cost, err := json.Marshal(paid{account.Used(), took, askedBy(start, out), e.tried(start, out)})
 		if err != nil {
 			return nil, err
 		}

@@ -38,4 +38,9 @@
 // The [Report] is the last node of the evaluation: for every scorer the mean with its
 // interval by question, and with several trials pass@k and pass^k; see package stat. A
 // [Baseline] is compared case by case, and a [Gate] judges the report.
+//
+// # Tuning
+//
+// A [Tuning] chooses the order and the threshold of a cascade within a cost per case. It is a
+// pipeline, too.
 package eval

@@ -64,18 +64,21 @@ func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, 
 	if err != nil {
 		return stone.Ashlar{}, err
 	}
+	return stone.Seq("eval", e.asking(), stone.Reduce(e.report(version))), nil
+}
+
+// asking answers and scores all cases, in groups.
+func (e *evaluation) asking() stone.Ashlar {
 	groups, rows := e.groups()
-	return stone.Seq("eval",
-		stone.Map("groups", dag.ReaderFunc(func(dag.DAG) ([]string, error) { return groups, nil }), group, e.group(rows),
-			stone.AllLanes(), stone.Lanes(cfg.Lanes)),
-		stone.Reduce(e.report(version)),
-	), nil
+	return stone.Map("groups", dag.ReaderFunc(func(dag.DAG) ([]string, error) { return groups, nil }), group, e.group(rows),
+		stone.AllLanes(), stone.Lanes(e.Lanes))
 }
 
 // An evaluation is a Config with its data.
 type evaluation struct {
 	Config
-	data *dataset
+	data  *dataset
+	tuned string // type of the call whose tries are kept; "" for none
 }
 
 const maxTrials = 1000

@@ -47,6 +47,7 @@ type cost struct {
 	Seconds float64  `json:"s,omitempty"`      // to the answer
 	From    string   `json:"from,omitempty"`   // run from which the answer was reused
 	Asked   []string `json:"asked,omitempty"`  // ids of the capabilities that were asked
+	Call    *tried   `json:"call,omitempty"`   // the call that is tuned
 }
 
 const maxReason = 200
@@ -109,7 +110,7 @@ func (o *outcome) answer(n *dag.Node, spent *cost) error {
 	}
 	p, err := costOf(n)
 	spent.USD, spent.Tokens, spent.Seconds, spent.From = p.USD, p.Tokens(), p.Seconds, n.Meta()[dag.MetaFrom]
-	spent.Asked = p.Asked
+	spent.Asked, spent.Call = p.Asked, p.Call
 	return err
 }
 

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -96,7 +97,7 @@ func (e *evaluation) extent() extent {
 // of returns the number of answers of the group at a path.
 func (x extent) of(path string) int {
 	for i, n := range x.groups {
-		if path == groupPath(i) {
+		if strings.HasSuffix("/"+path, strings.TrimPrefix(groupPath(i), "eval")) {
 			return n
 		}
 	}
@@ -114,14 +115,14 @@ func (x extent) Facts() iter.Seq2[string, string] {
 	}
 }
 
+// extentOf returns the extent of all evaluations in a pipeline together.
 func extentOf(p stone.Ashlar) (x extent) {
 	if x, ok := p.Detail().(extent); ok {
 		return x
 	}
 	for _, child := range p.Children() {
-		if x = extentOf(child); x.groups != nil {
-			break
-		}
+		of := extentOf(child)
+		x.groups, x.test = append(x.groups, of.groups...), cmp.Or(x.test, of.test)
 	}
 	return x
 }

@@ -1,0 +1,338 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// Tuning chooses the order of a cascade and its score-min: of all settings within a cost, the one with
+// the highest mean. Each candidate alone is asked about each case once. The settings are then
+// simulated on these answers.
+type Tuning struct {
+	Data   Data // usually with DevSplit; choose on other cases than those that you report
+	Scorer Scorer
+	Lanes  int // cases at once; zero means 64
+	// Call is the type of the node that the call makes. The pipeline makes that call at most once,
+	// and fails if it fails.
+	Call    string
+	Cascade call.Tunable
+	// Alone returns the pipeline whose call asks only one candidate, with a score-min of 0.
+	Alone func(candidate string) (stone.Ashlar, error)
+	// USDPerCase bounds the mean cost of an answer.
+	USDPerCase float64
+}
+
+// maxTuned bounds the candidates, of which all orders are simulated.
+const maxTuned = 6
+
+// Tuned is the type of the last node of a Tuning.
+var Tuned = dag.NewType[Choice]("eval/choice")
+
+// A Choice is the chosen setting, with what it was compared with. Its figures are those of the cases
+// that it was chosen on, so that it does somewhat worse on others.
+type Choice struct {
+	Setting
+	Before  Setting   `json:"before"`
+	Alone   []Setting `json:"alone"` // each candidate without a threshold
+	Cases   int       `json:"cases"`
+	Errors  int       `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
+	Tried   int       `json:"tried"`            // settings
+	Limit   float64   `json:"limit_usd"`        // per case
+	ReadUSD float64   `json:"read_usd"`         // what the answers that it is based on have cost
+}
+
+// A Setting of a cascade, with the simulated result.
+type Setting struct {
+	Candidates []string `json:"candidates"`
+	ScoreMin   float64  `json:"score_min"`
+	stat.Estimate
+	USD float64 `json:"usd"` // per case
+}
+
+// Pipeline returns the tuning as a pipeline, for a run with the given Config.
+func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, error) {
+	switch n := len(t.Cascade.Candidates); {
+	case n < 2 || n > maxTuned:
+		return stone.Ashlar{}, fmt.Errorf("%d candidates: want 2 to %d", n, maxTuned)
+	case !(t.USDPerCase > 0):
+		return stone.Ashlar{}, errors.New("the cost of a case is not bounded: set the USD that an answer may cost in the mean")
+	case t.Call == "" || t.Alone == nil:
+		return stone.Ashlar{}, errors.New("a tuning needs Call and Alone")
+	}
+	lanes := []stone.FanPart{stone.AllLanes()}
+	var e *evaluation
+	for _, id := range t.Cascade.Candidates {
+		p, err := t.Alone(id)
+		if err != nil {
+			return stone.Ashlar{}, err
+		}
+		e = &evaluation{Config: Config{Pipeline: p, Data: t.Data, Scorers: []Scorer{t.Scorer}, Trials: 1, Lanes: cmp.Or(t.Lanes, 64)}, tuned: t.Call}
+		if err := e.check(); err != nil {
+			return stone.Ashlar{}, err
+		}
+		if e.data, err = t.Data.load(ctx, p, run); err != nil {
+			return stone.Ashlar{}, err
+		}
+		judges, err := e.judging()
+		if err != nil {
+			return stone.Ashlar{}, err
+		}
+		lanes = append(lanes, stone.Seq(id, e.asking(), stone.Reduce(e.report(judges))))
+	}
+	version := fmt.Sprintf("%s %v %v", e.version(), t.Cascade, t.USDPerCase)
+	return stone.Seq("tune", stone.Parallel("alone", lanes...),
+		stone.Reduce(stone.New("choose", Tuned, func(_ context.Context, d dag.DAG) (Choice, error) {
+			found, err := t.read(e, d)
+			if err != nil {
+				return Choice{}, err
+			}
+			return found.choose()
+		}, stone.Queries(dag.All(results)), stone.Version(version)))), nil
+}
+
+// tried is what the call did with one candidate.
+type tried struct {
+	Score   float64 `json:"score"`
+	USD     float64 `json:"usd,omitempty"`
+	Failure string  `json:"failure,omitempty"`
+}
+
+// tried returns what the call that is tuned did, nil if it was not made.
+func (e *evaluation) tried(start, out dag.DAG) *tried {
+	if e.tuned == "" {
+		return nil
+	}
+	var r *call.Record
+	for _, n := range out.Within(nil).Beyond(start.Within(nil)) {
+		if n.Type() == e.tuned {
+			r = call.RecordOf(n)
+		}
+	}
+	var failed interface{ FailureMeta() map[string]string }
+	if r == nil && out.InFlight() && errors.As(out.Cause(), &failed) {
+		r = call.RecordIn(failed.FailureMeta())
+	}
+	if r == nil {
+		return nil
+	}
+	did := &tried{USD: r.Usage.USD, Failure: r.Failure}
+	if r.Score != nil {
+		did.Score = *r.Score
+	}
+	return did
+}
+
+// cascades simulates the settings of a cascade.
+type cascades struct {
+	Tuning
+	alone    [][]try // by candidate, then by case
+	clusters []string
+	left     int // cases left out
+	tried    int
+	paid     float64
+}
+
+// try is the result of a case with one candidate alone.
+type try struct {
+	value float64
+	usd   float64 // of the whole answer
+	call  *tried
+}
+
+// read reads the results of the lanes, which have the groups of their cases one after the other.
+func (t Tuning) read(e *evaluation, d dag.DAG) (*cascades, error) {
+	c := &cascades{Tuning: t}
+	nodes, err := d.All(results.Name())
+	groups, _ := e.groups()
+	n := len(t.Cascade.Candidates)
+	if err == nil && len(nodes) != n*len(groups) {
+		err = fmt.Errorf("%d groups of answers, want %d", len(nodes), n*len(groups))
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := make([][]try, n)
+	missing := make([]bool, len(e.data.rows))
+	for i := range all {
+		all[i] = make([]try, len(e.data.rows))
+		for _, node := range nodes[i*len(groups) : (i+1)*len(groups)] {
+			found, costs, err := resultsOf(node)
+			if err != nil {
+				return nil, err
+			}
+			for k, o := range found.Rows {
+				at, ok := e.data.byID[o.Case]
+				if !ok {
+					return nil, fmt.Errorf("the data no longer has the case %s", o.Case)
+				}
+				all[i][at] = try{o.Values[0], costs[k].USD, costs[k].Call}
+				missing[at] = missing[at] || o.Verdicts == "e"
+				c.paid += costs[k].USD
+			}
+		}
+	}
+	var kept []int
+	for at, left := range missing {
+		if !left {
+			kept = append(kept, at)
+		}
+	}
+	if c.left = len(missing) - len(kept); len(kept) == 0 {
+		return nil, errors.New("in every case an answer or its score is missing: evaluate the plan to see why")
+	}
+	c.clusters = e.clusters(kept)
+	for _, tries := range all {
+		var of []try
+		for _, at := range kept {
+			of = append(of, tries[at])
+		}
+		c.alone = append(c.alone, of)
+	}
+	return c, nil
+}
+
+// choose tries all orders with all thresholds. Of equal settings, it takes the cheaper one, and of
+// equally cheap ones the one that is tried first, starting from the present one.
+func (c *cascades) choose() (Choice, error) {
+	order := make([]int, len(c.alone))
+	for i := range order {
+		order[i] = i
+	}
+	choice := Choice{Before: c.setting(order, c.Cascade.ScoreMin), Cases: len(c.alone[0]), Errors: c.left, Limit: c.USDPerCase, ReadUSD: c.paid}
+	for i := range order {
+		choice.Alone = append(choice.Alone, c.setting([]int{i}, 0))
+	}
+	thresholds, found := c.thresholds(), false
+	cheapest := math.Inf(1)
+	permute(order, 0, func(order []int) {
+		for _, least := range thresholds {
+			choice.Tried++
+			mean, usd := c.simulate(order, least, nil)
+			cheapest = min(cheapest, usd)
+			if usd > c.USDPerCase {
+				continue
+			}
+			if !found || mean > choice.Mean+1e-12 || mean > choice.Mean-1e-12 && usd < choice.USD-1e-12 {
+				choice.Setting, found = Setting{c.names(order), least, stat.Estimate{Mean: mean}, usd}, true
+			}
+		}
+	})
+	if !found {
+		return choice, fmt.Errorf("no setting costs at most %s a case: the cheapest costs %s", usd(c.USDPerCase), usd(cheapest))
+	}
+	for i, id := range choice.Candidates {
+		order[i] = slices.Index(c.Cascade.Candidates, id)
+	}
+	choice.Setting = c.setting(order, choice.ScoreMin)
+	return choice, nil
+}
+
+// maxThresholds bounds the thresholds that are tried.
+const maxThresholds = 50
+
+// thresholds returns the scores of all answers, rounded down to four digits, with the present threshold
+// first. Of more than maxThresholds it takes some at equal distances in their order.
+func (c *cascades) thresholds() []float64 {
+	scores := []float64{0}
+	for _, tries := range c.alone {
+		for _, try := range tries {
+			if try.call != nil && try.call.Failure == "" {
+				scores = append(scores, math.Floor(try.call.Score*1e4)/1e4)
+			}
+		}
+	}
+	slices.Sort(scores)
+	if scores = slices.Compact(scores); len(scores) > maxThresholds {
+		some := make([]float64, maxThresholds)
+		for i := range some {
+			some[i] = scores[i*(len(scores)-1)/(maxThresholds-1)]
+		}
+		scores = some
+	}
+	now := c.Cascade.ScoreMin
+	return append([]float64{now}, slices.DeleteFunc(scores, func(s float64) bool { return s == now })...)
+}
+
+// permute calls fn with all orders of the items from a place on, the given one first.
+func permute(order []int, from int, fn func([]int)) {
+	if from == len(order) {
+		fn(order)
+		return
+	}
+	for i := from; i < len(order); i++ {
+		next := slices.Concat(order[:from], order[i:i+1], order[from:i], order[i+1:])
+		permute(next, from+1, fn)
+	}
+}
+
+// setting simulates a setting and returns it with its interval.
+func (c *cascades) setting(order []int, least float64) Setting {
+	values := make([]float64, len(c.alone[0]))
+	_, usd := c.simulate(order, least, values)
+	return Setting{c.names(order), least, stat.Mean(values, c.clusters), usd}
+}
+
+func (c *cascades) names(order []int) (ids []string) {
+	for _, i := range order {
+		ids = append(ids, c.Cascade.Candidates[i])
+	}
+	return ids
+}
+
+// simulate returns the mean score and the mean cost of a setting, and writes the score of each case to
+// values unless that is nil. If all candidates are rejected, there is no answer; its cost then
+// includes the steps after the call, so it is at most that.
+func (c *cascades) simulate(order []int, least float64, values []float64) (mean, usd float64) {
+	n := len(c.alone[0])
+	for at := range n {
+		value := 0.0
+		for k, i := range order {
+			try := c.alone[i][at]
+			if try.call == nil || try.call.Failure == "" && try.call.Score >= least {
+				value, usd = try.value, usd+try.usd
+				break
+			}
+			failure := cmp.Or(try.call.Failure, call.LowScore)
+			if k == len(order)-1 || !slices.Contains(c.Cascade.SwitchOn, failure) {
+				usd += try.usd
+				break
+			}
+			usd += try.call.USD
+		}
+		mean += value
+		if values != nil {
+			values[at] = value
+		}
+	}
+	return mean / float64(n), usd / float64(n)
+}
+
+// Text returns the choice as a table for a terminal.
+func (c Choice) Text() string {
+	p := part{head: []string{"setting", "candidates", "score-min", "mean", "95 %", "cost a case"}}
+	row := func(name string, s Setting) {
+		p.rows = append(p.rows, []string{name, text.Line(strings.Join(s.Candidates, ", ")), fmt.Sprint(s.ScoreMin), mean4(s.Mean), interval(s.Estimate), usd(s.USD)})
+	}
+	row("chosen", c.Setting)
+	row("before", c.Before)
+	for _, s := range c.Alone {
+		row("alone", s)
+	}
+	line := fmt.Sprintf("%d cases, %d settings, at most %s a case; the answers cost %s", c.Cases, c.Tried, usd(c.Limit), usd(c.ReadUSD))
+	if c.Errors > 0 {
+		line += fmt.Sprintf("; %d further cases are left out, because an answer is missing", c.Errors)
+	}
+	p.notes = []string{line}
+	return tables(p)
+}

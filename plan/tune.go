@@ -1,0 +1,45 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/call"
+)
+
+// Calls returns the slots of the calls of a plan that run at most once: those that are not within the
+// body of another node.
+func (p *Plan) Calls() (slots []string) {
+	for _, n := range p.nodes {
+		if n.op == "call" && n.as != "" {
+			slots = append(slots, n.as)
+		}
+	}
+	return slots
+}
+
+// WithCall returns the plan with a change of one of its Calls. The error is that of change, or says
+// that the plan has no such call.
+func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, error) {
+	i := slices.IndexFunc(p.nodes, func(n *node) bool { return n.op == "call" && n.as == slot })
+	switch {
+	case p.text == nil:
+		return nil, p.faults.Err()
+	case i < 0:
+		return nil, fmt.Errorf("the plan has no call with :as :%s outside of bodies: it has %s", slot, strings.Join(p.Calls(), ", "))
+	case p.nodes[i].pin != nil || p.nodes[i].candidates != nil:
+		return nil, fmt.Errorf("the call :%s reads from slots which capabilities it asks", slot)
+	}
+	n := *p.nodes[i]
+	if err := change(&n.spec); err != nil {
+		return nil, fmt.Errorf("the call :%s: %w", slot, err)
+	}
+	nodes := slices.Clone(p.nodes)
+	nodes[i] = &n
+	text, err := (&Plan{id: p.id, nodes: nodes}).print(false, len(p.text))
+	if err != nil {
+		return nil, err
+	}
+	return Read(text)
+}
