@@ -66,11 +66,17 @@ func none(c *cobra.Command, args []string) error {
 // onlyPackages marks commands that take no plans.
 const onlyPackages = "only-packages"
 
+// plansAlone marks commands that take no packages.
+const plansAlone = "plans-alone"
+
 // over makes a command that works on a pipeline. With FromArgument it first
 // builds the package and passes itself on to the program.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) *cobra.Command {
 	c.Use += " [flags] [-- ARG…]"
-	if a.fromArgument() {
+	if c.Annotations[plansAlone] != "" {
+		c.Use = strings.Replace(c.Use, " ", " PLAN ", 1)
+		a.planFlags(c)
+	} else if a.fromArgument() {
 		c.Use = strings.Replace(c.Use, " ", " [PIPELINE] ", 1)
 		or := ", or a plan, by the name of its .edn or .json file"
 		if c.Annotations[onlyPackages] != "" {

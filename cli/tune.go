@@ -37,13 +37,14 @@ func (a *app) tune() *cobra.Command {
 	var flags tuneFlags
 	var c *cobra.Command
 	c = a.over(&cobra.Command{
-		Use:   "tune",
-		Short: "Choose the order and the threshold of a cascade in a plan",
+		Use:         "tune",
+		Annotations: map[string]string{plansAlone: "yes"},
+		Short:       "Choose the order and the threshold of a cascade in a plan",
 		Long: "Tune chooses the order of the candidates of a call and its score-min: the setting with the highest mean\n" +
 			"score among those that cost at most --usd-per-case. It asks each candidate about each case of the split\n" +
 			"dev once, or takes the answers of an earlier run, and simulates all settings on these answers. It writes\n" +
 			"the plan with the chosen setting to --out, and then evaluates that on the split test. The budget applies\n" +
-			"to both together.",
+			"to both together. PLAN is the name of an .edn or .json file.",
 		Example: a.example("eval tune plan.edn --data cases.jsonl --score exact --usd-per-case 0.002 --out tuned.edn"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.tunePlan(ctx, c, p, flags) })
 	f := c.Flags()
@@ -54,7 +55,7 @@ func (a *app) tune() *cobra.Command {
 	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once for each candidate (default 64)")
 	f.StringVar(&flags.call, "call", "", "the `SLOT` of the call; needed if the plan has several calls")
 	f.Float64Var(&flags.usd, "usd-per-case", 0, "an answer may cost `USD` dollars in the mean")
-	f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PIPELINE are not kept")
+	f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PLAN are not kept")
 	kept(f, "data", "expected", "cluster", "score", "lanes", "call", "usd-per-case", "out")
 	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
 	a.trustFlag(f)
