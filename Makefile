@@ -25,7 +25,7 @@ test-temporal:
 	cd engine/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...
 
 test-faults:
-	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run='Random|Team|Zombies|Restarts' ./internal/killtest
+	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run='Random|Team|Zombies|Restarts|Budget' ./internal/killtest
 
 # Clients and servers of other projects, in an ignored folder. Without npm or a
 # registry the tests that need them skip with a line.

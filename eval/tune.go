@@ -139,7 +139,6 @@ type cascades struct {
 	alone    [][]try // by candidate, then by case
 	clusters []string
 	left     int // cases left out
-	tried    int
 	paid     float64
 }
 
