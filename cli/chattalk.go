@@ -153,7 +153,7 @@ func (t *talk) check(ctx context.Context) error {
 	return nil
 }
 
-// open continues the turns that there are.
+// open continues the chat after its recorded turns.
 func (t *talk) open(ctx context.Context, turns []turn) (err error) {
 	for _, one := range turns {
 		t.after[one.number], t.last = one.after, one.number

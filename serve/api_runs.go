@@ -302,7 +302,7 @@ func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInf
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, active.begun)
+	return waitFor(ctx, active.started)
 }
 
 func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal) error {

@@ -77,10 +77,10 @@ type active struct {
 	owner    string // as in source
 	pipeline string
 	cancel   context.CancelFunc
-	begun    chan struct{} // closed when the run is in the journal, or has ended
+	started  chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
 	live     *openai.Live // may be nil
-	err      error        // why it did not begin; valid after ended
+	err      error        // why it did not start; valid after ended
 }
 
 // start starts the run with the id, or returns the one that the same request started.
@@ -128,12 +128,12 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 		return info, false, err
 	}
 	select {
-	case <-run.begun:
+	case <-run.started:
 	case <-ctx.Done():
 		return info, false, context.Cause(ctx)
 	}
 	info, err = s.same(ctx, who, cfg.RunID, src)
-	if errors.Is(err, journal.ErrNoRun) { // it has not begun
+	if errors.Is(err, journal.ErrNoRun) { // it has not started
 		<-run.ended
 		err = cmp.Or(run.err, err)
 	}
@@ -168,7 +168,7 @@ type task struct {
 	run    stone.Config
 	source source
 	keep   journal.Options
-	cancel bool         // as soon as it has begun
+	cancel bool         // cancel the run as soon as it has started
 	quiet  bool         // its failure was logged before
 	before budget.Usage // its usage when it last stopped, which was counted then
 	most   int          // maximum of concurrent runs of its owner; zero means unlimited
@@ -190,9 +190,9 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		return nil, false, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, begun: make(chan struct{}), ended: make(chan struct{}), live: t.live}
+	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{}), live: t.live}
 	begin := sync.OnceFunc(func() {
-		if close(run.begun); t.cancel {
+		if close(run.started); t.cancel {
 			cancel()
 		}
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// tries remembers how often a server has gone on with runs that then did not get any
+// tries remembers how often a server has continued runs that then did not get any
 // further, such as those whose pipeline has changed. One goroutine uses it.
 type tries struct {
 	by map[string]try

@@ -160,7 +160,7 @@ func explanation(tripped *llm.RepetitionTrippedError) string {
 	if tripped.Channel == "thinking" {
 		where = "thinking"
 	}
-	what := "was going on without saying anything new"
+	what := "continued without saying anything new"
 	if window := tripped.Hit.Window; len(window) > 0 {
 		what = fmt.Sprintf("was repeating this passage: %q", window)
 	}

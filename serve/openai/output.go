@@ -82,7 +82,7 @@ func (resp *response) outputOf(r *llm.Reply) []any {
 type events struct {
 	*stream
 	next, after int  // numbers of the next event, and of the last one that the client has
-	opened      bool // the message was begun
+	opened      bool // whether the message has started
 
 	live  string // id of the message that is streamed before it is accepted, or ""
 	said  string // the part of its text that was streamed

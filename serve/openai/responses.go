@@ -275,7 +275,7 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, s Start, 
 
 // stored returns the response with the id, as far as its run is, if clients may ask for it.
 func stored(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
-	resp, m, run, err = begun(ctx, b, id)
+	resp, m, run, err = existing(ctx, b, id)
 	if err == nil && !resp.Store {
 		err = noResponse(id)
 	}
@@ -286,8 +286,8 @@ func noResponse(id string) error {
 	return &Error{Status: http.StatusNotFound, Message: "there is no response " + quote(id), Type: "invalid_request_error", Code: "not_found"}
 }
 
-// begun returns the response with the id, as far as its run is.
-func begun(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
+// existing returns the response with the id, in the current state of its run.
+func existing(ctx context.Context, b Backend, id string) (resp response, m Model, run api.Run, err error) {
 	text, err := b.Kept(ctx, id)
 	if err != nil {
 		return resp, m, run, err

@@ -76,7 +76,7 @@ func recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]s
 			continue
 		}
 		left--
-		_, model, run, err := begun(ctx, b, id)
+		_, model, run, err := existing(ctx, b, id)
 		if err == nil && run.State == journal.Done {
 			var was *llm.Reply
 			if was, err = model.answer(run); err == nil && sameTurn(m, was.Message()) {

@@ -308,7 +308,7 @@ spec("a question is answered without JavaScript", { javaScriptEnabled: false }, 
 	await page.waitForURL(/runs\/plain/);
 	assert.equal((await result("plain")).result.content.slice(0, 3), "no:");
 });
-spec("a run goes on within a second of an answer", async (page) => {
+spec("a run continues within a second of an answer", async (page) => {
 	const took = [];
 	for (const n of [1, 2, 3]) { // the machine may be busy with other specs
 		await waiting("quick-" + n);
@@ -319,7 +319,7 @@ spec("a run goes on within a second of an answer", async (page) => {
 	}
 	assert.ok(Math.min(...took) <= 1000, took.join());
 });
-spec("an answer lets the run go on, and the page shows it", async (page) => {
+spec("an answer lets the run continue, and the page shows it", async (page) => {
 	await waiting("goes-on");
 	await page.goto(SERVE + "/runs/goes-on");
 	await page.click("button:text-is('yes')");
