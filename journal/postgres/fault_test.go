@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -315,8 +317,8 @@ func TestPartition(t *testing.T) {
 	checkRun(t, address, "r", 3)
 }
 
-// Processes that ask questions of each other's runs, while they write their own, do not
-// block each other for ever.
+// Processes that ask questions of each other's runs, while they write their own, never wait
+// for each other in a circle: the server finds no deadlock.
 func TestCrossedQuestions(t *testing.T) {
 	address := pgtest.Database(t)
 	one, two := open(t, address, Options{}), open(t, address, Options{})
@@ -339,10 +341,39 @@ func TestCrossedQuestions(t *testing.T) {
 		})
 	}
 	group.Wait()
+	defer func() {
+		if err := errors.Join(one.Close(), two.Close()); err != nil {
+			t.Error(err)
+		}
+		if n := deadlocks(t, address); n > 0 {
+			t.Errorf("the server found %d deadlocks", n)
+		}
+	}()
 	for i := range 2 {
 		questions, err := one.Questions(t.Context(), fmt.Sprint("r", i))
 		if err != nil || len(questions) != 100 || slices.ContainsFunc(questions, journal.Question.Open) {
 			t.Errorf("run %d has %d questions, %v; want 100, all answered", i, len(questions), err)
 		}
 	}
+}
+
+// deadlocks returns how many deadlocks the server has found in a database, after all others
+// have left it: a connection reports when it ends.
+func deadlocks(t *testing.T, address string) int64 {
+	t.Helper()
+	conn, err := pgconn.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drop(conn)
+	ask := func(query string) (n int64) {
+		if err := exchange(t.Context(), conn, []statement{{text: query}}, func(v [][]byte) { n = integer(v[0]) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for ask("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()") > 1 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
 }

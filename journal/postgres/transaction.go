@@ -155,6 +155,12 @@ func (t *tx) Run(ctx context.Context, id string) (*log.Run, error) {
 	return t.reader.run(ctx, id, " FOR UPDATE")
 }
 
+// Lock implements [log.Tx].
+func (t *tx) Lock(ids []string) error {
+	t.exec("SELECT FROM stone.runs WHERE id = ANY($1::text[]) ORDER BY run FOR UPDATE", textsOf(ids))
+	return nil
+}
+
 // Insert implements [log.Tx].
 func (t *tx) Insert(r *log.Run) error {
 	found, err := rows(background, t.reader, func(v [][]byte) int64 { return integer(v[0]) },

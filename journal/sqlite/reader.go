@@ -312,6 +312,9 @@ func (t *tx) do(statement string, args ...any) (sql.Result, error) {
 	return t.conn.ExecContext(background, statement, args...)
 }
 
+// Lock implements [log.Tx]. SQLite has one transaction at a time.
+func (t *tx) Lock([]string) error { return nil }
+
 // Insert implements [log.Tx].
 func (t *tx) Insert(r *log.Run) error {
 	result, err := t.do("INSERT INTO runs (id, owner, beat, lease, outside) VALUES (?, ?, 0, ?, ?)", r.ID, r.Owner, r.Lease, r.Outer)

@@ -23,7 +23,7 @@ func (j *Journal) putAside(r *run, result *result, why error) error {
 	if result.failed {
 		return why
 	}
-	err := j.out.write(&write{do: func(t *transaction) error {
+	err := j.out.write(&write{also: r.id, do: func(t *transaction) error {
 		run, err := t.Run(background, r.id)
 		if err != nil || run == nil {
 			return err

@@ -37,7 +37,7 @@ func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]
 	}
 	holds := j.holding(run) != nil
 	var kept []*Row // the writer owns this variable until it has answered
-	err := j.out.write(&write{stays: true, paid: true, do: func(t *transaction) (err error) {
+	err := j.out.write(&write{also: run + onBoard, stays: true, paid: true, do: func(t *transaction) (err error) {
 		kept, err = t.post(run, rows, holds)
 		return err
 	}})

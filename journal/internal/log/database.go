@@ -92,6 +92,9 @@ type QuestionSelection struct {
 // A Tx is a transaction. Its Reader sees what it has written.
 type Tx interface {
 	Reader
+	// Lock makes other transactions that change one of these runs wait until this one ends.
+	// Runs that do not exist are left out.
+	Lock(ids []string) error
 	// Insert stores a new run and sets its Row.
 	Insert(r *Run) error
 	// Put replaces a run, except for its ID, Beat and Rows.

@@ -22,7 +22,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 		}
 	}
 	var kept journal.Question
-	err = j.out.write(&write{do: func(t *transaction) error {
+	err = j.out.write(&write{also: q.Run, do: func(t *transaction) error {
 		row, err := t.Run(background, q.Run)
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (t *transaction) keepQuestion(run int64, q journal.Question) error {
 
 // Answer implements [journal.Interviewer]. It takes no lease: the run may be running.
 func (j *Journal) Answer(_ context.Context, run, path, response string) error {
-	return j.out.write(&write{do: func(t *transaction) error {
+	return j.out.write(&write{also: run, do: func(t *transaction) error {
 		none := refused{fmt.Errorf("run %q, question at %s: %w", run, path, journal.ErrNoQuestion)}
 		row, err := t.Run(background, run)
 		if err != nil {

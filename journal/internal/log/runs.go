@@ -210,7 +210,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	if err != nil {
 		return fmt.Errorf("outcome of run %q: %w", id, err)
 	}
-	return j.send(&write{run: r, do: func(t *transaction) error {
+	return j.send(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
 		p := t.part(r)
 		tail := p.next + 1
 		for n := range nodes.Nodes() {
@@ -432,7 +432,7 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 	if r == nil {
 		return j.notHeld(id)
 	}
-	err = j.out.write(&write{run: r, do: func(t *transaction) error {
+	err = j.out.write(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
 		p := t.part(r)
 		if err := t.flush(); err != nil {
 			return err

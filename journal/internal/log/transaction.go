@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
@@ -79,8 +80,32 @@ func (t *transaction) find(r *run) *part {
 	return p
 }
 
+// lock locks the runs that a group changes, in an order that all processes share: two that
+// write to each other's runs would otherwise wait for each other.
+func (t *transaction) lock(group []*write) error {
+	ids := map[string]bool{}
+	for _, x := range group {
+		if x.run != nil {
+			ids[x.run.id] = true
+			if x.run.outer != nil {
+				ids[x.run.outer.id] = true
+			}
+		}
+		if x.also != "" {
+			ids[x.also] = true
+		}
+	}
+	if len(ids) < 2 {
+		return nil
+	}
+	return t.Lock(slices.Sorted(maps.Keys(ids)))
+}
+
 // apply executes the writes of a group.
 func (t *transaction) apply(group []*write) error {
+	if err := t.lock(group); err != nil {
+		return err
+	}
 	for _, x := range group {
 		x.err = nil
 		if x.do == nil {

@@ -13,6 +13,7 @@ import (
 // life.
 type write struct {
 	run    *run
+	also   string // id of another run that do changes
 	intent *intent
 	result *result
 	do     func(*transaction) error
