@@ -44,7 +44,7 @@ type grove struct {
 	names int
 }
 
-// weather is what goes on around the bodies of a grove.
+// weather is what happens around the bodies of a grove.
 type weather struct {
 	delays bool
 	calls  atomic.Int64

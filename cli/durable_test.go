@@ -148,7 +148,7 @@ func command(pipeline any, args ...string) (int, string) {
 	return code, errs.String()
 }
 
-// TestDamage holds that a changed node is refused by the names of its run and its
+// TestDamage checks that a changed node is refused by the names of its run and its
 // own, and that the runs beside it are well.
 func TestDamage(t *testing.T) {
 	t.Chdir(t.TempDir())

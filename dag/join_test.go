@@ -94,7 +94,7 @@ func TestNestedFanOuts(t *testing.T) {
 	wantNames(t, "on a fan-out", d.Next(), "x z")
 	wantShape(t, "nothing but empty lanes", join(t, inner, inner, inner), inner)
 	// Of a lane that follows only one head of the base, the other stays a head,
-	// and reading does not go on there.
+	// and reading does not continue there.
 	d = join(t, inner, build(t, inner, "z:l<x2"))
 	wantNames(t, "on one head of a fan-out", d.Next(), "x x1 z")
 }

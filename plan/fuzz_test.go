@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/plan"
 )
 
-// FuzzCheck holds that nothing makes the checker panic, and that what a plan prints
+// FuzzCheck checks that nothing makes the checker panic, and that what a plan prints
 // is read again as the same plan.
 func FuzzCheck(f *testing.F) {
 	files, _ := filepath.Glob(filepath.FromSlash("testdata/cases/*.edn"))

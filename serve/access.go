@@ -36,7 +36,7 @@ type Principal struct {
 	Grant []string
 	// Limits bound each of the runs that it starts.
 	Limits budget.Limits
-	// PerMinute bounds its requests, and Runs how many of its runs are under way at once,
+	// PerMinute bounds its requests, and Runs how many of its runs may run at once,
 	// in each server. Zero does not. Callers with one Name share them.
 	PerMinute, Runs int
 	// USDADay limits the cost of everything that the caller starts on a day (UTC), in each
@@ -48,7 +48,7 @@ type Principal struct {
 // may reports whether the caller has the role.
 func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contains(p.Roles, role) }
 
-// tenantName is what a tenant may be called. It stands in ids of runs, followed by a dot.
+// tenantName is what a tenant may be called. It prefixes the ids of runs, followed by a dot.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
 // labels are those of the runs that the caller sees.

@@ -41,7 +41,7 @@ func TestFeedLower(t *testing.T) {
 	rows, at := f.start(t.Context())
 	f.lower(place{seq: 3})
 	if rows.Err() == nil || at.seq != 999 {
-		t.Errorf("the follower goes on after %v", at)
+		t.Errorf("the follower continues after %v", at)
 	}
 	if _, at = f.start(t.Context()); at.seq != 3 {
 		t.Errorf("it begins after %v", at)

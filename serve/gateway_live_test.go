@@ -173,7 +173,7 @@ func TestLiveRejected(t *testing.T) {
 	}
 }
 
-// A client that was cut continues a live stream after any of its events, while the run goes on
+// A client that was cut continues a live stream after any of its events, while the run continues
 // and when it is done. It never gets the rest of another text.
 func TestLiveAgain(t *testing.T) {
 	weak := &writer{words: []string{"polite", " ", "wörds", " only"}, next: make(chan struct{}, 8)}

@@ -231,7 +231,7 @@ func (s *Server) mayRun(owner string, most int) error {
 		}
 	}
 	if most > 0 && n >= most {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "%d runs of the caller are under way: wait for one of them", most)
+		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", most)
 	}
 	return nil
 }

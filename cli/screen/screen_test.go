@@ -174,7 +174,7 @@ func TestTerminalConsent(t *testing.T) {
 	m.until("exit code 0")
 }
 
-// TestTerminalLeave holds that the second Ctrl-C leaves the terminal as it was.
+// TestTerminalLeave checks that the second Ctrl-C leaves the terminal as it was.
 func TestTerminalLeave(t *testing.T) {
 	m := inTmux(t, "stubborn")
 	m.until("running")
@@ -188,7 +188,7 @@ func TestTerminalLeave(t *testing.T) {
 	}
 }
 
-// TestTerminalFlags holds that flags reach the default model.
+// TestTerminalFlags checks that flags reach the default model.
 func TestTerminalFlags(t *testing.T) {
 	model := script.New(script.Text("Grey, and it is old."))
 	server := httptest.NewServer(model)

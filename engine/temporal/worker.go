@@ -33,8 +33,8 @@ type Worker struct {
 	Log       *slog.Logger  // for errors, which Temporal is not told; slog.Default if nil
 }
 
-// Run works until ctx ends. Then it takes no more work, lets running leaves end within Grace,
-// gives back the others, and drains the runs that it holds. Leaves and runs get the values of
+// Run works until ctx ends. Then it takes no more work, lets running leaves finish within Grace,
+// returns the others to the queue, and drains its runs. Leaves and runs get the values of
 // ctx, such as prices. While the server cannot be reached, Run tries again.
 func (w Worker) Run(ctx context.Context) error {
 	switch {
@@ -137,7 +137,7 @@ func (w Worker) told(ctx context.Context, run string, err error) error {
 	case ctx.Err() != nil:
 		return temporal.NewCanceledError()
 	}
-	w.Log.WarnContext(ctx, "temporal: work was given back", "run", run, "error", err)
+	w.Log.WarnContext(ctx, "temporal: returned work to the queue", "run", run, "error", err)
 	switch {
 	case errors.Is(err, remote.ErrOther):
 		return again(otherError)

@@ -27,7 +27,7 @@ type Config struct {
 	Now  func() time.Time // nil is time.Now
 }
 
-// ErrLeft says that the person left while a run was under way.
+// ErrLeft reports that the person left during a run.
 var ErrLeft = errors.New("left before the run had ended: running steps are lost")
 
 // Run runs the pipeline and shows it until the person leaves. It returns the result of

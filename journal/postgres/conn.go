@@ -118,7 +118,7 @@ func newPool(config *pgconn.Config, size int) *pool {
 	return &pool{config: config, places: make(chan struct{}, size), idle: make(chan *pgconn.PgConn, size)}
 }
 
-// take returns a connection, which must be given back.
+// take returns a connection, which the caller must return.
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed

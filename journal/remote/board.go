@@ -71,7 +71,7 @@ type result struct {
 	Slice  int           `json:"slice,omitempty"`  // number of its slice
 	Spent  budget.Amount `json:"spent,omitzero"`
 	Steps  []dag.ID      `json:"steps,omitempty"` // digests of the steps within the leaf, in their order
-	Given  bool          `json:"given,omitempty"` // it was given back, by a worker that does not know its steps
+	Given  bool          `json:"given,omitempty"` // returned by a worker that does not know its steps
 }
 
 // final reports whether a result counts for ever.

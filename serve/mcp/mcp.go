@@ -54,7 +54,7 @@ func Mount(cfg Config) serve.Mount {
 
 // Serve serves the pipelines to one client, who may do everything, until it ends or ctx is
 // done: in and out are the standard input and output of most programs. When it returns, a
-// read of in may still be under way.
+// read of in may still be in progress.
 func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
 	s, err := newServer(of, cfg)
 	if err != nil {

@@ -45,8 +45,8 @@
 //
 // A model with Live streams the first answer of its run while it is written, see [Live]. If a
 // gate then rejects it, the run is cancelled and the stream ends with response.failed and the
-// code "retracted", or in a chat with an error. A stream continues after any event of the same
-// text; where the text is another one now, it ends as failed.
+// code "retracted", or in a chat with an error. A stream continues after any event as long as
+// its text is the same; otherwise it ends as failed.
 //
 // # Reasoning
 //
@@ -57,6 +57,5 @@
 //
 // # Parameters
 //
-// [Parameters] says which parameters are used, ignored and refused. Those that it does not
-// list are refused.
+// [Parameters] lists which parameters are used, ignored and refused. Unlisted ones are refused.
 package openai

@@ -45,7 +45,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 				}
 			}()
 		}
-		synctest.Wait() // all are under way
+		synctest.Wait() // all have started
 		for tenant, n := range canceled {
 			if n.Load() != 1 {
 				t.Errorf("the run of %s was canceled %d times", tenant, n.Load())

@@ -322,7 +322,7 @@ func (c *callback) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	c.mu.Unlock()
 	if !ours {
-		http.Error(w, "This is not the answer to a login that is under way.", http.StatusBadRequest)
+		http.Error(w, "No login is waiting for this answer.", http.StatusBadRequest)
 		return
 	}
 	if code := q.Get("error"); code != "" || q.Get("code") == "" {

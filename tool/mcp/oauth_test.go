@@ -178,7 +178,7 @@ func TestLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, connect(t, cfg), "echo", "hello", "hello")
-	// Another process renews the token, and this one goes on.
+	// Another process renews the token, and this one uses it.
 	p.ttl = time.Second // less than the time before its end at which it is renewed
 	if err := Login(within(t, time.Minute), cfg, browser); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func listed(names string) (out []*sdk.Tool) {
 	return out
 }
 
-// FuzzOfferedNames holds that names are such as providers take, that they stay
+// FuzzOfferedNames checks that names are such as providers take, that they stay
 // apart, and that one which needs no change has none.
 func FuzzOfferedNames(f *testing.F) {
 	f.Add("", "a.b a_b a/b")
