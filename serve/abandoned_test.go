@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // mourner is a journal that finds the runs of dead processes.
@@ -39,14 +40,8 @@ func (m mourner) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error
 func TestAbandoned(t *testing.T) {
 	j := mourner{&journal.Memory{}, make(chan journal.RunInfo)}
 	work := stone.Func0("work", draft, func(context.Context) (string, error) { return "done", nil })
-	s, err := serve.New(serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "work", Ashlar: work}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { s.Run(ctx); close(ended) }()
-	t.Cleanup(func() { cancel(); <-ended })
+	servetest.Start(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "work", Ashlar: work}}})
+	ctx := t.Context()
 	// A process that died has left a run behind.
 	left := journal.RunInfo{ID: "a", Pipeline: "work", Source: json.RawMessage(`{"published":"work"}`), Fingerprint: work.Fingerprint(), Started: time.Now()}
 	if _, err := j.Acquire(ctx, "a"); err != nil {

@@ -154,11 +154,12 @@ func TestCodexCompacts(t *testing.T) {
 	h := gatewayServer(t, gated(model, model), nil)
 	var mu sync.Mutex
 	paths := map[string]int{}
+	checked := conforming(t, h.Server)
 	seen := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		paths[r.Method+" "+r.URL.Path]++
 		mu.Unlock()
-		h.Config.Handler.ServeHTTP(w, r)
+		checked.ServeHTTP(w, r)
 	}))
 	defer seen.Close()
 	out := runCodex(t, codex, seen.URL, t.TempDir(), "model_context_window = 100000\nmodel_auto_compact_token_limit = 50000\n")

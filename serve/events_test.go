@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"runtime"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // counted counts the followers of a journal.
@@ -44,16 +44,9 @@ type crowd struct {
 }
 
 func (c *crowd) start() (stop func()) {
-	s, err := serve.New(serve.Config{Journal: &c.journal, Scan: 5 * time.Millisecond, Pipelines: []serve.Pipeline{{Name: "many", Ashlar: c.body}}})
-	if err != nil {
-		c.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { s.Run(ctx); close(ended) }()
-	server := httptest.NewServer(s)
-	c.url.Store(&server.URL)
-	return func() { cancel(); <-ended; server.Close() }
+	s := servetest.Start(c, serve.Config{Journal: &c.journal, Scan: 5 * time.Millisecond, Pipelines: []serve.Pipeline{{Name: "many", Ashlar: c.body}}})
+	c.url.Store(&s.URL)
+	return s.Stop
 }
 
 // client streams the run to its end and returns the ids of its events. It cuts its stream
@@ -194,5 +187,5 @@ func TestEventsFromNow(t *testing.T) {
 		t.Errorf("the stream begins with %v, %v, want %d", ids, kinds, last)
 	}
 	h.want("GET", "/v1/runs/a/events?after=then", "", 400, "the id of an event")
-	close(h.gate)
+	close(h.Gate)
 }

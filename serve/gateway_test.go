@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -24,18 +23,19 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 var (
 	question = dag.NewType[string]("question")
 	talked   = dag.NewType[[]llm.Message]("talked")
 	said     = dag.NewType[agent.Text]("said")
-	numbers  = dag.NewType[orderDoc]("numbers")
+	numbers  = dag.NewType[servetest.Doc]("numbers")
 )
 
 // gatewayServer is a server with a pipeline of each form, and an intent with a gate.
 func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access, live ...string) *house {
-	h := &house{T: t, journal: &journal.Memory{}, gate: make(chan struct{})}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
 	upper := stone.Func("upper", question, page, func(_ context.Context, q string) (string, error) {
 		if q == "bad" {
 			return "", stone.Fail("refused", "I do not answer that")
@@ -44,7 +44,7 @@ func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access, live
 	})
 	slow := stone.Func("slow", question, page, func(ctx context.Context, q string) (string, error) {
 		select {
-		case <-h.gate:
+		case <-h.Gate:
 			return "slow " + q, nil
 		case <-ctx.Done():
 			return "", ctx.Err()
@@ -56,23 +56,15 @@ func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access, live
 	chat := agent.New("chat", said, script.Func(func(_ int, req *llm.Request) script.Answer {
 		return script.Text(fmt.Sprintf("%d messages, the last is %q", len(req.Messages), req.Messages[len(req.Messages)-1].Text()))
 	}), agent.Config{Conversation: agent.ConversationOf(said), User: agent.Prompt(question, func(q string) string { return q })})
-	object := stone.Func("object", order, numbers, func(_ context.Context, o orderDoc) (orderDoc, error) { return o, nil })
+	object := stone.Func("object", order, numbers, func(_ context.Context, o servetest.Doc) (servetest.Doc, error) { return o, nil })
 	asks := stone.Ask("asks", question, approval, func(q string) string { return q }, stone.Choices("yes", "no"))
-	s, err := serve.New(serve.Config{
-		Journal: h.journal, Access: access, Scan: 10 * time.Millisecond, Applicator: app, Live: live,
+	h.Server = servetest.Start(t, serve.Config{
+		Journal: h.journal, Access: access, Applicator: app, Live: live,
 		Pipelines: []serve.Pipeline{
 			{Name: "upper", Ashlar: upper}, {Name: "slow", Ashlar: slow}, {Name: "count", Ashlar: count},
 			{Name: "chat", Ashlar: chat}, {Name: "object", Ashlar: object}, {Name: "asks", Ashlar: asks},
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { s.Run(ctx); close(ended) }()
-	h.server, h.Server = s, httptest.NewServer(conforming(t, s))
-	t.Cleanup(func() { cancel(); <-ended; h.Server.Close() })
+	}, func(s http.Handler) http.Handler { return conforming(t, s) })
 	return h
 }
 
@@ -265,7 +257,7 @@ func TestResponseInBackground(t *testing.T) {
 	}
 
 	second := id(h.want("POST", "/v1/responses", body, 200, `"status":"in_progress"`))
-	close(h.gate)
+	close(h.Gate)
 	all := h.streamed("GET", "/v1/responses/"+second+"?stream=true", "")
 	for i := range all {
 		rest := all[i+1:]

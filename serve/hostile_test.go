@@ -127,7 +127,7 @@ func TestHostileRequests(t *testing.T) {
 // rawRequest sends bytes and returns the status and the body of the reply.
 func rawRequest(t *testing.T, h *house, raw string) (int, string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", h.Listener.Addr().String())
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

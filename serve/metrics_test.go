@@ -39,7 +39,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("the metrics have %q", word)
 		}
 	}
-	close(h.gate)
+	close(h.Gate)
 }
 
 // Metrics are about all tenants: one tenant does not get them, nor does a caller without

@@ -4,15 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // TestPriority starts runs for batches and then one for a person, while all have to wait.
@@ -24,7 +23,7 @@ func TestPriority(t *testing.T) {
 	}
 	const runs = 5
 	waiting, went := make(chan string, 1000), make(chan string, runs)
-	paced := stone.Func("paced", order, draft, func(ctx context.Context, o orderDoc) (string, error) {
+	paced := stone.Func("paced", order, draft, func(ctx context.Context, o servetest.Doc) (string, error) {
 		told := false
 		place, err := l.Enter(ctx, limit.Request{Every: time.Millisecond, Waiting: func(limit.Wait) {
 			if !told {
@@ -36,15 +35,7 @@ func TestPriority(t *testing.T) {
 		place.Leave(0)
 		return o.Text, err
 	})
-	s, err := serve.New(serve.Config{Journal: &journal.Memory{}, Pipelines: []serve.Pipeline{{Name: "paced", Ashlar: paced}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	go s.Run(ctx)
-	server := httptest.NewServer(s)
-	defer server.Close()
+	server := servetest.Start(t, serve.Config{Pipelines: []serve.Pipeline{{Name: "paced", Ashlar: paced}}})
 	for i := range runs {
 		who := fmt.Sprintf(`{"pipeline":"paced","input":{"text":"%d"},"interactive":%v}`, i, i == runs-1)
 		resp, err := http.Post(server.URL+"/v1/runs", "application/json", strings.NewReader(who))

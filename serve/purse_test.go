@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/client"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // payers is an Access whose callers may each spend a dollar a day.
@@ -39,12 +39,8 @@ func TestUSDADay(t *testing.T) {
 	greet := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
 	twice := stone.Seq("twice", greet, call.New("again", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)}))
 	open := func() (ada, bob client.Client, end func()) {
-		s, err := serve.New(serve.Config{Journal: &j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		server := httptest.NewServer(s)
-		return client.Client{URL: server.URL, Token: "ada"}, client.Client{URL: server.URL, Token: "bob"}, func() { s.Close(); server.Close() }
+		s := servetest.Start(t, serve.Config{Journal: &j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
+		return client.Client{URL: s.URL, Token: "ada"}, client.Client{URL: s.URL, Token: "bob"}, s.Stop
 	}
 	run := func(c client.Client, id, pipeline string) api.Run {
 		t.Helper()

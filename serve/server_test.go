@@ -9,89 +9,52 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
-
-type orderDoc struct {
-	Text string `json:"text"`
-}
 
 var (
-	order    = dag.NewType[orderDoc]("order")
-	draft    = dag.NewType[string]("draft")
-	approval = dag.NewType[stone.Answer]("approval")
-	page     = dag.NewType[string]("page")
+	order    = servetest.Order
+	draft    = servetest.Draft
+	approval = servetest.Approval
+	page     = servetest.Page
 )
 
-// house is a server of two pipelines over a journal in memory.
+// house is a server of small pipelines over a journal in memory.
 type house struct {
 	*testing.T
-	*httptest.Server
+	*servetest.Server
+	*servetest.Steps
 	journal *journal.Memory
-	server  *serve.Server
-	close   func()
 	hooks   []serve.Webhook
-	changed bool          // the next server has another pipeline "page"
-	lines   atomic.Int32  // of the log
-	written atomic.Int32  // drafts
-	gate    chan struct{} // which the slow pipeline waits for
+	changed bool         // the next server has another pipeline "page"
+	lines   atomic.Int32 // of the log
 }
 
 func newHouse(t *testing.T, access serve.Access, hooks ...serve.Webhook) *house {
-	h := &house{T: t, hooks: hooks, journal: &journal.Memory{}, gate: make(chan struct{})}
+	h := &house{T: t, Steps: servetest.NewSteps(), hooks: hooks, journal: &journal.Memory{}}
 	h.open(access)
 	return h
 }
 
 // open starts a server over the journal of the house.
 func (h *house) open(access serve.Access) {
-	write := stone.Func("write", order, draft, func(_ context.Context, o orderDoc) (string, error) {
-		h.written.Add(1)
-		if o.Text == "bad" {
-			return "", stone.Fail("refused", "no")
-		}
-		return "About " + o.Text, nil
-	})
-	ask := stone.Ask("approve", draft, approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no"))
-	publish := stone.Func2("publish", draft, approval, page, func(_ context.Context, text string, a stone.Answer) (string, error) {
-		return a.Response + ": " + text, nil
-	})
-	slow := stone.Func("slow", order, draft, func(ctx context.Context, _ orderDoc) (string, error) {
-		select {
-		case <-h.gate:
-			return "slow", nil
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	})
-	whole := stone.Seq("page", write, ask, publish)
+	whole := h.Publish()
 	if h.changed {
-		whole = stone.Seq("page", write, ask, publish, stone.Func("more", page, draft, func(context.Context, string) (string, error) { return "", nil }))
+		whole = h.Publish(stone.Func("more", page, draft, func(context.Context, string) (string, error) { return "", nil }))
 	}
-	s, err := serve.New(serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, Scan: 10 * time.Millisecond, Log: slog.New(h), Pipelines: []serve.Pipeline{
-		{Name: "draft", Ashlar: write}, {Name: "page", Ashlar: whole}, {Name: "slow", Ashlar: slow},
+	h.Server = servetest.Start(h, serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, Log: slog.New(h), Pipelines: []serve.Pipeline{
+		{Name: "draft", Ashlar: h.Write()}, {Name: "page", Ashlar: whole}, {Name: "slow", Ashlar: h.Slow()},
 	}})
-	if err != nil {
-		h.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(h.Context())
-	ended := make(chan struct{})
-	go func() { s.Run(ctx); close(ended) }()
-	h.server, h.Server = s, httptest.NewServer(s)
-	h.close = sync.OnceFunc(func() { cancel(); <-ended; h.Server.Close() })
-	h.Cleanup(h.close)
 }
 
 // Handle counts the lines of the log.
@@ -154,7 +117,7 @@ func TestRun(t *testing.T) {
 	h.want("GET", "/v1/runs/a/nodes/"+done.Result.ID.String(), "", 200, `"About marble"`)
 	h.want("PUT", "/v1/runs/a", `{"input":{"text":"marble"},  "pipeline":"draft","labels":{"who":"x"}}`, 200, `"state":"done"`)
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"slate"}}`, 409, `"type":"conflict"`)
-	if n := h.written.Load(); n != 1 {
+	if n := h.Written.Load(); n != 1 {
 		t.Errorf("%d drafts were written, want 1", n)
 	}
 	h.want("GET", "/v1/runs?pipeline=draft&label.who=x", "", 200, `"id":"a"`)
@@ -168,10 +131,10 @@ func TestRun(t *testing.T) {
 func TestFailedRun(t *testing.T) {
 	h := newHouse(t, nil)
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"bad"}}`, 201, `"id":"a"`)
-	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"failure":{"kind":"refused","reason":"no","path":"write"}`)
+	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"failure":{"kind":"refused","reason":"not this text","path":"write"}`)
 	h.want("POST", "/v1/runs/a/resume", "", 202, `"id":"a"`)
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"state":"failed"`)
-	if n := h.written.Load(); n != 2 {
+	if n := h.Written.Load(); n != 2 {
 		t.Errorf("%d drafts were tried, want 2", n)
 	}
 }
@@ -212,7 +175,7 @@ func TestQuestion(t *testing.T) {
 	h.want("POST", "/v1/runs/a/answers", `{"question":"page/approve","response":"yes"}`, 200, `"id":"a"`)
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"content":"yes: About marble"`)
 	h.want("POST", "/v1/runs/a/answers", `{"question":"page/approve","response":"no"}`, 409, "answered")
-	if n := h.written.Load(); n != 1 {
+	if n := h.Written.Load(); n != 1 {
 		t.Errorf("%d drafts were written, want 1", n)
 	}
 }
@@ -234,8 +197,8 @@ func TestSameRequestAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if created.Load() != 1 || h.written.Load() != 1 {
-		t.Errorf("%d runs were created, %d drafts written, want 1", created.Load(), h.written.Load())
+	if created.Load() != 1 || h.Written.Load() != 1 {
+		t.Errorf("%d runs were created, %d drafts written, want 1", created.Load(), h.Written.Load())
 	}
 }
 

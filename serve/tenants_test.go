@@ -37,7 +37,7 @@ func TestForeignTenant(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := info.Heads[0].String()
-	for _, pattern := range h.server.Patterns() {
+	for _, pattern := range h.Server.Patterns() {
 		if common[pattern] {
 			continue
 		}
@@ -120,7 +120,7 @@ func TestRunsAtOnce(t *testing.T) {
 		t.Errorf("of runs at once: %v", count)
 	}
 	h.want("POST", "/v1/runs/w/resume", "", 429, "wait for one of them")
-	close(h.gate)
+	close(h.Gate)
 }
 
 // A run that cannot continue is tried less and less often, and the log says why once.
@@ -128,7 +128,7 @@ func TestRunThatCannotGoOn(t *testing.T) {
 	h := newHouse(t, nil)
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"x"}}`, 201, "")
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 202, `"state":"waiting"`)
-	h.close()
+	h.Stop()
 	if err := journal.Answer(t.Context(), h.journal, "a", "approve", "no"); err != nil {
 		t.Fatal(err)
 	}

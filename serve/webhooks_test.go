@@ -158,7 +158,7 @@ func TestWebhookAfterRestart(t *testing.T) {
 	h := newHouse(t, nil, r.hook())
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
 	r.await(2) // it is tried again by this server
-	h.close()
+	h.Stop()
 	// This run ends in a process that knows no webhook.
 	h.hooks = nil
 	h.open(nil)
@@ -168,7 +168,7 @@ func TestWebhookAfterRestart(t *testing.T) {
 	}
 	info.ID, info.State, info.Outcome = "b", journal.Running, journal.Outcome{}
 	h.put(info)
-	h.close()
+	h.Stop()
 	r.set(200)
 	h.hooks = []serve.Webhook{r.hook()}
 	h.open(nil)
@@ -182,7 +182,7 @@ func TestWebhookAfterRestart(t *testing.T) {
 			t.Errorf("got %s", d.Body)
 		}
 	}
-	h.close()
+	h.Stop()
 	h.open(nil) // which has nothing to send
 	h.want("PUT", "/v1/runs/c", `{"pipeline":"draft","input":{"text":"x"}}`, 201, "")
 	if got := r.await(3); got[2].notice.Run.ID != "c" {
@@ -216,7 +216,7 @@ func TestWebhookOfDeadServer(t *testing.T) {
 	h := newHouse(t, nil, r.hook())
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
 	r.await(1)
-	h.close()
+	h.Stop()
 	s, err := serve.New(serve.Config{Journal: h.journal, Webhooks: h.hooks, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +240,7 @@ func TestWebhookGone(t *testing.T) {
 	if r.tries != 1 {
 		t.Errorf("%d tries", r.tries)
 	}
-	if err := h.server.FindUnsent(t.Context(), time.Time{}); err != nil {
+	if err := h.Server.FindUnsent(t.Context(), time.Time{}); err != nil {
 		t.Error(err)
 	}
 	h.want("GET", "/metrics", "", 200, `stone_webhooks_total{result="dropped"} 1`)

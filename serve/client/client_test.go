@@ -22,30 +22,24 @@ import (
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/client"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
-var (
-	order    = dag.NewType[string]("order")
-	draft    = dag.NewType[string]("draft")
-	approval = dag.NewType[stone.Answer]("approval")
-	page     = dag.NewType[string]("page")
-	number   = dag.NewType[int]("number")
-)
+var number = dag.NewType[int]("number")
 
 // house is an address that one server after another serves.
 type house struct {
 	*testing.T
 	*client.Client
+	*servetest.Steps
 	journal journal.Memory
 	http    *httptest.Server
-	server  atomic.Pointer[serve.Server] // nil between two of them
-	stop    func()
+	server  atomic.Pointer[servetest.Server]
 	gone    atomic.Bool // connections are closed without a reply
-	gate    chan struct{}
 }
 
 func newHouse(t *testing.T) *house {
-	h := &house{T: t, gate: make(chan struct{})}
+	h := &house{T: t, Steps: servetest.NewSteps()}
 	h.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h.gone.Load() {
 			panic(http.ErrAbortHandler)
@@ -54,24 +48,11 @@ func newHouse(t *testing.T) *house {
 	}))
 	h.Client = &client.Client{URL: h.http.URL + "/", Token: "secret"}
 	h.start()
-	t.Cleanup(func() {
-		h.stop()
-		h.http.Close()
-	})
+	t.Cleanup(h.http.Close)
 	return h
 }
 
 func (h *house) start() {
-	write := stone.Func("write", order, draft, func(_ context.Context, o string) (string, error) {
-		if o == "bad" {
-			return "", stone.Fail("refused", "no")
-		}
-		return "About " + o, nil
-	})
-	ask := stone.Ask("approve", draft, approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no"))
-	publish := stone.Func2("publish", draft, approval, page, func(_ context.Context, text string, a stone.Answer) (string, error) {
-		return a.Response + ": " + text, nil
-	})
 	var steps []stone.Ashlar
 	for i := range 60 {
 		steps = append(steps, stone.Func0(fmt.Sprintf("s%d", i), number, func(context.Context) (int, error) {
@@ -79,29 +60,13 @@ func (h *house) start() {
 			return i, nil
 		}))
 	}
-	slow := stone.Func0("slow", draft, func(ctx context.Context) (string, error) {
-		select {
-		case <-h.gate:
-			return "slow", nil
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	})
 	greeter := cel.New(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}}, cel.Config{Expression: `{"text": "Hello, " + call.input.name}`})
-	s, err := serve.New(serve.Config{
+	h.server.Store(servetest.Start(h, serve.Config{
 		Journal: &h.journal, Access: token{}, Scan: 5 * time.Millisecond, Applicator: &call.Applicator{Registry: call.NewRegistry(greeter)},
 		Pipelines: []serve.Pipeline{
-			{Name: "page", Ashlar: stone.Seq("page", write, ask, publish)}, {Name: "many", Ashlar: stone.Seq("many", steps...)}, {Name: "slow", Ashlar: slow},
+			{Name: "page", Ashlar: h.Publish()}, {Name: "many", Ashlar: stone.Seq("many", steps...)}, {Name: "slow", Ashlar: h.Slow()},
 		},
-	})
-	if err != nil {
-		h.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { s.Run(ctx); close(ended) }()
-	h.server.Store(s)
-	h.stop = func() { cancel(); <-ended }
+	}))
 }
 
 // token is an Access that admits callers with a token.
@@ -117,7 +82,7 @@ func (token) Principal(r *http.Request) (who serve.Principal, err error) {
 func TestRun(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
-	run, err := h.Start(ctx, "a", api.Start{Pipeline: "page", Input: json.RawMessage(`"marble"`), Labels: map[string]string{"who": "x"}})
+	run, err := h.Start(ctx, "a", api.Start{Pipeline: "page", Input: json.RawMessage(`{"text":"marble"}`), Labels: map[string]string{"who": "x"}})
 	if err != nil || run.ID != "a" {
 		t.Fatal(run, err)
 	}
@@ -170,13 +135,13 @@ func TestProblems(t *testing.T) {
 	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "pages"}); problem(err).Type != api.NoPipeline || !strings.Contains(err.Error(), `did you mean "page"?`) {
 		t.Error(err)
 	}
-	if _, err := h.Start(ctx, "a/../b", api.Start{Pipeline: "slow"}); problem(err).Type != api.Invalid {
+	if _, err := h.Start(ctx, "a/../b", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`)}); problem(err).Type != api.Invalid {
 		t.Error(err)
 	}
-	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "slow"}); err != nil {
+	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "slow"}); err != nil {
+	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`)}); err != nil {
 		t.Errorf("the same request again: %v", err)
 	}
 	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "many"}); problem(err).Type != api.Conflict {
@@ -203,9 +168,9 @@ func TestProblems(t *testing.T) {
 func TestRuns(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
-	close(h.gate)
+	close(h.Gate)
 	for i := range 7 {
-		run, err := h.Start(ctx, "", api.Start{Pipeline: "slow", Labels: map[string]string{"n": strconv.Itoa(i % 2)}})
+		run, err := h.Start(ctx, "", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`), Labels: map[string]string{"n": strconv.Itoa(i % 2)}})
 		if err == nil {
 			_, err = h.Result(ctx, run.ID)
 		}
@@ -255,7 +220,7 @@ func TestEvents(t *testing.T) {
 		switch n := len(got); {
 		case n == 40 || n == 80:
 			h.gone.Store(true)
-			h.stop()
+			h.server.Load().Stop()
 			h.http.CloseClientConnections()
 			h.start()
 			h.gone.Store(false)
@@ -293,7 +258,7 @@ func TestEvents(t *testing.T) {
 func TestEventsFromNow(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
-	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "page", Input: json.RawMessage(`"marble"`)}); err != nil {
+	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "page", Input: json.RawMessage(`{"text":"marble"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Result(ctx, "a"); err != nil {

@@ -3,7 +3,6 @@ package mcp_test
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,8 +13,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/peer"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 	"github.com/stonelayer/stone/serve/mcp"
 )
 
@@ -63,8 +62,7 @@ func conforming(t *testing.T) (url string) {
 		}
 	}
 	later := stone.Func0("later", page, func(ctx context.Context) (string, error) { return "later", sleep(ctx, 1) })
-	s, err := serve.New(serve.Config{
-		Journal: &journal.Memory{}, Scan: 10 * time.Millisecond,
+	s := servetest.Start(t, serve.Config{
 		Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
 		Pipelines: []serve.Pipeline{
 			{Ashlar: says("test_simple_text", "This is a simple text response for testing.")},
@@ -89,12 +87,7 @@ func conforming(t *testing.T) (url string) {
 			{Name: "multi_input", Ashlar: stone.Seq("both", later, stone.Flow("inputs", asking("first", said), asking("second", confirm)))},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	over := httptest.NewServer(s)
-	t.Cleanup(func() { s.Close(); over.Close() })
-	return over.URL + "/mcp"
+	return s.URL + "/mcp"
 }
 
 // node returns Node.js 22 or newer, which the suite needs: the program that comes with the

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,12 +18,9 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 	"github.com/stonelayer/stone/serve/mcp"
 )
-
-type orderDoc struct {
-	Text string `json:"text"`
-}
 
 type tree struct {
 	Name string `json:"name"`
@@ -33,65 +28,34 @@ type tree struct {
 }
 
 var (
-	order    = dag.NewType[orderDoc]("order")
-	draft    = dag.NewType[string]("draft")
-	approval = dag.NewType[stone.Answer]("approval")
-	page     = dag.NewType[string]("page")
-	family   = dag.NewType[tree]("family")
+	draft  = servetest.Draft
+	page   = servetest.Page
+	family = dag.NewType[tree]("family")
 )
 
 // house is a server of several pipelines over a journal in memory.
 type house struct {
 	*testing.T
 	*serve.Server
+	*servetest.Steps
 	url     string
 	journal *journal.Memory
-	gate    chan struct{} // which the pipeline slow waits for
-	stopped chan error    // gets why it ended
 }
 
 func newHouse(t *testing.T, access serve.Access, cfg mcp.Config) *house {
-	h := &house{T: t, journal: &journal.Memory{}, gate: make(chan struct{}), stopped: make(chan error, 1)}
-	write := stone.Func("write", order, draft, func(_ context.Context, o orderDoc) (string, error) {
-		if o.Text == "bad" {
-			return "", stone.Fail("refused", "not this text")
-		}
-		return "About " + o.Text, nil
-	})
-	ask := stone.Ask("approve", draft, approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no"))
-	publish := stone.Func2("publish", draft, approval, page, func(_ context.Context, text string, a stone.Answer) (string, error) {
-		return a.Response + ": " + text, nil
-	})
-	slow := stone.Func("slow", order, draft, func(ctx context.Context, _ orderDoc) (string, error) {
-		select {
-		case <-h.gate:
-			return "slow", nil
-		case <-ctx.Done():
-			h.stopped <- ctx.Err()
-			return "", ctx.Err()
-		}
-	})
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
 	sort := stone.Func("sort", family, family, func(_ context.Context, f tree) (tree, error) { slices.Reverse(f.Kids); return f, nil })
 	shout := stone.Func("shout", draft, page, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
 	send := stone.Func("send", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.Net))
 	remove := stone.Func("remove", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.FSWrite))
-	s, err := serve.New(serve.Config{
-		Journal: h.journal, Access: access, Scan: 10 * time.Millisecond,
-		Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(cfg)},
+	s := servetest.Start(t, serve.Config{
+		Journal: h.journal, Access: access, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(cfg)},
 		Pipelines: []serve.Pipeline{
-			{Name: "draft", Ashlar: write, Description: "Write a draft."}, {Name: "page", Ashlar: stone.Seq("page", write, ask, publish)},
-			{Name: "slow", Ashlar: slow}, {Name: "sort", Ashlar: sort}, {Name: "shout", Ashlar: shout}, {Name: "send", Ashlar: send}, {Name: "remove", Ashlar: remove},
+			{Name: "draft", Ashlar: h.Write(), Description: "Write a draft."}, {Name: "page", Ashlar: h.Publish()},
+			{Name: "slow", Ashlar: h.Slow()}, {Name: "sort", Ashlar: sort}, {Name: "shout", Ashlar: shout}, {Name: "send", Ashlar: send}, {Name: "remove", Ashlar: remove},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { s.Run(ctx); close(ended) }()
-	over := httptest.NewServer(s)
-	t.Cleanup(func() { cancel(); <-ended; over.Close() })
-	h.Server, h.url = s, over.URL+"/mcp"
+	h.Server, h.url = s.Server, s.URL+"/mcp"
 	return h
 }
 

@@ -126,7 +126,7 @@ func TestLongRun(t *testing.T) {
 	if text, _, _ := call(t, s, "run_status", of); !strings.Contains(text, "is running") {
 		t.Errorf("run_status: %q", text)
 	}
-	close(h.gate)
+	close(h.Gate)
 	for text = ""; text != "slow"; text, _, _ = call(t, s, "run_result", of) {
 	}
 	if text, _, failed := call(t, s, "run_cancel", of); !failed || !strings.Contains(text, "done") {
@@ -141,7 +141,7 @@ func TestCancelledRun(t *testing.T) {
 	if text, out, failed := call(t, s, "run_cancel", fmt.Sprintf(`{"run":%q}`, out["run"])); failed || out["state"] != "canceled" {
 		t.Errorf("run_cancel: %q", text)
 	}
-	<-h.stopped
+	<-h.Stopped
 }
 
 // A call that is cancelled cancels its run.
@@ -164,7 +164,7 @@ func TestCancelledCall(t *testing.T) {
 			if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "slow", Arguments: json.RawMessage(`{"text":"x"}`)}); err == nil {
 				t.Error("the call returned")
 			}
-			<-h.stopped
+			<-h.Stopped
 		})
 	}
 }
@@ -193,7 +193,7 @@ func TestClientEnds(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	close(h.gate)
+	close(h.Gate)
 	if text, _, _ := call(t, h.http(&user{}, false), "run_result", fmt.Sprintf(`{"run":%q}`, runs[0].ID)); text != "slow" {
 		t.Errorf("the run that was left: %q", text)
 	}
@@ -298,9 +298,9 @@ func TestTasks(t *testing.T) {
 		t.Errorf("tasks/cancel: %+v", r)
 	}
 	h.waitFor(id, "cancelled")
-	<-h.stopped
+	<-h.Stopped
 	id = start()
-	close(h.gate)
+	close(h.Gate)
 	if r := h.waitFor(id, "completed"); r.Result.ResultType != "complete" || r.Result.Result["structuredContent"].(map[string]any)["result"] != "slow" {
 		t.Errorf("got %+v", r)
 	}
