@@ -9,25 +9,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"log/slog"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/openai"
 	"github.com/stonelayer/stone/tree"
@@ -70,17 +63,6 @@ func nameOf(who Principal, key string) string {
 		return key
 	}
 	return strings.TrimPrefix(key, who.Tenant+".")
-}
-
-// active is a run of this process.
-type active struct {
-	owner    string // as in source
-	pipeline string
-	cancel   context.CancelFunc
-	started  chan struct{} // closed when the run is in the journal, or has ended
-	ended    chan struct{}
-	live     *openai.Live // may be nil
-	err      error        // why it did not start; valid after ended
 }
 
 // start starts the run with the id, or returns the one that the same request started.
@@ -160,261 +142,6 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	return info, err
-}
-
-// A task is a run to be launched.
-type task struct {
-	*Pipeline
-	run    stone.Config
-	source source
-	keep   journal.Options
-	cancel bool         // cancel the run as soon as it has started
-	quiet  bool         // its failure was logged before
-	before budget.Usage // its usage when it last stopped, which was counted then
-	most   int          // maximum of concurrent runs of its owner; zero means unlimited
-	live   *openai.Live // may be nil
-}
-
-// launch runs a task in the background, unless this process is running it already. Fresh
-// is false then.
-func (s *Server) launch(t task) (run *active, fresh bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing() {
-		return nil, false, closing()
-	}
-	if run := s.active[t.run.RunID]; run != nil {
-		return run, false, nil
-	}
-	if err := s.mayRun(t.source.Owner, t.most); err != nil {
-		return nil, false, err
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{}), live: t.live}
-	begin := sync.OnceFunc(func() {
-		if close(run.started); t.cancel {
-			cancel()
-		}
-	})
-	s.active[t.run.RunID] = run
-	t.keep.Pipeline, t.keep.Drain, t.keep.Grace = t.Name, s.drain, s.cfg.Grace
-	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it holds nothing but text and numbers
-		panic(err)
-	}
-	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
-	t.run.Watch = event.All(t.run.Watch, event.Func(slog.LevelInfo, func(event.Event) { begin() }))
-	if t.live != nil {
-		ctx, t.live.Void = context.WithCancelCause(ctx)
-		t.run.Watch = event.All(t.run.Watch, t.live)
-	}
-	s.running.Go(func() {
-		defer cancel()
-		run.err = s.run(ctx, t)
-		s.mu.Lock()
-		delete(s.active, t.run.RunID)
-		s.mu.Unlock()
-		close(run.ended)
-		if begin(); t.live != nil {
-			t.live.End()
-		}
-	})
-	return run, true, nil
-}
-
-// mayRun refuses another run of a caller that may have no more than most at once. Zero
-// does not limit. The caller of this has s.mu.
-func (s *Server) mayRun(owner string, most int) error {
-	n := 0
-	for _, run := range s.active {
-		if run.owner == owner {
-			n++
-		}
-	}
-	if most > 0 && n >= most {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", most)
-	}
-	return nil
-}
-
-// run runs a pipeline to its end, within its budget.
-func (s *Server) run(ctx context.Context, t task) error {
-	if t.source.Person {
-		ctx = limit.Interactive(ctx)
-	}
-	account, err := s.account(ctx, t.source.Owner, t.source.USDADay, t.source.Budget)
-	if err != nil {
-		return err
-	}
-	if account != nil {
-		var release context.CancelFunc
-		ctx, release = account.Context(ctx)
-		defer release()
-		ctx = budget.With(ctx, account)
-	}
-	_, err = stone.Run(s.meters.context(ctx), t.Ashlar, t.run)
-	s.stopped(t, err)
-	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
-		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)
-	}
-	return err
-}
-
-// stopped counts a run that has stopped, unless it did not run.
-func (s *Server) stopped(t task, err error) {
-	if errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.ChangedError)) {
-		return
-	}
-	info, err := s.exactly(context.Background(), t.run.RunID)
-	if err != nil {
-		return // it never began, or was removed
-	}
-	s.meters.stopped.Add(1, t.Name, string(info.State))
-	s.meters.spent(t.Name, t.before, info.Usage)
-	if s.hooks[t.Name] != nil && info.State == journal.Failed && !s.again(info) {
-		s.meters.webhooks.Add(1, "dropped")
-		s.cfg.Log.Warn("a webhook was given up", "run", info.ID)
-	}
-	if err := s.notify(context.Background(), info); err != nil && !s.closing() { // the next search finds it
-		s.cfg.Log.Error("a webhook was not sent", "run", info.ID, "error", err)
-	}
-}
-
-// resumeDue resumes those of the runs whose pipelines are published and whose time has come.
-func (s *Server) resumeDue(ctx context.Context, runs ...journal.RunInfo) {
-	for _, info := range s.tries.due(runs, time.Now(), s.cfg.Scan) {
-		if s.busy() >= resumeAtOnce {
-			break // the next search finds the rest
-		}
-		_, _ = s.resume(ctx, info.RunInfo, task{quiet: info.again}) // of another pipeline, or the server is closing
-	}
-}
-
-// An abandoner is a journal that finds runs whose process has died.
-type abandoner interface {
-	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
-}
-
-// abandoned returns the runs whose process died, as the journal finds them. The channel is
-// closed when ctx is done. It is nil for a journal that cannot tell.
-func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
-	if s.died == nil {
-		return nil
-	}
-	found := make(chan journal.RunInfo)
-	go func() {
-		defer close(found)
-		for info, err := range s.died.Abandoned(ctx) {
-			if err != nil {
-				continue // the search that follows reports it
-			}
-			select {
-			case found <- info:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return found
-}
-
-// resumeAtOnce bounds the runs that a server resumes by itself at the same time.
-const resumeAtOnce = 256
-
-// busy counts the runs of this process.
-func (s *Server) busy() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.active)
-}
-
-func notPublished() *api.Problem {
-	return conflict("this server does not publish the pipeline of the run")
-}
-
-// resume resumes a run of a published pipeline that has stopped. The task says how.
-func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
-	src, ok := sourceOf(info)
-	if !ok {
-		return nil, notPublished()
-	}
-	p := s.pipeline(src.Published)
-	if h := s.hooks[src.Published]; h != nil {
-		p = h.pipeline
-	}
-	if p == nil {
-		return nil, notPublished()
-	}
-	t.Pipeline, t.source, t.keep.Resume, t.before = p, src, true, info.Usage
-	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
-	if info.State == journal.Interrupted { // the journal does not have the sum
-		steps, err := s.cfg.Journal.Steps(ctx, info.ID)
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range steps {
-			t.before = t.before.Add(one.Usage)
-		}
-	}
-	for {
-		run, fresh, err := s.launch(t)
-		if err != nil || fresh {
-			return run, err
-		}
-		// Either it has stopped in the journal and not yet here, or it was resumed meanwhile.
-		select {
-		case <-run.ended:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-after(time.Millisecond):
-			if now, err := s.exactly(ctx, info.ID); err == nil && now.State == journal.Running {
-				return run, nil
-			}
-		}
-	}
-}
-
-// stop cancels a run. One that waits for an answer is resumed for that.
-func (s *Server) stop(ctx context.Context, info journal.RunInfo) (err error) {
-	s.mu.Lock()
-	run := s.active[info.ID]
-	s.mu.Unlock()
-	if run != nil {
-		run.cancel()
-		if err := waitFor(ctx, run.ended); err != nil {
-			return err
-		}
-		if info, err = s.exactly(ctx, info.ID); err != nil || info.State == journal.Canceled {
-			return err
-		}
-	}
-	switch info.State {
-	case journal.Done, journal.Failed, journal.Canceled:
-		return conflict("the run is %s already", info.State)
-	}
-	if run, err = s.resume(ctx, info, task{cancel: true}); err != nil {
-		return err
-	}
-	if err := waitFor(ctx, run.ended); err != nil {
-		return err
-	}
-	switch info, err = s.exactly(ctx, info.ID); {
-	case err != nil || info.State == journal.Canceled:
-		return err
-	case errors.As(run.err, new(*journal.HeldError)):
-		return conflict("another process runs it: send this to that one")
-	case errors.As(run.err, new(*journal.ChangedError)):
-		return run.err
-	}
-	return conflict("the run is %s", info.State)
-}
-
-func waitFor(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // checked validates a pipeline for a run.
