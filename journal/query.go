@@ -17,6 +17,7 @@ type Query struct {
 	MinCost  float64           // of at least this cost
 	Since    time.Time         // started at or after this time
 	Until    time.Time         // started before this time
+	Ended    time.Time         // last ended, or began to wait, at or after this time
 	Before   string            // id of a run: only older ones, the next page
 	Limit    int               // DefaultLimit if zero
 }
@@ -36,7 +37,7 @@ func (q Query) Selects(r RunInfo) bool {
 		(q.Pipeline == "" || q.Pipeline == r.Pipeline) &&
 		(q.Text == "" || r.Failure != nil && r.Failure.holds(q.Text)) &&
 		r.Usage.USD >= q.MinCost &&
-		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until))
+		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until)) && !r.Outcome.Ended.Before(q.Ended)
 }
 
 func (f *Failure) holds(text string) bool {

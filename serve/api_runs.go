@@ -143,6 +143,8 @@ func selection(values url.Values) (journal.Query, error) {
 			q.Since, err = time.Parse(time.RFC3339, value)
 		case name == "until":
 			q.Until, err = time.Parse(time.RFC3339, value)
+		case name == "ended-since":
+			q.Ended, err = time.Parse(time.RFC3339, value)
 		case name == "before":
 			q.Before = value
 		case name == "limit":
@@ -152,7 +154,7 @@ func selection(values url.Values) (journal.Query, error) {
 		case strings.HasPrefix(name, "label.") && name != "label."+tenantLabel:
 			q.Labels[strings.TrimPrefix(name, "label.")] = value
 		default:
-			return q, unreadable("unknown parameter %q: want state, pipeline, text, min-usd, since, until, before, limit or label.NAME", name)
+			return q, unreadable("unknown parameter %q: want state, pipeline, text, min-usd, since, until, ended-since, before, limit or label.NAME", name)
 		}
 		if err != nil {
 			return q, unreadable("the parameter %s cannot be read: %v", name, err)

@@ -25,7 +25,7 @@ type operation struct {
 	stream  bool     // the reply is a stream of server-sent events, each with an out as data
 }
 
-var selectionQuery = []string{"state", "pipeline", "text", "min-usd", "since", "until", "before", "limit"}
+var selectionQuery = []string{"state", "pipeline", "text", "min-usd", "since", "until", "ended-since", "before", "limit"}
 
 // operations describe the routes of the API by their patterns. The routes that speak the
 // protocol of OpenAI are described there.

@@ -226,8 +226,8 @@ func (s *Server) sendAgain(ctx context.Context) {
 	}
 }
 
-// findUnsent finds what a server that died left: notices that were not accepted, and runs since
-// a time that have ended or wait and whose notices have no run yet.
+// findUnsent finds what a server that died left: notices that were not accepted, and runs that
+// have ended or wait since a time and whose notices have no run yet.
 func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 	for _, h := range s.hooks {
 		failed := journal.Query{Pipeline: h.pipeline.Name, States: []journal.State{journal.Failed}, Since: time.Now().Add(-retryFor)}
@@ -238,7 +238,7 @@ func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 			s.again(info) // one that was given up is counted already
 		}
 	}
-	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting}, Since: since}
+	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting}, Ended: since}
 	for info, err := range s.each(ctx, stopped) {
 		if err == nil {
 			err = s.notify(ctx, info)

@@ -227,6 +227,27 @@ func TestWebhookOfDeadServer(t *testing.T) {
 	}
 }
 
+// A search of the last hour finds a run that ended in it, however long ago the run started. So
+// any server sends the notice, also while the one that ran it stays down.
+func TestWebhookOfLongRun(t *testing.T) {
+	r := newReceiver(t)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	r.await(1)
+	info, err := h.journal.Find(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info.ID, info.Started, info.Outcome = "b", time.Now().Add(-5*time.Hour), journal.Outcome{State: journal.Running}
+	h.put(info)
+	if err := h.Server.FindUnsent(t.Context(), time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.await(2); got[1].notice.Run.ID != "b" {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // A receiver that is gone gets nothing more, and the notice is counted as dropped once.
 func TestWebhookGone(t *testing.T) {
 	r := newReceiver(t)

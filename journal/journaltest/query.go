@@ -11,9 +11,9 @@ import (
 
 func testQuery(t *testing.T, j tested) {
 	outcomes := map[string]journal.Outcome{
-		"cheap":  {State: journal.Done, Usage: budget.Usage{USD: 0.1}},
-		"dear":   {State: journal.Done, Usage: budget.Usage{USD: 3}},
-		"failed": {State: journal.Failed, Failure: &journal.Failure{Kind: "timeout", Path: "all/fetch", Reason: "the Server took too long"}},
+		"cheap":  {State: journal.Done, Ended: moment.Add(9 * time.Hour), Usage: budget.Usage{USD: 0.1}},
+		"dear":   {State: journal.Done, Ended: moment.Add(8 * time.Hour), Usage: budget.Usage{USD: 3}},
+		"failed": {State: journal.Failed, Ended: moment.Add(3 * time.Hour), Failure: &journal.Failure{Kind: "timeout", Path: "all/fetch", Reason: "the Server took too long"}},
 	}
 	for i, id := range []string{"cheap", "dear", "failed"} {
 		begin(t, j, journal.RunInfo{ID: id, Pipeline: "p-" + id, Started: moment.Add(time.Duration(i) * time.Hour),
@@ -35,6 +35,8 @@ func testQuery(t *testing.T, j tested) {
 		{journal.Query{MinCost: 1}, "[dear]"},
 		{journal.Query{Since: moment.Add(time.Hour)}, "[failed dear]"},
 		{journal.Query{Until: moment.Add(time.Hour)}, "[cheap]"},
+		{journal.Query{Ended: moment.Add(8 * time.Hour)}, "[dear cheap]"},
+		{journal.Query{Ended: moment.Add(10 * time.Hour)}, "[]"},
 		{journal.Query{Since: moment, Until: moment.Add(2 * time.Hour), Limit: 1}, "[dear]"},
 	} {
 		runs, err := j.open().Runs(t.Context(), c.query)

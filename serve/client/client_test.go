@@ -185,6 +185,7 @@ func TestRuns(t *testing.T) {
 		{journal.Query{Limit: 2}, 7}, {journal.Query{Labels: map[string]string{"n": "1"}, Limit: 1}, 3},
 		{journal.Query{States: []journal.State{journal.Failed, journal.Running}}, 0}, {journal.Query{Since: time.Now()}, 0},
 		{journal.Query{Until: time.Now(), Pipeline: "slow", States: []journal.State{journal.Done}}, 7},
+		{journal.Query{Ended: time.Now().Add(-time.Hour)}, 7}, {journal.Query{Ended: time.Now()}, 0},
 		{journal.Query{Text: "x"}, 0}, {journal.Query{MinCost: 1}, 0},
 	} {
 		ids := map[string]bool{}

@@ -70,6 +70,7 @@ func selection(q journal.Query) url.Values {
 	set("min-usd", strconv.FormatFloat(q.MinCost, 'g', -1, 64), q.MinCost != 0)
 	set("since", q.Since.Format(time.RFC3339Nano), !q.Since.IsZero())
 	set("until", q.Until.Format(time.RFC3339Nano), !q.Until.IsZero())
+	set("ended-since", q.Ended.Format(time.RFC3339Nano), !q.Ended.IsZero())
 	set("before", q.Before, q.Before != "")
 	set("limit", strconv.Itoa(q.Limit), q.Limit != 0)
 	for name, value := range q.Labels {
