@@ -29,7 +29,7 @@ func (a *app) diff() *cobra.Command {
 	})
 	dbFlag(c.Flags(), &db)
 	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the differences as a JSON array: path, name, type, a, b, why")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the differences as a JSON array: path, name, type, a, b, why, follows")
 	return c
 }
 

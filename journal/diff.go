@@ -12,12 +12,13 @@ import (
 
 // A Difference is a leaf that differs between two runs.
 type Difference struct {
-	Path string   `json:"path"`
-	Name string   `json:"name"`
-	Type string   `json:"type,omitempty"` // of its node
-	A    dag.ID   `json:"a,omitzero"`     // the node in the first run, zero if it has none
-	B    dag.ID   `json:"b,omitzero"`     // and in the second
-	Why  []string `json:"why"`            // in words
+	Path    string   `json:"path"`
+	Name    string   `json:"name"`
+	Type    string   `json:"type,omitempty"`    // of its node
+	A       dag.ID   `json:"a,omitzero"`        // the node in the first run, zero if it has none
+	B       dag.ID   `json:"b,omitzero"`        // and in the second
+	Why     []string `json:"why"`               // in words
+	Follows bool     `json:"follows,omitempty"` // the only reason is other input
 }
 
 // Diff compares two runs leaf by leaf and explains each difference: another version, or
@@ -38,14 +39,16 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 		t, both := other.leaves[s.Path]
 		switch {
 		case !both:
-			out = append(out, Difference{s.Path, s.Name, s.Type, s.Node, dag.ID{}, []string{missing(s, one, other)}})
+			out = append(out, Difference{Path: s.Path, Name: s.Name, Type: s.Type, A: s.Node, Why: []string{missing(s, one, other)}})
 		case s.Sum != t.Sum && !same(one.node(s), other.node(t)):
-			out = append(out, Difference{s.Path, s.Name, s.Type, s.Node, t.Node, reasons(s, t, one, other)})
+			d := Difference{Path: s.Path, Name: s.Name, Type: s.Type, A: s.Node, B: t.Node}
+			d.Why, d.Follows = reasons(s, t, one, other)
+			out = append(out, d)
 		}
 	}
 	for _, t := range other.order {
 		if _, both := one.leaves[t.Path]; !both {
-			out = append(out, Difference{t.Path, t.Name, t.Type, dag.ID{}, t.Node, []string{missing(t, other, one)}})
+			out = append(out, Difference{Path: t.Path, Name: t.Name, Type: t.Type, B: t.Node, Why: []string{missing(t, other, one)}})
 		}
 	}
 	return out, nil
@@ -109,13 +112,15 @@ func missing(s Step, there, not *opened) string {
 	return fmt.Sprintf("run %s did not take this path", not.id)
 }
 
-// reasons explains why a step differs between two runs.
-func reasons(s, t Step, one, other *opened) []string {
+// reasons explains why a step differs between two runs. Follows is true if only its input
+// differs.
+func reasons(s, t Step, one, other *opened) (why []string, follows bool) {
 	p, q := one.parts[address.Place(s.Path)], other.parts[address.Place(t.Path)]
-	why := differences(p, q)
+	why = differences(p, q)
 	if len(why) == 0 && p.Print != q.Print {
 		why = append(why, "its version, or its bounds, changed")
 	}
+	changed := len(why)
 	a, b := one.node(s), other.node(t)
 	if a != nil && b != nil {
 		for _, r := range q.Reads {
@@ -124,18 +129,20 @@ func reasons(s, t Step, one, other *opened) []string {
 			}
 		}
 	}
+	follows = changed == 0 && len(why) > 0
 	for _, f := range []struct {
 		Step
 		run string
 	}{{s, one.id}, {t, other.id}} {
 		if f.Failure != "" {
+			follows = false
 			why = append(why, fmt.Sprintf("it failed in run %s: %s: %s", f.run, f.Failure, f.Reason))
 		}
 	}
 	if len(why) == 0 {
 		why = append(why, "it returned another result for the same input")
 	}
-	return why
+	return why, follows
 }
 
 func (r Read) name() string {

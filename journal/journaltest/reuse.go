@@ -128,7 +128,7 @@ func testIncremental(t *testing.T, j tested) {
 		{"one", "two", "all/length: it returned another result for the same input"},
 		{"two", "three", "all/title: *version*\nall/length: it returned another result for the same input"},
 		{"three", "four", "all/topic: it returned another result for the same input\n" +
-			"all/title: it reads another \"draft\"\nall/length: it reads another \"draft\"\nall/more: the pipeline of run three has no such step"},
+			"all/title: it reads another \"draft\" (follows)\nall/length: it reads another \"draft\" (follows)\nall/more: the pipeline of run three has no such step"},
 	} {
 		diff, err := journal.Diff(t.Context(), j, d.a, d.b)
 		must(t, err)
@@ -137,6 +137,9 @@ func testIncremental(t *testing.T, j tested) {
 			why := strings.Join(x.Why, ", ")
 			if strings.Contains(why, "version") {
 				why = "*version*"
+			}
+			if x.Follows {
+				why += " (follows)"
 			}
 			lines = append(lines, x.Path+": "+why)
 		}

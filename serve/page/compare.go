@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/journal"
@@ -18,14 +17,8 @@ type comparison struct {
 	Under       string // the path that is compared, "" for the whole runs
 	Above       []crumb
 	All, Own    int // steps that differ, and those of them that read the same
-	Differences []differing
+	Differences []journal.Difference
 	Next        int // the first of those that are not shown, 0 for none
-}
-
-// differing is a step that differs.
-type differing struct {
-	journal.Difference
-	Follows bool // only since what it read differs
 }
 
 // lettered is one of two runs.
@@ -82,12 +75,11 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	from = min(max(from, 0), len(all))
 	body.All = len(all)
 	for i, d := range all {
-		follows := !slices.ContainsFunc(d.Why, func(why string) bool { return !strings.HasPrefix(why, "it reads another ") })
-		if !follows {
+		if !d.Follows {
 			body.Own++
 		}
 		if i >= from && len(body.Differences) < rowsOfComparison {
-			body.Differences = append(body.Differences, differing{d, follows})
+			body.Differences = append(body.Differences, d)
 		}
 	}
 	if end := from + len(body.Differences); end < len(all) {
