@@ -142,6 +142,6 @@ func (s *session) compare(lanes []*lane) (why string, err error) {
 		return "", err
 	}
 	req := s.request
-	found, err := failed(s.ctx, s.agree, &Subject{Request: &req, Out: all, Step: "agreement"})
+	found, err := new(judgement).run(s.ctx, "must", s.agree, &Subject{Request: &req, Out: all, Step: "agreement"})
 	return list(found), err
 }

@@ -55,7 +55,7 @@ type outcome struct {
 	out     JSON // nil if there was none
 	lane    dag.DAG
 	planned bool // out is what a plan emitted, whose nodes are in lane
-	verdict verdict
+	verdict judgement
 	failure *Error
 	final   bool   // nothing more can be paid for
 	live    bool   // it was not taken from the recorder

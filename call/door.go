@@ -21,6 +21,9 @@ type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // names of checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
+	// Verdicts are those of all checks, see Verdict. They are in the Record of a call and not in
+	// the content of a node of type Admitted.
+	Verdicts []Verdict `json:"-"`
 }
 
 // Admitted is the type of the node of [Admit].
@@ -159,7 +162,7 @@ func (s *session) enter() error {
 
 // unwelcome is the failure of an input that the policy alone would reject: shoulds of the call
 // neither lower its minimum nor dilute its score.
-func (b *bar) unwelcome(v *verdict) *Error {
+func (b *bar) unwelcome(v *judgement) *Error {
 	of := *v
 	of.should = nil
 	for _, c := range v.should {
@@ -191,7 +194,7 @@ func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *E
 	if v.failure == nil {
 		v.failure = b.unwelcome(&v)
 	}
-	verdict := &Admission{Score: v.score, MustFailed: names(v.must), ShouldFailed: names(v.should)}
+	verdict := &Admission{Score: v.score, MustFailed: names(v.must), ShouldFailed: names(v.should), Verdicts: bounded(ctx, v.all)}
 	if v.failure == nil {
 		return verdict, nil, nil
 	}

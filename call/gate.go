@@ -12,11 +12,12 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A verdict is the result of the gate for one answer.
-type verdict struct {
+// A judgement is the result of the gate for one answer.
+type judgement struct {
 	score        float64
 	judge        *float64 // nil if the answer was not judged
 	must, should []failedCheck
+	all          []Verdict
 	failure      *Error // nil if the answer is accepted
 }
 
@@ -41,7 +42,7 @@ type bar struct {
 
 // gate checks an answer: first its schema, then must and should, then the judge. The
 // judge is asked only about an answer that may still be accepted.
-func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
+func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) {
 	for _, s := range l.outSchemas {
 		if sub.invalid = s.Validate(ctx, sub.Out); sub.invalid != nil {
 			break
@@ -55,13 +56,22 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 	}
 	vetoed := false
 	if l.judged(ctx, sub) {
-		if v.judge, v.failure, err = l.grade(ctx, sub); err != nil || v.failure != nil {
+		said, failure, err := l.grade(ctx, sub)
+		if v.failure, v.judge = failure, said.Score; err != nil {
 			return v, err
 		}
 		if v.judge != nil {
 			w := l.effective.judge.weight
 			v.score = (1-w)*v.score + w**v.judge
-			vetoed = l.effective.judge.veto && *v.judge < l.answer.scoreMin
+			if vetoed = l.effective.judge.veto && *v.judge < l.answer.scoreMin; vetoed {
+				said.State = "failed"
+			}
+		}
+		if said.By != "" {
+			v.all = append(v.all, said)
+		}
+		if failure != nil {
+			return v, nil
 		}
 	}
 	if v.failure = l.answer.low(&v); vetoed {
@@ -72,30 +82,30 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v verdict, err error) {
 
 // weigh runs must and should, and sets the score and the failure of an invalid value or of
 // a must.
-func (b *bar) weigh(ctx context.Context, sub *Subject) (v verdict, err error) {
-	skipped := 0
+func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) {
 	must, later := b.must, []namedCheck(nil)
 	if sub.atDoor { // a program or a model sees only what the other checks let through
 		must, later = cheap(b.must), costly(b.must)
 	}
-	v.must, err = failed(ctx, must, sub)
-	if err == nil && len(v.must) == 0 {
-		v.must, err = failed(ctx, later, sub)
-	}
-	if err == nil {
-		should := b.should
-		if sub.invalid != nil || len(v.must) > 0 { // already rejected: skip costly checks
-			should = cheap(should)
-			skipped = len(b.should) - len(should)
-		}
-		v.should, err = failed(ctx, should, sub)
-	}
-	if err != nil {
+	if v.must, err = v.run(ctx, "must", must, sub); err != nil {
 		return v, err
 	}
+	if len(v.must) > 0 {
+		v.skip("must", later)
+	} else if v.must, err = v.run(ctx, "must", later, sub); err != nil {
+		return v, err
+	}
+	should, skipped := b.should, []namedCheck(nil)
+	if sub.invalid != nil || len(v.must) > 0 { // already rejected: skip costly checks
+		should, skipped = cheap(should), costly(should)
+	}
+	if v.should, err = v.run(ctx, "should", should, sub); err != nil {
+		return v, err
+	}
+	v.skip("should", skipped)
 	v.score = 1
 	if n := len(b.should); n > 0 {
-		v.score = float64(n-skipped-len(v.should)) / float64(n)
+		v.score = float64(len(should)-len(v.should)) / float64(n)
 	}
 	switch {
 	case sub.invalid != nil:
@@ -117,27 +127,37 @@ func costly(checks []namedCheck) []namedCheck {
 }
 
 // low is the failure of a score that is too low, or nil.
-func (b *bar) low(v *verdict) *Error {
+func (b *bar) low(v *judgement) *Error {
 	if v.score >= b.scoreMin {
 		return nil
 	}
 	return &Error{Type: LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
-// failed runs checks and returns the failed ones. The error means that a check did not
-// finish: ctx ended, the check waits for a person, or the account cannot pay for it.
-func failed(ctx context.Context, checks []namedCheck, sub *Subject) (out []failedCheck, err error) {
+// run runs checks, notes their verdicts and returns the failed ones. The error means that a check
+// did not finish: ctx ended, the check waits for a person, or the account cannot pay for it.
+func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub *Subject) (failed []failedCheck, err error) {
 	for _, c := range checks {
+		said := Verdict{By: c.name, As: as, State: "passed"}
 		switch err := c.holds(ctx, sub); {
 		case err != nil && ctx.Err() != nil:
-			return out, context.Cause(ctx)
+			return failed, context.Cause(ctx)
 		case errors.Is(err, kind.Waiting) || unpayable(err) != nil:
-			return out, err
+			return failed, err
 		case err != nil:
-			out = append(out, failedCheck{c.name, valid(err.Error())})
+			said.State, said.Why = "failed", valid(err.Error())
+			failed = append(failed, failedCheck{c.name, said.Why})
 		}
+		v.all = append(v.all, said)
 	}
-	return out, nil
+	return failed, nil
+}
+
+// skip notes that checks were not run.
+func (v *judgement) skip(as string, checks []namedCheck) {
+	for _, c := range checks {
+		v.all = append(v.all, Verdict{By: c.name, As: as, State: "skipped"})
+	}
 }
 
 func (c *namedCheck) holds(ctx context.Context, sub *Subject) (err error) {

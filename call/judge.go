@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/canon"
@@ -30,31 +31,32 @@ func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 // grade asks the judge. If the judge fails or gives no score within 0..1, it is asked
 // again, as often as the policy allows. Without a score, the policy decides: the answer
 // counts as not judged, or it fails with JudgeInvalid. A spent account is a failure too.
-func (l *lane) grade(ctx context.Context, sub *Subject) (score *float64, failure *Error, err error) {
+func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *Error, err error) {
 	e, why := l.judge, "there is no judge: register a capability with the intent "+EvalGrade
 	j := &l.effective.judge
 	for n := 1; e != nil; n++ {
 		var a answer
 		if a, failure, err = l.askJudge(ctx, sub, n); failure != nil || err != nil {
-			return nil, failure, err
+			return Verdict{}, failure, err
 		}
-		var grade float64
-		if grade, why = gradeOf(&a); why == "" {
-			return &grade, nil, nil
+		said = Verdict{By: e.ID, As: "judge", State: "passed"}
+		if said.Score, said.Why, why = gradeOf(&a); why == "" {
+			return said, nil, nil
 		}
+		said.State, said.Why = "failed", why
 		if n >= j.attempts || a.RetryAfter > maxRetryAfter || e.down() {
 			break
 		}
 		if a.live {
 			if err := pause(ctx, backoff(n, a.RetryAfter)); err != nil {
-				return nil, nil, err
+				return Verdict{}, nil, err
 			}
 		}
 	}
 	if j.open {
-		return nil, nil, nil
+		return said, nil, nil
 	}
-	return nil, &Error{Type: JudgeInvalid, Message: why}, nil
+	return said, &Error{Type: JudgeInvalid, Message: why}, nil
 }
 
 // askJudge asks the judge for the n-th time about one answer.
@@ -95,22 +97,25 @@ func (s *Subject) Material(rubric string) (JSON, error) {
 	}{rubric, r.Intent, r.Cap, of, input, r.Context, r.Constraints, r.Done, s.Out})
 }
 
-// gradeOf reads the judge's answer: an object with a number "score", or the number alone.
-// If the answer has no valid score, why is the reason.
-func gradeOf(a *answer) (score float64, why string) {
+// gradeOf reads the judge's answer: an object with a number "score" and perhaps "reasons", or the
+// number alone. If the answer has no valid score, why says so.
+func gradeOf(a *answer) (score *float64, reasons, why string) {
 	switch {
 	case a.Failure != nil:
-		return 0, "the judge failed: " + a.Failure.Error()
+		return nil, "", "the judge failed: " + a.Failure.Error()
 	case a.Reply.Type == Plan:
-		return 0, "the judge answered with a plan: want a score"
+		return nil, "", "the judge answered with a plan: want a score"
 	}
 	out := a.Reply.Out
-	var object struct{ Score JSON }
+	var object struct{ Score, Reasons JSON }
 	if json.Unmarshal(out, &object) == nil && object.Score != nil {
 		out = object.Score
 	}
-	if err := json.Unmarshal(out, &score); err != nil || string(out) == "null" || score < 0 || score > 1 {
-		return 0, fmt.Sprintf("the judge gave %.60s: want a score from 0 to 1", out)
+	var grade float64
+	if err := json.Unmarshal(out, &grade); err != nil || string(out) == "null" || grade < 0 || grade > 1 {
+		return nil, "", fmt.Sprintf("the judge gave %.60s: want a score from 0 to 1", out)
 	}
-	return score, ""
+	var list []string
+	_ = json.Unmarshal(object.Reasons, &list) // they are optional, and of any form
+	return &grade, strings.Join(list, "; "), ""
 }

@@ -245,7 +245,7 @@ func readPart(part dag.Reader[any], d dag.DAG) (JSON, *schema.Schema, error) {
 
 // record returns the Record of the call.
 func (s *session) record(win *outcome, tried []Attempt, took time.Duration) *Record {
-	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried, Input: s.admitted, Disagreed: s.disagreed,
+	rec := &Record{Intent: s.spec.Intent, Attempts: len(tried), Plan: win.planned, Tried: tried, Input: s.admitted, Disagreed: s.disagreed, Strategy: cmp.Or(s.spec.Dispatch.Strategy, Cascade),
 		MustFailed: names(win.verdict.must), ShouldFailed: names(win.verdict.should)}
 	for i, reason := range s.reasons {
 		if reason != "" {

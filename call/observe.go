@@ -25,6 +25,7 @@ func traceOf(ctx context.Context) Trace {
 // note adds an attempt to the record of its lane and sends it to watchers.
 func (l *lane) note(a Attempt, o *outcome) {
 	a.MustFailed, a.ShouldFailed, a.Judge = names(o.verdict.must), names(o.verdict.should), o.verdict.judge
+	a.Verdicts = bounded(l.ctx, o.verdict.all)
 	if o.out != nil {
 		score := o.verdict.score
 		a.Score = &score

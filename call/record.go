@@ -30,6 +30,9 @@ type Record struct {
 	Input     *Admission `json:"input,omitempty"` // the verdict at the door; nil without checks there
 	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number
 	Usage     Usage      `json:"usage,omitzero"`
+	// Strategy is that of the call: Cascade, Tournament, Race or Agreement. It is empty if the
+	// call failed before a capability was asked, and in the content of a node of type Failed.
+	Strategy string `json:"-"`
 	// From is the run from which the answer was taken, see Cache. Usage is then zero, and the
 	// other fields tell of that run.
 	From string `json:"from,omitempty"`
@@ -58,6 +61,46 @@ type Attempt struct {
 	Failure      string   `json:"failure/type,omitempty"`
 	Error        string   `json:"error,omitempty"`
 	Usage        Usage    `json:"usage,omitzero"`
+	// Verdicts are those of the checks and of the judge, see Verdict.
+	Verdicts []Verdict `json:"-"`
+}
+
+// A kept record is the JSON of a Record in meta. Strategy and verdicts are no fields of the
+// Record's own JSON: that is the content of nodes of type Failed, its schema is part of the keys
+// of their readers, and a longer text would give these nodes other ids.
+type kept struct {
+	*Record
+	Strategy string      `json:"strategy,omitempty"`
+	Door     []Verdict   `json:"door,omitempty"`     // those of Input
+	Verdicts [][]Verdict `json:"verdicts,omitempty"` // those of Tried, by index
+}
+
+// keep returns r with everything that meta keeps.
+func (r *Record) keep() kept {
+	k := kept{Record: r, Strategy: r.Strategy}
+	if r.Input != nil {
+		k.Door = r.Input.Verdicts
+	}
+	for i, a := range r.Tried {
+		if len(a.Verdicts) > 0 {
+			k.Verdicts = append(k.Verdicts, make([][]Verdict, i-len(k.Verdicts))...)
+			k.Verdicts = append(k.Verdicts, a.Verdicts)
+		}
+	}
+	return k
+}
+
+// restore returns the Record of which k is what meta kept.
+func (k *kept) restore() *Record {
+	r := k.Record
+	r.Strategy = k.Strategy
+	if r.Input != nil {
+		r.Input.Verdicts = k.Door
+	}
+	for i, of := range k.Verdicts[:min(len(k.Verdicts), len(r.Tried))] {
+		r.Tried[i].Verdicts = of
+	}
+	return r
 }
 
 // buffers are reused to encode records.
@@ -67,7 +110,7 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 func (r *Record) meta() map[string]string {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
-	text, err := canon.Append((*b)[:0], r)
+	text, err := canon.Append((*b)[:0], r.keep())
 	if err != nil { // only a message that is not valid UTF-8 has no JSON
 		text, _ = canon.Append((*b)[:0], &Record{Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts, Failure: r.Failure, Error: "no record: " + err.Error()})
 	}
@@ -85,10 +128,11 @@ func RecordIn(meta map[string]string) *Record {
 	if !ok {
 		return nil
 	}
-	r := new(Record)
-	if err := json.Unmarshal([]byte(text), r); err != nil {
+	k := kept{Record: new(Record)}
+	if err := json.Unmarshal([]byte(text), &k); err != nil || k.Record == nil {
 		return nil
 	}
+	r := k.restore()
 	if r.From = meta[dag.MetaFrom]; r.From != "" {
 		r.Usage = Usage{Cap: r.Usage.Cap, From: r.From}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
@@ -190,8 +191,14 @@ func (n shownNode) print(w io.Writer) error {
 	if !n.Time.IsZero() {
 		say("time", n.Time.Local().Format(time.DateTime))
 	}
+	record := call.RecordIn(n.Meta)
 	for _, key := range slices.Sorted(maps.Keys(n.Meta)) {
-		say("meta", key+": "+n.Meta[key])
+		if record == nil || key != call.MetaKey {
+			say("meta", key+": "+n.Meta[key])
+		}
+	}
+	if record != nil {
+		sayCall(say, record)
 	}
 	for _, id := range n.Parents {
 		say("parent", id.String())

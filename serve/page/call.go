@@ -26,9 +26,38 @@ type attempt struct {
 	Step   *journal.Step
 	Bar    *bar
 	Chosen bool
-	Answer string   // as people read it
-	Cut    int      // bytes that are left out of it
-	Judged []string // reasons of the judge
+	Answer string // as people read it
+	Cut    int    // bytes that are left out of it
+}
+
+// Checks are the verdicts on the answer. The record of a run of an older version has only the
+// names of failed checks.
+func (a attempt) Checks() []call.Verdict { return checksOf(a.Verdicts, a.MustFailed, a.ShouldFailed) }
+
+// DoorChecks are the verdicts on the input of the call.
+func (c *called) DoorChecks() []call.Verdict {
+	return checksOf(c.Input.Verdicts, c.Input.MustFailed, c.Input.ShouldFailed)
+}
+
+func checksOf(verdicts []call.Verdict, must, should []string) []call.Verdict {
+	if len(verdicts) > 0 {
+		return verdicts
+	}
+	for _, name := range must {
+		verdicts = append(verdicts, call.Verdict{By: name, As: "must", State: "failed"})
+	}
+	for _, name := range should {
+		verdicts = append(verdicts, call.Verdict{By: name, As: "should", State: "failed"})
+	}
+	return verdicts
+}
+
+// Why is the failure of an attempt, unless the reasons of its checks say the same.
+func (a attempt) Why() string {
+	if len(a.Verdicts) > 0 && (a.Failure == call.MustFailed || a.Failure == call.LowScore) {
+		return ""
+	}
+	return a.Error
 }
 
 // Note tells apart the attempts of one capability.
@@ -70,7 +99,7 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 		if err != nil {
 			return nil, err
 		}
-		const most = 1000 // attempts and judges
+		const most = 1000 // attempts, judges and checks
 		below, err := o.Level(ctx, path, journal.Page{Limit: most})
 		if err != nil {
 			return nil, err
@@ -91,7 +120,7 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 		}
 		if row.Step = steps[address.Child(path, step, 1)]; row.Step != nil {
 			c.Span.add(row.Step.Started, row.Step.Ended)
-			if err := row.read(ctx, j, run, steps[address.Child(path, "judge "+step, 1)]); err != nil {
+			if err := row.read(ctx, j, run); err != nil {
 				return nil, err
 			}
 		}
@@ -105,8 +134,8 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 	return c, nil
 }
 
-// read reads the answer of an attempt, and what the judge said of it.
-func (a *attempt) read(ctx context.Context, j journal.Journal, run string, judge *journal.Step) error {
+// read reads the answer of an attempt.
+func (a *attempt) read(ctx context.Context, j journal.Journal, run string) error {
 	out, err := answerOf(ctx, j, run, a.Step)
 	if err != nil {
 		return err
@@ -115,13 +144,6 @@ func (a *attempt) read(ctx context.Context, j journal.Journal, run string, judge
 	left := allowance(answerBytes)
 	a.Answer = left.take(whole)
 	a.Cut = len(whole) - len(a.Answer)
-	if out, err = answerOf(ctx, j, run, judge); err != nil {
-		return err
-	}
-	var verdict struct{ Reasons []string }
-	if json.Unmarshal(out, &verdict) == nil {
-		a.Judged = verdict.Reasons
-	}
 	return nil
 }
 

@@ -55,7 +55,7 @@ var functions = template.FuncMap{
 // marks stand before the states of runs and of branches, so that color is not all that
 // tells them apart.
 var marks = map[string]string{
-	"done": "✓", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
+	"done": "✓", "passed": "✓", "skipped": "–", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
 	"canceled": "–", "drained": "‖", "interrupted": "‖",
 }
 

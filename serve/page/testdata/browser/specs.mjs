@@ -130,10 +130,15 @@ spec("a call says who was asked, what the checks said, who won and what it cost"
 	assert.match(await text(page, "[aria-labelledby=call] .lead"), /model\/large 2026-06 answered after 7 invocations of 4 capabilities. 6 answers were rejected or missing. 1 capability could not be asked./);
 	const row = (n) => page.locator("tbody.attempt").nth(n).innerText();
 	assert.match(await row(0), /model\/down[^]*runtime\/unavailable[^]*503 Service Unavailable/);
-	assert.match(await row(2), /model\/tiny[^]*eval\/must-failed\s+0.5[^]*451\s+0.0002[^]*the field source is empty[^]*must failed names-a-source/);
+	assert.match(await row(2), /model\/tiny[^]*eval\/must-failed\s+0.5[^]*451\s+0.0002[^]*✗ names-a-source must failed the field source is empty[^]*✗ at-most-100 should failed [^]*✓ no-repetition should passed/);
 	assert.match(await row(3), /attempt 2/);
-	assert.match(await row(4), /model\/small[^]*eval\/low-score\s+0.355\s+0.21[^]*the judge said 158 characters/);
-	assert.match(await row(6), /model\/large[^]*chosen\s+0.835\s+0.67[^]*0.0200/);
+	assert.match(await row(4), /model\/small[^]*eval\/low-score\s+0.355\s+0.21[^]*✓ judge\/brevity judge passed, 0.21 158 characters/);
+	assert.match(await row(6), /model\/large[^]*chosen\s+0.835\s+0.67[^]*0.0200[^]*✓ names-a-source must passed/);
+	assert.match(await text(page, "[aria-labelledby=call] .facts"), /Strategy\s+cascade/);
+	const node = await page.locator(".facts a[href*='/nodes/']").first().getAttribute("href");
+	const record = JSON.parse((await (await fetch(INSPECT + "/v1" + node)).json()).meta.call);
+	assert.equal(record.strategy, "cascade");
+	assert.deepEqual(record.verdicts[6][0], { by: "names-a-source", as: "must", state: "passed" });
 	assert.match(await text(page, "table.calls"), /solver\/words\s+not asked: intent\/not-supported/);
 	assert.doesNotMatch(await text(page, "main"), /%!|0x/); // of a format that does not fit
 	await page.locator("tbody.attempt").nth(2).locator("summary").click();
