@@ -120,14 +120,20 @@ func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*da
 		if err != nil || n == nil {
 			return nil, err
 		}
-		if _, d, err = ctx.(*frame).grounds(d); err != nil {
-			return nil, err
-		}
-		if n.Type() != dag.Failure.Name() && !slices.Equal(n.Parents(), d.Next()) {
-			return nil, Fail(kind.BadContent, "the body returned a node with other parents than d.Next()")
-		}
-		return n.Stamped(at), nil
+		return ctx.(*frame).placed(d, n, at)
 	}, nil, opts)
+}
+
+// placed returns the node of a Leaf with its time, if its parents are right.
+func (f *frame) placed(d dag.DAG, n *dag.Node, at time.Time) (*dag.Node, error) {
+	_, d, err := f.grounds(d)
+	if err != nil {
+		return nil, err
+	}
+	if n.Type() != dag.Failure.Name() && !slices.Equal(n.Parents(), d.Next()) {
+		return nil, Fail(kind.BadContent, "the body returned a node with other parents than d.Next()")
+	}
+	return n.Stamped(at), nil
 }
 
 func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time.Time) (*dag.Node, error), queries []dag.Query, opts []LeafOption) Ashlar {

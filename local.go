@@ -75,6 +75,12 @@ func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	defer f.release()
 	defer f.caught(&err)
 	n, err = f.spec.body(f, d.Within(f), f.run.now())
+	return f.checked(n, err)
+}
+
+// checked checks what the body has returned. It is a function of its own to keep the stack of a
+// waiting body small.
+func (f *frame) checked(n *dag.Node, err error) (*dag.Node, error) {
 	switch {
 	case err != nil:
 		return nil, f.interrupted(err)

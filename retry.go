@@ -23,10 +23,13 @@ func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 	if err := f.over(); err != nil {
 		return nil, err
 	}
-	policy := f.spec.retry
-	if policy == nil {
+	if f.spec.retry == nil {
 		return f.attempt(d)
 	}
+	return f.retried(d, f.spec.retry)
+}
+
+func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 	made := 0
 	for i := 1; ; i++ {
 		a := f.below(f.spec, attemptSegment, i)
@@ -119,6 +122,11 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 	if f.spec.timeout <= 0 {
 		return f.call(d)
 	}
+	return f.timed(d)
+}
+
+// timed and retried are functions of their own to keep the stack of a waiting body small.
+func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 	// A body that ignores its context is abandoned, so it gets a frame and a
 	// goroutine of its own.
 	own := f.below(f.spec, innerSegment, 0)

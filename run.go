@@ -121,9 +121,13 @@ func (f *frame) over() error {
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	cfg.Input = cfg.Input.Within(nil) // a body may run a pipeline on its own DAG
 	if w, ok := cfg.Recorder.(runWrapper); ok {
-		return w.WrapRun(ctx, p, cfg, func(ctx context.Context, cfg Config) (Result, error) { return runOnce(ctx, p, cfg) })
+		return runWrapped(ctx, w, p, &cfg)
 	}
-	return runOnce(ctx, p, cfg)
+	return runOnce(ctx, p, &cfg)
+}
+
+func runWrapped(ctx context.Context, w runWrapper, p Ashlar, cfg *Config) (Result, error) {
+	return w.WrapRun(ctx, p, *cfg, func(ctx context.Context, cfg Config) (Result, error) { return runOnce(ctx, p, &cfg) })
 }
 
 // Produce runs p and reads its DAG with reader, for example the nearest node of a
@@ -172,20 +176,34 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	return wrong.Err()
 }
 
-func runOnce(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
-	if cfg.Input.Failed() && In(ctx).RunID() == "" {
-		cfg.Input = failedInput(cfg.Input)
-	}
-	if err := accept(p, cfg); err != nil && !cfg.Input.InFlight() {
+func runOnce(ctx context.Context, p Ashlar, cfg *Config) (Result, error) {
+	r, err := begin(ctx, p, cfg)
+	if err != nil {
 		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
 	}
-	r := newRun(ctx, cfg)
 	f := &frame{Context: ctx, run: r, spec: p.spec()}
 	ended := f.runStarted(p)
 	out := r.visit(f, cfg.Input)
 	if ended != nil {
 		ended(out)
 	}
+	return r.result(out)
+}
+
+// begin checks the pipeline and its input. The other steps of a run are functions of their own
+// too, to keep the stack of a waiting run small.
+func begin(ctx context.Context, p Ashlar, cfg *Config) (*run, error) {
+	if cfg.Input.Failed() && In(ctx).RunID() == "" {
+		cfg.Input = failedInput(cfg.Input)
+	}
+	if err := accept(p, *cfg); err != nil && !cfg.Input.InFlight() {
+		return nil, err
+	}
+	return newRun(ctx, *cfg), nil
+}
+
+// result returns the result of a run whose last DAG is out.
+func (r *run) result(out dag.DAG) (Result, error) {
 	result := Result{RunID: r.id, DAG: out}
 	if r.lossy.Load() {
 		// No error: a run has written or checked every failure node.

@@ -30,41 +30,54 @@ import (
 // replay their own results. Path numbers the steps in the order in which they start:
 // give steps of different goroutines different names if they use Path as an
 // idempotency key.
-func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (T, error) {
-	var zero T
-	if _, err := canon.Addressable(reflect.TypeFor[A]()); err != nil {
-		return zero, noInput(name, err)
+func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
+	at, err := enterStep(ctx, name, reflect.TypeFor[A]())
+	if err != nil {
+		return v, err
+	}
+	if at != nil {
+		defer at.leaveStep()
+		if at.run.recorder != nil {
+			return recorded(at, in, fn)
+		}
+	}
+	return unrecorded(ctx, at, name, in, fn)
+}
+
+// enterStep returns the frame of a Step, nil outside of a run.
+func enterStep(ctx context.Context, name string, input reflect.Type) (*frame, error) {
+	if _, err := canon.Addressable(input); err != nil {
+		return nil, noInput(name, err)
 	}
 	f := frameOf(ctx)
 	if f == nil {
-		v, err := fn(ctx, in)
-		if err != nil {
-			return zero, err
-		}
-		return kept(name, v)
+		return nil, nil
 	}
 	visit, alone := f.names().enter(name)
 	if !alone {
-		return zero, Fail(kind.Error, "step %q is already running: give steps that run at the same time different names", name)
+		return nil, Fail(kind.Error, "step %q is already running: give steps that run at the same time different names", name)
 	}
-	defer f.names().leave(name)
 	at := f.below(&spec{parts: parts{name: name, composite: noComposite}}, stepSegment, visit)
 	at.Context = ctx
-	defer at.release()
-	if f.run.recorder == nil {
-		return unrecorded(at, in, fn)
-	}
-	return recorded(at, in, fn)
+	return at, nil
+}
+
+func (f *frame) leaveStep() {
+	f.release()
+	f.up.names().leave(f.spec.name)
 }
 
 // unrecorded and recorded are functions of their own to keep the stack of a waiting step small.
-func unrecorded[A, T any](at *frame, in A, fn func(context.Context, A) (T, error)) (T, error) {
-	v, err := given(at, in, fn)
-	if err != nil {
-		var zero T
-		return zero, err
+func unrecorded[A, T any](ctx context.Context, at *frame, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
+	if at == nil {
+		v, err = fn(ctx, in)
+	} else {
+		v, err = given(at, in, fn)
 	}
-	return kept(at.spec.name, v)
+	if err != nil {
+		return *new(T), err
+	}
+	return kept(name, v)
 }
 
 func recorded[A, T any](at *frame, in A, fn func(context.Context, A) (T, error)) (v T, err error) {

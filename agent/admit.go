@@ -22,10 +22,11 @@ type Input struct {
 var Asked = dag.NewType[Input]("agent/input")
 
 // admit runs Config.Admit on the input of the first turn.
-func (r *run) admit(ctx context.Context, c Context) error {
+func (r *run) admit(ctx context.Context) error {
 	if r.cfg.Admit.IsZero() {
 		return nil
 	}
+	c := &r.start
 	in := Input{System: c.System, Messages: c.Messages}
 	var texts []string
 	for i := range c.Messages {

@@ -34,9 +34,9 @@ func (r *run) started() func(error) {
 	}
 }
 
-func (e *events) middleware(c Context, name string, takesPart bool) {
+func (e *events) middleware(turn int, name string, takesPart bool) {
 	if e.debug {
-		e.place.Send(event.MiddlewareRan{Turn: c.Turn, Middleware: name, Active: takesPart})
+		e.place.Send(event.MiddlewareRan{Turn: turn, Middleware: name, Active: takesPart})
 	}
 }
 

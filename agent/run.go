@@ -26,6 +26,7 @@ type run struct {
 	*agent
 	onion
 	dag      dag.DAG
+	start    Context      // of every turn
 	base     dag.DAG      // on which the nodes of tool calls start
 	lanes    []dag.DAG    // with those nodes
 	room     atomic.Int64 // for kept results, in bytes
@@ -55,22 +56,20 @@ func (a *agent) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 
 // work takes turns until a draft is accepted.
 func (r *run) work(ctx context.Context) (*dag.Node, error) {
-	start, err := r.open(ctx)
-	if err != nil {
+	if err := r.open(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.admit(ctx, start); err != nil {
+	if err := r.admit(ctx); err != nil {
 		return nil, err
 	}
-	conversation := start.Messages
+	conversation := r.start.Messages
 	for {
 		if r.turn == r.limit {
 			return nil, failure(KindMaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the trace what it was busy with", r.turn)
 		}
 		r.turn++
-		c := start
-		c.Turn, c.Messages, c.prefix = r.turn, conversation, r.prefix
-		if c, err = r.onion.run(ctx, c, r.cfg.Use); err != nil {
+		c := r.nextTurn(conversation)
+		if err := r.onion.run(ctx, c, r.cfg.Use); err != nil {
 			return nil, err
 		}
 		if c.Reply == nil {
@@ -88,35 +87,43 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	}
 }
 
+// nextTurn returns the context of the next turn.
+func (r *run) nextTurn(conversation []llm.Message) *Context {
+	c := r.start
+	c.Turn, c.Messages, c.prefix = r.turn, conversation, r.prefix
+	return &c
+}
+
 // open renders the prompts and makes the context with which every turn starts.
-func (r *run) open(ctx context.Context) (Context, error) {
-	c := Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
+func (r *run) open(ctx context.Context) error {
+	c := &r.start
+	*c = Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
 	r.window = llm.SpecOf(ctx, r.model, &llm.Request{Model: r.cfg.Model}).Window
 	system, err := prompt(r.cfg.System, r.dag)
 	if err != nil {
-		return c, err
+		return err
 	}
 	user, err := prompt(r.cfg.User, r.dag)
 	if err != nil {
-		return c, err
+		return err
 	}
 	said, err := read(r.cfg.Conversation, r.dag)
 	if err != nil {
-		return c, err
+		return err
 	}
 	media, err := read(r.cfg.Media, r.dag)
 	if err != nil {
-		return c, err
+		return err
 	}
 	// An undeclared read has canceled the context: no request must be sent then.
 	if err := ctx.Err(); err != nil {
-		return c, err
+		return err
 	}
 	c.System, c.Messages = system, append(make([]llm.Message, 0, len(said)+8), said...)
 	if user != "" || len(media) > 0 {
 		c.Messages = append(c.Messages, llm.User(user, media...))
 	}
-	return c, nil
+	return nil
 }
 
 func prompt(p dag.Reader[string], d dag.DAG) (string, error) {
@@ -140,11 +147,11 @@ type next struct {
 }
 
 // decide chooses the next action after a turn.
-func (r *run) decide(ctx context.Context, c Context) (next, error) {
+func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 	if r.paused = c.Reply.StopReason == pausedTurn; r.paused {
 		return next{}, nil
 	}
-	switch d := r.cfg.Decide(c, c.Advice); d.Action {
+	switch d := r.cfg.Decide(*c, c.Advice); d.Action {
 	case Loop:
 		return next{}, nil
 	case Halt:

@@ -39,12 +39,12 @@ type outcome struct {
 
 // dispatch runs the calls of the reply, in their order except for those that may run
 // concurrently, and adds results and recommendations in their order.
-func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
+func (r *run) dispatch(ctx context.Context, c *Context) error {
 	calls := c.Reply.ToolCalls
 	if r.base.Len() == 0 {
 		var err error
 		if r.base, err = dag.Origin(r.dag); err != nil {
-			return c, err
+			return err
 		}
 	}
 	outcomes := make([]outcome, len(calls))
@@ -60,7 +60,7 @@ func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 			err = r.together(ctx, c, outcomes, from, to)
 		}
 		if err != nil {
-			return c, err
+			return err
 		}
 		from = to
 	}
@@ -68,16 +68,16 @@ func (r *run) dispatch(ctx context.Context, c Context) (Context, error) {
 	c.Advice = slices.Grow(slices.Clip(c.Advice), len(calls))
 	for i, call := range calls {
 		if err := r.note(outcomes[i].Ran); err != nil {
-			return c, err
+			return err
 		}
 		m, err := result(call, outcomes[i])
 		if err != nil {
-			return c, err
+			return err
 		}
 		c.Messages = append(c.Messages, m)
 		c.Advice = append(c.Advice, outcomes[i].advice(call.Name))
 	}
-	return c, nil
+	return nil
 }
 
 func result(call llm.ToolCall, o outcome) (llm.Message, error) {
@@ -121,7 +121,7 @@ func parallel(tools []Tool, call llm.ToolCall) bool {
 }
 
 // together runs the calls from up to to at the same time.
-func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from, to int) error {
+func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)
 	slots := make(chan struct{}, maxParallel)
@@ -139,7 +139,7 @@ func (r *run) together(ctx context.Context, c Context, outcomes []outcome, from,
 
 // call runs one call, or returns the reason for the model why not. Its address is turn
 // and position, since the call ids of providers are not unique.
-func (r *run) call(ctx context.Context, c Context, i int) (outcome, error) {
+func (r *run) call(ctx context.Context, c *Context, i int) (outcome, error) {
 	j := &job{run: r, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
 	j.tool = find(c.Tools, j.call.Name)
 	if r.info {

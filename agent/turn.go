@@ -22,47 +22,64 @@ import (
 // and runs the calls of its answer; a test of a middleware gives its own.
 func Wrap(use []Middleware, inner Handler) Handler {
 	return func(ctx context.Context, c Context) (Context, error) {
-		o := onion{events: eventsOf(ctx), inner: inner}
-		return o.run(ctx, c, use)
+		o := onion{events: eventsOf(ctx), inner: func(ctx context.Context, c *Context) (err error) {
+			*c, err = inner(ctx, *c)
+			return err
+		}}
+		err := o.run(ctx, &c, use)
+		return c, err
 	}
 }
 
-// onion runs middlewares around a handler.
+// onion runs middlewares around a handler. Its functions share one Context, since a copy in
+// each of their frames would double the stack of an agent that waits for its model.
 type onion struct {
 	events
-	inner   Handler
+	inner   func(context.Context, *Context) error
 	offered []Tool // those of all the middlewares, in their order; may be empty
 }
 
 // run runs the rings from the outermost to the inner handler and back.
-func (o *onion) run(ctx context.Context, c Context, rings []Middleware) (Context, error) {
-	for i, m := range rings {
-		takesPart := m.Guard == nil || m.Guard(c)
-		o.middleware(c, m.Name, takesPart)
-		if !takesPart {
+func (o *onion) run(ctx context.Context, c *Context, rings []Middleware) error {
+	for i := range rings {
+		m := &rings[i]
+		if !o.enters(m, c) {
 			continue
 		}
 		if m.Tool != nil {
-			c = o.offer(c, m.Tool)
+			o.offer(c, m.Tool)
 		}
 		if m.Wrap != nil {
-			return m.Wrap(ctx, c, func(ctx context.Context, c Context) (Context, error) {
-				return o.run(ctx, c, rings[i+1:])
-			})
+			return o.wrap(ctx, c, m, rings[i+1:])
 		}
 	}
 	return o.inner(ctx, c)
 }
 
+// enters reports whether the middleware takes part in the turn.
+func (o *onion) enters(m *Middleware, c *Context) bool {
+	takesPart := m.Guard == nil || m.Guard(*c)
+	o.middleware(c.Turn, m.Name, takesPart)
+	return takesPart
+}
+
+func (o *onion) wrap(ctx context.Context, c *Context, m *Middleware, rest []Middleware) (err error) {
+	*c, err = m.Wrap(ctx, *c, func(ctx context.Context, c Context) (Context, error) {
+		err := o.run(ctx, &c, rest)
+		return c, err
+	})
+	return err
+}
+
 // offer is Context.Offer. As long as the tools follow the order of the middlewares, they
 // are a part of one slice, which was made with the agent.
-func (o *onion) offer(c Context, t *Tool) Context {
+func (o *onion) offer(c *Context, t *Tool) {
 	n := len(c.Tools)
 	if partOf(o.offered, c.Tools) && n < len(o.offered) && o.offered[n].Name == t.Name {
 		c.Tools = o.offered[: n+1 : n+1]
-		return c
+		return
 	}
-	return c.Offer(*t)
+	*c = c.Offer(*t)
 }
 
 // partOf reports whether the tools are the beginning of all.
@@ -87,22 +104,22 @@ func wired(tools []Tool) []llm.Tool {
 }
 
 // ask is the innermost handler: it asks the model and runs the calls of its answer.
-func (r *run) ask(ctx context.Context, c Context) (Context, error) {
+func (r *run) ask(ctx context.Context, c *Context) error {
 	if err := ctx.Err(); err != nil {
-		return c, err
+		return err
 	}
-	r.offerReads(&c)
+	r.offerReads(c)
 	if err := r.granted(c.Tools); err != nil {
-		return c, err
+		return err
 	}
-	r.turnOfUser(&c)
-	reply, err := r.recall(ctx, &c)
+	r.turnOfUser(c)
+	reply, err := r.recall(ctx, c)
 	if err != nil {
-		return c, err
+		return err
 	}
-	r.heard(&c, reply)
+	r.heard(c, reply)
 	if len(reply.ToolCalls) == 0 {
-		return c, nil
+		return nil
 	}
 	return r.dispatch(ctx, c)
 }
@@ -146,13 +163,19 @@ type turnRecord struct {
 
 // recall asks the model, or takes its answer from the run's records.
 func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
-	q := r.question(c)
-	step := "turn-" + strconv.Itoa(c.Turn)
-	var err error
-	if q.payment, err = pay(ctx, step, r.model, &q.req); err != nil {
+	q, err := r.question(ctx, c)
+	if err != nil {
 		return nil, err
 	}
-	rec, err := stone.Step(q.Context(ctx), step, turnInput{&r.said, &q.req}, q.ask)
+	rec, err := stone.Step(q.Context(ctx), q.step(), turnInput{&r.said, &q.req}, q.ask)
+	return q.reply(c, &rec, err)
+}
+
+// step returns the name of the step of the turn.
+func (q *question) step() string { return "turn-" + strconv.Itoa(q.turn) }
+
+// reply returns the reply of the step of the turn.
+func (q *question) reply(c *Context, rec *turnRecord, err error) (*llm.Reply, error) {
 	c.uses(q.end(rec.Usage, err))
 	switch {
 	case err != nil:
@@ -199,14 +222,16 @@ type question struct {
 	tell  *llm.Report
 }
 
-// question makes the request of a turn.
-func (r *run) question(c *Context) *question {
-	return &question{run: r, turn: c.Turn, req: llm.Request{
+// question makes the request of a turn, and draws its estimate.
+func (r *run) question(ctx context.Context, c *Context) (q *question, err error) {
+	q = &question{run: r, turn: c.Turn, req: llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
 		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: r.cfg.Params, Prefix: c.prefix,
 		// An answer without tools is probably the last, after which nothing reads the cache.
 		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
 	}}
+	q.payment, err = pay(ctx, q.step(), r.model, &q.req)
+	return q, err
 }
 
 // ask asks the model.

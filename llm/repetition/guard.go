@@ -9,7 +9,7 @@ import (
 )
 
 // Guard returns a Model that asks m and watches its answers. The function watch makes a
-// fresh Watcher for each channel of each attempt. When one trips, Guard stops the stream
+// fresh Watcher for each channel of each attempt that has text. When one trips, Guard stops the stream
 // and retries the request, with the partial answer and an explanation appended to its
 // conversation; the consumer sees a Restart delta. After the given number of retries the
 // stream ends with an *llm.RepetitionExhaustedError. With negative retries the first trip
@@ -74,7 +74,7 @@ func (g *guard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 // attempt streams one answer through the watchers. It returns nil if no watcher tripped.
 func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.Delta, error) bool) *llm.RepetitionTrippedError {
 	var requestID string
-	response, thinking := newChannel("response", g.watch), newChannel("thinking", g.watch)
+	response, thinking := channel{name: "response"}, channel{name: "thinking"}
 	for d, err := range g.model.Stream(ctx, req) {
 		if !yield(d, err) || err != nil {
 			return nil
@@ -82,9 +82,9 @@ func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.De
 		var hit *llm.RepetitionTrippedError
 		switch d.Kind {
 		case llm.Text:
-			hit = response.add(d.Text)
+			hit = response.add(d.Text, g.watch)
 		case llm.Reasoning:
-			hit = thinking.add(d.Text)
+			hit = thinking.add(d.Text, g.watch)
 		case llm.Progress:
 			if hit = response.tick(); hit == nil {
 				hit = thinking.tick()
@@ -94,7 +94,7 @@ func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.De
 				requestID = d.Reply.RequestID
 			}
 		case llm.Restart:
-			response, thinking = newChannel("response", g.watch), newChannel("thinking", g.watch)
+			response, thinking = channel{name: "response"}, channel{name: "thinking"}
 		}
 		if hit != nil {
 			hit.RequestID = requestID
@@ -107,20 +107,17 @@ func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.De
 // channel is one of the two texts of a stream and its watcher.
 type channel struct {
 	name    string
-	watcher *Watcher
-	text    []byte // received so far, unless the watcher keeps it
+	watcher *Watcher // nil until there is text: most answers have no thinking
+	text    []byte   // received so far, unless the watcher keeps it
 	buf     []byte
 }
 
-func newChannel(name string, watch func() *Watcher) *channel {
-	w := watch()
-	if w == nil {
-		w = &Watcher{}
+func (c *channel) add(text string, watch func() *Watcher) *llm.RepetitionTrippedError {
+	if c.watcher == nil {
+		if c.watcher = watch(); c.watcher == nil {
+			c.watcher = &Watcher{}
+		}
 	}
-	return &channel{name: name, watcher: w}
-}
-
-func (c *channel) add(text string) *llm.RepetitionTrippedError {
 	if c.watcher.NGram == nil {
 		c.text = append(c.text, text...)
 	}
@@ -130,6 +127,9 @@ func (c *channel) add(text string) *llm.RepetitionTrippedError {
 }
 
 func (c *channel) tick() *llm.RepetitionTrippedError {
+	if c.watcher == nil {
+		return nil
+	}
 	c.watcher.Tick()
 	return c.tripped()
 }

@@ -57,36 +57,46 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 	for attempt := 1; ; attempt++ {
 		s := &session{client: c, decoder: decoder, rest: rest, yield: yield, start: start, reply: &llm.Reply{}}
 		o := s.attempt(ctx, q, attempt)
-		switch {
-		case errors.Is(o.err, errStopped):
-			return nil
-		case o.err == nil && o.path == "":
+		if o.err == nil && o.path == "" {
 			return s.reply
-		case !o.again:
-			if attempt > 1 {
-				o.err = &llm.RetriedError{Tried: attempt, Err: o.err}
-			}
-			yield(llm.Delta{Reply: s.reply}, o.err)
+		}
+		if !s.follows(ctx, &o, attempt) {
 			return nil
-		case o.path != "":
+		}
+		if o.path != "" {
 			q, rest = c.later(o.path), s.decoded
 			if o.err == nil { // the model has not finished
 				attempt = 0
 			}
 		}
-		if rest == nil && !yield(llm.Delta{Kind: llm.Restart, Err: o.err, Wait: o.wait, Reply: s.reply}, nil) {
-			return nil
-		}
-		if refused(o.err) {
-			continue // it waits for a place, as all other requests do
-		}
-		if err := s.sleep(ctx, o.wait); err != nil {
-			if err != errStopped {
-				yield(llm.Delta{Reply: s.reply}, err)
-			}
-			return nil
-		}
 	}
+}
+
+// follows reports whether another attempt follows, after the wait of the outcome. Otherwise the
+// consumer has stopped, or has got the error. It is a function of its own, as others here, to keep
+// the stack of a waiting request small.
+func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
+	switch {
+	case errors.Is(o.err, errStopped):
+		return false
+	case !o.again:
+		if attempt > 1 {
+			o.err = &llm.RetriedError{Tried: attempt, Err: o.err}
+		}
+		s.yield(llm.Delta{Reply: s.reply}, o.err)
+		return false
+	}
+	if o.path == "" && s.rest == nil && !s.yield(llm.Delta{Kind: llm.Restart, Err: o.err, Wait: o.wait, Reply: s.reply}, nil) {
+		return false
+	}
+	if refused(o.err) {
+		return true // it waits for a place, as all other requests do
+	}
+	err := s.sleep(ctx, o.wait)
+	if err != nil && err != errStopped {
+		s.yield(llm.Delta{Reply: s.reply}, err)
+	}
+	return err == nil
 }
 
 // outcome is how an attempt ended.
@@ -167,9 +177,27 @@ func (s *session) run(ctx context.Context, q question) error {
 	s.expect("first byte", s.client.timeouts.FirstByte)
 	defer s.quiet.Stop()
 
-	h, err := s.awaitHead(ctx)
+	mediaType, err := s.open(ctx)
 	if err != nil {
 		return err
+	}
+	switch {
+	case mediaType == "application/json" || strings.HasSuffix(mediaType, "+json"):
+		err = s.whole(ctx, s.decoded)
+	case mediaType == "text/html":
+		err = &llm.ProtocolError{Reason: "got an HTML page instead of an event stream; check the URL", RequestID: s.requestID}
+	default:
+		err = s.events(ctx, s.decoded)
+	}
+	regular = err == nil
+	return err
+}
+
+// open waits for the head of the answer, makes its decoder, and returns its media type.
+func (s *session) open(ctx context.Context) (mediaType string, err error) {
+	h, err := s.awaitHead(ctx)
+	if err != nil {
+		return "", err
 	}
 	s.requestID = h.requestID
 	if s.quota = h.quota; h.status != 0 && !refused(h.err) {
@@ -180,26 +208,15 @@ func (s *session) run(ctx context.Context, q question) error {
 		s.reply.RequestID = h.requestID
 	}
 	if h.err != nil {
-		return h.err
+		return "", h.err
 	}
-	d := s.rest
-	if d == nil {
+	if s.decoded = s.rest; s.rest == nil {
 		if !s.yield(llm.Delta{Kind: llm.Start, Reply: &llm.Reply{RequestID: h.requestID}}, nil) {
-			return errStopped
+			return "", errStopped
 		}
-		d = s.decoder(h.requestID)
+		s.decoded = s.decoder(h.requestID)
 	}
-	s.decoded = d
-	switch mt := h.mediaType; {
-	case mt == "application/json" || strings.HasSuffix(mt, "+json"):
-		err = s.whole(ctx, d)
-	case mt == "text/html":
-		err = &llm.ProtocolError{Reason: "got an HTML page instead of an event stream; check the URL", RequestID: h.requestID}
-	default:
-		err = s.events(ctx, d)
-	}
-	regular = err == nil
-	return err
+	return h.mediaType, nil
 }
 
 // events decodes an event stream.
