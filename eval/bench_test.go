@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/journal"
@@ -27,16 +28,40 @@ import (
 // stepsPerCase counts the steps of a case of shout: draft, reply, answer and one score.
 const stepsPerCase = 4
 
-// BenchmarkCases reports the processor time per step. "floor" writes the same rows without an
-// evaluation, which is the share of the journal.
+// BenchmarkCases reports the processor time per step. "fan-out" records as many steps of a plain
+// Map. "floor" writes the same rows without an evaluation, which is the share of the journal.
 func BenchmarkCases(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkCases(b, func(*testing.B) step.Recorder { return nil }) })
-	b.Run("sqlite", func(b *testing.B) {
-		benchmarkCases(b, func(b *testing.B) step.Recorder {
-			return journal.Keep(openSQLite(b, filepath.Join(b.TempDir(), "stone.db")), journal.Options{})
-		})
-	})
+	b.Run("sqlite", func(b *testing.B) { benchmarkCases(b, keepSQLite) })
+	b.Run("fan-out", benchmarkFanOut)
 	b.Run("floor", benchmarkFloor)
+}
+
+func keepSQLite(b *testing.B) step.Recorder {
+	return journal.Keep(openSQLite(b, filepath.Join(b.TempDir(), "stone.db")), journal.Options{})
+}
+
+func benchmarkFanOut(b *testing.B) {
+	items := dag.ReaderFunc(func(dag.DAG) (all []question, err error) {
+		for i := range b.N {
+			all = append(all, question{Text: fmt.Sprint("question ", i)})
+		}
+		return all, nil
+	})
+	exact := dag.NewType[string]("exact")
+	same := func(_ context.Context, s string) (string, error) { return s, nil }
+	p := stone.Seq("plain",
+		stone.Map("each", items, asked, stone.Seq("case", shout(new(atomic.Int32)),
+			stone.Func("answer", reply, dag.NewType[string]("answer"), same), stone.Func("exact", reply, exact, same)),
+			stone.AllLanes(), stone.Lanes(64)),
+		stone.Reduce(stone.Func("count", dag.All(exact), dag.NewType[int]("count"), func(_ context.Context, all []string) (int, error) { return len(all), nil })))
+	r := keepSQLite(b)
+	b.ResetTimer()
+	before := cputime.Used()
+	if _, err := stone.Run(b.Context(), p, stone.Config{RunID: "r", Recorder: r}); err != nil {
+		b.Fatal(err)
+	}
+	reportSteps(b, cputime.Used()-before)
 }
 
 func benchmarkCases(b *testing.B, recorder func(*testing.B) step.Recorder) {

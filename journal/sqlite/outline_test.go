@@ -1,16 +1,18 @@
 package sqlite
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/log"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -23,13 +25,20 @@ func lanes(t *testing.T, db *DB, from, to int) {
 			var digest dag.ID
 			binary.BigEndian.PutUint64(digest[:], uint64(i))
 			key := step.Key{RunID: "r", Path: fmt.Sprintf("all/each[%d]/ask", i), Kind: "step", Name: "ask", Digest: digest}
-			if _, err := db.Do(t.Context(), key, work(new(atomic.Int64))); err != nil {
+			_, err := db.Do(t.Context(), key, func(context.Context) (step.Record, error) {
+				n, err := said(i)
+				return step.Record{Type: "said", Content: n.Content(), Node: n}, err
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	group.Wait()
 }
+
+// said returns the node of a lane.
+func said(i int) (*dag.Node, error) { return dag.NewNode(dag.Spec{Type: "said", Content: i}) }
 
 // wantLanes checks the outline of the run, and how many of its lanes are in blocks.
 func wantLanes(t *testing.T, db *DB, n int, blocks string) {
@@ -52,6 +61,23 @@ func wantLanes(t *testing.T, db *DB, n int, blocks string) {
 	}
 }
 
+// wantNodes finds some nodes by the start of their ids.
+func wantNodes(t *testing.T, db *DB, n int) {
+	t.Helper()
+	for _, i := range []int{0, 511, 512, n - 1} {
+		n, err := said(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := db.Node(t.Context(), "r", n.ID().String()[:16]); err != nil || found.ID != n.ID() {
+			t.Errorf("lane %d: node %s, %v; want %s", i, found.ID, err, n.ID())
+		}
+	}
+	if found, err := db.Node(t.Context(), "r", "0123456789abcdef"); !errors.Is(err, journal.ErrNoNode) {
+		t.Errorf("node %s, %v; want none", found.ID, err)
+	}
+}
+
 // A file of version 3 has no outlines. It can be read as it is. The first write upgrades it, and
 // then its large runs get outlines.
 func TestVersion3(t *testing.T) {
@@ -62,11 +88,13 @@ func TestVersion3(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, file, "DROP TABLE blocks; DROP INDEX unfinished; PRAGMA user_version = 3")
+	execute(t, file, "DROP TABLE blocks; DROP INDEX unfinished; DROP INDEX nodes; CREATE INDEX nodes ON records (node) WHERE node IS NOT NULL; PRAGMA user_version = 3")
 	db = open(t, file, Options{})
 	wantLanes(t, db, 4500, "no such table")
+	wantNodes(t, db, 4500)
 	lanes(t, db, 4500, 4501)
 	wantLanes(t, db, 4501, "some")
+	wantNodes(t, db, 4501)
 	if runs, err := db.Runs(t.Context(), journal.Query{States: []journal.State{journal.Running}}); err != nil || len(runs) != 1 {
 		t.Errorf("%d running runs, %v; want 1", len(runs), err)
 	}
@@ -95,21 +123,39 @@ func TestUnfinished(t *testing.T) {
 	db := open(t, "", Options{})
 	lanes(t, db, 0, 1)
 	for finished, states := range map[bool][]string{false: {"running", ""}, true: {"running", "done"}} {
-		var plan string
 		text, args := runsIn(0, states)
-		rows, err := db.file.pool.Query("EXPLAIN QUERY PLAN "+text, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for rows.Next() {
-			var a, b, c int
-			if err := rows.Scan(&a, &b, &c, &plan); err != nil {
-				t.Fatal(err)
-			}
-		}
-		rows.Close()
-		if strings.Contains(plan, "unfinished") == finished {
+		if plan := planOf(t, db, text, args); strings.Contains(plan, "unfinished") == finished {
 			t.Errorf("runs in the states %q: %s", states, plan)
 		}
 	}
+}
+
+// Queries for nodes use the index, and read no row of which the node does not match.
+func TestNodesUseIndex(t *testing.T) {
+	db := open(t, "", Options{})
+	lanes(t, db, 0, 1)
+	text, args := selecting(1, log.Selection{Node: &[2]dag.ID{}})
+	if plan := planOf(t, db, text, args); !strings.Contains(plan, "INDEX nodes (<expr>=? AND node>? AND node<?)") {
+		t.Error(plan)
+	}
+}
+
+// planOf returns how SQLite executes a query.
+func planOf(t *testing.T, db *DB, text string, args []any) string {
+	t.Helper()
+	rows, err := db.file.pool.Query("EXPLAIN QUERY PLAN "+text, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var a, b, c int
+		var line string
+		if err := rows.Scan(&a, &b, &c, &line); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, line)
+	}
+	return strings.Join(all, "; ")
 }

@@ -142,7 +142,7 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 		}
 		and("seq >> 32 = ? AND path IN (?"+strings.Repeat(", ?", len(s.Paths)-1)+")", paths...)
 	case s.Node != nil:
-		and("node BETWEEN ? AND ? AND seq >> 32 = ?", s.Node[0][:], s.Node[1][:], run)
+		return selectNode, []any{run << 32, run<<32 | (log.Aside - 1), s.Node[0][:], s.Node[1][:]}
 	default:
 		first, last := s.After+1, int64(log.Aside-1)
 		if s.Aside {
@@ -161,6 +161,13 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 	}
 	return text + " ORDER BY seq", args
 }
+
+// selectNode looks for a node in each group of 1,024 rows of a run, as the index has them.
+const selectNode = `WITH RECURSIVE groups(g, last) AS (
+		SELECT ?1 >> 10, max(seq) >> 10 FROM records WHERE seq BETWEEN ?1 AND ?2
+		UNION ALL SELECT g + 1, last FROM groups WHERE g < last)
+	SELECT ` + rowColumns + ` FROM groups CROSS JOIN records
+	WHERE seq >> 10 = g AND node BETWEEN ?3 AND ?4 ORDER BY seq`
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
