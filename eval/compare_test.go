@@ -111,3 +111,36 @@ func TestReadGate(t *testing.T) {
 		}
 	}
 }
+
+// TestGateBounds lists gates that scores between 0 and 1 always fail, or never.
+func TestGateBounds(t *testing.T) {
+	free := eval.Func("free", func(context.Context, eval.Case) (eval.Score, error) { return eval.Score{Value: 7}, nil })
+	for _, c := range []struct {
+		gate eval.Gate
+		want string
+	}{
+		{eval.Gate{AtLeast: map[string]float64{"exact": 2}}, "the gate wants exact at least 2, which cannot pass"},
+		{eval.Gate{AtLeast: map[string]float64{"exact": 1}}, "the gate wants exact at least 1, which cannot pass"},
+		{eval.Gate{AtLeast: map[string]float64{"exact": 0.99, "free": 2, "size": 2}}, ""},
+		{eval.Gate{NoWorseThan: map[string]float64{"exact": 5}}, "the gate lets exact be 5 worse, which cannot fail"},
+		{eval.Gate{NoWorseThan: map[string]float64{"exact": 0.99, "free": 5}}, ""},
+	} {
+		cfg := eval.Config{Pipeline: shout(new(atomic.Int32)), Data: rows("a"), Scorers: append(scorers(t, "exact", "size=cel:2"), free)}
+		p, err := eval.Pipeline(t.Context(), cfg, stone.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := stone.Run(t.Context(), p, stone.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cfg.Against, err = eval.BaselineOf("base", result.DAG); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Gate = &c.gate
+		_, err = eval.Pipeline(t.Context(), cfg, stone.Config{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v, want %q", c.gate, err, c.want)
+		}
+	}
+}

@@ -101,10 +101,18 @@ func (e *evaluation) checkGate() error {
 			}
 		}
 	}
-	for name, margin := range g.NoWorseThan {
+	for _, name := range sortedKeys(g.AtLeast) {
+		if least := g.AtLeast[name]; least >= 1 && e.isShare(name) {
+			return fmt.Errorf("the gate wants %s at least %v, which cannot pass: its scores are at most 1, so their interval begins below 1; want a lower bound, or name cases in must", name, least)
+		}
+	}
+	for _, name := range sortedKeys(g.NoWorseThan) {
+		margin := g.NoWorseThan[name]
 		switch {
 		case margin < 0:
 			return fmt.Errorf("the gate lets %s be %v worse: want a margin of at least 0", name, margin)
+		case margin >= 1 && e.isShare(name):
+			return fmt.Errorf("the gate lets %s be %v worse, which cannot fail: its scores are between 0 and 1; want a margin below 1, such as 0.05 for 5 points", name, margin)
 		case e.Against == nil:
 			return errors.New("the gate has no-worse-than: name the baseline with --against")
 		case !slices.Contains(e.Against.scorers, name):
@@ -117,6 +125,11 @@ func (e *evaluation) checkGate() error {
 		}
 	}
 	return nil
+}
+
+// isShare reports whether the scores of a scorer are known to be between 0 and 1.
+func (e *evaluation) isShare(name string) bool {
+	return e.Scorers[slices.Index(e.scorers(), name)].share
 }
 
 // named returns the place of the only case whose digest starts with id.

@@ -42,6 +42,7 @@ type Scorer struct {
 	leaf func(*dataset) stone.Ashlar
 	// calls are the nodes of its calls, which have a cost.
 	calls []dag.Querier
+	share bool // all its scores are known to be between 0 and 1
 }
 
 // Func makes a scorer of a Go function. The function sees only cases that have an answer.
