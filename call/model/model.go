@@ -222,10 +222,7 @@ func failure(ctx context.Context, err error) error {
 		return err
 	}
 	failed := &call.Error{Type: call.InvokeFailed, Message: err.Error(), Where: "model", Cause: err}
-	if kinded, ok := errors.AsType[interface {
-		error
-		FailureKind() string
-	}](err); ok && kinded.FailureKind() == call.NotRecorded {
+	if call.AsError(err).Type == call.NotRecorded {
 		failed.Type = call.NotRecorded
 	}
 	if llm.Retryable(err) {

@@ -136,11 +136,8 @@ func (c Config) failure(ctx context.Context, err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	if kinded, ok := errors.AsType[interface {
-		error
-		FailureKind() string
-	}](err); ok && kinded.FailureKind() == call.NotRecorded {
-		return &call.Error{Type: call.NotRecorded, Message: err.Error(), Cause: err}
+	if failed := call.AsError(err); failed.Type == call.NotRecorded {
+		return failed
 	}
 	u, _ := url.Parse(c.URL) // Check has
 	return unavailable(fmt.Errorf("the server %s does not answer: %w", u.Host, err))

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -32,7 +33,7 @@ type NotRecordedError struct {
 // Error returns the difference from the nearest recorded request.
 func (e *NotRecordedError) Error() string {
 	if e.Nearest == "" {
-		return "replay: this request was not recorded, and neither was any other: " + clip(e.Request)
+		return "replay: this request was not recorded, and neither was any other: " + text.Cut(e.Request, 200)
 	}
 	return "replay: this request was not recorded; the nearest recorded one differs " + e.Differs
 }
@@ -159,14 +160,6 @@ func (p *Player) notRecorded(k string) error {
 	e := &NotRecordedError{Request: k}
 	e.Nearest, e.Differs = suggest.Nearest(k, slices.Values(p.order))
 	return e
-}
-
-func clip(s string) string {
-	const limit = 200
-	if len(s) <= limit {
-		return s
-	}
-	return s[:limit] + " …"
 }
 
 func key(method, path string, body json.RawMessage) string {
