@@ -29,13 +29,13 @@ func (a *app) chat() *cobra.Command {
 	var flags chatFlags
 	c := &cobra.Command{
 		Use:   "chat",
-		Short: "Talk with a pipeline, turn by turn",
+		Short: "Talk with a pipeline or a model, turn by turn",
 		Long: "Chat runs a pipeline once for each message, with what it has read in earlier turns, and prints each reply.\n" +
 			"Each turn is a run of the database, so that show, diff and resume work on it, and a turn that was interrupted\n" +
 			"continues without repeating recorded steps. --session continues an earlier chat. The budget bounds the whole\n" +
 			"chat, --max-time each turn. Piped messages are one a line.",
-		Example:     a.example("chat ./support --max-usd 1", "chat ./support --session last"),
-		Annotations: map[string]string{ownsInterrupt: "yes", onlyPackages: "yes"},
+		Example:     a.example("chat ./support --max-usd 1", "chat :text/answer --session last"),
+		Annotations: map[string]string{ownsInterrupt: "yes", givenLater: "yes"},
 	}
 	a.over(c, func(_ context.Context, p stone.Ashlar) error { return a.talk(c, p, flags) })
 	run := c.RunE

@@ -3,12 +3,15 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -16,25 +19,34 @@ import (
 type dialogue struct {
 	message dag.AnyType // the type of what the person says
 	field   string      // of its content that has the text, "" if the content is the text
+	history dag.AnyType // the type of the messages so far, nil if they are not read
 	replies []string    // the names of the leaves that can make the reply
+	emits   bool        // the reply is the emission of a plan
 }
 
-// dialogueOf finds out how a pipeline takes part in a chat. The error says what to add to one
-// that cannot.
-func dialogueOf(ctx context.Context, p stone.Ashlar) (d dialogue, err error) {
+// historyName is the name of the type that a chat gives the messages so far.
+const historyName = "conversation"
+
+// dialogueOf finds out how a pipeline, or a plan, takes part in a chat in which it is given
+// these nodes. The error says what to add to one that cannot.
+func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) (d dialogue, err error) {
 	name := text.Line(p.Name())
 	var inputs []string
 	for _, in := range tree.Inputs(p) {
-		if !in.Optional {
+		_, missing := given.Nearest(in.Type.Name())
+		switch {
+		case readsHistory(ctx, in.Type) && !in.Many:
+			d.history = in.Type
+		case !in.Optional && missing != nil:
 			inputs, d.message = append(inputs, text.Line(in.Type.Name())), in.Type
 		}
 	}
 	switch len(inputs) {
 	case 0:
-		return d, failed("%s takes no message: let its first step read a type that no step produces, as in User: agent.Prompt(question, …)", name)
+		return d, failed("%s takes no message: let its first step read a type that no step produces, as in User: agent.Prompt(question, …), or a plan the slot message", name)
 	case 1:
 	default:
-		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others", name, strings.Join(inputs, " and "))
+		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others, or give slots of a plan with --bind", name, strings.Join(inputs, " and "))
 	}
 	fields := textFields(ctx, d.message)
 	if len(fields) == 0 {
@@ -45,13 +57,18 @@ func dialogueOf(ctx context.Context, p stone.Ashlar) (d dialogue, err error) {
 	} else if len(fields) > 1 {
 		return d, failed("%s reads %q, in which %s can have the message: require one of them", name, inputs[0], strings.Join(fields, " and "))
 	}
-	if d.replies = lastLeaves(p); len(d.replies) == 0 {
+	if d.replies, d.emits = lastLeaves(p), emits; len(d.replies) == 0 && !emits {
 		return d, failed("%s ends with a fan-out, which is no reply: add a stone.Reduce that makes one", name)
 	}
-	if !remembers(p) {
-		return d, failed("%s forgets: it reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces", name)
+	if d.history == nil && !remembers(p) {
+		return d, failed("%s forgets: it reads nothing of earlier turns: give its agent Conversation: agent.ConversationOf(reply), where reply is the type that it produces, or let it read the type %s, the messages so far", name, historyName)
 	}
 	return d, nil
+}
+
+// readsHistory reports whether a type takes the messages so far.
+func readsHistory(ctx context.Context, t dag.AnyType) bool {
+	return t.Name() == historyName && t.Schema().Validate(ctx, []byte(`[{"role":"user","content":[{"text":"?"}]}]`)) == nil
 }
 
 // textFields returns the properties of which each alone, as a string, is a content of the type:
@@ -95,16 +112,20 @@ func lastLeaves(p stone.Ashlar) (names []string) {
 func remembers(p stone.Ashlar) bool {
 	made := p.ProducesAll()
 	return slices.ContainsFunc(tree.Inputs(p), func(in tree.Input) bool {
-		return in.Many || slices.ContainsFunc(made, func(t dag.AnyType) bool { return in.Optional && t.Name() == in.Type.Name() })
+		return in.Many && !ofPlans(in.Type) ||
+			in.Optional && slices.ContainsFunc(made, func(t dag.AnyType) bool { return t.Name() == in.Type.Name() && !ofPlans(t) })
 	}) || readsEverything(p)
 }
+
+// ofPlans reports whether nodes of the type are what plans write for themselves.
+func ofPlans(t dag.AnyType) bool { return strings.HasPrefix(t.Name(), "stone/") }
 
 func readsEverything(p stone.Ashlar) bool {
 	return slices.ContainsFunc(p.Queries(), dag.Query.IsEverything) || slices.ContainsFunc(p.Children(), readsEverything)
 }
 
-// say returns a DAG with a message of the person.
-func (d dialogue) say(ctx context.Context, before dag.DAG, message string) (dag.DAG, error) {
+// say returns a DAG with a message of the person, after the messages so far.
+func (d dialogue) say(ctx context.Context, before dag.DAG, so []llm.Message, message string) (dag.DAG, error) {
 	var content any = message
 	if d.field != "" {
 		content = map[string]string{d.field: message}
@@ -113,10 +134,48 @@ func (d dialogue) say(ctx context.Context, before dag.DAG, message string) (dag.
 	if err == nil {
 		err = d.message.Schema().Validate(ctx, data)
 	}
+	if err == nil && d.history != nil {
+		var all json.RawMessage
+		if all, err = json.Marshal(append([]llm.Message{}, so...)); err == nil {
+			before, err = appended(before, dag.Spec{Type: historyName, Content: all})
+		}
+	}
 	if err != nil {
 		return before, err
 	}
 	return appended(before, dag.Spec{Type: d.message.Name(), Content: json.RawMessage(data)})
+}
+
+// reply returns the reply in the DAG of a turn, nil if there is none.
+func (d dialogue) reply(turn dag.DAG) *dag.Node {
+	if !d.emits {
+		return turn.Latest()
+	}
+	n, _ := turn.Nearest(call.EmitType) // nil if the plan emitted nothing
+	return n
+}
+
+// messages returns the messages up to the end of a turn.
+func (d dialogue) messages(turn dag.DAG) (all []llm.Message, err error) {
+	if d.history == nil || turn.Len() == 0 {
+		return nil, nil
+	}
+	before, err := turn.Nearest(historyName)
+	if err == nil {
+		err = json.Unmarshal([]byte(before.JSON()), &all)
+	}
+	if err != nil && !errors.Is(err, dag.ErrMissing) { // the pipeline may read it only since then
+		return nil, err
+	}
+	said, err := turn.Nearest(d.message.Name())
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, llm.User(d.text(said)))
+	if reply := d.reply(turn); reply != nil {
+		all = append(all, llm.Message{Role: llm.RoleAssistant, Content: []llm.Part{{Text: reply.Text()}}})
+	}
+	return all, nil
 }
 
 // text returns the message in a node that say has made.
@@ -153,7 +212,7 @@ func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	}
 	for _, q := range p.QueriesAll() {
 		switch {
-		case q.Type() == nil: // the query of a reader that is nil, which Validate reports
+		case q.Type() == nil || ofPlans(q.Type()): // nil is the query of a reader that is nil, which Validate reports
 		case q.IsNearest():
 			if n, err := before.Nearest(q.Type().Name()); err == nil {
 				keep[n.ID()] = true

@@ -82,7 +82,7 @@ func TestCarried(t *testing.T) {
 		if i > 0 && start.Len() != i+1 { // the questions and an answer
 			t.Fatalf("turn %d starts with %d nodes", i, start.Len())
 		}
-		if start, err = d.say(t.Context(), start, fmt.Sprint("question ", i)); err != nil {
+		if start, err = d.say(t.Context(), start, nil, fmt.Sprint("question ", i)); err != nil {
 			t.Fatal(err)
 		}
 		result, err := stone.Run(t.Context(), p, stone.Config{Input: start})

@@ -63,11 +63,16 @@ func none(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// onlyPackages marks commands that take no plans.
-const onlyPackages = "only-packages"
+// givenLater marks commands that give a pipeline its input after it was made.
+const givenLater = "given-later"
 
 // plansAlone marks commands that take no packages.
 const plansAlone = "plans-alone"
+
+// pipelineHelp describes the argument PIPELINE.
+const pipelineHelp = "\n\nPIPELINE is a Go package, by directory or import path; a plan, by the name of its .edn or .json file; or an\n" +
+	"intent or capability of the configuration, such as :text/answer. The package exports Pipeline, a variable or\n" +
+	"a function of the ARGs. Without PIPELINE, the pipeline of the project is meant, in the nearest directory .stone."
 
 // over makes a command that works on a pipeline. With FromArgument it first
 // builds the package and passes itself on to the program.
@@ -78,13 +83,8 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 		a.planFlags(c)
 	} else if a.fromArgument() {
 		c.Use = strings.Replace(c.Use, " ", " [PIPELINE] ", 1)
-		or := ", or a plan, by the name of its .edn or .json file"
-		if c.Annotations[onlyPackages] != "" {
-			or = ""
-		} else {
-			a.planFlags(c)
-		}
-		c.Long += "\n\nPIPELINE is a Go package, by directory or import path" + or + ".\nThe package exports Pipeline, a variable or a function of the ARGs. Without PIPELINE, the pipeline of the\nproject is meant, in the nearest directory .stone."
+		a.planFlags(c)
+		c.Long += pipelineHelp
 		c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -107,11 +107,11 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 				return err
 			}
 		}
-		if a.fromArgument() && len(before) == 1 && isPlan(before[0]) && c.Annotations[onlyPackages] != "" {
-			return fmt.Errorf("%s is a plan: %s takes a Go package", before[0], c.CommandPath())
-		}
 		if a.fromArgument() && len(before) == 1 && isPlan(before[0]) {
 			return a.overPlan(c, before[0], after, do)
+		}
+		if a.fromArgument() && len(before) == 1 && isIntent(before[0]) && c.Annotations[plansAlone] == "" {
+			return a.overIntent(c, before[0], after, do)
 		}
 		if a.fromArgument() {
 			return a.build(c, before, after)
@@ -147,7 +147,7 @@ func (a *app) example(lines ...string) string {
 	var out []string
 	for _, line := range lines {
 		if !a.fromArgument() {
-			if strings.Contains(line, "plan.edn") {
+			if strings.Contains(line, "plan.edn") || strings.Contains(line, " :") {
 				continue
 			}
 			line = strings.Join(slices.DeleteFunc(strings.Fields(line), func(word string) bool {

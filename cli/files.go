@@ -16,13 +16,16 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/trace"
 	"github.com/stonelayer/stone/tree"
 )
 
 // input returns the DAG with which a run begins.
 func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
-	if flags.input == "" {
+	if flags.input == "" && flags.from == "" {
+		return recordedInput(ctx, flags.keep.resume, flags.keep.id)
+	} else if flags.input == "" {
 		return readDAG(flags.from)
 	}
 	data := []byte(flags.input)
@@ -39,11 +42,22 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 	return d, nil
 }
 
+// recordedInput returns the input of a run that is resumed; in is empty for a new run.
+func recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
+	if in == "" {
+		return d, nil
+	}
+	err = withStore(ctx, in, func(s *store) error {
+		if d, err = journal.Input(ctx, s, run); err != nil {
+			err = failed("%w", err)
+		}
+		return err
+	})
+	return d, err
+}
+
 // readDAG reads the DAG with which a run begins.
 func readDAG(path string) (dag.DAG, error) {
-	if path == "" {
-		return dag.DAG{}, nil
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return dag.DAG{}, fmt.Errorf("--input-dag: %w", err)

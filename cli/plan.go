@@ -16,11 +16,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/tree"
 )
 
 // isPlan tells whether a PIPELINE is the file of a plan.
@@ -48,9 +50,16 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	if err := a.fillApplicator(false); err != nil {
 		return err
 	}
+	if err := a.resumedSlots(c); err != nil {
+		return err
+	}
 	var p stone.Ashlar
 	err := k.refused.Err()
-	if err == nil {
+	switch {
+	case err != nil:
+	case c.Annotations[givenLater] != "":
+		p, err = openPlan(k.plan, k.conf.App, &k.opts)
+	default:
 		p, err = k.plan.Ashlar(k.conf.App, k.opts)
 	}
 	if err != nil && c.Name() != "run" && c.Name() != "validate" {
@@ -64,6 +73,36 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 		return err
 	}
 	return do(ctx, p)
+}
+
+// resumedSlots takes the slots of a run that is resumed from its record.
+func (a *app) resumedSlots(c *cobra.Command) error {
+	f, k := c.Flags(), &a.calls
+	if c.Name() != "run" || !f.Changed("resume") {
+		return nil
+	}
+	input, err := recordedInput(c.Context(), f.Lookup("resume").Value.String(), f.Lookup("id").Value.String())
+	if err != nil || input.Len() == 0 {
+		return err
+	}
+	k.base.Input = input
+	for n := range input.Nodes() {
+		k.opts.Slots = append(k.opts.Slots, n.Type())
+	}
+	return nil
+}
+
+// openPlan compiles a plan that reads more slots than opts has: those that its input will
+// give, which expressions may use too.
+func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ashlar, error) {
+	made, err := p.Ashlar(app, *opts)
+	if err != nil {
+		return made, err
+	}
+	for _, in := range tree.Inputs(made) {
+		opts.Slots = append(opts.Slots, in.Type.Name())
+	}
+	return p.Ashlar(app, *opts)
 }
 
 // readPlan reads the plan and the values of its slots. To run, every slot must have a

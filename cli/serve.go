@@ -20,7 +20,6 @@ import (
 	"github.com/stonelayer/stone/internal/token"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
-	"github.com/stonelayer/stone/tree"
 )
 
 // serveFlags are the flags of serve.
@@ -227,15 +226,10 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	p.Result = call.EmitType
 	base := filepath.Base(file)
 	p.Name = cmp.Or(program.ID(), base[:len(base)-len(filepath.Ext(base))])
-	if p.Ashlar, err = program.Ashlar(conf.App, opts); err != nil {
+	if p.Ashlar, err = openPlan(program, conf.App, &opts); err != nil {
 		return p, fmt.Errorf("%s: %w", file, err)
 	}
-	// Expressions may use the slots that a run begins with.
-	for _, in := range tree.Inputs(p.Ashlar) {
-		opts.Slots = append(opts.Slots, in.Type.Name())
-	}
-	p.Ashlar, err = program.Ashlar(conf.App, opts)
-	return p, err
+	return p, nil
 }
 
 // publish calls serve with the configuration of a server, until a signal ends it.

@@ -84,9 +84,11 @@ func (t *tally) sum() (int, budget.Usage) {
 	return t.steps, t.usage
 }
 
-// The input of a run is kept as a step of a kind of its own.
+// inputStep is the path, kind and name of the step in which the input of a run is kept.
+const inputStep = "input"
+
 func (r *runner) inputKey(input dag.ID) step.Key {
-	return step.Key{RunID: r.cfg.RunID, Path: "input", Kind: "input", Name: "input", Digest: sha256.Sum256([]byte("input " + input.String()))}
+	return step.Key{RunID: r.cfg.RunID, Path: inputStep, Kind: inputStep, Name: inputStep, Digest: sha256.Sum256([]byte("input " + input.String()))}
 }
 
 var errNoInput = errors.New("the input of the run was not recorded before its process ended: give it again")
@@ -108,13 +110,27 @@ func (r *runner) recordedInput(ctx context.Context, input dag.ID) (dag.DAG, erro
 	if err != nil {
 		return dag.DAG{}, err
 	}
+	return readInput(rec, r.cfg.RunID)
+}
+
+// Input returns the input of a run: an empty DAG if it has none.
+func Input(ctx context.Context, from Reader, run string) (dag.DAG, error) {
+	rec, err := from.Record(ctx, run, inputStep, inputStep)
+	if errors.Is(err, ErrNoStep) {
+		return dag.DAG{}, nil
+	} else if err != nil {
+		return dag.DAG{}, err
+	}
+	return readInput(rec, run)
+}
+
+func readInput(rec step.Record, run string) (d dag.DAG, err error) {
 	var text string
 	if err := json.Unmarshal(rec.Content, &text); err != nil {
-		return dag.DAG{}, fmt.Errorf("the recorded input of run %q cannot be read: %w", r.cfg.RunID, err)
+		return d, fmt.Errorf("the recorded input of run %q cannot be read: %w", run, err)
 	}
-	d, err := dag.Read(bytes.NewBufferString(text))
-	if err != nil {
-		return dag.DAG{}, fmt.Errorf("the recorded input of run %q is refused: %w", r.cfg.RunID, err)
+	if d, err = dag.Read(bytes.NewBufferString(text)); err != nil {
+		return d, fmt.Errorf("the recorded input of run %q is refused: %w", run, err)
 	}
 	return d, nil
 }

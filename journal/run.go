@@ -302,7 +302,7 @@ func (r *runner) doneBefore() bool { return r.resumed && r.before.State == Done 
 func total(steps []Step) (n int, used budget.Usage) {
 	for _, s := range steps {
 		used = used.Add(s.Usage)
-		if s.Recorded && s.Kind != "input" {
+		if s.Recorded && s.Kind != inputStep {
 			n++
 		}
 	}

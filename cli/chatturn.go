@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// maxMessage bounds a message, in bytes.
+const maxMessage = 1 << 20
+
+// take runs a new turn.
+func (t *talk) take(ctx context.Context, message string) error {
+	before, err := carried(t.p, t.before)
+	for n := range t.calls.base.Input.Nodes() {
+		if err == nil {
+			before, err = appended(before, dag.Spec{Type: n.Type(), Content: n.Content()})
+		}
+	}
+	so, err2 := t.speaks.messages(t.before)
+	if err := errors.Join(err, err2); err != nil {
+		return failed("%w", err)
+	}
+	input, err := t.speaks.say(ctx, before, so, message)
+	if err != nil {
+		err = fmt.Errorf("the message does not fit %q: %w", t.speaks.message.Name(), err)
+	} else if len(message) > maxMessage {
+		err = fmt.Errorf("the message has %d bytes: want at most %d", len(message), maxMessage)
+	}
+	switch {
+	case err != nil && t.interactive():
+		t.complain("%v", err)
+		return nil
+	case err != nil:
+		return err
+	}
+	if t.last >= maxTurns {
+		return failed("chat %s has %d turns, which is the most: start another one", t.name, t.last)
+	}
+	t.last++
+	t.after[t.last] = t.at
+	return t.run(ctx, t.last, input, false)
+}
+
+// run runs a turn, or continues it, and prints its reply.
+func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) error {
+	run := &keptRun{store: t.store, id: turnID(t.name, number)}
+	k := t.flags.keep
+	if k.id = run.id; resume {
+		k.resume = t.store.file
+	}
+	k.made.Chat = budgetLine(t.limits)
+	t.calls.limits = t.account.Left()
+	t.calls.limits.Latency = t.limits.Latency
+	if err := run.prepare(ctx, t.app, k); err != nil {
+		return err
+	}
+	run.opts.Labels = map[string]string{chatLabel: t.name, turnLabel: strconv.Itoa(number), afterLabel: strconv.Itoa(t.after[number])}
+	result, err := t.execute(ctx, run, t.config(input))
+	result = t.emitted(result)
+	if t.view != nil && t.view.end(result) {
+		result.Node = nil // it is printed
+	}
+	if err == nil {
+		t.at, t.before, t.broken = number, result.DAG, 0
+		return t.printResult(result, t.flags.json, false)
+	}
+	t.printLost(result, err)
+	return t.failed(ctx, run, number, err)
+}
+
+// execute runs a turn in sight of the person, who can cancel it.
+func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (stone.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t.person.interrupt = func() { cancel(stone.Fail(kind.Canceled, "the turn was ended by Ctrl-C")) }
+	resume := t.command(t.store, "resume", run.id)
+	ctx, drain, stop := interruptible(ctx, func(line string) { t.complain("%s", line) }, resume)
+	defer stop()
+	account := t.account.Sub(budget.Limits{Latency: t.limits.Latency})
+	ctx, release := account.Context(budget.With(ctx, account))
+	defer release()
+	if t.view != nil {
+		cfg.Watch = event.All(cfg.Watch, t.view)
+	}
+	cfg.Frontend = t.person
+	return run.start(ctx, t.p, cfg, drain)
+}
+
+// failed says how a turn ended without a reply. At a terminal the chat continues.
+func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) error {
+	changed := errors.As(err, new(*journal.ChangedError))
+	if !t.interactive() || changed || errors.Is(err, kind.Waiting) {
+		ended := t.ended(run, err)
+		if t.interactive() && ctx.Err() == nil {
+			t.broken = number
+			return nil
+		}
+		return ended
+	}
+	t.complain("failed: %v", err)
+	if errors.Is(err, journal.ErrDrained) || ctx.Err() != nil {
+		return &exitError{code: Failed}
+	}
+	if run.resumable(err) {
+		t.broken = number
+		t.complain("%s, another message leaves it out", t.howToRetry(number))
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+// isIntent reports whether a PIPELINE names an intent or a capability, as a configuration
+// writes them.
+func isIntent(pipeline string) bool { return strings.HasPrefix(pipeline, ":") }
+
+// overIntent calls do with a pipeline that answers messages as an intent or a capability does.
+func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(context.Context, stone.Ashlar) error) error {
+	defer a.closeCalls()
+	if len(after) > 0 {
+		return fmt.Errorf("unexpected argument %q after --: %s takes none", after[0], name)
+	}
+	if err := onlyPlans(c, name); err != nil {
+		return err
+	}
+	if err := a.relinked(c); err != nil {
+		return err
+	}
+	conf, err := a.configured()
+	if err != nil {
+		return err
+	}
+	p, err := answering(conf.App, name)
+	if err != nil {
+		return err
+	}
+	k := &a.calls
+	k.base.Grant = conf.Grant(k.grant)
+	ctx, err := k.spending(c.Context(), c.Flags())
+	if err != nil {
+		return err
+	}
+	return do(ctx, p)
+}
+
+// The types of a pipeline that answers messages.
+var (
+	messageType = dag.NewType[string]("message")
+	answerType  = dag.NewType[agent.Text]("answer")
+)
+
+// answering returns an agent without tools that asks an intent, or a capability, for its
+// turns.
+func answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
+	name = strings.TrimPrefix(name, ":")
+	spec, in, err := named(app, name)
+	if err != nil {
+		return p, err
+	}
+	if in != "" && in != call.AnyRequest {
+		return p, fmt.Errorf(":%s takes %s as its input, and not the messages of a conversation: call it in a plan, which reads the slots message and conversation", name, in)
+	}
+	return agent.New(name, answerType, call.Model(app, spec), agent.Config{
+		Conversation: agent.ConversationOf(answerType),
+		User:         messageType,
+	}), nil
+}
+
+// named returns the call of an intent or a capability, and the schema of its input.
+func named(app *call.Applicator, name string) (spec call.Spec, in string, err error) {
+	intents := map[string]bool{}
+	for intent := range app.Intents {
+		intents[intent] = true
+	}
+	for _, id := range app.Registry.IDs() {
+		about, _ := app.Registry.Lookup(id)
+		for _, intent := range about.Intents {
+			intents[intent] = true
+		}
+	}
+	if intents[name] {
+		return call.Spec{Intent: name}, app.Intents[name].In, nil
+	}
+	about, found := app.Registry.Lookup(name)
+	if !found {
+		known := slices.Concat(slices.Sorted(maps.Keys(intents)), app.Registry.IDs())
+		hint := "the command caps lists them"
+		if near := suggest.Closest(name, slices.Values(known)); near != "" {
+			hint = "did you mean :" + near + "?"
+		}
+		return spec, "", fmt.Errorf("unknown intent or capability :%s: %s", name, hint)
+	}
+	spec.Cap = name
+	if len(about.Intents) > 0 {
+		spec.Intent = about.Intents[0]
+	}
+	return spec, cmp.Or(about.In, app.Intents[spec.Intent].In), nil
+}
