@@ -5,8 +5,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // form posts a form without following the redirect, and returns the status and the body.
@@ -19,6 +22,24 @@ func (h *house) page(path, part string) {
 	h.Helper()
 	if status, text := h.do("GET", path, "", "Accept", "text/html"); status != 200 || !strings.Contains(text, part) {
 		h.Errorf("%s: %d %s, want %s", path, status, text, part)
+	}
+}
+
+// An answer itself continues the run: the server does not wait for its next search of the journal.
+func TestAnswerContinues(t *testing.T) {
+	steps := servetest.NewSteps()
+	s := servetest.Start(t, serve.Config{Journal: &journal.Memory{}, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: steps.Publish()}}})
+	h := &house{T: t, Steps: steps, Server: s}
+	for _, run := range []string{"a", "b"} {
+		h.want("PUT", "/v1/runs/"+run, `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")
+		h.want("GET", "/v1/runs/"+run+"/result?wait=30s", "", 202, `"state":"waiting"`)
+	}
+	h.want("POST", "/v1/runs/a/answers", `{"question":"page/approve","response":"yes"}`, 200, "")
+	if status, text := h.form("/runs/b/answers", url.Values{"question": {"page/approve"}, "response": {"yes"}}); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+	for _, run := range []string{"a", "b"} {
+		h.want("GET", "/v1/runs/"+run+"/result?wait=30s", "", 200, `"state":"done"`)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 )
 
 // TestBrowser runs the specs of testdata/browser in Chromium, against a real program with
-// real runs.
+// real runs. STONE_PAGES_DB names the file that BenchmarkPages has made: the spec about large runs
+// then opens its run of a million steps.
 func TestBrowser(t *testing.T) {
 	modules, err := filepath.Abs("../../testdata/peers/node_modules")
 	if err != nil {
@@ -70,8 +71,12 @@ func TestBrowser(t *testing.T) {
 	defer cancel()
 	report := filepath.Join(dir, "report.html")
 	h.run(0, "inspect", "new", "--html", report)
+	large := h.serve("inspect") + "/runs/fan"
+	if file := os.Getenv("STONE_PAGES_DB"); file != "" {
+		large = (&program{T: t, path: house, db: file}).serve("inspect") + "/runs/million"
+	}
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
-	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
+	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
 		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"))
 	specs.Stderr = os.Stderr
 	out, err := specs.StdoutPipe()
@@ -84,8 +89,8 @@ func TestBrowser(t *testing.T) {
 	n := 0
 	for results := json.NewDecoder(out); ; n++ {
 		var result struct {
-			Name, Error string
-			Seconds     float64
+			Name, Error, Figures string
+			Seconds              float64
 		}
 		if err := results.Decode(&result); err == io.EOF {
 			break
@@ -94,6 +99,9 @@ func TestBrowser(t *testing.T) {
 		}
 		t.Run(result.Name, func(t *testing.T) {
 			t.Logf("%.1f s", result.Seconds)
+			if result.Figures != "" {
+				t.Log(result.Figures)
+			}
 			if result.Error != "" {
 				t.Error(result.Error)
 			}
