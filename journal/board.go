@@ -64,7 +64,7 @@ func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, err
 		}
 		out[i] = b.items[at]
 	}
-	r.tell()
+	m.tell()
 	return out, nil
 }
 
@@ -86,37 +86,24 @@ func (m *Memory) Posted(_ context.Context, run string, keys ...string) (map[stri
 // Watch implements [Board].
 func (m *Memory) Watch(ctx context.Context, run, prefix string, after int64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
-		for {
-			items, news := m.posted(run, after)
-			for _, item := range items {
+		for range m.Changes(ctx) {
+			for _, item := range m.posted(run, after) {
 				if after = item.Seq; strings.HasPrefix(item.Key, prefix) && !yield(item, nil) {
 					return
 				}
 			}
-			select {
-			case <-news:
-			case <-ctx.Done():
-				yield(Item{}, context.Cause(ctx))
-				return
-			}
 		}
+		yield(Item{}, context.Cause(ctx))
 	}
 }
 
-// posted returns the items after a position, and a channel that is closed when there may be
-// more, nil for a run that does not exist.
-func (m *Memory) posted(run string, after int64) (items []Item, news <-chan struct{}) {
+// posted returns the items after a position.
+func (m *Memory) posted(run string, after int64) []Item {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
-	if r == nil {
-		return nil, nil
+	if r == nil || r.board == nil {
+		return nil
 	}
-	if r.board != nil {
-		items = r.board.items[min(max(after, 0), int64(len(r.board.items))):]
-	}
-	if r.news == nil {
-		r.news = make(chan struct{})
-	}
-	return items, r.news
+	return r.board.items[min(max(after, 0), int64(len(r.board.items))):]
 }

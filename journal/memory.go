@@ -21,6 +21,7 @@ type Memory struct {
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
 	reusable map[dag.ID][]*memoryStep // by step.Key.Reuse, the oldest first
+	news     chan struct{}            // closed when anything changes; nil if nobody waits
 }
 
 // memoryRun is a run. Started is zero without Begin.
@@ -33,8 +34,7 @@ type memoryRun struct {
 	questions []*Question
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
-	board     *memoryBoard  // nil until the holder posts
-	news      chan struct{} // closed when a row is added or the run is left; nil if no follower waits
+	board     *memoryBoard // nil until the holder posts
 }
 
 type memoryStep struct {
@@ -74,7 +74,7 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 	if s := m.run(key.RunID).index[key.Digest]; s != nil {
 		s.Failures++
 		s.Usage = s.Usage.Add(used)
-		s.run.append(s, true, used)
+		m.append(s, true, used)
 	}
 }
 
@@ -97,12 +97,12 @@ func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, atte
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, raw
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
-		r.append(s, true, budget.Usage{})
+		m.append(s, true, budget.Usage{})
 		return s.record, 0
 	}
 	s.Attempts++
 	s.Declared = declared
-	r.append(s, false, budget.Usage{})
+	m.append(s, false, budget.Usage{})
 	return nil, s.Attempts
 }
 
@@ -166,7 +166,7 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	} else if key.Reuse != (dag.ID{}) && !rec.Unshared {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
-	s.run.append(s, true, used)
+	m.append(s, true, used)
 	return nil
 }
 

@@ -21,21 +21,43 @@ type memoryRow struct {
 	used   budget.Usage // by the attempt
 }
 
-func (r *memoryRun) append(s *memoryStep, ended bool, used budget.Usage) {
+// append adds a row to the run of a step.
+func (m *Memory) append(s *memoryStep, ended bool, used budget.Usage) {
 	row := memoryRow{step: s, at: time.Now(), ended: ended, used: used}
 	if ended && s.Failure != "" {
 		own := s.Step
 		row.failed = &own
 	}
-	r.rows = append(r.rows, row)
-	r.tell()
+	s.run.rows = append(s.run.rows, row)
+	m.tell()
 }
 
-// tell wakes the followers of the run.
-func (r *memoryRun) tell() {
-	if r.news != nil {
-		close(r.news)
-		r.news = nil
+// tell wakes the callers that wait for a change. Its caller has m.mu.
+func (m *Memory) tell() {
+	if m.news != nil {
+		close(m.news)
+		m.news = nil
+	}
+}
+
+// Changes implements [Inspector].
+func (m *Memory) Changes(ctx context.Context) func(yield func() bool) {
+	return func(yield func() bool) {
+		for ctx.Err() == nil {
+			m.mu.Lock()
+			if m.news == nil {
+				m.news = make(chan struct{})
+			}
+			news := m.news // before the caller reads, so that no change is missed
+			m.mu.Unlock()
+			if !yield() {
+				return
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+			}
+		}
 	}
 }
 
@@ -55,29 +77,24 @@ func (r memoryRow) row(seq int64) Row {
 // Follow implements [Inspector].
 func (m *Memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		for {
-			rows, news, err := m.rows(run, after)
-			if err == nil && len(rows) == 0 && news != nil {
-				select {
-				case <-news:
-					continue
-				case <-ctx.Done():
-					err = context.Cause(ctx)
+		for range m.Changes(ctx) {
+			for more := true; more; {
+				rows, held, err := m.rows(run, after)
+				if err != nil {
+					yield(Row{}, err)
+					return
 				}
-			}
-			if err != nil {
-				yield(Row{}, err)
-				return
-			}
-			for _, row := range rows {
-				if after = row.Seq; !yield(row, nil) {
+				for _, row := range rows {
+					if after = row.Seq; !yield(row, nil) {
+						return
+					}
+				}
+				if more = len(rows) > 0; !more && !held {
 					return
 				}
 			}
-			if len(rows) == 0 {
-				return
-			}
 		}
+		yield(Row{}, context.Cause(ctx))
 	}
 }
 
@@ -92,26 +109,19 @@ func (m *Memory) Last(_ context.Context, run string) (int64, error) {
 	return int64(len(r.rows)), nil
 }
 
-// rows returns the rows after a position. If there are none and the run is held, news is
-// closed when there may be more.
-func (m *Memory) rows(run string, after int64) (rows []Row, news <-chan struct{}, err error) {
+// rows returns the next rows after a position, and whether the run is held.
+func (m *Memory) rows(run string, after int64) (rows []Row, held bool, err error) {
 	const most = 256
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
 	if !r.visible() {
-		return nil, nil, fmt.Errorf("run %q: %w", run, ErrNoRun)
+		return nil, false, fmt.Errorf("run %q: %w", run, ErrNoRun)
 	}
 	for i := max(after, 0); i < int64(len(r.rows)) && len(rows) < most; i++ {
 		rows = append(rows, r.rows[i].row(i+1))
 	}
-	if len(rows) == 0 && r.held {
-		if r.news == nil {
-			r.news = make(chan struct{})
-		}
-		news = r.news
-	}
-	return rows, news, nil
+	return rows, r.held, nil
 }
 
 // Outline implements [Inspector].

@@ -77,6 +77,7 @@ func (m *Memory) Begin(_ context.Context, info RunInfo) error {
 	}
 	r.info, r.dag = info, dag.DAG{}
 	r.info.Owner, r.info.Outcome = "", Outcome{State: Running}
+	m.tell()
 	return nil
 }
 
@@ -89,6 +90,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	if r.info.Outcome = o; o.State == Done || o.State == Failed {
 		r.board = nil
 	}
+	m.tell()
 	return nil
 }
 
@@ -102,11 +104,11 @@ func (m *Memory) Release(id string) error {
 	}
 	for _, left := range append(m.within(r), r) {
 		left.held, left.outer = false, nil
-		left.tell()
 		if !left.visible() && left.board == nil {
 			m.forget(left)
 		}
 	}
+	m.tell()
 	return nil
 }
 
@@ -125,7 +127,7 @@ func (m *Memory) within(outer *memoryRun) (inner []*memoryRun) {
 
 func (m *Memory) forget(r *memoryRun) {
 	delete(m.runs, r.info.ID)
-	r.tell()
+	m.tell()
 	m.order = slices.DeleteFunc(m.order, func(o *memoryRun) bool { return o == r })
 	for _, s := range r.steps {
 		m.reusable[s.reuse] = slices.DeleteFunc(m.reusable[s.reuse], func(o *memoryStep) bool { return o == s })
@@ -202,6 +204,7 @@ func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
 	} else if q.Problem != "" {
 		kept.Text, kept.Problem, kept.Answered, kept.Response = q.Text, q.Problem, time.Time{}, ""
 	}
+	m.tell()
 	return *kept, nil
 }
 
@@ -221,6 +224,7 @@ func (m *Memory) Answer(_ context.Context, run, path, response string) error {
 	if r := m.runs[run]; r != nil {
 		if q := r.question(path); q != nil && q.Open() {
 			q.Response, q.Answered = response, time.Now()
+			m.tell()
 			return nil
 		}
 	}

@@ -55,7 +55,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	defer done()
 	out := &respond.Stream{EDN: !respond.IsJSON(data)}
 	cfg := stone.Config{Grant: narrowed(append([]string{}, s.cfg.Grant...), who.Grant), Recorder: journal.Redact()}
-	if !strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+	if !streams(r) {
 		var text bytes.Buffer
 		out.W = &text
 		resp := s.answerRequest(ctx, who, id, data, cfg)
@@ -67,10 +67,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		_, _ = w.Write(text.Bytes()) // or the client has gone
 		return nil
 	}
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no")
-	lines := &eventStream{w: w, flush: http.NewResponseController(w)}
+	lines := newEventStream(w)
 	out.W, cfg.Watch = sentLines{lines}, out
 	_ = out.Respond(s.answerRequest(ctx, who, id, data, cfg)) // or the client has gone
 	return nil

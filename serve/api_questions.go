@@ -19,15 +19,19 @@ func (s *Server) questionRoutes() []route {
 }
 
 func (s *Server) openQuestions(w http.ResponseWriter, r *http.Request, who Principal) error {
-	all, err := journal.OpenQuestions(r.Context(), s.cfg.Journal, who.labels())
-	if err != nil {
-		return err
-	}
+	return s.sendList(w, r, who, list{"questions", func(ctx context.Context) (any, error) {
+		all, err := journal.OpenQuestions(ctx, s.cfg.Journal, who.labels())
+		return questions(who, all), err
+	}})
+}
+
+// questions describes questions for a caller.
+func questions(who Principal, all []journal.Question) api.Questions {
 	out := api.Questions{Questions: []api.Question{}}
 	for _, q := range all {
 		out.Questions = append(out.Questions, question(who, q))
 	}
-	return reply(w, http.StatusOK, out)
+	return out
 }
 
 // question describes a question for a caller.
@@ -46,11 +50,7 @@ func (s *Server) runQuestions(w http.ResponseWriter, r *http.Request, who Princi
 	if err != nil {
 		return err
 	}
-	out := api.Questions{Questions: []api.Question{}}
-	for _, q := range all {
-		out.Questions = append(out.Questions, question(who, q))
-	}
-	return reply(w, http.StatusOK, out)
+	return reply(w, http.StatusOK, questions(who, all))
 }
 
 // postAnswer answers a question, after which the run continues.

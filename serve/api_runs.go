@@ -91,9 +91,13 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 }
 
 // listRuns lists runs as its query says: state, pipeline, text, min-usd, since, until,
-// before, limit, and label.NAME.
+// ended-since, before, limit, and label.NAME.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal) error {
-	q, err := selection(r.URL.Query())
+	values := r.URL.Query()
+	if streams(r) {
+		values.Del("after") // see sendList
+	}
+	q, err := selection(values)
 	if err != nil {
 		return err
 	}
@@ -105,18 +109,20 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 		}
 		q.Before = last.ID
 	}
-	runs, err := s.cfg.Journal.Runs(r.Context(), q)
-	if err != nil {
-		return err
-	}
-	page := api.Runs{Runs: make([]api.Run, 0, len(runs))}
-	for _, info := range runs {
-		page.Runs = append(page.Runs, run(who, info))
-	}
-	if len(runs) == q.Limit {
-		page.Next = page.Runs[len(runs)-1].ID
-	}
-	return reply(w, http.StatusOK, page)
+	return s.sendList(w, r, who, list{"runs?" + values.Encode(), func(ctx context.Context) (any, error) {
+		runs, err := s.cfg.Journal.Runs(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		page := api.Runs{Runs: make([]api.Run, 0, len(runs))}
+		for _, info := range runs {
+			page.Runs = append(page.Runs, run(who, info))
+		}
+		if len(runs) == q.Limit {
+			page.Next = page.Runs[len(runs)-1].ID
+		}
+		return page, nil
+	}})
 }
 
 // maxPage is the largest number of runs on a page.

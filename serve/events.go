@@ -31,10 +31,8 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 		return err
 	}
 	defer leave()
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no")
-	out := &eventStream{w: w, flush: http.NewResponseController(w), at: at}
+	out := newEventStream(w)
+	out.at = at
 	// A client whose stream starts at "now" must know that place before the first event.
 	out.write([]byte(": \n"))
 	if at != (place{}) && at.String() != r.Header.Get("Last-Event-ID") {
@@ -42,7 +40,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	}
 	out.write([]byte("\n"))
 	out.send()
-	s.stream(r, f, out, func() bool { return s.still(r, who) })
+	s.stream(r, who, f, out)
 	return nil // or the client has gone, or comes back
 }
 
@@ -68,11 +66,44 @@ func (s *Server) still(r *http.Request, who Principal) bool {
 	return err == nil && now.Tenant == who.Tenant && now.may(Read)
 }
 
+// A pulse keeps the connection of a stream alive while nothing happens.
+type pulse struct {
+	s     *Server
+	r     *http.Request
+	who   Principal
+	beats *time.Ticker
+}
+
+func newPulse(s *Server, r *http.Request, who Principal) pulse {
+	return pulse{s, r, who, time.NewTicker(beat)}
+}
+
+func (p pulse) stop() { p.beats.Stop() }
+
+// wait returns true when there are news, or it was time for a beat. It returns false when the
+// stream ends: the client has gone, or may read it no more, or the server ends.
+func (p pulse) wait(out *eventStream, news <-chan struct{}) bool {
+	select {
+	case <-news:
+	case <-p.beats.C:
+		if !p.s.still(p.r, p.who) {
+			return false
+		}
+		out.write([]byte(": \n\n"))
+		out.send()
+	case <-p.s.drain:
+		return false
+	case <-p.r.Context().Done():
+		return false
+	}
+	return true
+}
+
 // stream sends the events of a feed until there are no more, the client has gone or may
 // read them no more, or the server ends.
-func (s *Server) stream(r *http.Request, f *feed, out *eventStream, still func() bool) {
-	beats := time.NewTicker(beat)
-	defer beats.Stop()
+func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStream) {
+	p := newPulse(s, r, who)
+	defer p.stop()
 	for out.err == nil {
 		frames, news, behind, over := f.after(out.at)
 		switch {
@@ -90,17 +121,7 @@ func (s *Server) stream(r *http.Request, f *feed, out *eventStream, still func()
 		case over:
 			return
 		}
-		select {
-		case <-news:
-		case <-beats.C:
-			if !still() {
-				return
-			}
-			out.write([]byte(": \n\n"))
-			out.send()
-		case <-s.drain:
-			return
-		case <-r.Context().Done():
+		if !p.wait(out, news) {
 			return
 		}
 	}
@@ -150,6 +171,14 @@ type eventStream struct {
 	flush *http.ResponseController
 	at    place // of the last event
 	err   error // of the connection
+}
+
+// newEventStream starts a reply that is a stream of events.
+func newEventStream(w http.ResponseWriter) *eventStream {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no")
+	return &eventStream{w: w, flush: http.NewResponseController(w)}
 }
 
 func (e *eventStream) frame(f frame) {

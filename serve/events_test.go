@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"os"
@@ -188,4 +189,117 @@ func TestEventsFromNow(t *testing.T) {
 	}
 	h.want("GET", "/v1/runs/a/events?after=then", "", 400, "the id of an event")
 	close(h.Gate)
+}
+
+// listed reads a stream of a list until n events were read, and returns their ids and data.
+func (h *house) listed(ctx context.Context, path, after string, n int, header ...string) (ids, data []string) {
+	h.Helper()
+	req, err := http.NewRequestWithContext(ctx, "GET", h.URL+path, nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	if after != "" {
+		req.Header.Set("Last-Event-ID", after)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || kind != "text/event-stream" {
+		h.Fatalf("%s: status %d, %s", path, resp.StatusCode, kind)
+	}
+	for lines := bufio.NewScanner(resp.Body); len(data) < n && lines.Scan(); {
+		if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
+			ids = append(ids, id)
+		}
+		if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			data = append(data, text)
+		}
+	}
+	return ids, data
+}
+
+// A list that is watched is sent at once, and whenever it has changed. A client that returns to
+// any server with the id of what it has seen gets nothing until then.
+func TestWatchedLists(t *testing.T) {
+	h := newHouse(t, nil)
+	ids, data := h.listed(t.Context(), "/v1/runs?state=waiting", "", 1)
+	if len(ids) != 1 || data[0] != `{"runs":[]}` {
+		t.Fatalf("got %v, %v", ids, data)
+	}
+	questions, data := h.listed(t.Context(), "/v1/questions", "", 1)
+	if data[0] != `{"questions":[]}` {
+		t.Fatalf("got %v, %v", questions, data)
+	}
+	h.Stop()
+	h.open(nil)
+	type seen struct{ ids, data []string }
+	changed := make(chan seen, 2)
+	for path, after := range map[string]string{"/v1/runs?state=waiting": ids[0], "/v1/questions": questions[0]} {
+		go func() {
+			ids, data := h.listed(t.Context(), path, after, 1)
+			changed <- seen{ids, data}
+		}()
+	}
+	h.want("PUT", "/v1/runs/done", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "") // changes neither
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")
+	for range 2 {
+		got := <-changed
+		if len(got.ids) != 1 || !strings.Contains(got.data[0], `"a"`) || strings.Contains(got.data[0], "done") {
+			t.Errorf("got %v", got)
+		}
+		if got.ids[0] == ids[0] || got.ids[0] == questions[0] {
+			t.Errorf("another list has the same id %s", got.ids[0])
+		}
+	}
+	h.want("GET", "/v1/runs?after="+ids[0], "", 400, "unknown parameter")
+}
+
+// Clients that watch one list share one reader of the journal, which ends with the last of
+// them. A tenant sees its own runs only.
+func TestWatchersShare(t *testing.T) {
+	h := newHouse(t, tenants{})
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := func(lists, clients int) {
+		t.Helper()
+		for {
+			switch l, c := h.Server.Watched(); {
+			case l == lists && c == clients:
+				return
+			case c == clients && clients > 0 || t.Context().Err() != nil:
+				t.Fatalf("%d lists are read for %d clients, want %d", l, c, lists)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	const clients = 20
+	for range clients {
+		go func() {
+			req, err := http.NewRequestWithContext(ctx, "GET", h.URL+"/v1/runs", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			req.Header.Set("Accept", "text/event-stream")
+			req.Header.Set("X-Tenant", "acme")
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body) // until it is cancelled
+				resp.Body.Close()
+			}
+		}()
+	}
+	watched(1, clients)
+	if status, _ := h.do("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"}}`, "X-Tenant", "acme"); status != 201 {
+		t.Fatal(status)
+	}
+	if _, data := h.listed(ctx, "/v1/runs", "", 1, "X-Tenant", "globex"); data[0] != `{"runs":[]}` {
+		t.Errorf("another tenant sees %s", data)
+	}
+	cancel()
+	watched(0, 0)
 }

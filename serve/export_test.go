@@ -24,3 +24,13 @@ func (s *Server) Patterns() (all []string) {
 	}
 	return all
 }
+
+// Watched returns the numbers of lists that are read for clients, and of those clients.
+func (s *Server) Watched() (lists, clients int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.lists {
+		clients += w.clients
+	}
+	return len(s.lists), clients
+}

@@ -83,15 +83,23 @@ type feedKey struct{ tenant, run string }
 // maxStreams bounds the streams of a server.
 const maxStreams = 10_000
 
+// admit refuses a stream that the server cannot have. Its caller has s.mu.
+func (s *Server) admit() error {
+	switch {
+	case s.closing():
+		return closing()
+	case s.streams >= maxStreams:
+		return problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: come back later", maxStreams)
+	}
+	return nil
+}
+
 // join returns the feed of a run for a client that is at a place, and what leaves it.
 func (s *Server) join(who Principal, run string, at place) (f *feed, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closing():
-		return nil, nil, closing()
-	case s.streams >= maxStreams:
-		return nil, nil, problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: come back later", maxStreams)
+	if err := s.admit(); err != nil {
+		return nil, nil, err
 	}
 	key := feedKey{who.Tenant, run}
 	if f = s.feeds[key]; f == nil || f.ended() {

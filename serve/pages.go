@@ -12,7 +12,7 @@ import (
 
 // pageRoutes are the routes of the pages, which show a caller what the API would.
 func (s *Server) pageRoutes() (routes []route) {
-	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: selection, Stream: "/v1/runs/{id}/events"})
+	pages := page.Handler(page.Config{View: s.view, Fail: s.fail, Select: selection, API: "/v1"})
 	for _, pattern := range page.Patterns {
 		role := Read
 		switch {

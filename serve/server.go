@@ -94,6 +94,7 @@ type Server struct {
 	mu      sync.Mutex
 	active  map[string]*active   // runs of this process
 	feeds   map[feedKey]*feed    // of runs that clients stream
+	lists   map[feedKey]*watched // that clients watch
 	streams int                  // clients that stream
 	unsent  map[string]time.Time // when to retry notices, by their runs
 	running sync.WaitGroup
@@ -118,7 +119,7 @@ func New(cfg Config) (*Server, error) {
 	m := newMeters()
 	abandoned, _ := cfg.Journal.(abandoner)
 	cfg.Journal = timed{Journal: cfg.Journal, meters: m}
-	s := &Server{cfg: cfg, meters: m, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, behind: make(chan struct{}, 16)}
+	s := &Server{cfg: cfg, meters: m, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, behind: make(chan struct{}, 16)}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err

@@ -57,6 +57,7 @@ var storeCases = []journalCase{
 	{"shows a run while it is running", testFollow},
 	{"keeps a board beside a run", testBoard},
 	{"wakes who watches a board", testWatch},
+	{"tells of changes", testChanges},
 	{"clears the board of a run that has ended", testBoardEnds},
 	{"shows one level of a run", testOutline},
 	{"sums up a large run", testOutlineLarge},

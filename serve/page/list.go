@@ -65,6 +65,7 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 			return err
 		}
 	}
+	stream := "/runs?" + selected(filter).Encode()
 	q.Limit = rowsOfRuns
 	if before := filter.Get("before"); before != "" {
 		if _, err := find(r.Context(), v, before); err != nil {
@@ -88,7 +89,7 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 		body.Next = "/?" + older.Encode()
 	}
 	delete(filter, "before")
-	return show(w, http.StatusOK, "runs", frame{Title: "Runs", Here: "runs", Poll: true, Body: body})
+	return show(w, http.StatusOK, "runs", p.live(frame{Title: "Runs", Here: "runs", Body: body}, stream))
 }
 
 // selected returns the query of the API that the fields of the filter stand for: days

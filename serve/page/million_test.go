@@ -149,7 +149,7 @@ func measured(i int) (step.Record, error) {
 
 // show gets a page of the run.
 func show(b *testing.B, j journal.Journal, at string) {
-	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: j} }, Stream: "/v1/runs/{id}/events"})
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: j} }, API: "/v1"})
 	w := httptest.NewRecorder()
 	pages.ServeHTTP(w, httptest.NewRequest("GET", "/runs/million"+strings.NewReplacer("[", "%5B", "]", "%5D").Replace(at), nil))
 	text, err := io.ReadAll(w.Body)

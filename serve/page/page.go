@@ -25,9 +25,9 @@ type Config struct {
 	Fail func(http.ResponseWriter, *http.Request, error)
 	// Select reads the query of a list of runs; nil selects all.
 	Select func(url.Values) (journal.Query, error)
-	// Stream is the path of the stream of events of a run, with "{id}" in place of the id.
-	// Without it the page of a run asks again every 2 seconds.
-	Stream string
+	// API is the path of the API of package serve, such as "/v1", whose streams keep the pages
+	// live. Without it they ask again every 2 seconds.
+	API string
 }
 
 // A View is what the sender of a request may see and do.
@@ -131,6 +131,14 @@ type frame struct {
 	Stream string // of events that change the page
 	Poll   bool   // it is asked for every 2 seconds: it has no stream, or one that is too long to be read from its start
 	Body   any
+}
+
+// live makes a page live by a stream of the API.
+func (p *pages) live(f frame, stream string) frame {
+	if f.Poll = p.API == ""; !f.Poll {
+		f.Stream = p.API + stream
+	}
+	return f
 }
 
 // show renders a page. Nothing is written if that fails.

@@ -70,8 +70,8 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	body.Cancels = runs && v.Cancel != nil && !over(info.State)
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !over(info.State) {
-		f.Stream = strings.ReplaceAll(p.Stream, "{id}", url.PathEscape(info.ID))
-		f.Poll = body.Tree.Large || f.Stream == ""
+		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")
+		f.Poll = f.Poll || body.Tree.Large
 	}
 	return show(w, http.StatusOK, "run", f)
 }

@@ -131,6 +131,20 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 	}
 }
 
+// Changes implements [journal.Inspector].
+func (j *Journal) Changes(ctx context.Context) func(yield func() bool) {
+	return func(yield func() bool) {
+		j.listening.Do(func() { j.data.Listen(j.out.tell) })
+		for err := context.Cause(ctx); err == nil; {
+			news := j.out.news() // before the caller reads, so that no commit is missed
+			if !yield() {
+				return
+			}
+			err = j.await(ctx, news)
+		}
+	}
+}
+
 // Last implements [journal.Inspector]. The number of the newest record is at least the number
 // of records, so it reads few.
 func (j *Journal) Last(ctx context.Context, run string) (int64, error) {

@@ -85,10 +85,9 @@
 			live.textContent = "live";
 			return;
 		}
-		source = new EventSource(stream + (last ? "?after=" + encodeURIComponent(last) : ""));
+		source = new EventSource(last ? stream + (stream.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(last) : stream);
 		const heard = (e) => { if (e.lastEventId) last = e.lastEventId; soon(); };
-		source.addEventListener("step", heard);
-		source.addEventListener("state", heard);
+		for (const kind of ["step", "state", "list"]) source.addEventListener(kind, heard);
 		source.onopen = () => { live.textContent = "live"; soon(); };
 		source.onerror = () => { live.textContent = "not live: connecting again"; };
 	}

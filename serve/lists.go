@@ -1,0 +1,174 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A list is what a caller may watch: the runs of a query, or the open questions.
+type list struct {
+	name string // unique among the lists of the caller's tenant
+	read func(context.Context) (any, error)
+}
+
+// sendList answers with a list: once, or, to a caller that accepts a stream of events, now and
+// whenever the list has changed. The id of an event is the digest of the list. A client
+// that returns with it, to any server of the journal, gets the next event when the list
+// differs. So it misses no change, but may miss what a later one has replaced.
+func (s *Server) sendList(w http.ResponseWriter, r *http.Request, who Principal, l list) error {
+	if !streams(r) {
+		all, err := l.read(r.Context())
+		if err != nil {
+			return err
+		}
+		return reply(w, http.StatusOK, all)
+	}
+	watched, leave, err := s.watch(who, l)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	out := newEventStream(w)
+	out.write([]byte(": \n\n"))
+	out.send()
+	p := newPulse(s, r, who)
+	defer p.stop()
+	for at := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); out.err == nil; {
+		id, event, news, over := watched.now()
+		switch {
+		case over:
+			return nil // the client comes back
+		case id != "" && id != at:
+			at = id
+			out.write(event)
+			out.send()
+			continue
+		}
+		if !p.wait(out, news) {
+			return nil
+		}
+	}
+	return nil // the client has gone
+}
+
+// streams reports whether the sender of a request accepts a stream of events.
+func streams(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// A watched list is read for all clients of a tenant that watch it, as long as there are any.
+// It keeps only its newest event, so a slow client costs no more than a fast one.
+type watched struct {
+	cancel  context.CancelFunc
+	clients int // guarded by Server.mu
+
+	mu    sync.Mutex
+	id    string // of the event, empty until the list was read
+	event []byte
+	news  chan struct{} // closed when anything changes
+	over  bool          // the list cannot be read
+}
+
+// watch returns a list that is watched, and a function to call when it no longer is.
+func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(); err != nil {
+		return nil, nil, err
+	}
+	key := feedKey{who.Tenant, l.name}
+	if w = s.lists[key]; w == nil || w.ended() {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
+		w = &watched{cancel: cancel, news: make(chan struct{})}
+		s.lists[key] = w
+		go w.follow(ctx, s, l)
+	}
+	w.clients++
+	s.streams++
+	return w, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.streams--
+		if w.clients--; w.clients == 0 {
+			w.cancel()
+			if s.lists[key] == w {
+				delete(s.lists, key)
+			}
+		}
+	}, nil
+}
+
+// now returns the newest event and its id. When anything changes, news is closed.
+func (w *watched) now() (id string, event []byte, news <-chan struct{}, over bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.id, w.event, w.news, w.over
+}
+
+func (w *watched) ended() bool {
+	_, _, _, over := w.now()
+	return over
+}
+
+// set changes what now returns.
+func (w *watched) set(id string, event []byte, over bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.id, w.event, w.over = id, event, over
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+// restListed is the least time between two reads of a list.
+const restListed = 100 * time.Millisecond
+
+// follow reads the list whenever the journal has changed, at most a fifth of the time.
+func (w *watched) follow(ctx context.Context, s *Server, l list) {
+	defer w.cancel()
+	for range s.cfg.Journal.Changes(ctx) {
+		start := time.Now()
+		id, event, err := s.readList(ctx, l)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.cfg.Log.Error("read a list that clients watch", "list", l.name, "error", err)
+			}
+			break
+		}
+		if was, _, _, _ := w.now(); id != was {
+			w.set(id, event, false)
+		}
+		if waitFor(ctx, after(max(restListed, 4*time.Since(start)))) != nil {
+			break
+		}
+	}
+	w.set("", nil, true)
+}
+
+// readList returns the event of a list, and its id. Few lists are read at the same time.
+func (s *Server) readList(ctx context.Context, l list) (id string, event []byte, err error) {
+	select {
+	case s.behind <- struct{}{}:
+		defer func() { <-s.behind }()
+	case <-ctx.Done():
+		return "", nil, context.Cause(ctx)
+	}
+	all, err := l.read(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return "", nil, err
+	}
+	sum := sha256.Sum256(text)
+	id = hex.EncodeToString(sum[:16])
+	return id, fmt.Appendf(nil, "id: %s\nevent: list\ndata: %s\n\n", id, text), nil
+}
