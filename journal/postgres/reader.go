@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/stonelayer/stone/journal/internal/log"
 )
@@ -195,11 +194,7 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 		and("path = $%d", s.Path)
 	}
 	if len(s.Paths) > 0 {
-		paths := make([]any, len(s.Paths))
-		for i, path := range s.Paths {
-			paths[i] = path
-		}
-		and("path IN ($%d"+strings.Repeat(", $%d", len(paths)-1)+")", paths...)
+		and("path = ANY ($%d)", textsOf(s.Paths))
 	}
 	if s.Node != nil {
 		and("node BETWEEN $%d AND $%d", s.Node[0][:], s.Node[1][:])

@@ -50,3 +50,45 @@ func TestBatchOfEarlierHolder(t *testing.T) {
 		t.Errorf("the 4 lanes were called %d times", got)
 	}
 }
+
+// counting counts what is asked of a journal.
+type counting struct {
+	journal.Journal
+	looks, items atomic.Int64
+}
+
+func (c *counting) Posted(ctx context.Context, run string, keys ...string) (map[string]journal.Item, error) {
+	c.looks.Add(1)
+	return c.Journal.Posted(ctx, run, keys...)
+}
+
+func (c *counting) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	c.items.Add(int64(len(items)))
+	return c.Journal.Post(ctx, run, items...)
+}
+
+// A worker looks twice for a batch, not for each of its leaves, and writes their results and one
+// note.
+func TestBatchIsCheap(t *testing.T) {
+	const lanes = 50
+	var j journal.Memory
+	var attempts atomic.Int64
+	all := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return make([]int, lanes), nil })
+	p := stone.Seq("p", stone.Map("fan", all, number, stone.Func("lane", number, text, func(ctx context.Context, _ int) (string, error) {
+		attempts.Add(int64(journal.Attempt(ctx)))
+		return "done", nil
+	})), stone.Reduce(stone.Func("join", dag.All(text), item, func(_ context.Context, all []string) (int, error) { return len(all), nil })))
+	shared := &counting{Journal: &j}
+	e := remote.New(remote.Config{Journal: &j, Carrier: newPool(t, &remote.Worker{Journal: shared, Pipelines: []stone.Ashlar{p}}),
+		Routes: []remote.Route{{Leaf: "lane", Pool: "p", Batch: lanes}}, Window: 1})
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "run", Recorder: journal.Keep(&j, journal.Options{}), Executor: e}); err != nil {
+		t.Fatal(err)
+	}
+	batches := shared.items.Load() - lanes // each has one note
+	if looks := shared.looks.Load(); batches < 1 || batches > lanes/2 || looks > 2*batches {
+		t.Errorf("a worker looked %d times and wrote %d items for %d leaves", looks, shared.items.Load(), lanes)
+	}
+	if attempts.Load() != lanes {
+		t.Errorf("the attempts of %d leaves add up to %d", lanes, attempts.Load())
+	}
+}

@@ -25,7 +25,7 @@ const (
 	batchKey  = "batch/"
 	resultKey = "result/" // a further part makes it one that does not count for ever
 	stepKey   = "step/"
-	tryKey    = "try/"   // and the number of the attempt, of a leaf or of a step within it that costs money
+	tryKey    = "try/"   // of work, and the number of the attempt; of a leaf, a step within it that costs money, and the number
 	sliceKey  = "slice/" // and the number of the slice
 	partKey   = "part/"  // of a large content that orders read
 	endKey    = "end/"   // after any other key: an empty item that ends a reading of all items before it
@@ -40,6 +40,8 @@ type order struct {
 	Post  string         `json:"post"`            // random, of the call of Post
 	Batch *dag.ID        `json:"batch,omitempty"` // with which it first went out
 	Slice *budget.Amount `json:"slice,omitempty"` // slice 0 of the account, nil for no limit
+
+	sliced bool // a further slice was granted before the worker read the order
 }
 
 // grant is the item of a further slice, which replaces the earlier ones.
@@ -52,7 +54,7 @@ type grant struct {
 // try is the item of an attempt.
 type try struct {
 	Post     string        `json:"post"`              // random, of the attempt
-	Key      *step.Key     `json:"key,omitempty"`     // of a step within the leaf
+	Key      *step.Key     `json:"key,omitempty"`     // of a step within the leaf; nil for work
 	Declared budget.Amount `json:"declared,omitzero"` // what it may cost
 }
 

@@ -148,7 +148,7 @@ func (d *desk) paid(ctx context.Context, prefix string) (map[dag.ID][]journal.Do
 			return nil, err
 		}
 		if t.Key == nil {
-			continue // of a leaf
+			continue // of work
 		}
 		digest, _, _ := strings.Cut(strings.TrimPrefix(item.Key, tryKey), "/")
 		leaf, err := dag.ParseID(digest)

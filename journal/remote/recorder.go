@@ -16,11 +16,11 @@ import (
 // recorder records one order on the board.
 type recorder struct {
 	*Worker
-	run     string
-	leaf    dag.ID
-	slice   int // number
-	account *budget.Account
-	redact  step.Recorder
+	delivery *delivery
+	leaf     dag.ID
+	slice    int // number
+	account  *budget.Account
+	redact   step.Recorder
 
 	mu       sync.Mutex
 	trouble  error // of the journal
@@ -38,7 +38,7 @@ func (r *recorder) ended() (steps []dag.ID, trouble error) {
 // Do implements [step.Recorder].
 func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Digest == r.leaf {
-		n, err := r.attempt(ctx, "", try{})
+		n, err := r.delivery.attempt()
 		if err != nil {
 			return step.Record{}, r.fail(err)
 		}
@@ -57,7 +57,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 // inner records a step within the leaf.
 func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	name := stepKey + key.Digest.String()
-	items, err := r.Journal.Posted(ctx, r.run, name)
+	items, err := r.Journal.Posted(ctx, r.delivery.Run, name)
 	if err != nil {
 		return step.Record{}, r.fail(err)
 	}
@@ -86,7 +86,7 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 	if err != nil {
 		return step.Record{}, r.fail(err)
 	}
-	kept, err := r.Journal.Post(context.WithoutCancel(ctx), r.run, i)
+	kept, err := r.Journal.Post(context.WithoutCancel(ctx), r.delivery.Run, i)
 	if err != nil {
 		return step.Record{}, r.fail(err)
 	}
@@ -116,7 +116,8 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 	if err := r.current(ctx); err != nil {
 		return 0, err
 	}
-	if n, err = r.attempt(ctx, key.Digest.String()+"/", try{Key: &key, Declared: declared}); err != nil {
+	prefix := fmt.Sprintf("%s%s/%s/", tryKey, r.leaf, key.Digest)
+	if n, err = note(ctx, r.Journal, r.delivery.Run, prefix, try{Key: &key, Declared: declared}); err != nil {
 		return 0, err
 	}
 	r.account.Charge(declared.Times(n - 1))
@@ -125,22 +126,22 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 
 // current returns errReplaced if the slice is not the last one.
 func (r *recorder) current(ctx context.Context) error {
-	_, n, err := r.Worker.slice(ctx, r.run, r.leaf, r.slice)
+	_, n, err := r.Worker.slice(ctx, r.delivery.Run, r.leaf, r.slice)
 	if err == nil && n > r.slice {
 		err = errReplaced
 	}
 	return err
 }
 
-// attempt notes an attempt of the leaf, or of a step within it, and returns its number.
-func (r *recorder) attempt(ctx context.Context, step string, own try) (int, error) {
+// note notes an attempt at work, or at a step that costs money, and returns its number.
+func note(ctx context.Context, board journal.Board, run, prefix string, own try) (int, error) {
 	own.Post = rand.Text()
 	for n := 1; ; n++ {
-		i, err := item(fmt.Sprintf("%s%s/%s%d", tryKey, r.leaf, step, n), own)
+		i, err := item(fmt.Sprint(prefix, n), own)
 		if err != nil {
 			return 0, err
 		}
-		kept, err := r.Journal.Post(ctx, r.run, i)
+		kept, err := board.Post(ctx, run, i)
 		if err != nil {
 			return 0, err
 		}

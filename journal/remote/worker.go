@@ -43,25 +43,39 @@ func (w *Worker) Do(ctx context.Context, work Work) error {
 // GiveBack leaves the orders of the work that have no result to the process that holds the
 // run. Call it when no worker can be found for them.
 func (w *Worker) GiveBack(ctx context.Context, work Work) error {
-	return w.each(ctx, work, func(ctx context.Context, run string, o *order) error {
-		_, n, err := w.slice(ctx, run, o.Key.Digest, 0)
+	return w.each(ctx, work, func(ctx context.Context, d *delivery, o *order) error {
+		_, n, err := w.slice(ctx, d.Run, o.Key.Digest, 0)
 		if err != nil {
 			return err
 		}
-		return w.post(ctx, run, o, result{Given: true, Slice: n})
+		return w.post(ctx, d.Run, o, result{Given: true, Slice: n})
 	})
 }
 
+// A delivery is an attempt at work. The leaves of a batch start together, so one note counts the
+// attempt for all of them.
+type delivery struct {
+	Work
+	attempt func() (int, error) // notes the attempt once, and returns its number
+}
+
+func (w *Worker) deliver(ctx context.Context, work Work) *delivery {
+	return &delivery{work, sync.OnceValues(func() (int, error) {
+		return note(ctx, w.Journal, work.Run, tryKey+work.ID.String()+"/", try{})
+	})}
+}
+
 // each calls f for the orders of the work that have no result.
-func (w *Worker) each(ctx context.Context, work Work, f func(context.Context, string, *order) error) error {
+func (w *Worker) each(ctx context.Context, work Work, f func(context.Context, *delivery, *order) error) error {
 	all, err := w.open(ctx, work)
 	if err != nil {
 		return err
 	}
+	d := w.deliver(ctx, work)
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
 	for i, o := range all {
-		wait.Go(func() { errs[i] = f(ctx, work.Run, o) })
+		wait.Go(func() { errs[i] = f(ctx, d, o) })
 	}
 	wait.Wait()
 	return errors.Join(errs...)
@@ -83,9 +97,9 @@ func (w *Worker) open(ctx context.Context, work Work) (orders []*order, err erro
 	if len(all) > MaxBatch {
 		return nil, fmt.Errorf("a batch of run %q has %d orders: want at most %d", work.Run, len(all), MaxBatch)
 	}
-	keys := make([]string, 0, 2*len(all))
+	keys := make([]string, 0, 3*len(all))
 	for _, id := range all {
-		keys = append(keys, resultKey+id.String(), orderKey+id.String())
+		keys = append(keys, resultKey+id.String(), orderKey+id.String(), sliceOf(id, 1))
 	}
 	items, err := w.Journal.Posted(ctx, work.Run, keys...)
 	if err != nil {
@@ -100,6 +114,7 @@ func (w *Worker) open(ctx context.Context, work Work) (orders []*order, err erro
 		if err := read(item, o); err != nil {
 			return nil, err
 		}
+		_, o.sliced = items[sliceOf(id, 1)]
 		if o.work() == work { // otherwise it went out before, with other orders
 			orders = append(orders, o)
 		}
@@ -139,7 +154,7 @@ func (w *Worker) attach(ctx context.Context, run string, orders []*order) error 
 
 // do does an order with the pipeline of its run, or else with a version of it that has the
 // same leaf.
-func (w *Worker) do(ctx context.Context, run string, o *order) error {
+func (w *Worker) do(ctx context.Context, d *delivery, o *order) error {
 	var same, others []stone.Ashlar
 	for _, p := range w.Pipelines {
 		if p.Fingerprint() == o.Pipeline {
@@ -149,12 +164,12 @@ func (w *Worker) do(ctx context.Context, run string, o *order) error {
 		}
 	}
 	for _, p := range append(same, others...) {
-		other, err := w.doWith(ctx, run, o, p)
+		other, err := w.doWith(ctx, d, o, p)
 		if !other || err != nil {
 			return err
 		}
 	}
-	return fmt.Errorf("%s of run %q: %w", o.Key.Path, run, ErrOther)
+	return fmt.Errorf("%s of run %q: %w", o.Key.Path, d.Run, ErrOther)
 }
 
 // begins reports whether a path is one of the pipeline.
@@ -167,20 +182,24 @@ func begins(path string, p stone.Ashlar) bool {
 
 // doWith does an order with a pipeline. It reports whether that has another version of the
 // leaf.
-func (w *Worker) doWith(ctx context.Context, run string, o *order, p stone.Ashlar) (other bool, err error) {
-	for {
-		last, n, err := w.slice(ctx, run, o.Key.Digest, 0)
-		if err != nil || last.Closed {
-			return false, err
+func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashlar) (other bool, err error) {
+	for sliced := o.sliced; ; sliced = true {
+		var last grant
+		n := 0
+		if sliced {
+			if last, n, err = w.slice(ctx, d.Run, o.Key.Digest, 0); err != nil || last.Closed {
+				return false, err
+			}
 		}
 		if n == 0 {
 			last.Limits = o.Slice
 		}
-		r := &recorder{Worker: w, run: run, leaf: o.Key.Digest, slice: n, account: open(last.Limits)}
+		r := &recorder{Worker: w, delivery: d, leaf: o.Key.Digest, slice: n, account: open(last.Limits)}
 		other, err := w.doWithin(ctx, r, o, p)
 		if !errors.Is(err, errReplaced) {
 			return other, err
 		}
+		d = w.deliver(ctx, d.Work) // the leaf starts once more
 	}
 }
 
@@ -202,7 +221,7 @@ func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.As
 	if !ok {
 		return false, errors.New("journal.Redact returns no recorder of runs")
 	}
-	_, err = redact.WrapRun(ctx, p, stone.Config{RunID: r.run, Frontend: elsewhere{}}, func(ctx context.Context, cfg stone.Config) (_ stone.Result, err error) {
+	_, err = redact.WrapRun(ctx, p, stone.Config{RunID: r.delivery.Run, Frontend: elsewhere{}}, func(ctx context.Context, cfg stone.Config) (_ stone.Result, err error) {
 		r.redact, cfg.Recorder = cfg.Recorder, r
 		rec, err = stone.Perform(ctx, p, o.Order, cfg)
 		return stone.Result{}, err
@@ -225,7 +244,7 @@ func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.As
 	default: // the holder does the rest, and finds out what is wrong
 		done.More = limited && budget.Refused(err)
 	}
-	return false, w.post(ctx, r.run, o, done)
+	return false, w.post(ctx, r.delivery.Run, o, done)
 }
 
 // post writes the result of an order. The run may have ended meanwhile.

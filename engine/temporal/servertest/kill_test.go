@@ -1,41 +1,22 @@
 package servertest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/client"
-
-	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/engine/temporal"
 	"github.com/stonelayer/stone/internal/pgtest"
-	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/postgres"
-	"github.com/stonelayer/stone/journal/remote"
-	"github.com/stonelayer/stone/journal/sqlite"
-	"github.com/stonelayer/stone/step"
 )
-
-// role is set in processes that the tests start: "worker", "holder", "local" or "server".
-const role = "STONE_TEMPORAL_ROLE"
 
 // setting returns a number of the environment.
 func setting(name string, usual int) int {
@@ -45,125 +26,22 @@ func setting(name string, usual int) int {
 	return usual
 }
 
-var (
-	list   = dag.NewType[[]int]("list")
-	entry  = dag.NewType[int]("entry")
-	result = dag.NewType[int]("result")
-	total  = dag.NewType[int]("total")
-)
-
-// killed is the pipeline of the test: n leaves that take some time and write their start and
-// their end to the ledger, as a service does that is called.
-func killed() stone.Ashlar {
-	n, took := setting("STONE_LEAVES", 300), time.Duration(setting("STONE_LEAF_MS", 500))*time.Millisecond
-	call := func(ctx context.Context, i int) (int, error) {
-		visit := visits.Add(1)
-		if err := ledger("start", i, visit); err != nil {
-			return 0, err
-		}
-		select {
-		case <-time.After(took):
-		case <-ctx.Done():
-			return 0, errors.Join(context.Cause(ctx), ledger("stop", i, visit))
-		}
-		return i, ledger("end", i, visit)
-	}
-	small := func(_ context.Context, i int) (int, error) { return i, nil }
-	if took == 0 {
-		call = small
-	}
-	return stone.Seq("killed",
-		stone.Func0("make", list, func(context.Context) ([]int, error) {
-			out := make([]int, n)
-			for i := range out {
-				out[i] = i
-			}
-			return out, nil
-		}),
-		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 256))),
-		stone.Reduce(stone.Func("sum", dag.All(result), total, func(_ context.Context, all []int) (int, error) {
-			sum := 0
-			for _, i := range all {
-				sum += i
-			}
-			return sum, nil
-		})))
-}
-
-var visits atomic.Int64 // of leaves in this process
-
-func ledger(what string, i int, visit int64) error {
-	f, err := os.OpenFile(os.Getenv("STONE_LEDGER"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+// crew builds the program of workers and holders, once for all tests.
+var crew = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "stone-crew-")
 	if err != nil {
-		return err
+		return "", err
 	}
-	_, err = fmt.Fprintf(f, "%s %d %d %d %d\n", what, i, visit, os.Getpid(), time.Now().UnixMilli())
-	return errors.Join(err, f.Close())
-}
+	crewDir = dir
+	build := exec.Command("go", "build", "-o", dir, "./internal/crew")
+	build.Dir = ".." // its module, whose build list has no server
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return filepath.Join(dir, "crew"), nil
+})
 
-// play plays the role of a process.
-func play(role string) error {
-	if role == "server" {
-		port, err := strconv.Atoi(os.Getenv("STONE_SERVER_PORT"))
-		if err != nil {
-			return err
-		}
-		return serve(os.Getenv("STONE_SERVER_DB"), port)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if name := os.Getenv("STONE_PROFILE"); name != "" {
-		f, err := os.Create(fmt.Sprintf("%s.%s.%d", name, role, os.Getpid()))
-		if err != nil {
-			return err
-		}
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
-	c, err := client.NewLazyClient(client.Options{HostPort: os.Getenv("STONE_SERVER"), Namespace: os.Getenv("STONE_NAMESPACE"), Logger: quiet})
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	db, err := openStore(ctx, os.Getenv("STONE_STORE"))
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if role == "worker" {
-		return temporal.Worker{Client: c, Journal: db, Pool: "killed", Pipelines: []stone.Ashlar{killed()}, Log: slog.New(slog.DiscardHandler)}.Run(ctx)
-	}
-	var executor step.Executor // of this process, for comparison
-	if role == "holder" {
-		executor = remote.New(remote.Config{Journal: db, Carrier: temporal.Carrier(c, temporal.Options{Heartbeat: 5 * time.Second}),
-			Routes: []remote.Route{{Leaf: "call", Pool: "killed", Batch: setting("STONE_BATCH", 1)}}, Again: 10 * time.Second})
-	}
-	_, err = stone.Run(ctx, killed(), stone.Config{RunID: "killed", Recorder: journal.Keep(db, journal.Options{}), Executor: executor})
-	if err == nil {
-		status, _ := os.ReadFile("/proc/self/status") // for the log only
-		for line := range strings.Lines(string(status)) {
-			if peak, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-				fmt.Println("peak memory of the holder:", strings.TrimSpace(peak))
-			}
-		}
-	}
-	return err
-}
-
-type store interface {
-	journal.Journal
-	Close() error
-}
-
-// openStore opens a file, or a database of a server.
-func openStore(ctx context.Context, name string) (store, error) {
-	if strings.Contains(name, "://") {
-		return postgres.Open(ctx, name, postgres.Options{Lease: 2 * time.Second})
-	}
-	return sqlite.Open(name, sqlite.Options{Lease: 2 * time.Second})
-}
+var crewDir string // has the program, if it was built
 
 // process is a process of a test, which is killed at its end.
 type process struct {
@@ -173,10 +51,17 @@ type process struct {
 	err   error
 }
 
+// launch starts a worker, a holder or a server.
 func launch(t *testing.T, as string, env []string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
-	p.Env = append(append(os.Environ(), env...), role+"="+as)
+	program, err := os.Args[0], error(nil) // links the server
+	if as == "server" {
+		env = append([]string{serving + "=1"}, env...)
+	} else if program, err = crew(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(program, as), ended: make(chan struct{})}
+	p.Env = append(os.Environ(), env...)
 	p.Stdout, p.Stderr = &p.out, os.Stderr
 	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
@@ -266,17 +151,9 @@ func testKills(t *testing.T, name string) {
 		t.Fatal("the run has not ended")
 	}
 	t.Logf("%d leaves of %d ms in %v; %s", n, took, time.Since(began).Round(time.Millisecond), strings.TrimSpace(holder.out.String()))
-	db, err := openStore(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	d, err := db.DAG(t.Context(), "killed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if sum, err := total.From(d); err != nil || sum != n*(n-1)/2 {
-		t.Errorf("the sum is %d, %v", sum, err)
+	reader := launch(t, "sum", env)
+	if <-reader.ended; reader.err != nil || strings.TrimSpace(reader.out.String()) != strconv.Itoa(n*(n-1)/2) {
+		t.Errorf("the sum is %q, %v", reader.out.String(), reader.err)
 	}
 	if took > 0 {
 		audit(t, filepath.Join(dir, "ledger"), n, deaths)

@@ -26,8 +26,16 @@ import (
 
 const serverNamespace = "killed"
 
-// serve runs a server on four ports from the given one.
-func serve(file string, port int) error {
+// serving is set in the process of a server.
+const serving = "STONE_SERVING"
+
+// serve runs a server on four ports from STONE_SERVER_PORT, with its state in STONE_SERVER_DB.
+func serve() error {
+	file := os.Getenv("STONE_SERVER_DB")
+	port, err := strconv.Atoi(os.Getenv("STONE_SERVER_PORT"))
+	if err != nil {
+		return err
+	}
 	store := &config.SQL{PluginName: sqliteplugin.PluginName, DatabaseName: file, ConnectAttributes: map[string]string{
 		"mode": "rwc", "_journal_mode": "wal", "_synchronous": "normal",
 	}}

@@ -44,14 +44,17 @@ func server() *testServer {
 }
 
 func TestMain(m *testing.M) {
-	if as := os.Getenv(role); as != "" {
-		if err := play(as); err != nil {
-			fmt.Fprintln(os.Stderr, as+":", err)
+	if os.Getenv(serving) != "" {
+		if err := serve(); err != nil {
+			fmt.Fprintln(os.Stderr, "server:", err)
 			os.Exit(1)
 		}
 		return
 	}
 	code := m.Run()
+	if err := os.RemoveAll(crewDir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 	if shared != nil {
 		shared.Stop()
 	}

@@ -1,10 +1,13 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,53 +38,116 @@ func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	holds := j.holding(run) != nil
-	var kept []*Row // the writer owns this variable until it has answered
-	err := j.out.write(&write{also: run + onBoard, stays: true, paid: true, do: func(t *transaction) (err error) {
-		kept, err = t.post(run, rows, holds)
-		return err
-	}})
-	if err != nil {
-		return nil, err
+	p := &post{run: run, rows: rows, holds: j.holding(run) != nil}
+	if err := j.out.write(&write{also: run + onBoard, stays: true, paid: true, post: p}); err != nil {
+		return nil, err // the writer may still own p
 	}
-	out := make([]journal.Item, len(kept))
-	for i, row := range kept {
+	out := make([]journal.Item, len(p.kept))
+	for i, row := range p.kept {
 		out[i] = itemOf(row)
 	}
 	return out, nil
+}
+
+// A post is a write to the board of a run.
+type post struct {
+	run   string
+	rows  []*Row
+	holds bool   // this Journal holds the run
+	kept  []*Row // what the board has then
 }
 
 func itemOf(r *Row) journal.Item {
 	return journal.Item{Key: r.Path, Data: r.Content, Seq: r.Seq}
 }
 
-// post appends the rows whose keys the board does not have, and returns the rows that it has
-// then.
-func (t *transaction) post(run string, rows []*Row, holds bool) ([]*Row, error) {
-	board, err := t.board(run, holds)
-	if err != nil {
-		return nil, err
+// post writes to boards. Posts to the same board share their statements, however many callers
+// wait for them.
+func (t *transaction) post() error {
+	boards := map[string][]*write{}
+	var runs []string // in the order of their first posts
+	for _, x := range t.posts {
+		if boards[x.post.run] == nil {
+			runs = append(runs, x.post.run)
+		}
+		boards[x.post.run] = append(boards[x.post.run], x)
 	}
-	old, err := t.posted(board.Row, rows)
-	if err != nil {
-		return nil, err
+	t.posts = nil
+	for _, run := range runs {
+		if err := t.postTo(run, boards[run]); err != nil {
+			return err
+		}
 	}
-	kept := make([]*Row, len(rows))
+	return nil
+}
+
+// postTo appends the rows whose keys the board of a run does not have.
+func (t *transaction) postTo(run string, posts []*write) error {
+	board, err := t.board(run, slices.ContainsFunc(posts, func(x *write) bool { return x.post.holds }))
+	if errors.Is(err, journal.ErrNoBoard) {
+		for _, x := range posts {
+			x.err = err
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var keys []string
+	for _, x := range posts {
+		for _, row := range x.post.rows {
+			keys = append(keys, row.Path)
+		}
+	}
+	has := map[string]*Row{}
+	if err := found(background, t, board.Row, keys, func(row *Row) { has[row.Path] = row }); err != nil {
+		return err
+	}
+	for _, x := range posts {
+		for _, row := range x.post.rows {
+			if old := has[row.Path]; old != nil && old.check(true) != nil {
+				x.err = t.j.damage(run, old, errChanged)
+			}
+		}
+	}
 	var fresh []*Row
-	for i, row := range rows {
-		if kept[i] = old[row.Path]; kept[i] == nil {
-			board.Tip++
-			row.Run, row.Seq = board.Row, board.Tip
-			kept[i], fresh = row, append(fresh, row)
+	for _, x := range posts {
+		if x.err != nil {
+			continue // it stores nothing
+		}
+		x.post.kept = make([]*Row, len(x.post.rows))
+		for i, row := range x.post.rows {
+			if has[row.Path] == nil {
+				board.Tip++
+				row.Run, row.Seq = board.Row, board.Tip
+				has[row.Path], fresh = row, append(fresh, row)
+			}
+			x.post.kept[i] = has[row.Path]
 		}
 	}
 	if len(fresh) == 0 {
-		return kept, nil
+		return nil
 	}
 	if err := t.Append(fresh); err != nil {
-		return nil, err
+		return err
 	}
-	return kept, t.Put(board)
+	return t.Put(board)
+}
+
+// mostKeys is how many keys a statement looks up: databases limit its parameters.
+const mostKeys = 1000
+
+// found passes the rows of a board that have one of the keys to each.
+func found(ctx context.Context, from Reader, board int64, keys []string, each func(*Row)) error {
+	for some := range slices.Chunk(keys, mostKeys) {
+		for row, err := range from.Rows(ctx, board, Selection{Paths: some}) {
+			if err != nil {
+				return err
+			}
+			each(row)
+		}
+	}
+	return nil
 }
 
 // board returns the board of a run, which no other transaction changes until this one ends.
@@ -95,7 +161,7 @@ func (t *transaction) board(run string, holds bool) (*Run, error) {
 	case err != nil:
 		return nil, err
 	case board == nil && !holds:
-		return nil, refused{journal.ErrNoBoard}
+		return nil, journal.ErrNoBoard
 	case board == nil:
 		board = &Run{ID: run + onBoard, Owner: boardOwner}
 		err = t.Insert(board)
@@ -110,25 +176,6 @@ func (t *transaction) board(run string, holds bool) (*Run, error) {
 	return board, nil
 }
 
-// posted returns the rows of a board that have the keys of rows.
-func (t *transaction) posted(board int64, rows []*Row) (map[string]*Row, error) {
-	keys := make([]string, len(rows))
-	for i, row := range rows {
-		keys[i] = row.Path
-	}
-	found := map[string]*Row{}
-	for row, err := range t.Rows(background, board, Selection{Paths: keys}) {
-		if err == nil && row.check(true) != nil {
-			err = refused{t.j.damage("", row, errChanged)}
-		}
-		if err != nil {
-			return nil, err
-		}
-		found[row.Path] = row
-	}
-	return found, nil
-}
-
 // clear removes the board of a run, if it has one.
 func (t *transaction) clear(run string) error {
 	delete(t.boards, run)
@@ -141,19 +188,18 @@ func (t *transaction) clear(run string) error {
 
 // Posted implements [journal.Board].
 func (j *Journal) Posted(ctx context.Context, run string, keys ...string) (map[string]journal.Item, error) {
-	found := map[string]journal.Item{}
+	items := map[string]journal.Item{}
 	board, err := j.data.Run(ctx, run+onBoard)
 	if err != nil || board == nil {
-		return found, j.data.Explain(err)
+		return items, j.data.Explain(err)
 	}
-	if len(keys) == 0 {
-		return found, nil
-	}
-	err = j.items(ctx, board, Selection{Paths: keys}, func(row *Row) bool {
-		found[row.Path] = itemOf(row)
-		return true
+	var broken error
+	err = found(ctx, j.data, board.Row, keys, func(row *Row) {
+		if items[row.Path] = itemOf(row); row.check(true) != nil {
+			broken = j.damage(run, row, errChanged)
+		}
 	})
-	return found, err
+	return items, cmp.Or(j.data.Explain(err), broken)
 }
 
 // items reads items of a board until f returns false, and checks them.

@@ -17,6 +17,7 @@ type transaction struct {
 	j     *Journal
 	parts []*part
 	rows  []*Row // to be appended
+	posts []*write
 	since []*write
 	// boards are those that were read, by the run.
 	boards map[string]*Run
@@ -123,6 +124,8 @@ func (t *transaction) apply(group []*write) error {
 			if errors.As(err, &no) {
 				x.err, err = no.error, nil
 			}
+		case x.post != nil:
+			t.posts = append(t.posts, x)
 		case x.intent == nil && x.result == nil:
 			t.part(x.run)
 		case t.part(x.run).rows < 0:
@@ -210,7 +213,10 @@ func (t *transaction) flush() error {
 		}
 	}
 	t.rows, t.since = nil, nil
-	return err
+	if err != nil {
+		return err
+	}
+	return t.post()
 }
 
 // advance gives a sign of life for each run that is written to.

@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// A write is an intent, a result, another change or, if it is none of these, a sign of
+// A write is an intent, a result, a post, another change or, if it is none of these, a sign of
 // life.
 type write struct {
 	run    *run
 	also   string // id of another run that do changes
 	intent *intent
 	result *result
+	post   *post
 	do     func(*transaction) error
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
