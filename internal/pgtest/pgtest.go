@@ -86,6 +86,13 @@ func New(t testing.TB, settings ...string) *Server {
 const owner = "stone" // of the cluster
 
 func newServer(settings ...string) (*Server, error) {
+	return launch(settings, func(s *Server) error {
+		return s.run("initdb", "-D", s.data(), "-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+	})
+}
+
+// launch starts a server in a new directory, after fill has made its data.
+func launch(settings []string, fill func(*Server) error) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
 		return nil, err
@@ -102,7 +109,7 @@ func newServer(settings ...string) (*Server, error) {
 	if err := s.watch(); err != nil {
 		return nil, err
 	}
-	if err := s.run("initdb", "-D", s.data(), "-U", owner, "-A", "trust", "-E", "UTF8", "--locale=C", "-N"); err != nil {
+	if err := fill(s); err != nil {
 		return nil, err
 	}
 	s.options = []string{"-k", s.home, "-c", "listen_addresses=", "-c", "max_connections=500", "-c", "log_min_messages=panic"}
@@ -121,7 +128,8 @@ func (s *Server) Socket() string { return filepath.Join(s.home, ".s.PGSQL.5432")
 // programs returns the directory of PostgreSQL's programs. Debian keeps it out of PATH.
 func programs() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		return filepath.Dir(path), nil
+		path, err = filepath.EvalSymlinks(path) // it may be alone
+		return filepath.Dir(path), err
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil || len(found) == 0 {

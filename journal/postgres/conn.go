@@ -187,7 +187,7 @@ func (d *database) query(ctx context.Context, s statement, reset func(), each fu
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil || !d.Passing(err) || time.Since(started)+pause > d.retry {
+		if err == nil || !d.Passing(err) || untrusted(err) || time.Since(started)+pause > d.retry {
 			return err
 		}
 		select {

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -61,6 +63,13 @@ func disconnected(err error) bool {
 		err != nil && strings.HasSuffix(err.Error(), "conn closed") // pgconn exports no error for it
 }
 
+// untrusted reports whether the certificate of the server was refused. Reads do not wait for a
+// better one; writes do, since they may have results that were paid.
+func untrusted(err error) bool {
+	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || // of verify-ca
+		errors.As(err, new(x509.CertificateInvalidError))
+}
+
 // Explain implements [log.Database]: it names the database, the problem and the remedy.
 func (d *database) Explain(err error) error {
 	if err == nil {
@@ -86,6 +95,8 @@ func (d *database) Explain(err error) error {
 		default:
 			what = "failed"
 		}
+	} else if untrusted(err) {
+		what = "shows a certificate that cannot be verified: set sslrootcert to its CA, and name the host as the certificate does"
 	} else if disconnected(err) {
 		what = "does not answer: check that the server runs and can be reached"
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
@@ -323,5 +325,42 @@ func TestNewRunIsMadeOnce(t *testing.T) {
 	group.Wait()
 	if won.Load() != 1 {
 		t.Errorf("%d processes hold the run, want one", won.Load())
+	}
+}
+
+// A board that another process has locked delays what is posted to it, and fails no step.
+func TestLockedBoard(t *testing.T) {
+	address := pgtest.Database(t)
+	db := open(t, address, Options{Lease: 2 * time.Second})
+	do(t, db, stepKey("r", 1))
+	if _, err := db.Post(t.Context(), "r", journal.Item{Key: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := pgconn.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(t.Context())
+	if _, err := other.Exec(t.Context(), "BEGIN; SELECT FROM stone.runs WHERE id LIKE '%board' FOR UPDATE").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	posted := make(chan error, 1)
+	go func() {
+		_, err := db.Post(t.Context(), "r", journal.Item{Key: "b"})
+		posted <- err
+	}()
+	for n := range 5 { // each waits for a lock timeout of the post
+		do(t, db, stepKey("r", n+2))
+	}
+	select {
+	case err := <-posted:
+		t.Fatalf("the post did not wait for the board: %v", err)
+	default:
+	}
+	if _, err := other.Exec(t.Context(), "COMMIT").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-posted; err != nil {
+		t.Error(err)
 	}
 }

@@ -169,8 +169,22 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 	})
 }
 
+// byPaths looks up one path after the other. A condition such as path = ANY ($3) would read the
+// whole run if the server takes the index of run and seq, which it does when its statistics are
+// older than the run. Only the index of run, path and seq has this order.
+var byPaths = fmt.Sprintf(`SELECT %s FROM (
+	SELECT found.*, sum(size) OVER (ORDER BY found.seq ROWS UNBOUNDED PRECEDING) - size AS before
+	FROM unnest($3::text[]) AS wanted (path) CROSS JOIN LATERAL (
+		SELECT *, coalesce(octet_length(content), 0) AS size FROM stone.records
+		WHERE (run, path, seq) >= ((SELECT $1::bigint), wanted.path, 0) AND path IS NOT NULL ORDER BY run, path, seq LIMIT 1
+	) found WHERE found.run = $1 AND found.path = wanted.path AND found.seq > $2
+) page WHERE before < %d ORDER BY seq LIMIT $4`, rowColumns, mostBytes)
+
 // selecting returns the query for a page of a selection, and its arguments.
 func selecting(run int64, s log.Selection, limit int64) (text string, args []any) {
+	if len(s.Paths) > 0 {
+		return byPaths, []any{run, s.After, textsOf(s.Paths), limit}
+	}
 	text, args = "run = $1 AND seq > $2", []any{run, s.After}
 	and := func(condition string, more ...any) {
 		places := make([]any, len(more))
@@ -192,9 +206,6 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	}
 	if s.Path != "" {
 		and("path = $%d", s.Path)
-	}
-	if len(s.Paths) > 0 {
-		and("path = ANY ($%d)", textsOf(s.Paths))
 	}
 	if s.Node != nil {
 		and("node BETWEEN $%d AND $%d", s.Node[0][:], s.Node[1][:])

@@ -74,7 +74,7 @@ type Selection struct {
 	Seq   int64      // with this number
 	Seqs  []int64    // with these numbers
 	Path  string     // results of the step with this path
-	Paths []string   // results of the steps with these paths
+	Paths []string   // the first result of each step with one of these paths; only After goes with it
 	Under string     // results only of steps whose paths begin with this
 	Node  *[2]dag.ID // with a node whose id is between the two, both included
 	Nodes bool       // with a node

@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -55,6 +56,17 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string { return e.why.Error() }
+
+// rewoundError reports that the beat of a run is older than the last one that was committed. What
+// this process knows of the run is not in the database any more, so it gives the run up.
+type rewoundError struct{ run *journal.HeldError }
+
+func (e *rewoundError) Error() string {
+	return fmt.Sprintf("run %q in %s: the database has lost commits that it had acknowledged, as after a failover to an asynchronous standby: resume the run",
+		e.run.Run, e.run.Where)
+}
+
+func (e *rewoundError) Unwrap() error { return e.run }
 
 // background is the context of transactions: a write that has started is never cancelled.
 var background = context.Background()
@@ -237,7 +249,10 @@ func (t *transaction) advance() error {
 	}
 	for i, p := range parts {
 		if beats[i].Now == 0 {
-			return t.lost(p)
+			return t.lost(p, nil)
+		}
+		if beats[i].Now <= p.beat {
+			return t.lost(p, &rewoundError{&journal.HeldError{Where: t.j.data.Name(), Run: p.run.id, Owner: t.j.owner}})
 		}
 		p.beat++
 		// Only who puts a result aside advances a run that is not its own.
@@ -247,17 +262,21 @@ func (t *transaction) advance() error {
 	return nil
 }
 
-// lost returns the error for the writes to a run that is no longer ours.
-func (t *transaction) lost(p *part) error {
-	now, err := t.Run(background, p.run.id)
-	if err != nil {
-		return err
+// lost returns the error for the writes to a run that is no longer ours. Why is nil if it has
+// another owner.
+func (t *transaction) lost(p *part, why error) error {
+	if why == nil {
+		now, err := t.Run(background, p.run.id)
+		if err != nil {
+			return err
+		}
+		owner := "another process"
+		if now != nil {
+			owner = now.Owner
+		}
+		why = t.j.held(p.run.id, owner)
 	}
-	owner := "another process"
-	if now != nil {
-		owner = now.Owner
-	}
-	e := &lostError{run: p.run, writes: map[*write]bool{}, why: t.j.held(p.run.id, owner)}
+	e := &lostError{run: p.run, writes: map[*write]bool{}, why: why}
 	for _, x := range t.since {
 		if x.run == p.run || x.run != nil && x.run.outer == p.run {
 			e.writes[x] = true

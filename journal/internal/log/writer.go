@@ -222,9 +222,26 @@ func (w *writer) giveUp(kept []*write) {
 	}
 }
 
-// commit writes a group in one transaction, and returns the writes to retry. After a
-// permanent error, it tries each write alone.
+// commit writes a group, and returns the writes to retry. Posts have a transaction of their own: they
+// wait for other processes that write to the same board, and steps must not fail for that.
 func (w *writer) commit(group []*write) (kept []*write) {
+	var own, shared []*write
+	for _, x := range group {
+		if x.post == nil {
+			own = append(own, x)
+		} else {
+			shared = append(shared, x)
+		}
+	}
+	if kept = w.together(own); len(kept) > 0 {
+		return append(kept, shared...)
+	}
+	return w.together(shared)
+}
+
+// together writes a group in one transaction, and returns the writes to retry. After a permanent
+// error, it tries each write alone.
+func (w *writer) together(group []*write) (kept []*write) {
 	if len(group) == 0 {
 		return nil
 	}
@@ -256,7 +273,7 @@ func (w *writer) commit(group []*write) (kept []*write) {
 		group[0].settle(w.data.Explain(err))
 	default:
 		for i := range group {
-			if kept = w.commit(group[i : i+1 : i+1]); len(kept) > 0 {
+			if kept = w.together(group[i : i+1 : i+1]); len(kept) > 0 {
 				return append(kept, group[i+1:]...)
 			}
 		}

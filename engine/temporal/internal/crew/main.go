@@ -147,10 +147,13 @@ func play(role string) (err error) {
 	}
 	started := time.Now()
 	_, err = stone.Run(ctx, pipeline(), stone.Config{RunID: "killed", Recorder: journal.Keep(db, journal.Options{}), Executor: executor})
+	if err != nil {
+		return err
+	}
 	duration := time.Since(started)
 	fmt.Printf("%v from the start of the holder, %.0f leaves/s, peak memory %s\n",
 		duration.Round(time.Millisecond), float64(setting("STONE_LEAVES", 300))/duration.Seconds(), peak())
-	return err
+	return nil
 }
 
 // peak returns the largest resident memory of this process, where the system tells it.

@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/log"
+)
+
+// A lookup of items reads as much of a large board as of a small one, whatever the statistics of
+// the server say.
+func TestLookUpsOnLargeBoards(t *testing.T) {
+	address := pgtest.Database(t)
+	db := open(t, address, Options{})
+	if _, err := db.Acquire(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	const items = 20_000
+	var keys []string
+	pgtest.Exec(t, address, "ALTER TABLE stone.records SET (autovacuum_enabled = false)")
+	read := func() (pages int) {
+		t.Helper()
+		text, args := selecting(boardOf(t, db), log.Selection{Paths: keys[len(keys)-100:]}, firstPage)
+		var plan []string
+		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args}, func(v [][]byte) { plan = append(plan, string(v[0])) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hit, other int
+		_, buffers, _ := strings.Cut(strings.Join(plan, "\n"), "Buffers: shared ")
+		fmt.Sscanf(buffers, "hit=%d read=%d", &hit, &other)
+		if hit == 0 {
+			t.Fatal(plan)
+		}
+		return hit + other
+	}
+	for len(keys) < items {
+		var some []journal.Item
+		for i := range 1000 {
+			some = append(some, journal.Item{Key: fmt.Sprintf("order/%08d", len(keys)+i), Data: []byte(`{"some":"data"}`)})
+		}
+		for _, item := range some {
+			keys = append(keys, item.Key)
+		}
+		if _, err := db.Post(t.Context(), "r", some...); err != nil {
+			t.Fatal(err)
+		}
+		if len(keys) == 1000 {
+			pgtest.Exec(t, address, "ANALYZE stone.records") // it knows a small board, then a large one
+		}
+	}
+	const most = 100 * 6 // a descent of the index, and the row
+	stale := read()
+	pgtest.Exec(t, address, "ANALYZE stone.records")
+	fresh := read()
+	pgtest.Exec(t, address, "DELETE FROM pg_statistic WHERE starelid = 'stone.records'::regclass")
+	if none := read(); max(stale, fresh, none) > most {
+		t.Errorf("a lookup of 100 of %d items reads %d pages with old statistics, %d with fresh ones and %d without: want at most %d", items, stale, fresh, none, most)
+	}
+}
+
+func boardOf(t *testing.T, db *DB) int64 {
+	t.Helper()
+	found, err := rows(t.Context(), db.database.reader, func(v [][]byte) int64 { return integer(v[0]) }, "SELECT max(run) FROM stone.records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
+}
