@@ -282,17 +282,29 @@ func TestModelCallRaw(t *testing.T) {
 	}
 }
 
+// sendHalf sends the first half of an answer. It returns when the client has read it: what follows fits
+// into no buffer between them.
+func sendHalf(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n")
+	comment := ": " + strings.Repeat(".", 1<<15) + "\n"
+	for range 16 << 20 / len(comment) {
+		io.WriteString(w, comment)
+	}
+	w.(http.Flusher).Flush()
+}
+
 func TestModelCallEnds(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
+	half := make(chan bool, 1)
 	halfway := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body) // or the server does not see that the client is gone
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n")
-		w.(http.Flusher).Flush()
+		sendHalf(w)
 		if r.URL.Path == "/abort/v1/chat/completions" {
 			panic(http.ErrAbortHandler)
 		}
+		half <- true
 		<-r.Context().Done()
 	})
 	url := serve(t, halfway)
@@ -303,8 +315,15 @@ func TestModelCallEnds(t *testing.T) {
 	} {
 		for _, raw := range []bool{false, true} {
 			t.Run(fmt.Sprint(tt.name, raw), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
+				go func() {
+					select {
+					case <-half:
+						cancel()
+					case <-ctx.Done():
+					}
+				}()
 				code, stdout, stderr := call(ctx, "", "--url", tt.url, "--model", "m", fmt.Sprintf("--raw=%v", raw), "hi")
 				if code != 1 || !strings.HasPrefix(stderr, "Error: llm: ") || !strings.Contains(stdout, tt.text) {
 					t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
@@ -322,9 +341,7 @@ func TestModelCallInterrupted(t *testing.T) {
 	started := make(chan bool, 1)
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n")
-		w.(http.Flusher).Flush()
+		sendHalf(w)
 		started <- true
 		<-r.Context().Done()
 	}))
@@ -335,7 +352,6 @@ func TestModelCallInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-started
-	time.Sleep(100 * time.Millisecond) // for the first words to come
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}

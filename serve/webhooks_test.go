@@ -255,16 +255,18 @@ func TestWebhookGone(t *testing.T) {
 	h := newHouse(t, nil, r.hook())
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
 	r.await(1)
-	time.Sleep(100 * time.Millisecond) // ten searches
+	h.until("/metrics", `stone_webhooks_total{result="dropped"} 1`)
+	for range 10 {
+		if err := h.Server.FindUnsent(t.Context(), time.Time{}); err != nil || h.Server.Unsent() > 0 {
+			t.Errorf("%d notices wait, want none: %v", h.Server.Unsent(), err)
+		}
+	}
+	h.want("GET", "/metrics", "", 200, `stone_webhooks_total{result="dropped"} 1`)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.tries != 1 {
 		t.Errorf("%d tries", r.tries)
 	}
-	if err := h.Server.FindUnsent(t.Context(), time.Time{}); err != nil {
-		t.Error(err)
-	}
-	h.want("GET", "/metrics", "", 200, `stone_webhooks_total{result="dropped"} 1`)
 }
 
 func TestWebhookSelection(t *testing.T) {

@@ -3,6 +3,7 @@
 package command_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -98,9 +99,11 @@ func TestPrograms(t *testing.T) {
 		{`(trap '' TERM; sleep 100) & echo '{"text":"parent is done"}'`, `{"text":"parent is done"}`},
 		{`exec <&-; echo 1`, `1`},
 	} {
-		start := time.Now()
-		reply, err := command.New(call.Metadata{}, shell(test.script)).Invoke(t.Context(), &call.Request{
+		// No program ends by itself after a minute.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		reply, err := command.New(call.Metadata{}, shell(test.script)).Invoke(ctx, &call.Request{
 			Intent: "x/y", Input: call.JSON(`{"text":"` + strings.Repeat("x", 200_000) + `"}`)})
+		cancel()
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -109,9 +112,6 @@ func TestPrograms(t *testing.T) {
 		}
 		if !strings.HasPrefix(got, test.want) || strings.Contains(got, "\n") || len(got) > 4000 {
 			t.Errorf("%s: %.300s, want %s", test.script, got, test.want)
-		}
-		if took := time.Since(start); took > 8*time.Second {
-			t.Errorf("%s took %v", test.script, took)
 		}
 	}
 }
@@ -137,10 +137,16 @@ func TestRequestIsTheEnvelope(t *testing.T) {
 // What a program starts ends with it, also when it is stopped.
 func TestChildrenEnd(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		for text := []byte(nil); !bytes.HasSuffix(text, []byte("\n")) && ctx.Err() == nil; text, _ = os.ReadFile(file) { // it may not be there yet
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
 	_, err := command.New(call.Metadata{}, shell(`sh -c 'trap "" TERM; echo $$ > `+file+`; while true; do sleep 1; done' & wait`)).Invoke(ctx, &call.Request{})
-	if !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want the error of the context", err)
 	}
 	text, err := os.ReadFile(file)
@@ -151,12 +157,11 @@ func TestChildrenEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 50 {
+	for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(20 * time.Millisecond) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if syscall.Kill(pid, 0) != nil || err == nil && strings.Contains(string(stat), ") Z ") {
 			return // gone, or dead and not yet reaped
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("process %d is still there", pid)
 }

@@ -44,8 +44,11 @@ quit) exit 0;;
 esac; done
 `
 
+// ask asks an engine, which must answer without the end of its context.
 func ask(t *testing.T, c Config, in string) (string, error) {
-	reply, err := New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{Input: call.JSON(in)})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	reply, err := New(call.Metadata{}, c).Invoke(ctx, &call.Request{Input: call.JSON(in)})
 	if err != nil {
 		return "", err
 	}
@@ -87,16 +90,12 @@ func TestDialogue(t *testing.T) {
 		{"head -c 3000000 /dev/zero", `{}`, `chess/engine: the engine writes a line of more than`},
 	} {
 		c := Config{Command: []string{engine(t, strings.ReplaceAll(polite, "MOVE", test.move))}}
-		start := time.Now()
 		got, err := ask(t, c, test.in)
 		if err != nil {
 			got = err.Error()
 		}
 		if !strings.HasPrefix(got, test.want) {
 			t.Errorf("%s: %s, want %s", test.move, got, test.want)
-		}
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("%s took %v", test.move, took)
 		}
 	}
 }

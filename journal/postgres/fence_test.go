@@ -100,10 +100,18 @@ func race(t *testing.T, address string, first func(slow *DB)) (acknowledged, rep
 			}
 		}
 	}()
-	select {
-	case <-working:
-		repeated = true
-	case <-time.After(1500 * time.Millisecond): // it waits for the lock
+	for waits := false; !repeated && !waits; {
+		found, err := rows(t.Context(), next.database.reader, func(v [][]byte) int64 { return integer(v[0]) },
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits = found[0] > 0
+		select {
+		case <-working:
+			repeated = true
+		default:
+		}
 	}
 	close(proceed)
 	acknowledged = <-slowly == nil
@@ -272,6 +280,24 @@ func TestSilentTransactionIsEnded(t *testing.T) {
 	}
 	if !do(t, next, stepKey("r", 1)).Replayed {
 		t.Error("the step of the stopped process is not replayed")
+	}
+}
+
+// A process that is slower than the server allows is not stopped: its transactions are committed,
+// although the server ends the first ones.
+func TestSlowTransactionIsCommitted(t *testing.T) {
+	db := open(t, pgtest.Database(t), Options{Lease: time.Second, RetryResults: 5 * time.Second})
+	var slept atomic.Int64
+	reached = func(at string) {
+		if at == "before commit" {
+			time.Sleep(400 * time.Millisecond) // the server waits for 250 at first
+			slept.Add(1)
+		}
+	}
+	t.Cleanup(func() { reached = func(string) {} })
+	do(t, db, stepKey("r", 1))
+	if slept.Load() < 3 {
+		t.Errorf("%d transactions were slow, want more than the two of a step", slept.Load())
 	}
 }
 

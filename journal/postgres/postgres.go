@@ -77,6 +77,7 @@ type database struct {
 	// Used by the writer of the journal alone.
 	writer  *pgconn.PgConn
 	commits int64 // number of the last one that was tried
+	lost    int   // how many transactions were lost since the last commit
 }
 
 // Open connects to a database: "postgres://user:password@host/name", or "host=… user=…

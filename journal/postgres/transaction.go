@@ -37,6 +37,9 @@ func (d *database) Update(do func(log.Tx) error) error {
 			t.queue, t.size = nil, 0
 			t.exec("ROLLBACK")
 			_ = t.send(nil) // the server rolls back also when the connection is lost
+			if d.writer.IsClosed() {
+				d.lost++
+			}
 		}
 		if isReadOnly(err) {
 			drop(d.writer) // another server may be the primary now
@@ -46,10 +49,12 @@ func (d *database) Update(do func(log.Tx) error) error {
 	t.exec("COMMIT")
 	err = t.send(nil)
 	if err == nil {
+		d.lost = 0
 		d.news.changed()
 		return nil
 	}
 	if d.writer.IsClosed() { // the server may have got it
+		d.lost++
 		n := d.commits
 		return &log.UnknownError{Err: err, Committed: func() (bool, error) { return d.committed(n) }}
 	}
@@ -112,6 +117,11 @@ type tx struct {
 // exec queues a statement.
 func (t *tx) exec(text string, args ...any) { t.queue = append(t.queue, statement{text, args}) }
 
+// silence is how long the process may be silent within a transaction before the server ends it. A
+// process that lost its last transactions may be slow and not stopped: each doubles the time, up to
+// twice the lease.
+func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
+
 // send sends the queue, and passes the rows of its last statement to each. The first time
 // it begins the transaction, and counts it. A server ends a transaction whose process is
 // silent, so that a process that was stopped keeps no lock.
@@ -119,7 +129,7 @@ func (t *tx) send(each func([][]byte)) error {
 	if !t.started {
 		t.started = true
 		t.commits++
-		idle := fmt.Sprint(t.idle.Milliseconds())
+		idle := fmt.Sprint(t.silence().Milliseconds())
 		t.queue = append([]statement{
 			{text: "BEGIN ISOLATION LEVEL READ COMMITTED"},
 			{"SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true)", []any{idle}},
@@ -133,7 +143,7 @@ func (t *tx) send(each func([][]byte)) error {
 	defer cancel()
 	if size >= 1<<20 {
 		// The server must not end the transaction while this process encodes the contents.
-		idle := t.idle + time.Duration(size>>20)*time.Second
+		idle := t.silence() + time.Duration(size>>20)*time.Second
 		relax := statement{"SELECT set_config('idle_in_transaction_session_timeout', $1, true)", []any{fmt.Sprint(idle.Milliseconds())}}
 		if err := exchange(ctx, t.writer, []statement{relax}, nil); err != nil {
 			return err

@@ -67,13 +67,14 @@ var (
 // Steps has the steps of the pipelines, and what a test controls and counts of them.
 type Steps struct {
 	Written atomic.Int32  // drafts
+	Started chan bool     // gets a value when Slow starts, if there is space
 	Gate    chan struct{} // Slow waits until it is closed
 	Stopped chan error    // gets why Slow was canceled, if there is space
 }
 
 // NewSteps returns steps whose gate is closed to runs.
 func NewSteps() *Steps {
-	return &Steps{Gate: make(chan struct{}), Stopped: make(chan error, 1)}
+	return &Steps{Started: make(chan bool, 1), Gate: make(chan struct{}), Stopped: make(chan error, 1)}
 }
 
 // Write makes a draft of an order. It fails with kind "refused" for the order "bad".
@@ -100,6 +101,10 @@ func (s *Steps) Publish(more ...stone.Ashlar) stone.Ashlar {
 // Slow makes a draft of an order when the gate opens.
 func (s *Steps) Slow() stone.Ashlar {
 	return stone.Func("slow", Order, Draft, func(ctx context.Context, _ Doc) (string, error) {
+		select {
+		case s.Started <- true:
+		default:
+		}
 		select {
 		case <-s.Gate:
 			return "slow", nil
