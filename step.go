@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"reflect"
 	"strconv"
+	"sync"
 
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
@@ -57,9 +58,13 @@ func enterStep(ctx context.Context, name string, input reflect.Type) (*frame, er
 	if !alone {
 		return nil, Fail(kind.Error, "step %q is already running: give steps that run at the same time different names", name)
 	}
-	at := f.below(&spec{parts: parts{name: name, composite: noComposite}}, stepSegment, visit)
+	at := &struct { // one allocation
+		frame
+		spec spec
+	}{spec: spec{parts: parts{name: name, composite: noComposite}}}
+	at.stand(f, &at.spec, stepSegment, visit)
 	at.Context = ctx
-	return at, nil
+	return &at.frame, nil
 }
 
 func (f *frame) leaveStep() {
@@ -113,14 +118,26 @@ func given[A, T any](f *frame, in A, fn func(context.Context, A) (T, error)) (v 
 	return fn(f, in)
 }
 
+// texts has buffers for the JSON between the two halves of a round trip.
+var texts = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxText bounds the buffers that are kept, in bytes.
+const maxText = 64 << 10
+
 // kept returns the result of a step after a round trip through JSON.
 func kept[T any](name string, v T) (T, error) {
 	var out T
-	raw, err := canon.Append(nil, &v)
+	text := texts.Get().(*[]byte)
+	raw, err := canon.Append((*text)[:0], &v)
 	if err != nil {
 		return out, badContent(err)
 	}
-	if err := jsonv2.UnmarshalV1(raw, &out); err != nil {
+	err = jsonv2.UnmarshalV1(raw, &out) // copies what it keeps of raw
+	if cap(raw) <= maxText {
+		*text = raw
+		texts.Put(text)
+	}
+	if err != nil {
 		return out, Fail(kind.BadContent, "the result of step %q cannot be read back from its JSON: %w", name, err)
 	}
 	return out, nil

@@ -41,14 +41,17 @@ func (p *payment) ask(ctx context.Context, m llm.Model, req *llm.Request, hear f
 	if err := p.Begin(); err != nil {
 		return nil, err
 	}
-	bounded := *req
-	bounded.MaxTokens = llm.Bound(req.MaxTokens, p.Left())
+	bounded := req
+	if most := llm.Bound(req.MaxTokens, p.Left()); most != req.MaxTokens {
+		bounded = new(*req)
+		bounded.MaxTokens = most
+	}
 	p.meter, err = llm.NewMeter(ctx, m, req), errNoEnd
 	asked := m
 	if p.watch != nil {
 		asked = repetition.Guard(m, p.watch, repetitionRetries)
 	}
-	asked.Stream(ctx, &bounded)(func(d llm.Delta, failed error) bool {
+	asked.Stream(ctx, bounded)(func(d llm.Delta, failed error) bool {
 		p.meter.Hear(&d)
 		hear(&d)
 		if d.Reply != nil && d.Kind != llm.Start && d.Kind != llm.Restart {

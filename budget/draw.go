@@ -185,13 +185,18 @@ func (u Usage) Meta() string {
 }
 
 // CostOf returns the usage that err notes, and whether it notes one.
-func CostOf(err error) (u Usage, ok bool) {
-	var noted interface{ FailureMeta() map[string]string }
-	if !errors.As(err, &noted) {
-		return u, false
+func CostOf(err error) (Usage, bool) {
+	noted, ok := errors.AsType[interface {
+		error
+		FailureMeta() map[string]string
+	}](err)
+	if !ok {
+		return Usage{}, false
 	}
+	var u Usage
 	text, ok := noted.FailureMeta()[MetaKey]
-	return u, ok && json.Unmarshal([]byte(text), &u) == nil
+	ok = ok && json.Unmarshal([]byte(text), &u) == nil
+	return u, ok
 }
 
 type costlyError struct {

@@ -294,8 +294,11 @@ func unpaid(failure string) bool { return failure == budget.Kind || failure == b
 
 // isKind reports whether an error has the kind of failure.
 func isKind(err error, want kind.Kind) bool {
-	var kinded interface{ FailureKind() string }
-	return errors.As(err, &kinded) && kind.Kind(kinded.FailureKind()) == want
+	kinded, ok := errors.AsType[interface {
+		error
+		FailureKind() string
+	}](err)
+	return ok && kind.Kind(kinded.FailureKind()) == want
 }
 
 // errLost cancels the lanes of a race that another candidate has won.
