@@ -24,7 +24,7 @@ type Question struct {
 	Problem string         // why the previous answer was rejected, or ""
 
 	// Standing are the choices that also answer all later questions of this Name in the
-	// run, which are then not asked.
+	// run, which are then not asked. A journal can share them among the runs of a session.
 	Standing []string
 	// Exact makes an answer count only for the Text to which it was given. If a resumed run
 	// asks with another Text, the question is put again.

@@ -136,12 +136,36 @@ func (f *frontend) settle(ctx context.Context, asked ask.Question, response stri
 	return nil
 }
 
-// standing returns the latest answer in the journal that also answers the question, or "".
+// standing returns the latest answer in the journal that also answers the question, or "":
+// of the run, else of the newest run of its session that has one.
 func (f *frontend) standing(ctx context.Context, asked ask.Question) (string, error) {
 	if len(asked.Standing) == 0 {
 		return "", nil
 	}
-	questions, err := f.journal.Questions(ctx, asked.RunID)
+	response, err := f.standingIn(ctx, asked.RunID, asked)
+	if response != "" || err != nil || f.session == nil {
+		return response, err
+	}
+	for q := (Query{Labels: f.session, Limit: DefaultLimit}); ; {
+		runs, err := f.journal.Runs(ctx, q)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range runs {
+			if response, err = f.standingIn(ctx, r.ID, asked); response != "" || err != nil {
+				return response, err
+			}
+			q.Before = r.ID
+		}
+		if len(runs) < q.Limit {
+			return "", nil
+		}
+	}
+}
+
+// standingIn returns the latest answer in a run that also answers the question, or "".
+func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (string, error) {
+	questions, err := f.journal.Questions(ctx, run)
 	if err != nil {
 		return "", err
 	}

@@ -38,6 +38,9 @@ type Options struct {
 	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
 	// keeps its own.
 	Labels map[string]string
+	// Session is the name of a label. The runs in which it has the same value, such as the
+	// turns of a chat, share answers that stand for later questions, see ask.Question.Standing.
+	Session string
 	// Revision of the program; if empty, that of its build information.
 	Revision string
 	// Resume only resumes: the error is ErrNoRun if the journal has no run with the id of
@@ -122,7 +125,8 @@ type runner struct {
 	secrets *redact.Set
 	now     func() time.Time
 	resumed bool
-	before  Outcome // with which it was resumed
+	before  Outcome           // with which it was resumed
+	session map[string]string // the label of its session; nil for none
 	tally   tally
 	paid    sync.Map                     // of body: recorded steps that have cost something before this process, or in another one
 	news    atomic.Pointer[event.Custom] // emitted with the first step
@@ -167,6 +171,9 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 		if err := r.compare(before, &info); err != nil {
 			return err
 		}
+	}
+	if value, ok := info.Labels[r.opts.Session]; ok && r.opts.Session != "" {
+		r.session = map[string]string{r.opts.Session: value}
 	}
 	if info.Input != (dag.ID{}) && r.cfg.Input.Len() == 0 {
 		if r.cfg.Input, err = r.recordedInput(ctx, info.Input); err != nil {

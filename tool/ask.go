@@ -31,7 +31,8 @@ const (
 //
 //   - yes runs this call, and no refuses it; "no: REASON" tells the model why.
 //   - always and never also answer all later calls of the tool by this agent in the
-//     run, in all its lanes and rounds, and after the run is resumed.
+//     run, in all its lanes and rounds, and after the run is resumed. In a chat, that is the
+//     whole chat: the journal shares them among its turns, see journal.Options.Session.
 //
 // A cancelled question is a no. In a run that a journal keeps, the process may end before
 // the answer comes; the resumed run continues with this call and does not ask the model
@@ -46,7 +47,7 @@ func Ask(ctx context.Context, c Call) (Decision, error) {
 	agent := cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
 	response, err := stone.In(ctx).Ask(ask.Question{
 		Name: agent + "/" + c.Tool,
-		Text: fmt.Sprintf("%s wants to call %s:\n%s\n(always and never decide for all later calls of %s by %s in this run)",
+		Text: fmt.Sprintf("%s wants to call %s:\n%s\n(always and never decide for all later calls of %s by %s)",
 			agent, c.Tool, indented(cut(shown)), c.Tool, agent),
 		Choices:  []string{yes, no, noWhy, always, never},
 		Standing: []string{always, never},
@@ -61,7 +62,7 @@ func Ask(ctx context.Context, c Call) (Decision, error) {
 	case response == yes, response == always:
 		return Decision{Allowed: true}, nil
 	case response == never:
-		return Decision{Reason: "a person has refused all its calls in this run. Continue without it."}, nil
+		return Decision{Reason: "a person has refused all its calls. Continue without it."}, nil
 	case given:
 		return Decision{Reason: "a person refused this call: " + reason}, nil
 	}

@@ -103,7 +103,7 @@ func TestAskEndsAndResumes(t *testing.T) {
 	q := waits(t, &j, p, 1)[0]
 	want := "fix wants to call edit_file:\n" +
 		"  change a.txt:\n  @@ line 1\n   one\n  -two\n  +zwei\n   three\n" +
-		"(always and never decide for all later calls of edit_file by fix in this run)"
+		"(always and never decide for all later calls of edit_file by fix)"
 	if q.Text != want || q.Name != "fix/edit_file" || q.Path != "fix/tool-1-1" {
 		t.Errorf("asked %s at %s:\n%s\nwant\n%s", q.Name, q.Path, q.Text, want)
 	}
@@ -146,7 +146,7 @@ func TestAskStanding(t *testing.T) {
 	if _, err := process(t, &j, p); err != nil { // which has seen only the answer never
 		t.Fatal(err)
 	}
-	refusal := "wipe did not run: a person has refused all its calls in this run. Continue without it."
+	refusal := "wipe did not run: a person has refused all its calls. Continue without it."
 	if got := results(model); got != "wrote 1 bytes to a\n"+refusal+"\nwrote 1 bytes to b\n"+refusal || ran != 0 {
 		t.Errorf("%d wiped; the model was told\n%s", ran, got)
 	}
@@ -213,7 +213,7 @@ func TestAskLive(t *testing.T) {
 		{"always", "new", "wrote 3 bytes to a"},
 		{"no", "", "write_file did not run: it needs a person's approval, which was not given. Continue without it, or say why it is needed."},
 		{"", "", "write_file did not run: it needs a person's approval, which was not given. Continue without it, or say why it is needed."},
-		{"never", "", "write_file did not run: a person has refused all its calls in this run. Continue without it."},
+		{"never", "", "write_file did not run: a person has refused all its calls. Continue without it."},
 	} {
 		dir := t.TempDir()
 		model := script.New(script.Call("write_file", `{"path":"a","content":"new"}`), script.Text("done"))
@@ -312,7 +312,7 @@ func ExampleAsk() {
 	// fix wants to call write_file:
 	//   new file a.txt of 6 bytes:
 	//   +hello
-	// (always and never decide for all later calls of write_file by fix in this run)
+	// (always and never decide for all later calls of write_file by fix)
 	// ["yes" "no" "no: …" "always" "never"]
 	// write_file did not run: a person refused this call: say it in German
 }
