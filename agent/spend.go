@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -152,7 +153,14 @@ func (a *agent) Unfit(ctx context.Context) error {
 	if a.model == nil {
 		return nil
 	}
-	return llm.CheckFit(ctx, a.model, &llm.Request{
+	err := llm.CheckFit(ctx, a.model, &llm.Request{
 		Model: a.cfg.Model, Tools: a.told, ResponseFormat: a.draft.form.Format(), Params: a.cfg.Params,
 	})
+	if err != nil {
+		return err
+	}
+	if err := a.unseen(ctx); err != nil {
+		return fmt.Errorf("Media: %w: ask a model that reads it, or correct the row of the model in the configuration", err)
+	}
+	return nil
 }

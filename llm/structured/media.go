@@ -2,6 +2,7 @@ package structured
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -39,6 +40,34 @@ func Media(data []byte, s *schema.Schema) (text []byte, media []*llm.Media, err 
 	enc.SetEscapeHTML(false)
 	err = enc.Encode(value)
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found, err
+}
+
+// MediaTypes returns the types of the media that values of a schema can have, such as image/*,
+// and "*/*" for media of any type.
+func MediaTypes(s *schema.Schema) (types []string) {
+	var whole any
+	if s == nil || json.Unmarshal(s.JSON(), &whole) != nil {
+		return nil
+	}
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			if v["contentEncoding"] == "base64" {
+				marked, _ := v["contentMediaType"].(string) // none within an llm.Media
+				types = append(types, cmp.Or(marked, "*/*"))
+			}
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				walk(v[name])
+			}
+		case []any:
+			for _, one := range v {
+				walk(one)
+			}
+		}
+	}
+	walk(whole)
+	return types
 }
 
 // MediaLine is the line in place of media number n, from 1.
