@@ -57,6 +57,7 @@ func (a *app) tune() *cobra.Command {
 	f.Float64Var(&flags.usd, "usd-per-case", 0, "an answer may cost `USD` dollars in the mean")
 	f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PLAN are not kept")
 	kept(f, "data", "expected", "cluster", "score", "lanes", "call", "usd-per-case", "out")
+	f.BoolVar(&flags.run.json, "json", false, "print the choice and the report on the test split as two JSON objects")
 	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
 	a.trustFlag(f)
 	addKeepFlags(c, &flags.run.keep)
@@ -126,7 +127,7 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 		}
 		choice, err := eval.Tuned.Of(result.Node)
 		if err == nil {
-			_, err = io.WriteString(a.Stdout, choice.Text()+"\n")
+			err = a.printChoice(choice, flags.run.json)
 		}
 		if err == nil {
 			err = a.writeTuned(choice, t.Call, flags)
@@ -144,6 +145,14 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 	root := a.root()
 	root.SetArgs(line)
 	return root.ExecuteContext(c.Context())
+}
+
+func (a *app) printChoice(choice eval.Choice, json bool) error {
+	if json {
+		return printJSON(a.Stdout, choice)
+	}
+	_, err := io.WriteString(a.Stdout, choice.Text()+"\n")
+	return err
 }
 
 // tuning reads what the flags and the plan say.
@@ -208,7 +217,7 @@ func tunedText(p *plan.Plan, choice eval.Choice, flags tuneFlags) []byte {
 
 // testLine returns the command line that evaluates the plan on the test split, or resumes that.
 func testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
-	names := []string{"trust", "quiet"}
+	names := []string{"trust", "quiet", "json"}
 	if run == nil {
 		line = []string{"eval", flags.out, "--no-db"}
 	} else {

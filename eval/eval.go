@@ -36,14 +36,20 @@ func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if budget.From(ctx) == nil { // from which a resumed run knows its earlier costs
+	return stone.Produce(withAccount(ctx), p, Result, run)
+}
+
+// withAccount returns a context with an account, from which a resumed run knows its earlier costs.
+func withAccount(ctx context.Context) context.Context {
+	if budget.From(ctx) == nil {
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
-	return stone.Produce(ctx, p, Result, run)
+	return ctx
 }
 
 // Pipeline returns the evaluation as a pipeline, for a run with the given Config. The error
-// names what is wrong with the data or the configuration.
+// names what is wrong with the data or the configuration. A resumed run knows the costs before it was
+// interrupted only if its context has a budget.Account.
 func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, error) {
 	cfg.Trials, cfg.Lanes = cmp.Or(cfg.Trials, 1), cmp.Or(cfg.Lanes, 64)
 	if err := cfg.check(); err != nil {

@@ -2,10 +2,12 @@ package eval_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 )
@@ -43,4 +45,66 @@ func ExampleRun() {
 	s := report.Scores[0]
 	fmt.Printf("%s: %.2f of %d, 95 %% between %.2f and %.2f\n", s.Name, s.Mean, s.N, s.Low, s.High)
 	// Output: exact: 0.67 of 3, 95 % between 0.21 and 0.94
+}
+
+// A small model is right about short texts, and shows that it is unsure about others. Asked first, with
+// a score-min that its unsure answers do not reach, it saves a part of the cost.
+func ExampleTuning() {
+	type text struct {
+		Text string `json:"text"`
+	}
+	var (
+		Asked = dag.NewType[text]("asked")
+		Said  = dag.NewType[string]("said")
+	)
+	model := func(id string, usd float64, longest int) call.Capability {
+		return call.Func(call.Metadata{ID: id, Intents: []string{"shout"}, Cost: call.Cost{USD: usd}}, func(_ context.Context, in any) (any, error) {
+			s := in.(map[string]any)["text"].(string)
+			if len(s) > longest {
+				return s + "?", nil
+			}
+			return strings.ToUpper(s), nil
+		})
+	}
+	app := &call.Applicator{
+		Registry: call.NewRegistry(model("large", 0.01, 100), model("small", 0.001, 5)),
+		Checks: map[string]call.Check{"sure": func(_ context.Context, s call.Subject) error {
+			if strings.Contains(string(s.Out), "?") {
+				return errors.New("it asks back")
+			}
+			return nil
+		}},
+	}
+	spec := call.Spec{
+		Applicator: app, Intent: "shout", Input: call.From(Asked),
+		Dispatch: call.Dispatch{Candidates: []string{"large", "small"}}, Done: call.Done{Should: []string{"sure"}},
+	}
+	cascade, err := app.Tunable(spec)
+	if err != nil {
+		panic(err)
+	}
+	scorers, err := eval.Read(nil, "exact")
+	if err != nil {
+		panic(err)
+	}
+	choice, err := eval.Tuning{
+		Data: eval.Data{Rows: []any{
+			map[string]string{"text": "go", "expected": "GO"},
+			map[string]string{"text": "stop", "expected": "STOP"},
+			map[string]string{"text": "continue", "expected": "CONTINUE"},
+			map[string]string{"text": "wait", "expected": "WAIT"},
+		}},
+		Scorer: scorers[0], USDPerCase: 0.005,
+		Call: Said.Name(), Cascade: cascade,
+		Alone: func(candidate string) (stone.Ashlar, error) {
+			alone := spec
+			alone.Cap, alone.Dispatch.Candidates, alone.Done.ScoreMin = candidate, nil, new(0.0)
+			return call.New("say", Said, alone), nil
+		},
+	}.Run(context.Background(), stone.Config{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%v from a score of %v: mean %v at $%.4f, before $%.4f\n", choice.Candidates, choice.ScoreMin, choice.Mean, choice.USD, choice.Before.USD)
+	// Output: [small large] from a score of 1: mean 1 at $0.0035, before $0.0100
 }

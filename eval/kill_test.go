@@ -12,41 +12,63 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// victim evaluates in a directory: it notes the path of every answer that it asks for, and
-// writes the report at the end.
-func victim(t *testing.T, dir string, cases int) {
+// A prey is what a victim runs: ask answers a question, and is told its path.
+type prey func(t *testing.T, data eval.Data, ask func(path, text string) (string, error)) (stone.Ashlar, error)
+
+var preys = map[string]prey{
+	"evaluation": func(t *testing.T, data eval.Data, ask func(path, text string) (string, error)) (stone.Ashlar, error) {
+		p := stone.Func("reply", asked, reply, func(ctx context.Context, q question) (string, error) { return ask(stone.In(ctx).Path(), q.Text) })
+		return eval.Pipeline(t.Context(), eval.Config{Pipeline: p, Data: data, Scorers: scorers(t, "exact"), Trials: 3}, stone.Config{})
+	},
+	"tuning": func(t *testing.T, data eval.Data, ask func(path, text string) (string, error)) (stone.Ashlar, error) {
+		var caps []call.Capability
+		for i, id := range []string{"a", "b", "c"} {
+			caps = append(caps, call.Func(call.Metadata{ID: id, Intents: []string{"say"}, Cost: call.Cost{USD: float64(1 + i)}}, func(ctx context.Context, in any) (any, error) {
+				text, err := ask(stone.In(ctx).Path(), in.(map[string]any)["text"].(string))
+				return text + strings.Repeat("!", (len(text)+i)%2), err
+			}))
+		}
+		v := rival{app: &call.Applicator{Registry: call.NewRegistry(caps...), Checks: map[string]call.Check{"calm": lacks("!"), "sure": lacks("?")}}}
+		return v.tuning(t, data, v.spec(0.5, "c", "b", "a"), 2.5).Pipeline(t.Context(), stone.Config{})
+	},
+}
+
+// victim runs a prey in a directory: it notes the path of every answer that it asks for, and
+// writes the last node at the end.
+func victim(t *testing.T, dir, name string, cases int) {
 	log, err := os.OpenFile(filepath.Join(dir, "asked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := stone.Func("reply", asked, reply, func(ctx context.Context, q question) (string, error) {
-		if _, err := fmt.Fprintln(log, stone.In(ctx).Path()); err != nil {
-			return "", err
+	ask := func(path, text string) (string, error) {
+		if strings.HasSuffix(text, "3") {
+			text = "?"
 		}
-		if q.Hard {
-			return "?", nil
-		}
-		return strings.ToUpper(q.Text), nil
-	})
+		_, err := fmt.Fprintln(log, path)
+		return strings.ToUpper(text), err
+	}
 	var texts []string
 	for i := range cases {
-		texts = append(texts, fmt.Sprint("question ", i, strings.Repeat("!", i%3/2)))
+		texts = append(texts, fmt.Sprint("question ", i))
 	}
 	db, err := sqlite.Open(filepath.Join(dir, "stone.db"), sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	a, err := eval.Pipeline(t.Context(), eval.Config{Pipeline: p, Data: rows(texts...), Scorers: scorers(t, "exact"), Trials: 3}, stone.Config{})
+	a, err := preys[name](t, rows(texts...), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := stone.Run(t.Context(), a, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
+	ctx := budget.With(t.Context(), budget.New(budget.Limits{})) // as Run and Tuning.Run do
+	r, err := stone.Run(ctx, a, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,25 +77,32 @@ func victim(t *testing.T, dir string, cases int) {
 	}
 }
 
-// TestKill kills an evaluation at random moments. It asks for no recorded answer again, and its
-// report is that of an evaluation that was not killed, to the byte. STONE_KILLS=1 kills one of
-// 1,000 cases 100 times.
+// TestKill kills an evaluation, and a tuning, at random moments. They ask for no recorded answer
+// again, and end as if they were not killed, to the byte. STONE_KILLS=1 kills those of 1,000 cases
+// 100 times.
 func TestKill(t *testing.T) {
 	cases, kills := 100, 5
 	if os.Getenv("STONE_KILLS") != "" {
 		cases, kills = 1000, 100
 	}
 	if dir := os.Getenv("STONE_VICTIM"); dir != "" {
-		victim(t, dir, cases)
+		victim(t, dir, os.Getenv("STONE_PREY"), cases)
 		return
 	}
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
+	for name := range preys {
+		t.Run(name, func(t *testing.T) { kill(t, name, 3*cases, kills) })
+	}
+}
+
+// kill kills a prey that asks for a number of answers.
+func kill(t *testing.T, name string, answers, kills int) {
 	whole, killed := t.TempDir(), t.TempDir()
 	run := func(dir string, after time.Duration) (ended bool) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
-		cmd.Env = append(os.Environ(), "STONE_VICTIM="+dir)
+		cmd.Env = append(os.Environ(), "STONE_VICTIM="+dir, "STONE_PREY="+name)
 		out := new(strings.Builder)
 		cmd.Stdout, cmd.Stderr = out, out
 		if err := cmd.Start(); err != nil {
@@ -89,10 +118,10 @@ func TestKill(t *testing.T) {
 	}
 	began := time.Now()
 	if !run(whole, time.Hour) {
-		t.Fatal("the whole evaluation did not end")
+		t.Fatal("it did not end")
 	}
 	took := time.Since(began)
-	recorded, ended := map[string]bool{}, false
+	recorded, all, ended := map[string]bool{}, map[string]bool{}, false
 	for n := 0; !ended; n++ {
 		if err := os.RemoveAll(filepath.Join(killed, "asked")); err != nil {
 			t.Fatal(err)
@@ -105,21 +134,27 @@ func TestKill(t *testing.T) {
 			}
 		}
 		if ended = run(killed, after); ended {
-			t.Logf("ended after %d kills, with %d of %d answers recorded before", n, len(recorded), cases*3)
+			t.Logf("ended after %d kills, with %d of %d answers asked for before", n, len(all), answers)
 		}
 		data, err := os.ReadFile(filepath.Join(killed, "asked"))
 		if err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
-		for path := range strings.FieldsSeq(string(data)) {
-			if recorded[path] {
+		for path := range strings.Lines(string(data)) {
+			if path = strings.TrimSpace(path); recorded[path] {
 				t.Errorf("%s was recorded and is asked again", path)
 			}
+			all[path] = true
 		}
-		recorded = recordedAnswers(t, filepath.Join(killed, "stone.db"))
+		recorded = recordedSteps(t, filepath.Join(killed, "stone.db"))
 	}
-	if len(recorded) != cases*3 {
-		t.Errorf("%d recorded answers, want %d", len(recorded), cases*3)
+	for path := range all {
+		if !recorded[path] {
+			t.Errorf("%s is not recorded", path)
+		}
+	}
+	if len(all) != answers {
+		t.Errorf("%d recorded answers, want %d", len(all), answers)
 	}
 	var reports [2]string
 	for i, dir := range []string{whole, killed} {
@@ -134,7 +169,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-func recordedAnswers(t *testing.T, file string) map[string]bool {
+func recordedSteps(t *testing.T, file string) map[string]bool {
 	db, err := sqlite.Open(file, sqlite.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +181,7 @@ func recordedAnswers(t *testing.T, file string) map[string]bool {
 	}
 	paths := map[string]bool{}
 	for _, s := range steps {
-		if s.Recorded && strings.HasSuffix(s.Path, "/answer/reply") {
+		if s.Recorded {
 			paths[s.Path] = true
 		}
 	}

@@ -60,7 +60,17 @@ type Setting struct {
 	USD float64 `json:"usd"` // per case
 }
 
-// Pipeline returns the tuning as a pipeline, for a run with the given Config.
+// Run tunes and returns the choice.
+func (t Tuning) Run(ctx context.Context, run stone.Config) (Choice, error) {
+	p, err := t.Pipeline(ctx, run)
+	if err != nil {
+		return Choice{}, err
+	}
+	return stone.Produce(withAccount(ctx), p, Tuned, run)
+}
+
+// Pipeline returns the tuning as a pipeline, for a run with the given Config. A resumed run knows the
+// costs before it was interrupted only if its context has a budget.Account.
 func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, error) {
 	switch n := len(t.Cascade.Candidates); {
 	case n < 2 || n > maxTuned:

@@ -48,16 +48,18 @@ func newRival(r *rand.Rand, cases int) rival {
 				}
 			}))
 	}
-	lacks := func(mark string) call.Check {
-		return func(_ context.Context, s call.Subject) error {
-			if strings.Contains(string(s.Out), mark) {
-				return errors.New("it has " + mark)
-			}
-			return nil
-		}
-	}
 	v.app = &call.Applicator{Registry: call.NewRegistry(caps...), Checks: map[string]call.Check{"calm": lacks("!"), "sure": lacks("?")}}
 	return v
+}
+
+// lacks returns a check for texts without a mark.
+func lacks(mark string) call.Check {
+	return func(_ context.Context, s call.Subject) error {
+		if strings.Contains(string(s.Out), mark) {
+			return errors.New("it has " + mark)
+		}
+		return nil
+	}
 }
 
 func (v rival) spec(least float64, order ...string) call.Spec {
