@@ -112,9 +112,36 @@ func (f *frame) interrupted(err error) error {
 	return why
 }
 
-// failureOf turns the error of a body into a failure. The reason does not begin with the kind
-// and the place, which Error puts before it.
+// failureOf turns the error of a body into a failure. The reason is one line.
 func failureOf(err error, path string) *Failure {
+	f := rawFailure(err, path)
+	f.Reason = oneLine(f.Reason)
+	return f
+}
+
+// oneLine joins the lines of a text, such as those of errors.Join.
+func oneLine(s string) string {
+	if !strings.ContainsAny(s, "\r\n") {
+		return s
+	}
+	var b strings.Builder
+	for line := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '\r' || r == '\n' }) {
+		line = strings.TrimSpace(line)
+		switch was := b.String(); {
+		case line == "" || was == "":
+		case strings.HasSuffix(was, ":"):
+			b.WriteString(" ")
+		default:
+			b.WriteString("; ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// rawFailure is failureOf with the lines of the error. The reason does not begin with the kind
+// and the place, which Error puts before it.
+func rawFailure(err error, path string) *Failure {
 	f := &Failure{Kind: cmp.Or(kindOf(err), kind.Error), Reason: err.Error(), Path: path, Cause: err}
 	var known *Failure
 	if errors.As(err, &known) {

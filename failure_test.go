@@ -27,6 +27,8 @@ func TestReasonDoesNotRepeatKind(t *testing.T) {
 		"failed twice":                  {stone.Fail("tired", "%w", stone.Fail("tired", "%w", stone.Fail("tired", "no more"))), "tired at leaf: no more"},
 		"wrapped":                       {fmt.Errorf("%w", stone.Fail("tired", "no more")), "tired at leaf: no more"},
 		"with a place":                  {placed, "tired at inner: no more"},
+		"several errors":                {errors.Join(errors.New("no roof"), errors.New("no walls:\n\tno stone\r\n")), "error at leaf: no roof; no walls: no stone"},
+		"failed with several":           {stone.Fail("tired", "%w", errors.Join(errors.New("a"), errors.New("b"))), "tired at leaf: a; b"},
 		"wrapped with a place":          {fmt.Errorf("%w", placed), "tired at inner: no more"},
 		"failed with another kind":      {stone.Fail("other", "%w", placed), "other at leaf: tired at inner: no more"},
 		"a kind that is only mentioned": {fmt.Errorf("at work: %w", stone.Fail("tired", "no more")), "tired at leaf: at work: tired: no more"},

@@ -118,7 +118,7 @@ func (f *frame) mismatch(key step.Key, format string, args ...any) error {
 // failureRecord returns the record of err. It keeps text and kind unchanged, since a
 // body may build its own text from them.
 func failureRecord(err error, at time.Time) step.Record {
-	f := failureOf(err, "")
+	f := rawFailure(err, "")
 	rec := step.Record{Time: at, Failure: &dag.FailureContent{
 		Kind: kind.Kind(strings.ToValidUTF8(string(f.Kind), "\uFFFD")), Reason: strings.ToValidUTF8(f.Reason, "\uFFFD"),
 	}}

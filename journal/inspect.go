@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -156,6 +157,9 @@ type stepsOutline []Step
 
 // Level implements [Outline].
 func (steps stepsOutline) Level(_ context.Context, path string, p Page) (Level, error) {
+	if all := []BranchState{BranchDone, BranchOpen, BranchPartly, BranchFailed}; p.Only != "" && !slices.Contains(all, p.Only) {
+		return Level{}, fmt.Errorf("state %q: want one of %q", p.Only, all)
+	}
 	l := Level{Sum: Branch{Path: path}, Counts: map[BranchState]int{}}
 	index := map[string]int{}
 	var all []Branch

@@ -142,6 +142,9 @@ func testOutline(t *testing.T, j tested) {
 			t.Errorf("below %q: %v, want %s", path, got, want)
 		}
 	}
+	if _, err := o.Level(t.Context(), "all", journal.Page{Only: "odd"}); err == nil || !strings.Contains(err.Error(), `state "odd": want one of`) {
+		t.Errorf("an unknown state: %v", err)
+	}
 	level, err := o.Level(t.Context(), "all", journal.Page{From: "all/each", Limit: 1})
 	must(t, err)
 	each := level.Branches[0]

@@ -25,7 +25,8 @@ type Client struct {
 	Token string       // as printed by "stone token create"; empty sends none
 	HTTP  *http.Client // http.DefaultClient if nil
 	// Patience is how long the client retries requests that are safe to repeat while no
-	// server answers. Zero means one minute, a negative value disables retries.
+	// server answers. Zero means one minute, a negative value disables retries. A server that
+	// asks for a longer wait than that, or than 5 minutes, is an error at once.
 	Patience time.Duration
 }
 
@@ -87,8 +88,8 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		if err == nil || !r.repeat || ctx.Err() != nil {
 			return resp, given(err)
 		}
-		if !w.wait(ctx, err) {
-			return nil, given(err)
+		if err := w.wait(ctx, err); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -170,23 +171,34 @@ type waiter struct {
 // forever returns a waiter without a deadline.
 func forever() waiter { return waiter{until: time.Now().Add(math.MaxInt64)} }
 
-// wait waits before the next attempt. It returns false if there is none: after the deadline, or
-// if a retry cannot resolve the error.
-func (w *waiter) wait(ctx context.Context, err error) bool {
+// longestWait bounds the wait that a server may ask for.
+const longestWait = 5 * time.Minute
+
+// wait waits before the next attempt. If there is none, it returns the error for the caller: a
+// retry cannot resolve it, or would come after the deadline or that of ctx, or the server
+// asks for too long a wait.
+func (w *waiter) wait(ctx context.Context, err error) error {
 	var u unavailable
 	if !errors.As(err, &u) {
-		return false
+		return err
 	}
 	pause := min(50*time.Millisecond<<min(w.tries, 6), 2*time.Second)
 	pause = max(u.after, pause/2+rand.N(pause/2))
 	w.tries++
-	if time.Now().Add(pause).After(w.until) {
-		return false
+	until := w.until
+	if end, ok := ctx.Deadline(); ok && end.Before(until) {
+		until = end
+	}
+	switch late := time.Now().Add(pause).After(until); {
+	case u.after > 0 && (late || u.after > longestWait):
+		return fmt.Errorf("%w: the server asks for a wait of %v, which is too long: try again later", u.error, u.after)
+	case late && w.until == until:
+		return u.error
 	}
 	select {
 	case <-time.After(pause):
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return cmp.Or(context.Cause(ctx), u.error)
 	}
 }

@@ -201,6 +201,37 @@ func TestRuns(t *testing.T) {
 	}
 }
 
+// A client returns at once if the server asks for a wait that is too long for it.
+func TestLongWait(t *testing.T) {
+	after := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", after)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer s.Close()
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, tt := range []struct {
+		ctx      context.Context
+		patience time.Duration
+		after    string
+	}{
+		{t.Context(), 0, "61"}, {t.Context(), time.Hour, "301"}, {soon, time.Hour, "120"},
+	} {
+		after = tt.after
+		_, err := (&client.Client{URL: s.URL, Patience: tt.patience}).Run(tt.ctx, "a")
+		if problem(err).Status != 503 || !strings.Contains(err.Error(), "asks for a wait of") {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	after = "86400"
+	for _, err := range (&client.Client{URL: s.URL}).Events(t.Context(), "a", "") {
+		if problem(err).Status != 503 {
+			t.Errorf("a stream: %v", err)
+		}
+	}
+}
+
 // A stream whose connection breaks repeatedly, also by restarts of the server, has every event
 // once.
 func TestEvents(t *testing.T) {

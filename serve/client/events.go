@@ -38,7 +38,7 @@ func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Ev
 			if s.request.after != was {
 				w = forever() // the connection works
 			}
-			if !w.wait(ctx, err) {
+			if err := w.wait(ctx, err); err != nil {
 				yield(api.Event{}, cmp.Or(context.Cause(ctx), err))
 				return
 			}

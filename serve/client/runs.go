@@ -95,8 +95,8 @@ func (c *Client) Result(ctx context.Context, id string) (run api.Run, err error)
 			return run, nil
 		}
 		// pollTime has passed, or the server is closing.
-		if !w.wait(ctx, unavailable{}) {
-			return run, context.Cause(ctx)
+		if err := w.wait(ctx, unavailable{}); err != nil {
+			return run, err
 		}
 	}
 }

@@ -17,7 +17,7 @@ const Retracted kind.Kind = "retracted"
 
 // Live is the text of an answer as the model writes it, before a gate accepts it. It watches
 // one run and keeps the first answer that the run streams. If that answer is rejected after
-// Text has returned some of it, Live ends the run: a client cannot take text back, and would
+// said has returned some of it, Live ends the run: a client cannot take text back, and would
 // pay for an answer that it is not shown.
 type Live struct {
 	Void context.CancelCauseFunc // ends the run
@@ -25,7 +25,7 @@ type Live struct {
 	mu    sync.Mutex
 	voice voice
 	text  strings.Builder
-	taken bool          // Text has returned some of it
+	taken bool          // said has returned some of it
 	over  bool          // there will be no more
 	news  chan struct{} // closed when anything changes; nil while nobody waits
 }
@@ -88,9 +88,9 @@ func (l *Live) wake() {
 	}
 }
 
-// Text returns the text so far. News is closed when there is more, or the run ends; it is nil
+// said returns the text so far. News is closed when there is more, or the run ends; it is nil
 // when nothing more comes.
-func (l *Live) Text() (text string, news <-chan struct{}) {
+func (l *Live) said() (text string, news <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.taken = l.taken || l.text.Len() > 0

@@ -19,7 +19,7 @@ func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
 	silence := time.NewTicker(heartbeat)
 	defer silence.Stop()
 	for {
-		text, news := l.Text()
+		text, news := l.said()
 		if said(text); news == nil {
 			return
 		}
