@@ -1,6 +1,7 @@
 package cascade
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/eval"
 )
 
@@ -68,6 +71,68 @@ func TestLongest(t *testing.T) {
 	}
 	if at != longest {
 		t.Errorf("the best length on the dev split is %d, the example has %d", at, longest)
+	}
+}
+
+// TestTuned lets a tuning choose the order of the models, and how many of the checks an answer has to
+// pass, on the dev split, within the cost per question of the cascade. The length of the question is no
+// check here. On the test split, which no choice has read, the setting recovers 68.4 % of the gap, beside
+// 69.7 % for the cascade with its length: see TestThesis.
+func TestTuned(t *testing.T) {
+	recorded(t)
+	app := &call.Applicator{Checks: map[string]call.Check{}}
+	var names []string
+	for _, c := range checks {
+		app.Checks[c.name] = func(ctx context.Context, s call.Subject) error {
+			if strings.HasPrefix(s.Step, large) {
+				return nil // it is the last resort, and does not write in the form that the checks read
+			}
+			return c.call(ctx, s)
+		}
+		names = append(names, c.name)
+	}
+	var models []call.Capability
+	for _, name := range []string{large, small} {
+		models = append(models, answers.New(call.Metadata{ID: name, Cost: call.Cost{Price: prices[name]}},
+			answers.Config{File: recording, Key: answers.Key{"question": {"question"}}, Text: answers.Path{"responses", name, "text"}}))
+	}
+	app.Registry = call.NewRegistry(models...)
+	spec := func(least float64, candidates ...string) call.Spec {
+		return call.Spec{Applicator: app, Intent: "math/solve", Input: call.From(Asked), Done: call.Done{Should: names, ScoreMin: &least}, Dispatch: call.Dispatch{Candidates: candidates}}
+	}
+	ask := func(name string, s call.Spec) stone.Ashlar { return call.New(name, Solution, s) }
+	cascade, err := app.Tunable(spec(0, large, small))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuning := eval.Tuning{
+		Data: eval.Data{File: recording, Expected: "responses", Split: eval.DevSplit}, Scorer: eval.Func("correct", correct),
+		Call: Solution.Name(), Cascade: cascade, USDPerCase: 0.0015,
+		Alone: func(id string) (stone.Ashlar, error) { return ask("solve", spec(0, id)), nil },
+	}
+	choice, err := tuning.Run(t.Context(), stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(choice.Text())
+	gap := func(mean, small, large float64) float64 { return (mean - small) / (large - small) }
+	if got := gap(choice.Mean, choice.Alone[1].Mean, choice.Alone[0].Mean); choice.Candidates[0] != small || choice.ScoreMin != 1 || got < 0.70 {
+		t.Errorf("%q from a score of %v, %.3f of the gap on the dev split: want the small model first, all checks, at least 0.70", choice.Candidates, choice.ScoreMin, got)
+	}
+	test := tuning.Data
+	test.Split = eval.TestSplit
+	p, err := eval.Routing{Data: test, Scorer: tuning.Scorer, Routed: ask("tuned", spec(choice.ScoreMin, choice.Candidates...)), LargeCap: large,
+		Small: []stone.Ashlar{ask("small", spec(0, small))}, Large: ask("large", spec(0, large))}.Pipeline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := stone.Produce(t.Context(), p, eval.Routed, stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(r.Text)
+	if r.GapRecovered < 0.68 || r.LargeShare > 0.30 {
+		t.Errorf("%.3f of the gap at %.3f large calls on the test split: want at least 0.68, at most 0.30", r.GapRecovered, r.LargeShare)
 	}
 }
 
