@@ -52,10 +52,14 @@ func checksOf(verdicts []call.Verdict, must, should []string) []call.Verdict {
 	return verdicts
 }
 
-// Why is the failure of an attempt, unless the reasons of its checks say the same.
+// Why is the failure of an attempt, without the reasons that its checks give.
 func (a attempt) Why() string {
-	if len(a.Verdicts) > 0 && (a.Failure == call.MustFailed || a.Failure == call.LowScore) {
+	switch {
+	case len(a.Verdicts) > 0 && a.Failure == call.MustFailed:
 		return ""
+	case len(a.Verdicts) > 0 && a.Failure == call.LowScore:
+		score, _, _ := strings.Cut(a.Error, ": ")
+		return score
 	}
 	return a.Error
 }

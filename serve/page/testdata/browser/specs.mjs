@@ -130,10 +130,10 @@ spec("a call says who was asked, what the checks said, who won and what it cost"
 	assert.match(await text(page, "[aria-labelledby=call] .lead"), /model\/large 2026-06 answered after 7 invocations of 4 capabilities. 6 answers were rejected or missing. 1 capability could not be asked./);
 	const row = (n) => page.locator("tbody.attempt").nth(n).innerText();
 	assert.match(await row(0), /model\/down[^]*runtime\/unavailable[^]*503 Service Unavailable/);
-	assert.match(await row(2), /model\/tiny[^]*eval\/must-failed\s+0.5[^]*451\s+0.0002[^]*✗ names-a-source must failed the field source is empty[^]*✗ at-most-100 should failed [^]*✓ no-repetition should passed/);
+	assert.match(await row(2), /model\/tiny[^]*eval\/must-failed\s+0.5[^]*451\s+0.0002[^]*✗ must names-a-source\s+failed\s*: the field source is empty[^]*✗ should at-most-100\s+failed\s*: [^]*✓ should no-repetition\s+passed/);
 	assert.match(await row(3), /attempt 2/);
-	assert.match(await row(4), /model\/small[^]*eval\/low-score\s+0.355\s+0.21[^]*✓ judge\/brevity judge passed, 0.21 158 characters/);
-	assert.match(await row(6), /model\/large[^]*chosen\s+0.835\s+0.67[^]*0.0200[^]*✓ names-a-source must passed/);
+	assert.match(await row(4), /model\/small[^]*eval\/low-score\s+0.355\s+0.21[^]*the score is 0.355, want 0.6\s[^]*· judge judge\/brevity 0.21: 158 characters/);
+	assert.match(await row(6), /model\/large[^]*chosen\s+0.835\s+0.67[^]*0.0200[^]*✓ must names-a-source\s+passed/);
 	assert.match(await text(page, "[aria-labelledby=call] .facts"), /Strategy\s+cascade/);
 	const node = await page.locator(".facts a[href*='/nodes/']").first().getAttribute("href");
 	const record = JSON.parse((await (await fetch(INSPECT + "/v1" + node)).json()).meta.call);
