@@ -110,11 +110,13 @@ func TestFollowWakes(t *testing.T) {
 // A follower in another process sees each step while the run is held, although the run is
 // silent for longer than its lease, and ends when the run is released.
 func TestFollowAcross(t *testing.T) {
-	every(t, time.Millisecond)
-	const lease = time.Second // long enough for a busy machine
+	every(t, 20*time.Millisecond) // a follower that always reads would keep the holder from its signs of life
+	const lease = 2 * time.Second
 	file := filepath.Join(t.TempDir(), "stone.db")
 	db, other := open(t, file, Options{Lease: lease}), open(t, file, Options{})
 	do(t, db, stepKey("r", 0))
+	var steps sync.WaitGroup
+	defer steps.Wait()
 	n := byte(0)
 	for row, err := range other.Follow(t.Context(), "r", 0) {
 		if err != nil {
@@ -125,7 +127,12 @@ func TestFollowAcross(t *testing.T) {
 		}
 		if n++; n < 3 {
 			key := stepKey("r", n)
-			time.AfterFunc(lease*3/2, func() { do(t, db, key) })
+			steps.Go(func() {
+				time.Sleep(lease * 3 / 2)
+				if _, err := db.Do(t.Context(), key, work(new(atomic.Int64))); err != nil {
+					t.Error(err)
+				}
+			})
 			continue
 		}
 		if err := db.Release("r"); err != nil {

@@ -47,7 +47,7 @@ func wantHeld(t *testing.T, err error, by *DB) {
 
 func TestHeldRunIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "stone.db")
-	one, two := open(t, file, Options{Lease: 400 * time.Millisecond}), open(t, file, Options{})
+	one, two := open(t, file, Options{Lease: 2 * time.Second}), open(t, file, Options{})
 	do(t, one, stepKey("r", 1))
 	for range 2 {
 		var calls atomic.Int64
