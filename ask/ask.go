@@ -51,7 +51,7 @@ func (q *Question) Check(response string) error {
 		return nil
 	}
 	if len(q.Choices) > 0 && !Chosen(q.Choices, response) {
-		return fmt.Errorf("%.200q is no answer: want one of %q", response, q.Choices)
+		return fmt.Errorf("%.200q is no answer: want one of: %s", response, strings.Join(q.Choices, ", "))
 	}
 	if q.Schema != nil {
 		if err := q.Schema.Validate(context.Background(), []byte(response)); err != nil {

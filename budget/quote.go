@@ -32,7 +32,7 @@ type UnpricedError struct {
 
 // Error names the model and says what to do.
 func (e *UnpricedError) Error() string {
-	return fmt.Sprintf("budget over USD needs a price for model %q: add it to :models in the configuration, or wrap the model in llm.Priced", e.Model)
+	return fmt.Sprintf("budget over USD needs a price for model %q: add it to :models in .stone/stone.edn, or wrap the model in llm.Priced", e.Model)
 }
 
 // FailureKind returns UnpricedKind.

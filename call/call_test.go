@@ -47,7 +47,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"all is well", call.Spec{Cap: "a", Done: call.Done{Must: []string{"schema-valid", "legal-move"}}}, nil, ""},
 		{"a capability that is not there", call.Spec{Cap: "aa"}, nil, `no-candidate: did you mean "a"?`},
-		{"an intent without a capability", call.Spec{Intent: "mail/print"}, nil, "no-candidate: register a capability that can"},
+		{"an intent without a capability", call.Spec{Intent: "mail/print"}, nil, "no-candidate: configure or register a capability that can"},
 		{"an effect that no capability has", call.Spec{Cap: "a", Effects: []string{"fs/write"}}, nil, "no-candidate: a effects/not-allowed"},
 		{"none is no effect", call.Spec{Cap: "a", Effects: []string{"none"}}, nil, ""},
 		{"a reply", call.Spec{Cap: "a", Requires: call.Requires{Reply: call.Plan}}, nil, "no-candidate: a result-type/not-supported"},
@@ -83,7 +83,7 @@ func TestValidate(t *testing.T) {
 			for _, f := range stone.Validate(call.New("ask", out, tc.spec), stone.Given{}).Errors() {
 				text := ""
 				if _, why, ok := strings.Cut(f.Message, ": "); ok && f.Type == "no-candidate" && f.Suggestion == "" {
-					text = strings.TrimSuffix(strings.TrimSuffix(why, ", register a capability that can"), "register a capability with the intent eval/grade")
+					text = strings.TrimSuffix(strings.TrimSuffix(why, ", configure or register a capability that can"), "register a capability with the intent eval/grade")
 				}
 				if f.Suggestion != "" {
 					text = fmt.Sprintf("did you mean %q?", f.Suggestion)

@@ -260,7 +260,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 				what += ", which is unknown"
 			}
 		}
-		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "register a capability that can"), ", "))
+		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "configure or register a capability that can"), ", "))
 		f.Queried = s.Intent
 		if len(r.candidates) == 0 && s.Tool == "" {
 			f.Suggestion = suggest.Closest(s.Intent, app.Registry.intents())

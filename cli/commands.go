@@ -26,7 +26,7 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
+		return flagError(c, err, "")
 	})
 	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.answer(), a.runs(), a.db(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), &cobra.Command{
 		Use:   "version",
@@ -94,7 +94,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	a.callFlags(c.Flags())
 	c.DisableFlagsInUseLine = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w: see %s --help; flags of the pipeline follow --", err, c.CommandPath())
+		return flagError(c, err, "; flags of the pipeline follow --")
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
 		before, after := args, []string(nil)

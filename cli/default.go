@@ -52,7 +52,7 @@ func (d *defaultModel) choose() (llm.Model, error) {
 	case err != nil:
 		return nil, err
 	case s.Model == "":
-		return nil, errors.New(`no model is chosen: set "model" in .stone/settings.json, or STONE_MODEL, or give --model`)
+		return nil, errors.New(`no model is chosen: set STONE_MODEL, or "model" in .stone/settings.json`)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -82,7 +82,7 @@ func TestDefaultModel(t *testing.T) {
 
 func TestDefaultModelThatIsNone(t *testing.T) {
 	for settings, want := range map[string]string{
-		`{}`:                 `no model is chosen: set "model" in .stone/settings.json, or STONE_MODEL, or give --model`,
+		`{}`:                 `no model is chosen: set STONE_MODEL, or "model" in .stone/settings.json`,
 		`{"modle": "small"}`: `settings.json:1:2: modle: unknown field modle; known are key, model, pipeline, provider, url; did you mean "model"?`,
 	} {
 		inProject(t, settings)

@@ -72,7 +72,7 @@ func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags i
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("--address %q: want HOST:PORT of this machine, as 127.0.0.1:8080: serve shows runs to others, with tokens", flags.address)
 	}
-	listener, err := net.Listen("tcp", flags.address)
+	listener, err := listen(flags.address)
 	if err != nil {
 		return failed("%w", err)
 	}

@@ -74,7 +74,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg := publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace}
 		return a.publish(c, flags.db, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
-			if cfg.Listener, err = net.Listen("tcp", flags.address); err != nil {
+			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
 			}
 			a.complain("serving http://%s%s", cfg.Listener.Addr(), namesOf(cfg.Pipelines))

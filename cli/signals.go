@@ -87,8 +87,11 @@ func stoppable(ctx context.Context, say func(string), resume string, server bool
 
 // sender says where a signal comes from.
 func sender(sig os.Signal) string {
-	if sig == syscall.SIGHUP {
-		return "Ctrl-C, or with its terminal"
+	switch sig {
+	case os.Interrupt:
+		return "Ctrl-C"
+	case syscall.SIGHUP:
+		return "Ctrl-C or the end of its terminal"
 	}
-	return fmt.Sprintf("a signal: %v", sig)
+	return fmt.Sprintf("the signal %v", sig)
 }

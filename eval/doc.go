@@ -7,7 +7,7 @@
 //	report, err := eval.Run(ctx, eval.Config{
 //		Pipeline: answer,
 //		Data:     eval.Data{File: "questions.jsonl"},
-//		Scorers:  scorers, // eval.Read("exact", "number:0.01")
+//		Scorers:  scorers, // eval.Read(nil, "exact", "number:0.01")
 //	}, stone.Config{RunID: "monday", Recorder: journal.Keep(db, journal.Options{})})
 //
 // The command is stone eval PIPELINE --data questions.jsonl --score exact.

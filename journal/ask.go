@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +49,7 @@ func (q Question) Check(ctx context.Context, response string) error {
 		return nil
 	}
 	if len(q.Choices) > 0 && !ask.Chosen(q.Choices, response) {
-		return fmt.Errorf("%.200q is no answer to %q: want one of %q", response, q.Name, q.Choices)
+		return fmt.Errorf("%.200q is no answer to %q: want one of: %s", response, q.Name, strings.Join(q.Choices, ", "))
 	}
 	if len(q.Schema) == 0 {
 		return nil

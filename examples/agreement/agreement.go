@@ -1,8 +1,8 @@
 // Package agreement asks two or more small models what a Python function returns, and a large model
 // if they disagree. The models are recorded: a file has the answers of each.
 //
-//	go run ./cmd/stone run ./examples/agreement -- --data responses.jsonl \
-//		--small gpt-4o-mini-2024-07-18,gemini-1.5-flash --large gpt-4o-2024-08-06
+//	go run ./cmd/stone run ./examples/agreement -- --data ./examples/agreement/testdata/five.jsonl \
+//		--small a,b --large c
 //
 // A row has the columns id, code, input, answer and responses, which has the text of each model. Only
 // the scorer reads the answer: neither the input of the call nor the capabilities have it.
@@ -58,7 +58,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	}
 	small := strings.Split(*names, ",")
 	if *data == "" || len(small) < 2 {
-		return stone.Ashlar{}, errors.New("want --data FILE and two small models after --, as in stone run ./examples/agreement -- --data responses.jsonl --small A,B --large C")
+		return stone.Ashlar{}, errors.New("want --data FILE and two small models after --, as in stone run ./examples/agreement -- --data ./examples/agreement/testdata/five.jsonl --small a,b --large c")
 	}
 	app := &call.Applicator{Checks: map[string]call.Check{"settled": settled}}
 	var models []call.Capability

@@ -1,7 +1,7 @@
 // Package cascade asks a small model first, and a large one if checks reject the small one's answer.
 // The answers of both models are recorded:
 //
-//	go run ./cmd/stone run ./examples/cascade -- --data responses.jsonl
+//	go run ./cmd/stone run ./examples/cascade -- --data ./examples/cascade/testdata/five.jsonl
 //
 // Both are capabilities for one intent, and a gate of checks decides. The checks know the question and
 // the solution, but not the right answer. They reject a solution that does not end in an answer,
@@ -54,7 +54,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	longest := flags.Int("longest", longest, "ask only the large model questions with more characters")
 	err := flags.Parse(args)
 	if err == nil && *data == "" {
-		err = errors.New("want --data FILE after --, as in stone run ./examples/cascade -- --data responses.jsonl")
+		err = errors.New("want --data FILE after --, as in stone run ./examples/cascade -- --data ./examples/cascade/testdata/five.jsonl")
 	}
 	if err != nil {
 		return stone.Ashlar{}, err

@@ -2,7 +2,8 @@
 // its visible tests. Hidden tests decide whether the result is right. The models are recorded. Their
 // programs run in a sandbox without network access, which can only write to a temporary directory.
 //
-//	go run ./cmd/stone run ./examples/codegate -- --data responses.jsonl
+//	go run ./cmd/stone run ./examples/codegate -- --data ./examples/codegate/testdata/five.jsonl \
+//		--small small --large large
 //
 // A row has the columns id, prompt, entry_point, visible_tests, hidden_test and responses, which has
 // the text of each model. Only the scorer reads the hidden test.
@@ -56,7 +57,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	large := flags.String("large", "gpt-4-1106-preview", "the model that is asked if the visible tests fail")
 	err := flags.Parse(args)
 	if err == nil && *data == "" {
-		err = errors.New("want --data FILE after --, as in stone run ./examples/codegate -- --data responses.jsonl")
+		err = errors.New("want --data FILE after --, as in stone run ./examples/codegate -- --data ./examples/codegate/testdata/five.jsonl --small small --large large")
 	}
 	if err == nil {
 		_, err = os.Stat(python)

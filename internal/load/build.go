@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/version"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,8 +64,8 @@ type listed struct {
 	Dir, ImportPath, Name string
 	GoFiles, CgoFiles     []string
 	Module                *struct {
-		Path, Dir string
-		Main      bool
+		Path, Dir, GoVersion string
+		Main                 bool
 	}
 	Error *struct{ Err string }
 }
@@ -175,11 +176,16 @@ func (b *builder) list() error {
 	case b.pkg.Error != nil && len(b.pkg.GoFiles)+len(b.pkg.CgoFiles) == 0:
 		return refuse("there is no Go package %s: %s", b.arg, firstLine(b.pkg.Error.Err, nil))
 	case b.pkg.ImportPath == modulePath:
-		return refuse("%s does not export Pipeline", b.arg)
+		return refuse("%s does not export Pipeline: declare func Pipeline() stone.Ashlar, or a variable Pipeline", b.arg)
 	case b.pkg.Module == nil:
 		return refuse("%s is not part of a module: run `go mod init` in its directory", b.arg)
 	case stone.Module == nil:
 		return refuse("the module %s does not require %s: run `go get %s` in it", b.pkg.Module.Path, modulePath, modulePath)
+	}
+	if own, needed := b.pkg.Module.GoVersion, version.Lang("go"+stone.Module.GoVersion); own != "" && version.Compare("go"+own, needed) < 0 {
+		// An older language fails with errors about inferred types.
+		needed = strings.TrimPrefix(needed, "go")
+		return refuse("the module %s has the line go %s in go.mod: Stone needs %s: run `go mod edit -go=%s` in it", b.pkg.Module.Path, own, needed, needed)
 	}
 	return b.checksums(stone.Module.Dir)
 }

@@ -45,7 +45,7 @@ func (b *builder) exports() error {
 		}
 	}
 	if !found {
-		return refuse("%s does not export Pipeline", b.arg)
+		return refuse("%s does not export Pipeline: declare func Pipeline() stone.Ashlar, or a variable Pipeline", b.arg)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func (f *file) Passing(err error) bool {
 // Explain implements [log.Database]: it names the file, the problem and the remedy.
 func (f *file) Explain(err error) error {
 	var e *driver.Error
-	if !errors.As(err, &e) {
+	if errors.As(err, new(explained)) || !errors.As(err, &e) {
 		return err
 	}
 	what := "failed"
@@ -53,5 +53,10 @@ func (f *file) Explain(err error) error {
 	case codes.SQLITE_CORRUPT:
 		what = "is damaged: restore a copy, or move it away to start again"
 	}
-	return fmt.Errorf("database %s %s: %w", f.name, what, err)
+	return explained{fmt.Errorf("database %s %s: %w", f.name, what, err)}
 }
+
+// explained marks an error that Explain has returned, which another layer may pass to it again.
+type explained struct{ error }
+
+func (e explained) Unwrap() error { return e.error }

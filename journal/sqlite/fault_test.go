@@ -173,6 +173,9 @@ func TestNoWorkWithoutIntent(t *testing.T) {
 	if wantError(t, err, "is locked"); calls.Load() > 0 {
 		t.Error("work was called although its intent could not be written")
 	}
+	if again := db.file.Explain(err); again.Error() != err.Error() {
+		t.Errorf("explained twice: %v", again)
+	}
 	undo()
 }
 

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+// flagError says what is wrong with a flag, and which one was probably meant. The hint
+// follows the command's help.
+func flagError(c *cobra.Command, err error, hint string) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		meant := suggest.Closest(unknown.GetSpecifiedName(), func(yield func(string) bool) {
+			more := true
+			c.Flags().VisitAll(func(f *pflag.Flag) { more = more && (f.Hidden || yield(f.Name)) })
+		})
+		if meant != "" && unknown.GetSpecifiedShortnames() == "" {
+			return fmt.Errorf("%w: did you mean --%s?", err, meant)
+		}
+		return fmt.Errorf("%w: see %s --help%s", err, c.CommandPath(), hint)
+	case errors.As(err, &invalid) && errors.As(err, new(*strconv.NumError)):
+		want := "a number"
+		if invalid.GetFlag().Value.Type() == "bool" {
+			want = "true or false"
+		} else if invalid.GetFlag().Value.Type() != "float64" {
+			want = "a whole number"
+		}
+		err = fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+	}
+	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
+}
+
+// listen listens on the address of the flag --address.
+func listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("--address %s is in use: choose another, or end the program that listens on it", address)
+	}
+	return l, err
+}
