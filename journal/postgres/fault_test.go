@@ -127,12 +127,15 @@ func TestCloseWithoutServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Do(t.Context(), stepKey("r", 1), func(ctx context.Context) (step.Record, error) {
-		if err := s.Crash(); err != nil {
-			t.Error(err)
-		}
-		return work(new(atomic.Int64))(ctx)
-	})
+	for crashed := false; !crashed; { // a busy server may not even let the step start in time
+		_, err = db.Do(t.Context(), stepKey("r", 1), func(ctx context.Context) (step.Record, error) {
+			crashed = true
+			if err := s.Crash(); err != nil {
+				t.Error(err)
+			}
+			return work(new(atomic.Int64))(ctx)
+		})
+	}
 	if err == nil || !strings.Contains(err.Error(), "does not answer: check that the server runs") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a result without a server: %v", err)
 	}
