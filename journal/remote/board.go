@@ -25,10 +25,11 @@ const (
 	batchKey  = "batch/"
 	resultKey = "result/" // a further part makes it one that does not count for ever
 	stepKey   = "step/"
-	tryKey    = "try/"   // of work, and the number of the attempt; of a leaf, a step within it that costs money, and the number
-	sliceKey  = "slice/" // and the number of the slice
-	partKey   = "part/"  // of a large content that orders read
-	endKey    = "end/"   // after any other key: an empty item that ends a reading of all items before it
+	tryKey    = "try/"    // of work, and the number of the attempt; of a leaf, a step within it that costs money, and the number
+	sliceKey  = "slice/"  // and the number of the slice
+	holderKey = "holder/" // and the number of the process among those that have held the run
+	partKey   = "part/"   // of a large content that orders read
+	endKey    = "end/"    // after any other key: an empty item that ends a reading of all items before it
 )
 
 // large is from how many bytes on a content is on the board once, for all orders that read it.
@@ -41,11 +42,17 @@ type order struct {
 	Batch *dag.ID        `json:"batch,omitempty"` // with which it first went out
 	Slice *budget.Amount `json:"slice,omitempty"` // slice 0 of the account, nil for no limit
 
+	Holder int `json:"holder"` // number of the process that grants slice 0
+
 	sliced bool // a further slice was granted before the worker read the order
 }
 
+// first returns slice 0 as a grant.
+func (o *order) first() grant { return grant{Holder: o.Holder, Post: o.Post, Limits: o.Slice} }
+
 // grant is the item of a further slice, which replaces the earlier ones.
 type grant struct {
+	Holder int            `json:"holder"`           // number of the process that grants it
 	Post   string         `json:"post"`             // random, of the call that grants it
 	Limits *budget.Amount `json:"limits,omitempty"` // of all slices of the leaf together, nil for no limit
 	Closed bool           `json:"closed,omitempty"` // nobody waits for the leaf: it must start no step that costs money
@@ -54,7 +61,7 @@ type grant struct {
 // try is the item of an attempt.
 type try struct {
 	Post     string        `json:"post"`              // random, of the attempt
-	Key      *step.Key     `json:"key,omitempty"`     // of a step within the leaf; nil for work
+	Key      *step.Key     `json:"key,omitempty"`     // of a step within the leaf, otherwise nil
 	Declared budget.Amount `json:"declared,omitzero"` // what it may cost
 }
 

@@ -276,3 +276,55 @@ func TestPossiblyPaid(t *testing.T) {
 		t.Errorf("spent %+v, want %+v", got, want)
 	}
 }
+
+// When another process takes a run over, the slices of the former one pay for nothing more, and what
+// that one still writes does not count.
+func TestFormerHolder(t *testing.T) {
+	var wait sync.WaitGroup
+	var calls atomic.Int64
+	j := new(journal.Memory)
+	write := func(key, data string) {
+		if _, err := j.Post(context.Background(), "run", journal.Item{Key: key, Data: []byte(data)}); err != nil {
+			t.Error(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p := stone.Seq("p", stone.Func0("paid", number, func(ctx context.Context) (int, error) {
+		return 1, pay(ctx, 3, &calls, func(i int) {
+			if i == 1 && calls.Load() == 1 {
+				write("holder/2", `{"post":"another process"}`)
+			}
+		})
+	}))
+	w := &remote.Worker{Journal: j, Pipelines: []stone.Ashlar{p}}
+	start := func(ctx context.Context, account *budget.Account, send func(remote.Work)) error {
+		_, err := stone.Run(budget.With(ctx, account), p, stone.Config{RunID: "run", Recorder: journal.Keep(j, journal.Options{}),
+			Executor: remote.New(remote.Config{Journal: j, Carrier: fixed(send), Routes: []remote.Route{{Pool: "p"}}})})
+		return err
+	}
+	do := func(work remote.Work) {
+		if err := w.Do(t.Context(), work); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := start(ctx, budget.New(budget.Limits{USD: 1000}), func(work remote.Work) {
+		wait.Go(func() { do(work); cancel() })
+	}); err == nil {
+		t.Error("the leaf ended, though another process had taken the run over")
+	}
+	if wait.Wait(); calls.Load() != 1 {
+		t.Fatalf("%d calls were made, want none after the first", calls.Load())
+	}
+	account := budget.New(budget.Limits{USD: 1000})
+	if err := start(t.Context(), account, func(work remote.Work) {
+		for n := range 5 { // where there is none yet
+			write(fmt.Sprintf("slice/%s/%d", work.ID, n+1), `{"holder":1,"post":"late","closed":true}`)
+		}
+		wait.Go(func() { do(work) })
+	}); err != nil {
+		t.Error(err)
+	}
+	if wait.Wait(); calls.Load() != 3 || account.Spent().USD != 3 {
+		t.Errorf("%d calls were made, and %v USD spent, want 3", calls.Load(), account.Spent().USD)
+	}
+}

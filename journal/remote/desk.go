@@ -19,6 +19,7 @@ type desk struct {
 	*Executor
 	run    string
 	board  journal.Board
+	holder int // number of this process among those that have held the run
 	ledger ledger
 
 	mu      sync.Mutex

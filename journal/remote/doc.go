@@ -39,9 +39,10 @@
 //
 // A leaf that was cancelled, or was left to the holder, starts no further step that costs money,
 // even if its worker cannot be stopped. Its reservation is settled with the known or possible cost
-// of such steps. When a holder dies, the next one first charges the run with the cost of the steps
-// that its leaves have done meanwhile. The cost of a leaf outside its steps is known only from its
-// result.
+// of such steps. Holders are numbered: when a process takes the run over, the slices of the former
+// holder pay for no further step, even if that one still lives and grants more. Then it charges the
+// run with the cost of the steps that its leaves have done meanwhile. The cost of a leaf outside its
+// steps is known only from its result.
 //
 // # Secrets
 //

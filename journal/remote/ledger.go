@@ -34,8 +34,10 @@ func (l *ledger) spentBefore(leaf dag.ID) budget.Amount {
 	return l.before[leaf]
 }
 
-// recall charges the run, once, with the costs of its leaves that its journal does not know,
-// because the former process died before they ended.
+// recall charges the run, once, with the costs of its leaves that its journal does not know, because
+// the former process lost the run before they ended. That process may still live and grant slices,
+// and workers may still spend the old ones. So recall first takes the next number: slices of lower
+// numbers pay for nothing more, since a worker notes each attempt and then looks for a higher number.
 func (d *desk) recall(ctx context.Context) error {
 	d.ledger.recalling.Lock()
 	defer d.ledger.recalling.Unlock()
@@ -43,6 +45,10 @@ func (d *desk) recall(ctx context.Context) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
+	var err error
+	if d.holder, err = note(ctx, d.board, d.run, holderKey, try{}); err != nil {
+		return err
+	}
 	paid, err := d.paid(ctx, tryKey)
 	if err != nil {
 		return err
@@ -112,7 +118,7 @@ func (d *desk) revoke(ctx context.Context, p *pending) error {
 	<-out
 	ctx = context.WithoutCancel(ctx)
 	leaf := p.order.Key.Digest
-	if err := p.slice.post(ctx, d, leaf, grant{Post: rand.Text(), Closed: true}); err != nil {
+	if err := p.slice.post(ctx, d, leaf, grant{Holder: d.holder, Post: rand.Text(), Closed: true}); err != nil {
 		return err
 	}
 	paid, err := d.paid(ctx, tryKey+leaf.String()+"/")

@@ -18,7 +18,8 @@ type recorder struct {
 	*Worker
 	delivery *delivery
 	leaf     dag.ID
-	slice    int // number
+	grant    grant
+	slice    int // its number
 	account  *budget.Account
 	redact   step.Recorder
 
@@ -107,7 +108,8 @@ func (r *recorder) replay(i journal.Item) (step.Record, error) {
 	return *done.Record, nil
 }
 
-// errReplaced means that the slice of an order was closed, or replaced by another one.
+// errReplaced means that the slice of an order was closed, or replaced by another one, or that
+// another process holds the run.
 var errReplaced = errors.New("the process of the run has granted another slice of its budget")
 
 // begin notes an attempt of a step that costs money, and charges the earlier attempts. It checks
@@ -124,16 +126,17 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 	return n, r.current(ctx)
 }
 
-// current returns errReplaced if the slice is not the last one.
+// current returns errReplaced if the slice is not the last one, or pays for nothing more.
 func (r *recorder) current(ctx context.Context) error {
-	_, n, err := r.Worker.slice(ctx, r.delivery.Run, r.leaf, r.slice)
-	if err == nil && n > r.slice {
+	last, _, err := r.Worker.slice(ctx, r.delivery.Run, r.leaf, r.grant, r.slice)
+	if err == nil && (last.Post != r.grant.Post || last.Closed) {
 		err = errReplaced
 	}
 	return err
 }
 
-// note notes an attempt at work, or at a step that costs money, and returns its number.
+// note notes an attempt at work, at a step that costs money, or to hold the run, and returns its
+// number.
 func note(ctx context.Context, board journal.Board, run, prefix string, own try) (int, error) {
 	own.Post = rand.Text()
 	for n := 1; ; n++ {

@@ -160,7 +160,7 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 		}
 		works[i] = o.work()
 		if old[i] = o.Post != id; old[i] {
-			if err = p.slice.post(ctx, d, p.order.Key.Digest, grant{Post: id, Limits: p.slice.limits}); err != nil {
+			if err = p.slice.post(ctx, d, p.order.Key.Digest, grant{Holder: d.holder, Post: id, Limits: p.slice.limits}); err != nil {
 				return nil, err
 			}
 			if results[i], err = d.earlier(ctx, p); err != nil {
@@ -196,7 +196,7 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 	}
 	parts := map[dag.ID]json.RawMessage{}
 	for _, p := range taken {
-		o := order{Order: p.order, Post: id, Batch: many, Slice: p.slice.limits}
+		o := order{Order: p.order, Post: id, Batch: many, Slice: p.slice.limits, Holder: d.holder}
 		var contents map[dag.ID]json.RawMessage
 		o.Reads, contents = o.Reads.Detach(large)
 		add(orderKey+p.order.Key.Digest.String(), o)

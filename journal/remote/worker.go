@@ -44,7 +44,7 @@ func (w *Worker) Do(ctx context.Context, work Work) error {
 // run. Call it when no worker can be found for them.
 func (w *Worker) GiveBack(ctx context.Context, work Work) error {
 	return w.each(ctx, work, func(ctx context.Context, d *delivery, o *order) error {
-		_, n, err := w.slice(ctx, d.Run, o.Key.Digest, 0)
+		_, n, err := w.slice(ctx, d.Run, o.Key.Digest, o.first(), 0)
 		if err != nil {
 			return err
 		}
@@ -184,17 +184,13 @@ func begins(path string, p stone.Ashlar) bool {
 // leaf.
 func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashlar) (other bool, err error) {
 	for sliced := o.sliced; ; sliced = true {
-		var last grant
-		n := 0
+		last, n := o.first(), 0
 		if sliced {
-			if last, n, err = w.slice(ctx, d.Run, o.Key.Digest, 0); err != nil || last.Closed {
+			if last, n, err = w.slice(ctx, d.Run, o.Key.Digest, last, 0); err != nil || last.Closed {
 				return false, err
 			}
 		}
-		if n == 0 {
-			last.Limits = o.Slice
-		}
-		r := &recorder{Worker: w, delivery: d, leaf: o.Key.Digest, slice: n, account: open(last.Limits)}
+		r := &recorder{Worker: w, delivery: d, leaf: o.Key.Digest, grant: last, slice: n, account: open(last.Limits)}
 		other, err := w.doWithin(ctx, r, o, p)
 		if !errors.Is(err, errReplaced) {
 			return other, err
@@ -264,22 +260,28 @@ func (w *Worker) post(ctx context.Context, run string, o *order, r result) error
 	return err
 }
 
-// slice returns the last slice of a leaf and its number, or 0 if there is only that of the order. It
-// starts at slice n, which must exist.
-func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, n int) (last grant, number int, err error) {
+// slice returns the last slice of a leaf, and the number of the last one on the board, from the given
+// one on. A process that has lost the run may still write: its slices do not count after one of a
+// process that took the run over, and the last slice is closed once another process has done so.
+func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, last grant, n int) (grant, int, error) {
 	for ; ; n++ {
-		key := sliceOf(leaf, n+1)
-		items, err := w.Journal.Posted(ctx, run, key)
+		next, newer := sliceOf(leaf, n+1), fmt.Sprint(holderKey, last.Holder+1)
+		items, err := w.Journal.Posted(ctx, run, next, newer)
 		if err != nil {
-			return grant{}, 0, err
+			return last, n, err
 		}
-		found, ok := items[key]
+		found, ok := items[next]
 		if !ok {
+			_, lost := items[newer]
+			last.Closed = last.Closed || lost
 			return last, n, nil
 		}
-		last = grant{}
-		if err := read(found, &last); err != nil {
-			return grant{}, 0, err
+		var g grant
+		if err := read(found, &g); err != nil {
+			return last, n, err
+		}
+		if g.Holder >= last.Holder {
+			last = g
 		}
 	}
 }
