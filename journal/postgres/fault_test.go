@@ -161,6 +161,8 @@ func TestPooler(t *testing.T) {
 func follows(t *testing.T, writing, following *DB) {
 	t.Helper()
 	do(t, writing, stepKey("r", 1))
+	var steps sync.WaitGroup
+	defer steps.Wait()
 	seen := 0
 	for row, err := range following.Follow(t.Context(), "r", 0) {
 		if err != nil {
@@ -172,7 +174,12 @@ func follows(t *testing.T, writing, following *DB) {
 		if seen++; seen == 20 {
 			return
 		}
-		go writing.Do(context.Background(), stepKey("r", seen+1), work(new(atomic.Int64)))
+		key := stepKey("r", seen+1)
+		steps.Go(func() {
+			if _, err := writing.Do(context.Background(), key, work(new(atomic.Int64))); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

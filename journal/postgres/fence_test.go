@@ -286,7 +286,6 @@ func TestSilentTransactionIsEnded(t *testing.T) {
 // A process that is slower than the server allows is not stopped: its transactions are committed,
 // although the server ends the first ones.
 func TestSlowTransactionIsCommitted(t *testing.T) {
-	db := open(t, pgtest.Database(t), Options{Lease: time.Second, RetryResults: 5 * time.Second})
 	var slept atomic.Int64
 	reached = func(at string) {
 		if at == "before commit" {
@@ -295,6 +294,7 @@ func TestSlowTransactionIsCommitted(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { reached = func(string) {} })
+	db := open(t, pgtest.Database(t), Options{Lease: time.Second, RetryResults: 5 * time.Second})
 	do(t, db, stepKey("r", 1))
 	if slept.Load() < 3 {
 		t.Errorf("%d transactions were slow, want more than the two of a step", slept.Load())
