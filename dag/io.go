@@ -110,7 +110,7 @@ type base struct {
 func (rd *reader) line(text []byte) error {
 	var l line
 	if err := jsonv2.Unmarshal(text, &l, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return fmt.Errorf("want one node as a JSON object: %w", err)
+		return fmt.Errorf("want one node as a JSON object: %s", jsonv2.Reason(err))
 	}
 	if l.ID == nil || l.Type == "" || l.Content == nil {
 		return errors.New(`want the fields "id", "type" and "content"`)

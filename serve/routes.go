@@ -158,12 +158,12 @@ func readBody(w http.ResponseWriter, r *http.Request, to any) error {
 		return err
 	}
 	if err == nil { // names have the right case and stand once, or a proxy could read another request
-		err = jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true))
+		if err = jsonv2.Unmarshal(data, to, jsonv2.RejectUnknownMembers(true)); err == nil {
+			return nil
+		}
+		err = errors.New(jsonv2.Reason(err))
 	}
-	if err != nil {
-		return unreadable("the body cannot be read: %v", err)
-	}
-	return nil
+	return unreadable("the body cannot be read: %v", err)
 }
 
 // reply writes a value as JSON.

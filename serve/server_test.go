@@ -149,7 +149,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"PUT", "/v1/runs/a", `{"pipeline":"drafts"}`, 404, `did you mean \"draft\"?`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft"}`, 422, `the input \"order\" is missing`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":1}}`, 422, `text: want string`},
-		{"PUT", "/v1/runs/a", `{"pipeline":"draft","inputs":1}`, 400, `unknown object member name`},
+		{"PUT", "/v1/runs/a", `{"pipeline":"draft","inputs":1}`, 400, `unknown member`},
 		{"PUT", "/v1/runs/a", `{} {}`, 400, `after top-level value`},
 		{"PUT", "/v1/runs/a", ``, 400, `cannot be read`},
 		{"PUT", "/v1/runs/..a", `{}`, 422, `the id`},

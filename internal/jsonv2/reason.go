@@ -1,0 +1,59 @@
+package jsonv2
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Reason says what is wrong with a text that could not be unmarshalled, and where. It names no types of Go.
+func Reason(err error) string {
+	e, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return strings.TrimPrefix(err.Error(), "jsontext: ")
+	}
+	var what string
+	switch {
+	case errors.Is(e.Err, json.ErrUnknownName):
+		return "unknown member " + string(e.JSONPointer)
+	case e.Err != nil:
+		what = e.Err.Error()
+	case e.GoType != nil:
+		what = "want " + wanted(e.GoType) + ", not " + found[e.JSONKind.String()]
+	default:
+		return err.Error()
+	}
+	if e.JSONPointer != "" {
+		what += " at " + string(e.JSONPointer)
+	}
+	return what
+}
+
+// found names the kinds of values.
+var found = map[string]string{
+	"null": "null", "false": "false", "true": "true", "string": "a string", "number": "a number", "{": "an object", "[": "an array",
+}
+
+// wanted names the JSON of a type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return wanted(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "an array"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return "an integer"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return t.String()
+}
