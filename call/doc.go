@@ -103,9 +103,9 @@
 //
 // # Records
 //
-// The node of a call has a [Record] beside it, and so has its failure: see RecordOf. It has the
-// strategy, every attempt, and for each the [Verdict] of every check and of the judge. A
-// failed call is an *[Error] whose Type is the kind of the failure. With AllowFailure it
+// The node of a call has a [Record] beside it, and so has its failure: see RecordOf. It
+// contains the strategy and all attempts, each with the [Verdict] of every check and of the
+// judge. A failed call is an *[Error] whose Type is the kind of the failure. With AllowFailure it
 // is a node of type [Failed] and the run continues. Each attempt sends the event
 // "call-attempt" and each call "call-verdict"; [Counters] count them.
 //

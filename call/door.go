@@ -21,8 +21,8 @@ type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // names of checks
 	ShouldFailed []string `json:"should-failed,omitempty"`
-	// Verdicts are those of all checks, see Verdict. They are in the Record of a call and not in
-	// the content of a node of type Admitted.
+	// Verdicts has the verdict of every check. The Record of a call keeps them; the content of
+	// a node of type Admitted does not.
 	Verdicts []Verdict `json:"-"`
 }
 

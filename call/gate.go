@@ -134,7 +134,7 @@ func (b *bar) low(v *judgement) *Error {
 	return &Error{Type: LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
-// run runs checks, notes their verdicts and returns the failed ones. The error means that a check
+// run runs checks, records their verdicts and returns the failed checks. The error means that a check
 // did not finish: ctx ended, the check waits for a person, or the account cannot pay for it.
 func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub *Subject) (failed []failedCheck, err error) {
 	for _, c := range checks {
@@ -153,7 +153,7 @@ func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub
 	return failed, nil
 }
 
-// skip notes that checks were not run.
+// skip records that checks were not run.
 func (v *judgement) skip(as string, checks []namedCheck) {
 	for _, c := range checks {
 		v.all = append(v.all, Verdict{By: c.name, As: as, State: "skipped"})

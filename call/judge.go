@@ -97,8 +97,8 @@ func (s *Subject) Material(rubric string) (JSON, error) {
 	}{rubric, r.Intent, r.Cap, of, input, r.Context, r.Constraints, r.Done, s.Out})
 }
 
-// gradeOf reads the judge's answer: an object with a number "score" and perhaps "reasons", or the
-// number alone. If the answer has no valid score, why says so.
+// gradeOf reads the judge's answer: an object with a number "score" and optional "reasons", or the
+// number alone. If the answer has no valid score, why is the error.
 func gradeOf(a *answer) (score *float64, reasons, why string) {
 	switch {
 	case a.Failure != nil:
@@ -116,6 +116,6 @@ func gradeOf(a *answer) (score *float64, reasons, why string) {
 		return nil, "", fmt.Sprintf("the judge gave %.60s: want a score from 0 to 1", out)
 	}
 	var list []string
-	_ = json.Unmarshal(object.Reasons, &list) // they are optional, and of any form
+	_ = json.Unmarshal(object.Reasons, &list) // optional: a judge may omit them or use another form
 	return &grade, strings.Join(list, "; "), ""
 }

@@ -30,8 +30,8 @@ type Record struct {
 	Input     *Admission `json:"input,omitempty"` // the verdict at the door; nil without checks there
 	Tried     []Attempt  `json:"tried,omitempty"` // by candidate, then by number
 	Usage     Usage      `json:"usage,omitzero"`
-	// Strategy is that of the call: Cascade, Tournament, Race or Agreement. It is empty if the
-	// call failed before a capability was asked, and in the content of a node of type Failed.
+	// Strategy is Cascade, Tournament, Race or Agreement. It is empty if the call failed before
+	// a capability was asked. The content of a node of type Failed does not have it.
 	Strategy string `json:"-"`
 	// From is the run from which the answer was taken, see Cache. Usage is then zero, and the
 	// other fields tell of that run.
@@ -61,21 +61,22 @@ type Attempt struct {
 	Failure      string   `json:"failure/type,omitempty"`
 	Error        string   `json:"error,omitempty"`
 	Usage        Usage    `json:"usage,omitzero"`
-	// Verdicts are those of the checks and of the judge, see Verdict.
+	// Verdicts has the verdicts of the checks and of the judge. The content of a node of type
+	// Failed does not have them.
 	Verdicts []Verdict `json:"-"`
 }
 
-// A kept record is the JSON of a Record in meta. Strategy and verdicts are no fields of the
-// Record's own JSON: that is the content of nodes of type Failed, its schema is part of the keys
-// of their readers, and a longer text would give these nodes other ids.
+// kept is the JSON of a Record in meta. The JSON of the Record itself omits strategy and verdicts,
+// because it is also the content of nodes of type Failed: more fields would change the ids of these
+// nodes, and their schema, which is part of the keys of their readers.
 type kept struct {
 	*Record
 	Strategy string      `json:"strategy,omitempty"`
-	Door     []Verdict   `json:"door,omitempty"`     // those of Input
-	Verdicts [][]Verdict `json:"verdicts,omitempty"` // those of Tried, by index
+	Door     []Verdict   `json:"door,omitempty"`     // of Input
+	Verdicts [][]Verdict `json:"verdicts,omitempty"` // of Tried, by index
 }
 
-// keep returns r with everything that meta keeps.
+// keep returns r as meta keeps it.
 func (r *Record) keep() kept {
 	k := kept{Record: r, Strategy: r.Strategy}
 	if r.Input != nil {
@@ -90,7 +91,7 @@ func (r *Record) keep() kept {
 	return k
 }
 
-// restore returns the Record of which k is what meta kept.
+// restore is the inverse of Record.keep.
 func (k *kept) restore() *Record {
 	r := k.Record
 	r.Strategy = k.Strategy

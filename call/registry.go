@@ -90,8 +90,8 @@ func (r *Registry) ordered() (ids []string) {
 	return ids
 }
 
-// intents ranges over the intents of all capabilities.
-func (r *Registry) intents() iter.Seq[string] {
+// Intents ranges over the intents of all capabilities. An intent of several is repeated.
+func (r *Registry) Intents() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range r.IDs() {
 			for _, intent := range r.entries[id].Intents {

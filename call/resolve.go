@@ -263,7 +263,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		f := r.fault("no-candidate", "%s: %s", what, strings.Join(append(why, "configure or register a capability that can"), ", "))
 		f.Queried = s.Intent
 		if len(r.candidates) == 0 && s.Tool == "" {
-			f.Suggestion = suggest.Closest(s.Intent, app.Registry.intents())
+			f.Suggestion = suggest.Closest(s.Intent, app.Registry.Intents())
 		}
 		for _, c := range r.candidates {
 			if known := app.Registry; c.reason == NotFound && f.Suggestion == "" {

@@ -8,23 +8,23 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 )
 
-// A Verdict is what one check, or the judge, said of an answer or an input.
+// A Verdict is the result of one check, or of the judge, for an answer or an input.
 type Verdict struct {
-	By    string   `json:"by"`              // the name of the check, or the capability that judged
+	By    string   `json:"by"`              // the name of the check, or the id of the judge
 	As    string   `json:"as"`              // "must", "should" or "judge"
 	State string   `json:"state"`           // "passed", "failed" or "skipped"
-	Score *float64 `json:"score,omitempty"` // of a judge that gave one
-	Why   string   `json:"why,omitempty"`   // why it failed, or the reasons of the judge
+	Score *float64 `json:"score,omitempty"` // only of a judge
+	Why   string   `json:"why,omitempty"`   // the reason of a failure, or the reasons of the judge
 }
 
-// The bounds of the verdicts in a Record. A call has at most mostVerdicts for each attempt, the
-// failed ones first, and as many for its input.
+// Limits of the verdicts in a Record. If an attempt or an input has more than mostVerdicts, the
+// failed ones are kept first.
 const (
 	mostVerdicts = 32
 	mostWhy      = 300 // bytes of a name or a reason
 )
 
-// bounded returns verdicts as a Record keeps them.
+// bounded returns verdicts within the limits of a Record, without secrets. It changes the slice.
 func bounded(ctx context.Context, all []Verdict) []Verdict {
 	if len(all) > mostVerdicts {
 		slices.SortStableFunc(all, func(a, b Verdict) int { return cmp.Compare(a.rank(), b.rank()) })
@@ -38,5 +38,5 @@ func bounded(ctx context.Context, all []Verdict) []Verdict {
 	return all
 }
 
-// rank is lower for verdicts that tell more.
+// rank orders verdicts by how informative they are.
 func (v *Verdict) rank() int { return slices.Index([]string{"failed", "passed", "skipped"}, v.State) }

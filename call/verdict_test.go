@@ -28,8 +28,8 @@ func told(all []call.Verdict) string {
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// The record of a call has its strategy and the verdict of every check, also of those that passed
-// or were not run.
+// The record of a call has its strategy and the verdict of every check, including passed and
+// skipped ones.
 func TestVerdicts(t *testing.T) {
 	w, on := &world{}, true
 	app := app(w.cap(nil, call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "b"}),
@@ -56,7 +56,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Verdicts are bounded, the failed ones stay, and no part of a secret does.
+// Verdicts are bounded: the failed ones are kept, and no part of a secret remains.
 func TestVerdictsAreBounded(t *testing.T) {
 	const secret = "a secret of twenty-four."
 	secrets, err := redact.New(secret)
@@ -84,7 +84,7 @@ func TestVerdictsAreBounded(t *testing.T) {
 	}
 }
 
-// The content of a node of type Failed, and the schema of that type, are in the keys of journals:
+// The content of a node of type Failed, and the schema of that type, are part of keys in journals, so
 // neither has verdicts.
 func TestVerdictsAreInNoKey(t *testing.T) {
 	w := &world{}

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// sayCall prints the record of a call: who answered, and each attempt with the verdicts on its
-// answer.
+// sayCall prints the record of a call: the capability that answered, and each attempt with the
+// verdicts on its answer.
 func sayCall(say func(name, value string), r *call.Record) {
 	asked := slices.DeleteFunc([]string{r.Intent, r.Strategy}, func(s string) bool { return s == "" })
 	end := fmt.Sprintf("%s answered in %s", strings.TrimSpace(r.Cap+" "+r.Version), plural(len(r.Tried), "attempt"))

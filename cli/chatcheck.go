@@ -21,14 +21,14 @@ type dialogue struct {
 	field   string      // of its content that has the text, "" if the content is the text
 	history dag.AnyType // the type of the messages so far, nil if they are not read
 	replies []string    // the names of the leaves that can make the reply
-	emits   bool        // the reply is the emission of a plan
+	emits   bool        // the pipeline is a plan, whose emission is the reply
 }
 
-// historyName is the name of the type that a chat gives the messages so far.
+// historyName is the type of the node in which a chat passes the messages so far.
 const historyName = "conversation"
 
-// dialogueOf finds out how a pipeline, or a plan, takes part in a chat in which it is given
-// these nodes. The error says what to add to one that cannot.
+// dialogueOf finds out how a pipeline can chat. Given has the nodes that each turn starts with, such
+// as slots of a plan. A plan emits its reply. The error says what a pipeline that cannot chat lacks.
 func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) (d dialogue, err error) {
 	name := text.Line(p.Name())
 	var inputs []string
@@ -43,10 +43,10 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	}
 	switch len(inputs) {
 	case 0:
-		return d, failed("%s takes no message: let its first step read a type that no step produces, as in User: agent.Prompt(question, …), or a plan the slot message", name)
+		return d, failed("%s takes no message: let its first step read a type that no step produces, as in User: agent.Prompt(question, …), or let a plan read the slot message", name)
 	case 1:
 	default:
-		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others, or give slots of a plan with --bind", name, strings.Join(inputs, " and "))
+		return d, failed("%s needs %s as input, and a chat has only the message: let one of them be the message, and produce the others, or set slots of a plan with --bind", name, strings.Join(inputs, " and "))
 	}
 	fields := textFields(ctx, d.message)
 	if len(fields) == 0 {
@@ -66,7 +66,7 @@ func dialogueOf(ctx context.Context, p stone.Ashlar, given dag.DAG, emits bool) 
 	return d, nil
 }
 
-// readsHistory reports whether a type takes the messages so far.
+// readsHistory reports whether a type can hold the messages so far.
 func readsHistory(ctx context.Context, t dag.AnyType) bool {
 	return t.Name() == historyName && t.Schema().Validate(ctx, []byte(`[{"role":"user","content":[{"text":"?"}]}]`)) == nil
 }
@@ -117,15 +117,15 @@ func remembers(p stone.Ashlar) bool {
 	}) || readsEverything(p)
 }
 
-// ofPlans reports whether nodes of the type are what plans write for themselves.
+// ofPlans reports whether plans write nodes of the type for internal use.
 func ofPlans(t dag.AnyType) bool { return strings.HasPrefix(t.Name(), "stone/") }
 
 func readsEverything(p stone.Ashlar) bool {
 	return slices.ContainsFunc(p.Queries(), dag.Query.IsEverything) || slices.ContainsFunc(p.Children(), readsEverything)
 }
 
-// say returns a DAG with a message of the person, after the messages so far.
-func (d dialogue) say(ctx context.Context, before dag.DAG, so []llm.Message, message string) (dag.DAG, error) {
+// say returns a DAG with the history and a message of the person.
+func (d dialogue) say(ctx context.Context, before dag.DAG, history []llm.Message, message string) (dag.DAG, error) {
 	var content any = message
 	if d.field != "" {
 		content = map[string]string{d.field: message}
@@ -136,7 +136,7 @@ func (d dialogue) say(ctx context.Context, before dag.DAG, so []llm.Message, mes
 	}
 	if err == nil && d.history != nil {
 		var all json.RawMessage
-		if all, err = json.Marshal(append([]llm.Message{}, so...)); err == nil {
+		if all, err = json.Marshal(append([]llm.Message{}, history...)); err == nil {
 			before, err = appended(before, dag.Spec{Type: historyName, Content: all})
 		}
 	}
@@ -155,7 +155,7 @@ func (d dialogue) reply(turn dag.DAG) *dag.Node {
 	return n
 }
 
-// messages returns the messages up to the end of a turn.
+// messages returns the messages up to and including a turn, or nil if the pipeline reads no history.
 func (d dialogue) messages(turn dag.DAG) (all []llm.Message, err error) {
 	if d.history == nil || turn.Len() == 0 {
 		return nil, nil
@@ -164,7 +164,7 @@ func (d dialogue) messages(turn dag.DAG) (all []llm.Message, err error) {
 	if err == nil {
 		err = json.Unmarshal([]byte(before.JSON()), &all)
 	}
-	if err != nil && !errors.Is(err, dag.ErrMissing) { // the pipeline may read it only since then
+	if err != nil && !errors.Is(err, dag.ErrMissing) { // missing if the pipeline did not read a history then
 		return nil, err
 	}
 	said, err := turn.Nearest(d.message.Name())

@@ -150,7 +150,7 @@ func (t *talk) check(ctx context.Context) error {
 	return nil
 }
 
-// config returns the Config of a turn with this input, which has the slots of a plan.
+// config returns the Config of a turn with this input.
 func (t *talk) config(input dag.DAG) stone.Config {
 	cfg := t.calls.base
 	cfg.Input = input

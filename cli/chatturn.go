@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
 )
 
 // maxMessage bounds a message, in bytes.
@@ -19,17 +20,11 @@ const maxMessage = 1 << 20
 
 // take runs a new turn.
 func (t *talk) take(ctx context.Context, message string) error {
-	before, err := carried(t.p, t.before)
-	for n := range t.calls.base.Input.Nodes() {
-		if err == nil {
-			before, err = appended(before, dag.Spec{Type: n.Type(), Content: n.Content()})
-		}
-	}
-	so, err2 := t.speaks.messages(t.before)
-	if err := errors.Join(err, err2); err != nil {
+	before, history, err := t.carried()
+	if err != nil {
 		return failed("%w", err)
 	}
-	input, err := t.speaks.say(ctx, before, so, message)
+	input, err := t.speaks.say(ctx, before, history, message)
 	if err != nil {
 		err = fmt.Errorf("the message does not fit %q: %w", t.speaks.message.Name(), err)
 	} else if len(message) > maxMessage {
@@ -48,6 +43,20 @@ func (t *talk) take(ctx context.Context, message string) error {
 	t.last++
 	t.after[t.last] = t.at
 	return t.run(ctx, t.last, input, false)
+}
+
+// carried returns the DAG that the next turn starts with, and the messages so far.
+func (t *talk) carried() (before dag.DAG, history []llm.Message, err error) {
+	if before, err = carried(t.p, t.before); err != nil {
+		return before, nil, err
+	}
+	for n := range t.calls.base.Input.Nodes() {
+		if before, err = appended(before, dag.Spec{Type: n.Type(), Content: n.Content()}); err != nil {
+			return before, nil, err
+		}
+	}
+	history, err = t.speaks.messages(t.before)
+	return before, history, err
 }
 
 // run runs a turn, or continues it, and prints its reply.

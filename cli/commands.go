@@ -63,7 +63,7 @@ func none(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// givenLater marks commands that give a pipeline its input after it was made.
+// givenLater marks commands that build a pipeline before its input is known.
 const givenLater = "given-later"
 
 // plansAlone marks commands that take no packages.
@@ -72,7 +72,7 @@ const plansAlone = "plans-alone"
 // pipelineHelp describes the argument PIPELINE.
 const pipelineHelp = "\n\nPIPELINE is a Go package, by directory or import path; a plan, by the name of its .edn or .json file; or an\n" +
 	"intent or capability of the configuration, such as :text/answer. The package exports Pipeline, a variable or\n" +
-	"a function of the ARGs. Without PIPELINE, the pipeline of the project is meant, in the nearest directory .stone."
+	"a function of the ARGs. The default is the pipeline of the project, configured in the nearest directory .stone."
 
 // over makes a command that works on a pipeline. With FromArgument it first
 // builds the package and passes itself on to the program.

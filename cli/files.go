@@ -42,7 +42,8 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 	return d, nil
 }
 
-// recordedInput returns the input of a run that is resumed; in is empty for a new run.
+// recordedInput returns the recorded input of a run in the database in. It is empty for a new run,
+// whose in is empty.
 func recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
 	if in == "" {
 		return d, nil

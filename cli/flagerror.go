@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
-// flagError says what is wrong with a flag, and which one was probably meant. The hint
-// follows the command's help.
+// flagError describes an invalid flag and suggests a similar one for an unknown flag. If there is
+// none, the hint follows the reference to --help.
 func flagError(c *cobra.Command, err error, hint string) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -40,11 +40,11 @@ func flagError(c *cobra.Command, err error, hint string) error {
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }
 
-// listen listens on the address of the flag --address.
+// listen listens on the address that --address names.
 func listen(address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--address %s is in use: choose another, or end the program that listens on it", address)
+		return nil, fmt.Errorf("--address %s is in use: choose another, or stop the program that listens on it", address)
 	}
 	return l, err
 }

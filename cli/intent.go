@@ -20,7 +20,7 @@ import (
 // writes them.
 func isIntent(pipeline string) bool { return strings.HasPrefix(pipeline, ":") }
 
-// overIntent calls do with a pipeline that answers messages as an intent or a capability does.
+// overIntent calls do with a pipeline that asks an intent or a capability.
 func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(context.Context, stone.Ashlar) error) error {
 	defer a.closeCalls()
 	if len(after) > 0 {
@@ -64,7 +64,7 @@ func answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 		return p, err
 	}
 	if in != "" && in != call.AnyRequest {
-		return p, fmt.Errorf(":%s takes %s as its input, and not the messages of a conversation: call it in a plan, which reads the slots message and conversation", name, in)
+		return p, fmt.Errorf(":%s takes %s as its input, not the messages of a conversation: call it in a plan that reads the slots message and conversation", name, in)
 	}
 	return agent.New(name, answerType, call.Model(app, spec), agent.Config{
 		Conversation: agent.ConversationOf(answerType),
@@ -74,23 +74,14 @@ func answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 
 // named returns the call of an intent or a capability, and the schema of its input.
 func named(app *call.Applicator, name string) (spec call.Spec, in string, err error) {
-	intents := map[string]bool{}
-	for intent := range app.Intents {
-		intents[intent] = true
-	}
-	for _, id := range app.Registry.IDs() {
-		about, _ := app.Registry.Lookup(id)
-		for _, intent := range about.Intents {
-			intents[intent] = true
-		}
-	}
-	if intents[name] {
+	intents := slices.AppendSeq(slices.Sorted(maps.Keys(app.Intents)), app.Registry.Intents())
+	if slices.Contains(intents, name) {
 		return call.Spec{Intent: name}, app.Intents[name].In, nil
 	}
 	about, found := app.Registry.Lookup(name)
 	if !found {
-		known := slices.Concat(slices.Sorted(maps.Keys(intents)), app.Registry.IDs())
-		hint := "the command caps lists them"
+		known := append(intents, app.Registry.IDs()...)
+		hint := "list them with the command caps"
 		if near := suggest.Closest(name, slices.Values(known)); near != "" {
 			hint = "did you mean :" + near + "?"
 		}

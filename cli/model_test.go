@@ -282,8 +282,8 @@ func TestModelCallRaw(t *testing.T) {
 	}
 }
 
-// sendHalf sends the first half of an answer. It returns when the client has read it: what follows fits
-// into no buffer between them.
+// sendHalf sends the first half of an answer and waits until the client has read it: the comments
+// that follow exceed all buffers in between.
 func sendHalf(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	io.WriteString(w, "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\n")

@@ -75,7 +75,7 @@ func (a *app) overPlan(c *cobra.Command, file string, after []string, do func(co
 	return do(ctx, p)
 }
 
-// resumedSlots takes the slots of a run that is resumed from its record.
+// resumedSlots sets the slots of a resumed run to the recorded ones.
 func (a *app) resumedSlots(c *cobra.Command) error {
 	f, k := c.Flags(), &a.calls
 	if c.Name() != "run" || !f.Changed("resume") {
@@ -92,8 +92,8 @@ func (a *app) resumedSlots(c *cobra.Command) error {
 	return nil
 }
 
-// openPlan compiles a plan that reads more slots than opts has: those that its input will
-// give, which expressions may use too.
+// openPlan compiles a plan whose other slots are set when it runs. It adds them to opts, so that
+// expressions may use them too.
 func openPlan(p *plan.Plan, app *call.Applicator, opts *plan.Options) (stone.Ashlar, error) {
 	made, err := p.Ashlar(app, *opts)
 	if err != nil {

@@ -27,7 +27,7 @@ func (w *wireFlags) describe(f *pflag.FlagSet) {
 
 // open returns a context in which requests are recorded or replayed, and a function that closes
 // the recording. During a replay, the default transport of HTTP opens no connections either: Go
-// pipelines and servers of tools may use it, and they do not know the context of the run.
+// pipelines and tool servers may use it without the context of the run.
 func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, error) {
 	none := func() error { return nil }
 	switch {

@@ -36,8 +36,8 @@ type Principal struct {
 	Grant []string
 	// Limits bound each of the runs that it starts.
 	Limits budget.Limits
-	// PerMinute bounds its requests, and Runs how many of its runs may run at once,
-	// in each server. Zero does not. Callers with one Name share them.
+	// PerMinute limits its requests, and Runs its concurrent runs, in each server. Zero means
+	// unlimited. Callers with the same Name share both limits.
 	PerMinute, Runs int
 	// USDADay limits the cost of everything that the caller starts on a day (UTC), in each
 	// server. Zero means unlimited. With a limit, answers to its capability requests are kept,
@@ -48,7 +48,7 @@ type Principal struct {
 // may reports whether the caller has the role.
 func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contains(p.Roles, role) }
 
-// tenantName is what a tenant may be called. It prefixes the ids of runs, followed by a dot.
+// tenantName matches the names of tenants. Ids of runs start with the name and a dot.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 
 // labels are those of the runs that the caller sees.

@@ -80,8 +80,8 @@ func newPulse(s *Server, r *http.Request, who Principal) pulse {
 
 func (p pulse) stop() { p.beats.Stop() }
 
-// wait returns true when there are news, or it was time for a beat. It returns false when the
-// stream ends: the client has gone, or may read it no more, or the server ends.
+// wait returns true after news or a beat. It returns false if the stream must end: the client has
+// gone or may no longer read it, or the server is closing.
 func (p pulse) wait(out *eventStream, news <-chan struct{}) bool {
 	select {
 	case <-news:
@@ -173,7 +173,7 @@ type eventStream struct {
 	err   error // of the connection
 }
 
-// newEventStream starts a reply that is a stream of events.
+// newEventStream sets the headers of a reply that is a stream of events.
 func newEventStream(w http.ResponseWriter) *eventStream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")

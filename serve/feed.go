@@ -83,13 +83,13 @@ type feedKey struct{ tenant, run string }
 // maxStreams bounds the streams of a server.
 const maxStreams = 10_000
 
-// admit refuses a stream that the server cannot have. Its caller has s.mu.
+// admit returns an error if the server is closing or has too many streams. The caller holds s.mu.
 func (s *Server) admit() error {
 	switch {
 	case s.closing():
 		return closing()
 	case s.streams >= maxStreams:
-		return problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: come back later", maxStreams)
+		return problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: retry later", maxStreams)
 	}
 	return nil
 }

@@ -32,12 +32,8 @@ func intents(cfg Config) map[string]*Pipeline {
 	for intent := range app.Intents {
 		add(intent)
 	}
-	for _, id := range app.Registry.IDs() {
-		if about, ok := app.Registry.Lookup(id); ok {
-			for _, intent := range about.Intents {
-				add(intent)
-			}
-		}
+	for intent := range app.Registry.Intents() {
+		add(intent)
 	}
 	return all
 }

@@ -44,8 +44,7 @@ type task struct {
 	live   *openai.Live // may be nil
 }
 
-// launch runs a task in the background, unless this process is running it already. Fresh
-// is false then.
+// launch runs a task in the background. If this process is running it already, fresh is false.
 func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +66,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	})
 	s.active[t.run.RunID] = run
 	t.keep.Pipeline, t.keep.Drain, t.keep.Grace = t.Name, s.drain, s.cfg.Grace
-	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it holds nothing but text and numbers
+	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it contains only text and numbers
 		panic(err)
 	}
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
@@ -90,8 +89,8 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// mayRun refuses another run of a caller that may have no more than most at once. Zero
-// does not limit. The caller of this has s.mu.
+// mayRun returns an error if the owner has most concurrent runs already. Zero means unlimited. The
+// caller holds s.mu.
 func (s *Server) mayRun(owner string, most int) error {
 	n := 0
 	for _, run := range s.active {
@@ -128,14 +127,14 @@ func (s *Server) run(ctx context.Context, t task) error {
 	return err
 }
 
-// stopped counts a run that has stopped, unless it did not run.
+// stopped counts a run that has stopped, and sends its notices. A run that never started is not counted.
 func (s *Server) stopped(t task, err error) {
 	if errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.ChangedError)) {
 		return
 	}
 	info, err := s.exactly(context.Background(), t.run.RunID)
 	if err != nil {
-		return // it never began, or was removed
+		return // it never started, or was removed
 	}
 	s.meters.stopped.Add(1, t.Name, string(info.State))
 	s.meters.spent(t.Name, t.before, info.Usage)
@@ -148,13 +147,13 @@ func (s *Server) stopped(t task, err error) {
 	}
 }
 
-// resumeDue resumes those of the runs whose pipelines are published and whose time has come.
+// resumeDue resumes the runs that are due and whose pipelines are published.
 func (s *Server) resumeDue(ctx context.Context, runs ...journal.RunInfo) {
 	for _, info := range s.tries.due(runs, time.Now(), s.cfg.Scan) {
 		if s.busy() >= resumeAtOnce {
 			break // the next search finds the rest
 		}
-		_, _ = s.resume(ctx, info.RunInfo, task{quiet: info.again}) // of another pipeline, or the server is closing
+		_, _ = s.resume(ctx, info.RunInfo, task{quiet: info.again}) // fails for other pipelines, and while the server is closing
 	}
 }
 
@@ -163,8 +162,8 @@ type abandoner interface {
 	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
 }
 
-// abandoned returns the runs whose process died, as the journal finds them. The channel is
-// closed when ctx is done. It is nil for a journal that cannot tell.
+// abandoned sends the runs whose process died, as the journal finds them, and closes the channel
+// when ctx is done. The channel is nil for a journal that does not find them.
 func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 	if s.died == nil {
 		return nil
@@ -200,7 +199,7 @@ func notPublished() *api.Problem {
 	return conflict("this server does not publish the pipeline of the run")
 }
 
-// resume resumes a run of a published pipeline that has stopped. The task says how.
+// resume resumes a stopped run of a published pipeline, with the options of the task.
 func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
 	src, ok := sourceOf(info)
 	if !ok {
@@ -229,7 +228,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 		if err != nil || fresh {
 			return run, err
 		}
-		// Either it has stopped in the journal and not yet here, or it was resumed meanwhile.
+		// The run has stopped in the journal but not yet here, or it was resumed meanwhile.
 		select {
 		case <-run.ended:
 		case <-ctx.Done():
@@ -242,7 +241,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	}
 }
 
-// stop cancels a run. One that waits for an answer is resumed for that.
+// stop cancels a run. It first resumes a run that waits for an answer.
 func (s *Server) stop(ctx context.Context, info journal.RunInfo) (err error) {
 	s.mu.Lock()
 	run := s.active[info.ID]
@@ -258,7 +257,7 @@ func (s *Server) stop(ctx context.Context, info journal.RunInfo) (err error) {
 	}
 	switch info.State {
 	case journal.Done, journal.Failed, journal.Canceled:
-		return conflict("the run is %s already", info.State)
+		return conflict("the run is already %s", info.State)
 	}
 	if run, err = s.resume(ctx, info, task{cancel: true}); err != nil {
 		return err
@@ -270,7 +269,7 @@ func (s *Server) stop(ctx context.Context, info journal.RunInfo) (err error) {
 	case err != nil || info.State == journal.Canceled:
 		return err
 	case errors.As(run.err, new(*journal.HeldError)):
-		return conflict("another process runs it: send this to that one")
+		return conflict("another process runs it: cancel it there")
 	case errors.As(run.err, new(*journal.ChangedError)):
 		return run.err
 	}

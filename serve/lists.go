@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// A list is what a caller may watch: the runs of a query, or the open questions.
+// A list is a list of runs or questions that callers may watch.
 type list struct {
 	name string // unique among the lists of the caller's tenant
 	read func(context.Context) (any, error)
 }
 
-// sendList answers with a list: once, or, to a caller that accepts a stream of events, now and
-// whenever the list has changed. The id of an event is the digest of the list. A client
-// that returns with it, to any server of the journal, gets the next event when the list
-// differs. So it misses no change, but may miss what a later one has replaced.
+// sendList replies with a list. A caller that accepts a stream of events gets the list at once and
+// after each change. The id of an event is the digest of the list: a client that reconnects with
+// it, to any server of the journal, gets the next event when the list differs. So it always gets the
+// newest list, but may miss earlier ones.
 func (s *Server) sendList(w http.ResponseWriter, r *http.Request, who Principal, l list) error {
 	if !streams(r) {
 		all, err := l.read(r.Context())
@@ -45,7 +45,7 @@ func (s *Server) sendList(w http.ResponseWriter, r *http.Request, who Principal,
 		id, event, news, over := watched.now()
 		switch {
 		case over:
-			return nil // the client comes back
+			return nil // the client reconnects
 		case id != "" && id != at:
 			at = id
 			out.write(event)
@@ -64,20 +64,20 @@ func streams(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// A watched list is read for all clients of a tenant that watch it, as long as there are any.
-// It keeps only its newest event, so a slow client costs no more than a fast one.
+// watched is a list that is read once for all clients of a tenant that watch it, until the last one
+// leaves. It keeps only the newest event, so a slow client costs no more than a fast one.
 type watched struct {
 	cancel  context.CancelFunc
 	clients int // guarded by Server.mu
 
 	mu    sync.Mutex
-	id    string // of the event, empty until the list was read
+	id    string // of the event; empty until the list was read
 	event []byte
 	news  chan struct{} // closed when anything changes
 	over  bool          // the list cannot be read
 }
 
-// watch returns a list that is watched, and a function to call when it no longer is.
+// watch adds a client to a watched list. The client must call leave when it stops watching.
 func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err err
 	}, nil
 }
 
-// now returns the newest event and its id. When anything changes, news is closed.
+// now returns the newest event and its id. News is closed when anything changes.
 func (w *watched) now() (id string, event []byte, news <-chan struct{}, over bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,10 +127,11 @@ func (w *watched) set(id string, event []byte, over bool) {
 	w.news = make(chan struct{})
 }
 
-// restListed is the least time between two reads of a list.
+// restListed is the minimum time between two reads of a list.
 const restListed = 100 * time.Millisecond
 
-// follow reads the list whenever the journal has changed, at most a fifth of the time.
+// follow reads the list whenever the journal has changed. It rests for at least four times the duration
+// of a read.
 func (w *watched) follow(ctx context.Context, s *Server, l list) {
 	defer w.cancel()
 	for range s.cfg.Journal.Changes(ctx) {
@@ -138,7 +139,7 @@ func (w *watched) follow(ctx context.Context, s *Server, l list) {
 		id, event, err := s.readList(ctx, l)
 		if err != nil {
 			if ctx.Err() == nil {
-				s.cfg.Log.Error("read a list that clients watch", "list", l.name, "error", err)
+				s.cfg.Log.Error("a watched list could not be read", "list", l.name, "error", err)
 			}
 			break
 		}
@@ -152,7 +153,8 @@ func (w *watched) follow(ctx context.Context, s *Server, l list) {
 	w.set("", nil, true)
 }
 
-// readList returns the event of a list, and its id. Few lists are read at the same time.
+// readList reads a list and returns its event with the id. The server reads few lists at the same
+// time: cap(s.behind), shared with feeds that have fallen behind.
 func (s *Server) readList(ctx context.Context, l list) (id string, event []byte, err error) {
 	select {
 	case s.behind <- struct{}{}:

@@ -20,7 +20,7 @@ type operation struct {
 	in      any      // of the type of the body; nil for none
 	status  int      // of success
 	also    []int    // further statuses with the same reply
-	kinds   []string // other content types of the bodies, besides JSON; the first is for requests, too
+	kinds   []string // further content types of replies; the first is also one of requests
 	out     any      // of the type of the reply; nil for none
 	stream  bool     // the reply is a stream of server-sent events, each with an out as data
 }

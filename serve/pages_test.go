@@ -25,7 +25,7 @@ func (h *house) page(path, part string) {
 	}
 }
 
-// An answer itself continues the run: the server does not wait for its next search of the journal.
+// An answer continues the run at once: the server does not wait for its next search of the journal.
 func TestAnswerContinues(t *testing.T) {
 	steps := servetest.NewSteps()
 	s := servetest.Start(t, serve.Config{Journal: &journal.Memory{}, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: steps.Publish()}}})

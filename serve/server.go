@@ -100,7 +100,7 @@ type Server struct {
 	running sync.WaitGroup
 }
 
-// pipelineName is what a pipeline may be called: it is part of paths and of names of tools.
+// pipelineName matches the names of pipelines, which are part of paths and of names of tools.
 var pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // New makes a server. It reports pipelines that are not valid, or have no name or that of

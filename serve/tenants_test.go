@@ -104,7 +104,7 @@ func (one) Principal(*http.Request) (serve.Principal, error) {
 func TestRunsAtOnce(t *testing.T) {
 	h := newHouse(t, one{})
 	h.want("PUT", "/v1/runs/w", `{"pipeline":"page","input":{"text":"x"}}`, 201, "")
-	h.want("GET", "/v1/runs/w/result?wait=30s", "", 202, `"state":"waiting"`) // so that it no longer runs
+	h.want("GET", "/v1/runs/w/result?wait=30s", "", 202, `"state":"waiting"`) // so it no longer runs
 	statuses := make(chan int, 20)
 	for i := range cap(statuses) {
 		go func() {
@@ -123,7 +123,7 @@ func TestRunsAtOnce(t *testing.T) {
 	close(h.Gate)
 }
 
-// A run that cannot continue is tried less and less often, and the log says why once.
+// A run that cannot continue is retried less and less often, and its error is logged once.
 func TestRunThatCannotGoOn(t *testing.T) {
 	h := newHouse(t, nil)
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"x"}}`, 201, "")

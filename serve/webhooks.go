@@ -226,8 +226,8 @@ func (s *Server) sendAgain(ctx context.Context) {
 	}
 }
 
-// findUnsent finds what a server that died left: notices that were not accepted, and runs that
-// have ended or wait since a time and whose notices have no run yet.
+// findUnsent finds notices that a dead server left unsent: those that were not accepted, and those of
+// runs that ended or started to wait since a time and that have no run of their own yet.
 func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 	for _, h := range s.hooks {
 		failed := journal.Query{Pipeline: h.pipeline.Name, States: []journal.State{journal.Failed}, Since: time.Now().Add(-retryFor)}

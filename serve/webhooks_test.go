@@ -227,8 +227,8 @@ func TestWebhookOfDeadServer(t *testing.T) {
 	}
 }
 
-// A search of the last hour finds a run that ended in it, however long ago the run started. So
-// any server sends the notice, also while the one that ran it stays down.
+// A search of the last hour finds a run that ended in that hour, however long ago it started. So
+// any server sends the notice, even if the one that ran it stays down.
 func TestWebhookOfLongRun(t *testing.T) {
 	r := newReceiver(t)
 	h := newHouse(t, nil, r.hook())

@@ -36,8 +36,8 @@ type Case struct {
 	Stream *call.Request
 }
 
-// soon is how long a capability may take to answer, or to return after its request was canceled: less
-// than the answer to Slow takes, and enough for a process on a busy machine.
+// soon is how long a capability may take to answer, or to return after its request was canceled. It is
+// shorter than the answer to Slow takes, and long enough for a process on a busy machine.
 const soon = 30 * time.Second
 
 // Capability runs the whole suite as subtests of t.

@@ -99,7 +99,7 @@ func TestPrograms(t *testing.T) {
 		{`(trap '' TERM; sleep 100) & echo '{"text":"parent is done"}'`, `{"text":"parent is done"}`},
 		{`exec <&-; echo 1`, `1`},
 	} {
-		// No program ends by itself after a minute.
+		// A program that is never stopped, or whose children are waited for, exceeds the deadline.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		reply, err := command.New(call.Metadata{}, shell(test.script)).Invoke(ctx, &call.Request{
 			Intent: "x/y", Input: call.JSON(`{"text":"` + strings.Repeat("x", 200_000) + `"}`)})
@@ -140,8 +140,10 @@ func TestChildrenEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
-		for text := []byte(nil); !bytes.HasSuffix(text, []byte("\n")) && ctx.Err() == nil; text, _ = os.ReadFile(file) { // it may not be there yet
+		var text []byte
+		for !bytes.HasSuffix(text, []byte("\n")) && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
+			text, _ = os.ReadFile(file) // fails until the program has written it
 		}
 		cancel()
 	}()

@@ -44,7 +44,7 @@ quit) exit 0;;
 esac; done
 `
 
-// ask asks an engine, which must answer without the end of its context.
+// ask asks an engine. An engine that does not answer within a minute is an error.
 func ask(t *testing.T, c Config, in string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

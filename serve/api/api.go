@@ -66,7 +66,7 @@ func (r Run) Over() bool {
 	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled
 }
 
-// Node is a node of a run. Meta of the node of a call has its record as JSON: call.RecordIn reads it.
+// Node is a node of a run. The Meta of a call's node has its record as JSON, which call.RecordIn reads.
 type Node struct {
 	ID      dag.ID            `json:"id"`
 	Type    string            `json:"type"`

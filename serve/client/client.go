@@ -25,8 +25,8 @@ type Client struct {
 	Token string       // as printed by "stone token create"; empty sends none
 	HTTP  *http.Client // http.DefaultClient if nil
 	// Patience is how long the client retries requests that are safe to repeat while no
-	// server answers. Zero means one minute, a negative value disables retries. A server that
-	// asks for a longer wait than that, or than 5 minutes, is an error at once.
+	// server answers. Zero means one minute, a negative value disables retries. If a server
+	// asks for a wait longer than that, or than 5 minutes, the request fails at once.
 	Patience time.Duration
 }
 
@@ -174,9 +174,9 @@ func forever() waiter { return waiter{until: time.Now().Add(math.MaxInt64)} }
 // longestWait bounds the wait that a server may ask for.
 const longestWait = 5 * time.Minute
 
-// wait waits before the next attempt. If there is none, it returns the error for the caller: a
-// retry cannot resolve it, or would come after the deadline or that of ctx, or the server
-// asks for too long a wait.
+// wait waits before the next attempt. It returns the error for the caller if there is none: if a retry
+// cannot resolve err, if the next attempt would start after the deadline of w or of ctx, or if the
+// server asks for too long a wait.
 func (w *waiter) wait(ctx context.Context, err error) error {
 	var u unavailable
 	if !errors.As(err, &u) {

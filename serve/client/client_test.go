@@ -201,7 +201,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// A client returns at once if the server asks for a wait that is too long for it.
+// A request fails at once if the server asks for too long a wait.
 func TestLongWait(t *testing.T) {
 	after := ""
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -57,5 +57,5 @@
 //
 // # Parameters
 //
-// [Parameters] lists which parameters are used, ignored and refused. Unlisted ones are refused.
+// [Parameters] lists the parameters that are used, ignored or rejected. All others are rejected.
 package openai

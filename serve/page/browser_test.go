@@ -16,8 +16,8 @@ import (
 )
 
 // TestBrowser runs the specs of testdata/browser in Chromium, against a real program with
-// real runs. STONE_PAGES_DB names the file that BenchmarkPages has made: the spec about large runs
-// then opens its run of a million steps.
+// real runs. STONE_PAGES_DB names a file that BenchmarkPages made. The spec about large runs then
+// opens its run of a million steps.
 func TestBrowser(t *testing.T) {
 	modules, err := filepath.Abs("../../testdata/peers/node_modules")
 	if err != nil {

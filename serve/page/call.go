@@ -30,11 +30,11 @@ type attempt struct {
 	Cut    int    // bytes that are left out of it
 }
 
-// Checks are the verdicts on the answer. The record of a run of an older version has only the
-// names of failed checks.
+// Checks returns the verdicts on the answer. The record of an older run has only the names of
+// failed checks.
 func (a attempt) Checks() []call.Verdict { return checksOf(a.Verdicts, a.MustFailed, a.ShouldFailed) }
 
-// DoorChecks are the verdicts on the input of the call.
+// DoorChecks returns the verdicts on the input of the call.
 func (c *called) DoorChecks() []call.Verdict {
 	return checksOf(c.Input.Verdicts, c.Input.MustFailed, c.Input.ShouldFailed)
 }
@@ -52,7 +52,7 @@ func checksOf(verdicts []call.Verdict, must, should []string) []call.Verdict {
 	return verdicts
 }
 
-// Why is the failure of an attempt, without the reasons that its checks give.
+// Why returns the failure of an attempt, without the reasons that its checks list.
 func (a attempt) Why() string {
 	switch {
 	case len(a.Verdicts) > 0 && a.Failure == call.MustFailed:

@@ -25,8 +25,8 @@ type Config struct {
 	Fail func(http.ResponseWriter, *http.Request, error)
 	// Select reads the query of a list of runs; nil selects all.
 	Select func(url.Values) (journal.Query, error)
-	// API is the path of the API of package serve, such as "/v1", whose streams keep the pages
-	// live. Without it they ask again every 2 seconds.
+	// API is the path of the API of package serve, such as "/v1", whose streams update the pages.
+	// Without it the pages poll every 2 seconds.
 	API string
 }
 
@@ -133,7 +133,7 @@ type frame struct {
 	Body   any
 }
 
-// live makes a page live by a stream of the API.
+// live lets a page follow a stream of the API, or poll if there is no API.
 func (p *pages) live(f frame, stream string) frame {
 	if f.Poll = p.API == ""; !f.Poll {
 		f.Stream = p.API + stream

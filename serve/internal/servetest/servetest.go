@@ -24,8 +24,8 @@ type Server struct {
 	Stop func() // may be called twice
 }
 
-// Start starts a server. Its journal is in memory and its searches are quick, unless the
-// Config says otherwise. Requests pass through the given middleware.
+// Start starts a server. By default its journal is in memory, and it searches for runs every
+// 10 ms. Requests pass through the given middleware.
 func Start(t testing.TB, cfg serve.Config, through ...func(http.Handler) http.Handler) *Server {
 	t.Helper()
 	if cfg.Journal == nil {
@@ -64,15 +64,15 @@ var (
 	Page     = dag.NewType[string]("page")
 )
 
-// Steps has the steps of the pipelines, and what a test controls and counts of them.
+// Steps makes the steps of the pipelines, and lets a test control and observe them.
 type Steps struct {
-	Written atomic.Int32  // drafts
-	Started chan bool     // gets a value when Slow starts, if there is space
+	Written atomic.Int32  // how often Write has run
+	Started chan bool     // receives a value when Slow starts; dropped if full
 	Gate    chan struct{} // Slow waits until it is closed
-	Stopped chan error    // gets why Slow was canceled, if there is space
+	Stopped chan error    // receives the error of the context when Slow is canceled; dropped if full
 }
 
-// NewSteps returns steps whose gate is closed to runs.
+// NewSteps returns Steps whose Slow blocks until the test closes Gate.
 func NewSteps() *Steps {
 	return &Steps{Started: make(chan bool, 1), Gate: make(chan struct{}), Stopped: make(chan error, 1)}
 }
@@ -98,7 +98,7 @@ func (s *Steps) Publish(more ...stone.Ashlar) stone.Ashlar {
 	return stone.Seq("page", append([]stone.Ashlar{s.Write(), ask, publish}, more...)...)
 }
 
-// Slow makes a draft of an order when the gate opens.
+// Slow makes a draft of an order once Gate is closed.
 func (s *Steps) Slow() stone.Ashlar {
 	return stone.Func("slow", Order, Draft, func(ctx context.Context, _ Doc) (string, error) {
 		select {
