@@ -119,7 +119,7 @@ func failureOf(err error, path string) *Failure {
 	return f
 }
 
-// oneLine joins the lines of a text, such as those of errors.Join.
+// oneLine joins the lines of a text, such as an error of errors.Join, with semicolons.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n") {
 		return s
@@ -139,8 +139,8 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// rawFailure is failureOf with the lines of the error. The reason does not begin with the kind
-// and the place, which Error puts before it.
+// rawFailure is failureOf, but keeps the line breaks of the error. The reason does not start with the
+// kind and the place, since Failure.Error adds them.
 func rawFailure(err error, path string) *Failure {
 	f := &Failure{Kind: cmp.Or(kindOf(err), kind.Error), Reason: err.Error(), Path: path, Cause: err}
 	var known *Failure

@@ -44,7 +44,7 @@ type grove struct {
 	names int
 }
 
-// weather is what happens around the bodies of a grove.
+// weather delays, counts and cancels the bodies of a grove.
 type weather struct {
 	delays bool
 	calls  atomic.Int64

@@ -89,7 +89,7 @@ func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
 // lanes, rounds, visits. No two visits of a run share one, but for leaves of glue, which
 // have that of what they are in. The decision of a match of glue has its name.
 func (f *frame) path() string {
-	var short [128]byte // most paths fit, and then the string is the only allocation
+	var short [128]byte // most paths fit, so that the string is the only allocation
 	b := f.appendPath(short[:0])
 	if f.spec.decision != nil && f.through() {
 		b = address.AppendName(append(b, '/'), f.spec.name)

@@ -78,8 +78,8 @@ func (f *frame) call(d dag.DAG) (n *dag.Node, err error) {
 	return f.checked(n, err)
 }
 
-// checked checks what the body has returned. It is a function of its own to keep the stack of a
-// waiting body small.
+// checked checks the result of a body. It is a separate function to keep the stack of a waiting body
+// small.
 func (f *frame) checked(n *dag.Node, err error) (*dag.Node, error) {
 	switch {
 	case err != nil:

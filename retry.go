@@ -125,7 +125,7 @@ func (f *frame) attempt(d dag.DAG) (*dag.Node, error) {
 	return f.timed(d)
 }
 
-// timed and retried are functions of their own to keep the stack of a waiting body small.
+// timed and retried are separate functions to keep the stack of a waiting body small.
 func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 	// A body that ignores its context is abandoned, so it gets a frame and a
 	// goroutine of its own.

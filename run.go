@@ -190,8 +190,8 @@ func runOnce(ctx context.Context, p Ashlar, cfg *Config) (Result, error) {
 	return r.result(out)
 }
 
-// begin checks the pipeline and its input. The other steps of a run are functions of their own
-// too, to keep the stack of a waiting run small.
+// begin checks the pipeline and its input and makes the run. Like the other parts of runOnce it is a
+// separate function, to keep the stack of a waiting run small.
 func begin(ctx context.Context, p Ashlar, cfg *Config) (*run, error) {
 	if cfg.Input.Failed() && In(ctx).RunID() == "" {
 		cfg.Input = failedInput(cfg.Input)

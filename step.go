@@ -45,7 +45,7 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	return unrecorded(ctx, at, name, in, fn)
 }
 
-// enterStep returns the frame of a Step, nil outside of a run.
+// enterStep returns the frame of a Step, or nil outside a run.
 func enterStep(ctx context.Context, name string, input reflect.Type) (*frame, error) {
 	if _, err := canon.Addressable(input); err != nil {
 		return nil, noInput(name, err)
@@ -72,7 +72,7 @@ func (f *frame) leaveStep() {
 	f.up.names().leave(f.spec.name)
 }
 
-// unrecorded and recorded are functions of their own to keep the stack of a waiting step small.
+// unrecorded and recorded are separate functions to keep the stack of a waiting step small.
 func unrecorded[A, T any](ctx context.Context, at *frame, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	if at == nil {
 		v, err = fn(ctx, in)
@@ -118,10 +118,10 @@ func given[A, T any](f *frame, in A, fn func(context.Context, A) (T, error)) (v 
 	return fn(f, in)
 }
 
-// texts has buffers for the JSON between the two halves of a round trip.
+// texts has buffers for the JSON of round trips.
 var texts = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxText bounds the buffers that are kept, in bytes.
+// maxText is the maximum size of a buffer in texts, in bytes.
 const maxText = 64 << 10
 
 // kept returns the result of a step after a round trip through JSON.

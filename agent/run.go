@@ -26,7 +26,7 @@ type run struct {
 	*agent
 	onion
 	dag      dag.DAG
-	start    Context      // of every turn
+	start    Context      // with which every turn starts
 	base     dag.DAG      // on which the nodes of tool calls start
 	lanes    []dag.DAG    // with those nodes
 	room     atomic.Int64 // for kept results, in bytes

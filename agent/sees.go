@@ -9,37 +9,37 @@ import (
 	"github.com/stonelayer/stone/llm/structured"
 )
 
-// ofKind is a type of each kind of media, which stands for the others of its kind.
-var ofKind = []string{"image/png", "audio/wav", "video/mp4", "application/pdf"}
+// samples has one media type of each kind. A model that takes it is assumed to take the whole kind.
+var samples = []string{"image/png", "audio/wav", "video/mp4", "application/pdf"}
 
-// mediaTypes returns the types that Media can have, as far as the schemas of the nodes that it
-// reads tell.
+// mediaTypes returns the media types that Config.Media can return: those that the schemas of its
+// nodes mark, or one of each kind if they mark none.
 func (a *agent) mediaTypes() (types []string) {
 	for _, q := range a.cfg.Media.Queries() {
 		if q.Type() == nil {
-			return ofKind
+			return samples
 		}
 		for _, marked := range structured.MediaTypes(q.Type().Schema()) {
 			kind, isKind := strings.CutSuffix(marked, "*")
-			i := slices.IndexFunc(ofKind, func(one string) bool { return strings.HasPrefix(one, kind) })
+			i := slices.IndexFunc(samples, func(one string) bool { return strings.HasPrefix(one, kind) })
 			switch {
 			case !isKind:
 				types = append(types, marked)
 			case i >= 0:
-				types = append(types, ofKind[i])
-			default: // of any kind
-				return ofKind
+				types = append(types, samples[i])
+			default: // any type
+				return samples
 			}
 		}
 	}
 	if types == nil {
-		return ofKind
+		return samples
 	}
 	return types
 }
 
-// blind returns why the model can take no media that Media can have, by a check of one.
-func (a *agent) blind(check func(*llm.Media) error) (why error) {
+// refused returns the first error of check if it refuses every type that Config.Media can return.
+func (a *agent) refused(check func(*llm.Media) error) (why error) {
 	if a.cfg.Media == nil || a.model == nil {
 		return nil
 	}
@@ -55,14 +55,14 @@ func (a *agent) blind(check func(*llm.Media) error) (why error) {
 	return why
 }
 
-// misfit returns why the protocol of the model has no form for the media.
+// misfit returns why the protocol of the model cannot carry the media.
 func (a *agent) misfit() error {
-	return a.blind(func(m *llm.Media) error { return llm.CheckMedia(a.model, llm.RoleUser, m) })
+	return a.refused(func(m *llm.Media) error { return llm.CheckMedia(a.model, llm.RoleUser, m) })
 }
 
-// unseen returns why the model cannot read the media, by the table of ctx.
+// unseen returns why the model cannot read the media, according to the model table of ctx.
 func (a *agent) unseen(ctx context.Context) error {
-	return a.blind(func(m *llm.Media) error {
+	return a.refused(func(m *llm.Media) error {
 		return llm.CheckFit(ctx, a.model, &llm.Request{Model: a.cfg.Model, Messages: []llm.Message{llm.User("", m)}})
 	})
 }

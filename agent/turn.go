@@ -31,8 +31,8 @@ func Wrap(use []Middleware, inner Handler) Handler {
 	}
 }
 
-// onion runs middlewares around a handler. Its functions share one Context, since a copy in
-// each of their frames would double the stack of an agent that waits for its model.
+// onion runs middlewares around a handler. Its functions share one Context: a copy in each
+// stack frame would double the stack of an agent that waits for its model.
 type onion struct {
 	events
 	inner   func(context.Context, *Context) error
@@ -174,7 +174,7 @@ func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 // step returns the name of the step of the turn.
 func (q *question) step() string { return "turn-" + strconv.Itoa(q.turn) }
 
-// reply returns the reply of the step of the turn.
+// reply returns the reply that the step of the turn recorded.
 func (q *question) reply(c *Context, rec *turnRecord, err error) (*llm.Reply, error) {
 	c.uses(q.end(rec.Usage, err))
 	switch {
@@ -222,7 +222,7 @@ type question struct {
 	tell  *llm.Report
 }
 
-// question makes the request of a turn, and draws its estimate.
+// question makes the request of a turn and draws its estimated cost from the budget.
 func (r *run) question(ctx context.Context, c *Context) (q *question, err error) {
 	q = &question{run: r, turn: c.Turn, req: llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,

@@ -137,8 +137,8 @@ func (f *frontend) settle(ctx context.Context, asked ask.Question, response stri
 	return nil
 }
 
-// standing returns the latest answer in the journal that also answers the question, or "":
-// of the run, else of the newest run of its session that has one.
+// standing returns the latest standing answer to the question, or "" if there is none. It looks
+// in the run first, then in the runs of its session, newest first.
 func (f *frontend) standing(ctx context.Context, asked ask.Question) (string, error) {
 	if len(asked.Standing) == 0 {
 		return "", nil
@@ -164,7 +164,7 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (string, er
 	}
 }
 
-// standingIn returns the latest answer in a run that also answers the question, or "".
+// standingIn returns the latest standing answer to the question in one run, or "".
 func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (string, error) {
 	questions, err := f.journal.Questions(ctx, run)
 	if err != nil {

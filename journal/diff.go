@@ -18,7 +18,7 @@ type Difference struct {
 	A       dag.ID   `json:"a,omitzero"`        // the node in the first run, zero if it has none
 	B       dag.ID   `json:"b,omitzero"`        // and in the second
 	Why     []string `json:"why"`               // in words
-	Follows bool     `json:"follows,omitempty"` // the only reason is other input
+	Follows bool     `json:"follows,omitempty"` // differs only because its input does
 }
 
 // Diff compares two runs leaf by leaf and explains each difference: another version, or

@@ -25,10 +25,9 @@ type Inspector interface {
 	// ErrNoRun, the cause of ctx, or an error of the store. The caller may stop early and
 	// follow again after the Seq of its last row.
 	Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error]
-	// Changes yields at once and then after commits, of other processes too, until ctx is done
-	// or the caller stops. What the caller reads then is at least as new as the commit. It may
-	// also yield without a commit: a store that does not hear of other processes looks
-	// at an interval.
+	// Changes yields at once, and then after commits of this and other processes, until ctx is
+	// done or the caller stops. A later read sees the commit. Changes may also yield without a
+	// commit, since some stores only poll.
 	Changes(ctx context.Context) func(yield func() bool)
 	// Last returns a position at or after the last row of a run: Follow from there yields only
 	// new rows. The error is ErrNoRun or an error of the store.

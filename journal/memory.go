@@ -21,7 +21,7 @@ type Memory struct {
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
 	reusable map[dag.ID][]*memoryStep // by step.Key.Reuse, the oldest first
-	news     chan struct{}            // closed when anything changes; nil if nobody waits
+	news     chan struct{}            // closed at the next change; nil without a waiting caller
 }
 
 // memoryRun is a run. Started is zero without Begin.

@@ -32,7 +32,7 @@ func (m *Memory) append(s *memoryStep, ended bool, used budget.Usage) {
 	m.tell()
 }
 
-// tell wakes the callers that wait for a change. Its caller has m.mu.
+// tell wakes the callers that wait for a change. Its caller holds m.mu.
 func (m *Memory) tell() {
 	if m.news != nil {
 		close(m.news)

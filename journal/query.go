@@ -17,7 +17,7 @@ type Query struct {
 	MinCost  float64           // of at least this cost
 	Since    time.Time         // started at or after this time
 	Until    time.Time         // started before this time
-	Ended    time.Time         // last ended, or began to wait, at or after this time
+	Ended    time.Time         // last ended, or started to wait, at or after this time
 	Before   string            // id of a run: only older ones, the next page
 	Limit    int               // DefaultLimit if zero
 }

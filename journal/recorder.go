@@ -113,7 +113,7 @@ func (r *runner) recordedInput(ctx context.Context, input dag.ID) (dag.DAG, erro
 	return readInput(rec, r.cfg.RunID)
 }
 
-// Input returns the input of a run: an empty DAG if it has none.
+// Input returns the recorded input of a run, or an empty DAG if the run has none.
 func Input(ctx context.Context, from Reader, run string) (dag.DAG, error) {
 	rec, err := from.Record(ctx, run, inputStep, inputStep)
 	if errors.Is(err, ErrNoStep) {

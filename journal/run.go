@@ -38,8 +38,8 @@ type Options struct {
 	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
 	// keeps its own.
 	Labels map[string]string
-	// Session is the name of a label. The runs in which it has the same value, such as the
-	// turns of a chat, share answers that stand for later questions, see ask.Question.Standing.
+	// Session is the name of a label. Runs with the same value of that label, such as the turns
+	// of a chat, share standing answers: see ask.Question.Standing.
 	Session string
 	// Revision of the program; if empty, that of its build information.
 	Revision string
@@ -126,7 +126,7 @@ type runner struct {
 	now     func() time.Time
 	resumed bool
 	before  Outcome           // with which it was resumed
-	session map[string]string // the label of its session; nil for none
+	session map[string]string // the label of its session; nil without one
 	tally   tally
 	paid    sync.Map                     // of body: recorded steps that have cost something before this process, or in another one
 	news    atomic.Pointer[event.Custom] // emitted with the first step

@@ -13,8 +13,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// TestSession checks that a standing answer counts in the later runs of its session, and in no
-// others.
+// TestSession checks that a standing answer applies to the later runs of its session only.
 func TestSession(t *testing.T) {
 	answered := dag.NewType[string]("answered")
 	p := stone.Func0("asks", answered, func(ctx context.Context) (string, error) {

@@ -31,8 +31,8 @@ const (
 //
 //   - yes runs this call, and no refuses it; "no: REASON" tells the model why.
 //   - always and never also answer all later calls of the tool by this agent in the
-//     run, in all its lanes and rounds, and after the run is resumed. In a chat, that is the
-//     whole chat: the journal shares them among its turns, see journal.Options.Session.
+//     run, in all its lanes and rounds, and after the run is resumed. In a chat they apply
+//     to all turns, because the journal shares them: see journal.Options.Session.
 //
 // A cancelled question is a no. In a run that a journal keeps, the process may end before
 // the answer comes; the resumed run continues with this call and does not ask the model

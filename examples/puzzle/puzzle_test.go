@@ -257,6 +257,6 @@ func TestBacktrackingIsStopped(t *testing.T) {
 	}
 	s := search{ctx: ctx, cells: c}
 	if s.from(0) || s.tries > 2048 {
-		t.Errorf("it ends after %d tries", s.tries)
+		t.Errorf("stopped after %d tries, want at most 2048", s.tries)
 	}
 }

@@ -91,7 +91,7 @@ func newServer(settings ...string) (*Server, error) {
 	})
 }
 
-// launch starts a server in a new directory, after fill has made its data.
+// launch starts a server in a new directory, whose data fill creates.
 func launch(settings []string, fill func(*Server) error) (*Server, error) {
 	bin, err := programs()
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Server) Socket() string { return filepath.Join(s.home, ".s.PGSQL.5432")
 // programs returns the directory of PostgreSQL's programs. Debian keeps it out of PATH.
 func programs() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		path, err = filepath.EvalSymlinks(path) // it may be alone
+		path, err = filepath.EvalSymlinks(path) // a link, without the other programs beside it
 		return filepath.Dir(path), err
 	}
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Standby starts a server that follows this one for the rest of a test, under the name "standby".
+// Standby starts a standby of this server for the rest of a test, with the application name "standby".
 func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	standby, err := launch(settings, func(copied *Server) error {
@@ -22,11 +22,11 @@ func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	return standby
 }
 
-// Promote makes a standby a primary server, and returns when it can be written.
+// Promote makes a standby the primary server, and returns when it accepts writes.
 func (s *Server) Promote() error { return s.run("pg_ctl", "-D", s.data(), "-w", "promote") }
 
-// On returns the address of a database that is on several servers. A connection goes to the one that
-// can be written.
+// On returns the address of a database that several servers have. Clients connect to the server that
+// accepts writes.
 func On(t testing.TB, address string, servers ...*Server) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -41,7 +41,8 @@ func On(t testing.TB, address string, servers ...*Server) string {
 	return u.String()
 }
 
-// Secure starts the server again, on a port of 127.0.0.1 that requires TLS and shows a certificate.
+// Secure restarts the server. It then listens on a port of 127.0.0.1 that requires TLS, with the given
+// certificate.
 func (s *Server) Secure(t testing.TB, certificate, key []byte) (port int) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")

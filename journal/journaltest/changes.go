@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Changes wakes readers of this process and of others after each change of a run: its start, a
-// question, the answer, its end and its removal.
+// testChanges checks that Changes wakes readers in this and other processes after each change of a
+// run: its start, a question, an answer, its end and its removal.
 func testChanges(t *testing.T, j tested) {
 	readers := []journal.Journal{j, j.open()}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

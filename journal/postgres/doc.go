@@ -42,8 +42,8 @@
 // Each commit locks the rows of its runs and compares their owners, and taking a run over
 // locks its row too. So a slow owner cannot write into a run that was taken over, whatever
 // it has checked before. The server ends a transaction whose process is silent for a
-// quarter of the lease, so that a process that was stopped keeps no lock. A process that is only
-// slow gets more time when it tries again.
+// quarter of the lease, so that a process that was stopped keeps no lock. A slow process gets
+// more time with each retry.
 //
 // A process that was given up may still finish a step that was paid for. Its result is
 // put aside: the new owner finds it before it works on that step. Its failures, new steps

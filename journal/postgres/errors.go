@@ -63,8 +63,8 @@ func disconnected(err error) bool {
 		err != nil && strings.HasSuffix(err.Error(), "conn closed") // pgconn exports no error for it
 }
 
-// untrusted reports whether the certificate of the server was refused. Reads do not wait for a
-// better one; writes do, since they may have results that were paid.
+// untrusted reports whether the certificate of the server was rejected. Reads then fail at once. Writes
+// are retried, since they may have results that were paid for.
 func untrusted(err error) bool {
 	return errors.As(err, new(*tls.CertificateVerificationError)) || errors.As(err, new(x509.UnknownAuthorityError)) || // of verify-ca
 		errors.As(err, new(x509.CertificateInvalidError))

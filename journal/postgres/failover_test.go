@@ -36,7 +36,7 @@ func TestSynchronousFailover(t *testing.T) {
 		over <- inGoroutines(steps, func(i int) error {
 			_, err := db.Do(context.Background(), stepKey("r", i+1), func(ctx context.Context) (step.Record, error) {
 				if i >= before {
-					<-half // some are working during the failover
+					<-half // so that some steps run during the failover
 				}
 				return work(&calls[i])(ctx)
 			})
@@ -62,8 +62,8 @@ func TestSynchronousFailover(t *testing.T) {
 }
 
 // With asynchronous replication, a failover loses the results that the standby did not have yet,
-// though they were acknowledged. The process that held the run gives it up, and whoever resumes it
-// repeats their work.
+// although they were acknowledged. The process that held the run gives it up, and a process that resumes
+// it repeats the lost steps.
 func TestAsynchronousFailover(t *testing.T) {
 	primary, standby, address, both := replicated(t)
 	db := open(t, both, Options{Retry: time.Minute})

@@ -327,8 +327,7 @@ func TestPartition(t *testing.T) {
 	checkRun(t, address, "r", 3)
 }
 
-// Processes that ask questions of each other's runs, while they write their own, never wait
-// for each other in a circle: the server finds no deadlock.
+// Processes that ask questions in each other's runs while they write their own never deadlock.
 func TestCrossedQuestions(t *testing.T) {
 	address := pgtest.Database(t)
 	one, two := open(t, address, Options{}), open(t, address, Options{})
@@ -367,8 +366,8 @@ func TestCrossedQuestions(t *testing.T) {
 	}
 }
 
-// deadlocks returns how many deadlocks the server has found in a database, after all others
-// have left it: a connection reports when it ends.
+// deadlocks returns the number of deadlocks in a database. A connection reports its own when it ends,
+// so deadlocks first waits until there are no other connections.
 func deadlocks(t *testing.T, address string) int64 {
 	t.Helper()
 	conn, err := pgconn.Connect(t.Context(), address)

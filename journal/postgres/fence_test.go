@@ -354,7 +354,7 @@ func TestNewRunIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A board that another process has locked delays what is posted to it, and fails no step.
+// A board that another process has locked delays posts, but fails no step.
 func TestLockedBoard(t *testing.T) {
 	address := pgtest.Database(t)
 	db := open(t, address, Options{Lease: 2 * time.Second})

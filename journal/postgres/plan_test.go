@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// A lookup of items reads as much of a large board as of a small one, whatever the statistics of
-// the server say.
+// A lookup of items reads the same number of pages of a large board as of a small one, whatever
+// statistics the server has.
 func TestLookUpsOnLargeBoards(t *testing.T) {
 	address := pgtest.Database(t)
 	db := open(t, address, Options{})

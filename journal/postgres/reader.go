@@ -169,9 +169,9 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 	})
 }
 
-// byPaths looks up one path after the other. A condition such as path = ANY ($3) would read the
-// whole run if the server takes the index of run and seq, which it does when its statistics are
-// older than the run. Only the index of run, path and seq has this order.
+// byPaths looks up each path separately. With a condition such as path = ANY ($3) and statistics that
+// are older than the run, the server uses the index of run and seq, and reads the whole run. Only the
+// index of run, path and seq can serve the order of this query.
 var byPaths = fmt.Sprintf(`SELECT %s FROM (
 	SELECT found.*, sum(size) OVER (ORDER BY found.seq ROWS UNBOUNDED PRECEDING) - size AS before
 	FROM unnest($3::text[]) AS wanted (path) CROSS JOIN LATERAL (

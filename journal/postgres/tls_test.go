@@ -60,8 +60,8 @@ func (a *authority) issue(t *testing.T, cert *x509.Certificate) (certificate, ke
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
-// A server whose certificate is verified carries a run. One with a certificate of another CA or
-// for another host is refused at once, with a line that says what to do.
+// A server with a valid certificate is used. A certificate of another CA or for another host is rejected
+// at once, with an error that says what to do.
 func TestTLS(t *testing.T) {
 	s := pgtest.New(t, "fsync=off")
 	database, err := url.Parse(s.Database(t))

@@ -117,9 +117,8 @@ type tx struct {
 // exec queues a statement.
 func (t *tx) exec(text string, args ...any) { t.queue = append(t.queue, statement{text, args}) }
 
-// silence is how long the process may be silent within a transaction before the server ends it. A
-// process that lost its last transactions may be slow and not stopped: each doubles the time, up to
-// twice the lease.
+// silence is how long the process may be silent within a transaction before the server ends it. Each
+// lost transaction doubles it, up to twice the lease, since the process may be slow rather than stopped.
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
 // send sends the queue, and passes the rows of its last statement to each. The first time

@@ -51,7 +51,7 @@ func TestBatchOfEarlierHolder(t *testing.T) {
 	}
 }
 
-// counting counts what is asked of a journal.
+// counting counts lookups and posted items of a journal.
 type counting struct {
 	journal.Journal
 	looks, items atomic.Int64
@@ -67,8 +67,7 @@ func (c *counting) Post(ctx context.Context, run string, items ...journal.Item) 
 	return c.Journal.Post(ctx, run, items...)
 }
 
-// A worker looks twice for a batch, not for each of its leaves, and writes their results and one
-// note.
+// A batch costs its worker two lookups and one note, however many leaves it has.
 func TestBatchIsCheap(t *testing.T) {
 	const lanes = 50
 	var j journal.Memory

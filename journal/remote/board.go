@@ -25,7 +25,7 @@ const (
 	batchKey  = "batch/"
 	resultKey = "result/" // a further part makes it one that does not count for ever
 	stepKey   = "step/"
-	tryKey    = "try/"    // of work, and the number of the attempt; of a leaf, a step within it that costs money, and the number
+	tryKey    = "try/"    // and a work id and the number of the attempt; or a leaf, a step within it that costs money and the number
 	sliceKey  = "slice/"  // and the number of the slice
 	holderKey = "holder/" // and the number of the process among those that have held the run
 	partKey   = "part/"   // of a large content that orders read

@@ -277,8 +277,8 @@ func TestPossiblyPaid(t *testing.T) {
 	}
 }
 
-// When another process takes a run over, the slices of the former one pay for nothing more, and what
-// that one still writes does not count.
+// After another process takes a run over, the slices of the former holder pay for nothing more, and its
+// later writes are ignored.
 func TestFormerHolder(t *testing.T) {
 	var wait sync.WaitGroup
 	var calls atomic.Int64
@@ -317,7 +317,7 @@ func TestFormerHolder(t *testing.T) {
 	}
 	account := budget.New(budget.Limits{USD: 1000})
 	if err := start(t.Context(), account, func(work remote.Work) {
-		for n := range 5 { // where there is none yet
+		for n := range 5 {
 			write(fmt.Sprintf("slice/%s/%d", work.ID, n+1), `{"holder":1,"post":"late","closed":true}`)
 		}
 		wait.Go(func() { do(work) })

@@ -191,7 +191,7 @@ type fixed func(remote.Work)
 func (f fixed) Send(_ context.Context, _ string, w remote.Work) error { go f(w); return nil }
 func (fixed) Cancel(context.Context, remote.Work) error               { return nil }
 
-// A returned leaf continues after the steps that a worker has done before it died.
+// A returned leaf continues after the steps that its worker finished before it died.
 func TestGiveBack(t *testing.T) {
 	var j journal.Memory
 	var steps atomic.Int64

@@ -108,8 +108,8 @@ func (r *recorder) replay(i journal.Item) (step.Record, error) {
 	return *done.Record, nil
 }
 
-// errReplaced means that the slice of an order was closed, or replaced by another one, or that
-// another process holds the run.
+// errReplaced means that the slice of an order was closed or replaced, or that another process
+// holds the run.
 var errReplaced = errors.New("the process of the run has granted another slice of its budget")
 
 // begin notes an attempt of a step that costs money, and charges the earlier attempts. It checks
@@ -135,8 +135,8 @@ func (r *recorder) current(ctx context.Context) error {
 	return err
 }
 
-// note notes an attempt at work, at a step that costs money, or to hold the run, and returns its
-// number.
+// note writes an attempt to the board and returns its number. The attempt is one at work, at a step that
+// costs money, or to hold the run.
 func note(ctx context.Context, board journal.Board, run, prefix string, own try) (int, error) {
 	own.Post = rand.Text()
 	for n := 1; ; n++ {

@@ -260,9 +260,9 @@ func (w *Worker) post(ctx context.Context, run string, o *order, r result) error
 	return err
 }
 
-// slice returns the last slice of a leaf, and the number of the last one on the board, from the given
-// one on. A process that has lost the run may still write: its slices do not count after one of a
-// process that took the run over, and the last slice is closed once another process has done so.
+// slice returns the last slice of a leaf and the number of the last one on the board. It starts at slice
+// n, which is last. A process that has lost the run may still write slices: they do not count after a
+// slice of its successor. The last slice is closed if a later process holds the run.
 func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, last grant, n int) (grant, int, error) {
 	for ; ; n++ {
 		next, newer := sliceOf(leaf, n+1), fmt.Sprint(holderKey, last.Holder+1)

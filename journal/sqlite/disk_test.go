@@ -61,7 +61,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	_, err = run()
 	if err == nil || !strings.Contains(err.Error(), "has no space left: make room on its disk") {
-		t.Fatalf("Run on a full disk: %v, want that no space is left", err)
+		t.Fatalf("Run on a full disk: %v, want an error about the full disk", err)
 	}
 	steps, err := db.Steps(t.Context(), "r")
 	if err != nil || len(steps) != 2 || !steps[0].Recorded || steps[1].Recorded {

@@ -110,7 +110,7 @@ func TestFollowWakes(t *testing.T) {
 // A follower in another process sees each step while the run is held, although the run is
 // silent for longer than its lease, and ends when the run is released.
 func TestFollowAcross(t *testing.T) {
-	every(t, 20*time.Millisecond) // a follower that always reads would keep the holder from its signs of life
+	every(t, 20*time.Millisecond) // a follower that always reads would delay the heartbeats of the holder
 	const lease = 2 * time.Second
 	file := filepath.Join(t.TempDir(), "stone.db")
 	db, other := open(t, file, Options{Lease: lease}), open(t, file, Options{})

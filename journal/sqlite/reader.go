@@ -162,7 +162,7 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 	return text + " ORDER BY seq", args
 }
 
-// selectNode looks for a node in each group of 1,024 rows of a run, as the index has them.
+// selectNode searches each group of 1,024 rows of a run, since the index of nodes starts with the group.
 const selectNode = `WITH RECURSIVE groups(g, last) AS (
 		SELECT ?1 >> 10, max(seq) >> 10 FROM records WHERE seq BETWEEN ?1 AND ?2
 		UNION ALL SELECT g + 1, last FROM groups WHERE g < last)

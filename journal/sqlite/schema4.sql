@@ -1,6 +1,6 @@
 -- Version 4 adds an index of unfinished runs, and the outlines of large runs, as package
--- journal/internal/outline encodes them. It groups the index of nodes by 1,024 rows: ids are random,
--- so each row of an index over all of them changed a page of its own, half of what commits wrote.
+-- journal/internal/outline encodes them. The index of nodes is grouped by 1,024 rows. Since ids
+-- are random, each new row changed another page of the old index: half of the pages that commits wrote.
 
 CREATE INDEX unfinished ON runs (run) WHERE state NOT IN ('done', 'failed', 'canceled');
 

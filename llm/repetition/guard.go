@@ -9,7 +9,7 @@ import (
 )
 
 // Guard returns a Model that asks m and watches its answers. The function watch makes a
-// fresh Watcher for each channel of each attempt that has text. When one trips, Guard stops the stream
+// fresh Watcher for each channel of each attempt, at its first text. When one trips, Guard stops the stream
 // and retries the request, with the partial answer and an explanation appended to its
 // conversation; the consumer sees a Restart delta. After the given number of retries the
 // stream ends with an *llm.RepetitionExhaustedError. With negative retries the first trip
@@ -107,7 +107,7 @@ func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.De
 // channel is one of the two texts of a stream and its watcher.
 type channel struct {
 	name    string
-	watcher *Watcher // nil until there is text: most answers have no thinking
+	watcher *Watcher // nil before the first text: most answers have no thinking
 	text    []byte   // received so far, unless the watcher keeps it
 	buf     []byte
 }

@@ -42,8 +42,8 @@ func Media(data []byte, s *schema.Schema) (text []byte, media []*llm.Media, err 
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), found, err
 }
 
-// MediaTypes returns the types of the media that values of a schema can have, such as image/*,
-// and "*/*" for media of any type.
+// MediaTypes returns the media types that a schema marks, such as "image/*". Media without a type
+// is "*/*".
 func MediaTypes(s *schema.Schema) (types []string) {
 	var whole any
 	if s == nil || json.Unmarshal(s.JSON(), &whole) != nil {
@@ -54,7 +54,7 @@ func MediaTypes(s *schema.Schema) (types []string) {
 		switch v := v.(type) {
 		case map[string]any:
 			if v["contentEncoding"] == "base64" {
-				marked, _ := v["contentMediaType"].(string) // none within an llm.Media
+				marked, _ := v["contentMediaType"].(string) // an llm.Media has none
 				types = append(types, cmp.Or(marked, "*/*"))
 			}
 			for _, name := range slices.Sorted(maps.Keys(v)) {

@@ -103,8 +103,8 @@ func listed(names string) (out []*sdk.Tool) {
 	return out
 }
 
-// FuzzOfferedNames checks that names are such as providers take, that they stay
-// apart, and that one which needs no change has none.
+// FuzzOfferedNames checks that providers accept the names, that the names stay distinct, and
+// that a valid name is not changed.
 func FuzzOfferedNames(f *testing.F) {
 	f.Add("", "a.b a_b a/b")
 	f.Add("p.", "größe x "+strings.Repeat("y", 100))

@@ -287,7 +287,7 @@ func TestTimeoutAndCancel(t *testing.T) {
 			noLeak(t)
 			s := connect(t, tt.cfg(t))
 			before, during := stopped.Load(), started.Load()
-			// A call that ends before a busy machine has begun it says nothing about the server.
+			// On a busy machine the call may time out before the server has started it: try again with more time.
 			for limit := 50 * time.Millisecond; started.Load() == during; limit *= 2 {
 				s.cfg.Timeout = limit
 				_, err := call(t, s, "wait", "")
@@ -321,7 +321,7 @@ func TestTimeoutAndCancel(t *testing.T) {
 func TestHungServer(t *testing.T) {
 	noLeak(t)
 	cfg := overStdio(t, "serve")
-	cfg.Timeout = 200 * time.Millisecond // of a write too
+	cfg.Timeout = 200 * time.Millisecond // of writes
 	s := connect(t, cfg)
 	s.cfg.Timeout = 30 * time.Second
 	first, err := call(t, s, "pid", "")

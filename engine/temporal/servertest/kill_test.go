@@ -34,14 +34,14 @@ var crew = sync.OnceValues(func() (string, error) {
 	}
 	crewDir = dir
 	build := exec.Command("go", "build", "-o", dir, "./internal/crew")
-	build.Dir = ".." // its module, whose build list has no server
+	build.Dir = ".." // the module without a server
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w: %s", err, out)
 	}
 	return filepath.Join(dir, "crew"), nil
 })
 
-var crewDir string // has the program, if it was built
+var crewDir string // directory of the program, once it is built
 
 // process is a process of a test, which is killed at its end.
 type process struct {
@@ -54,7 +54,7 @@ type process struct {
 // launch starts a worker, a holder or a server.
 func launch(t *testing.T, as string, env []string) *process {
 	t.Helper()
-	program, err := os.Args[0], error(nil) // links the server
+	program, err := os.Args[0], error(nil) // this test program links the server
 	if as == "server" {
 		env = append([]string{serving + "=1"}, env...)
 	} else if program, err = crew(); err != nil {

@@ -26,7 +26,7 @@ import (
 
 const serverNamespace = "killed"
 
-// serving is set in the process of a server.
+// serving is an environment variable. If it is set, the process is a server.
 const serving = "STONE_SERVING"
 
 // serve runs a server on four ports from STONE_SERVER_PORT, with its state in STONE_SERVER_DB.

@@ -54,15 +54,14 @@ type post struct {
 	run   string
 	rows  []*Row
 	holds bool   // this Journal holds the run
-	kept  []*Row // what the board has then
+	kept  []*Row // the rows of the board with these keys, after the commit
 }
 
 func itemOf(r *Row) journal.Item {
 	return journal.Item{Key: r.Path, Data: r.Content, Seq: r.Seq}
 }
 
-// post writes to boards. Posts to the same board share their statements, however many callers
-// wait for them.
+// post writes to boards. All posts to the same board share their statements.
 func (t *transaction) post() error {
 	boards := map[string][]*write{}
 	var runs []string // in the order of their first posts
@@ -113,7 +112,7 @@ func (t *transaction) postTo(run string, posts []*write) error {
 	var fresh []*Row
 	for _, x := range posts {
 		if x.err != nil {
-			continue // it stores nothing
+			continue // store nothing for it
 		}
 		x.post.kept = make([]*Row, len(x.post.rows))
 		for i, row := range x.post.rows {
@@ -134,10 +133,10 @@ func (t *transaction) postTo(run string, posts []*write) error {
 	return t.Put(board)
 }
 
-// mostKeys is how many keys a statement looks up: databases limit its parameters.
+// mostKeys is the maximum number of keys in a statement, since databases limit parameters.
 const mostKeys = 1000
 
-// found passes the rows of a board that have one of the keys to each.
+// found calls each with the rows of a board that have one of the keys.
 func found(ctx context.Context, from Reader, board int64, keys []string, each func(*Row)) error {
 	for some := range slices.Chunk(keys, mostKeys) {
 		for row, err := range from.Rows(ctx, board, Selection{Paths: some}) {

@@ -57,8 +57,8 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.why.Error() }
 
-// rewoundError reports that the beat of a run is older than the last one that was committed. What
-// this process knows of the run is not in the database any more, so it gives the run up.
+// rewoundError reports that the beat of a run is older than the last committed one. The database has
+// lost commits that this process relies on, so the process gives the run up.
 type rewoundError struct{ run *journal.HeldError }
 
 func (e *rewoundError) Error() string {
@@ -93,8 +93,8 @@ func (t *transaction) find(r *run) *part {
 	return p
 }
 
-// lock locks the runs that a group changes, in an order that all processes share: two that
-// write to each other's runs would otherwise wait for each other.
+// lock locks the runs that a group changes. All processes lock in the same order, since two
+// that write to each other's runs could otherwise deadlock.
 func (t *transaction) lock(group []*write) error {
 	ids := map[string]bool{}
 	for _, x := range group {

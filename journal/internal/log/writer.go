@@ -222,8 +222,8 @@ func (w *writer) giveUp(kept []*write) {
 	}
 }
 
-// commit writes a group, and returns the writes to retry. Posts have a transaction of their own: they
-// wait for other processes that write to the same board, and steps must not fail for that.
+// commit writes a group, and returns the writes to retry. Posts have a separate transaction: they may
+// wait for other processes that write to the same board, and steps must not fail because of that.
 func (w *writer) commit(group []*write) (kept []*write) {
 	var own, shared []*write
 	for _, x := range group {

@@ -72,8 +72,8 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 	}
 }
 
-// follows reports whether another attempt follows, after the wait of the outcome. Otherwise the
-// consumer has stopped, or has got the error. It is a function of its own, as others here, to keep
+// follows waits as the outcome demands and reports whether another attempt follows. If none does, the
+// consumer has stopped or has received the error. Like others here it is a separate function, to keep
 // the stack of a waiting request small.
 func (s *session) follows(ctx context.Context, o *outcome, attempt int) bool {
 	switch {
@@ -193,7 +193,7 @@ func (s *session) run(ctx context.Context, q question) error {
 	return err
 }
 
-// open waits for the head of the answer, makes its decoder, and returns its media type.
+// open waits for the head of the response, makes its decoder and returns its media type.
 func (s *session) open(ctx context.Context) (mediaType string, err error) {
 	h, err := s.awaitHead(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command crew is a process of the tests of package servertest: a worker or the holder of a run, a
-// run without workers, or a reader that prints the sum of a run. It is a program of its own, like a user's: it links no server, so its
-// memory is that of Stone and Temporal's SDK.
+// Command crew is a process in the tests of package servertest: a worker, the holder of a run, a run
+// without workers, or a reader that prints the sum of a run. It links no server, so it uses as much
+// memory as a program of a user with Stone and Temporal's SDK.
 package main
 
 import (
@@ -56,8 +56,8 @@ var (
 	total  = dag.NewType[int]("total")
 )
 
-// pipeline has STONE_LEAVES leaves that take STONE_LEAF_MS each and write their start and their end
-// to the ledger, as a service does that is called. Leaves of 0 ms write nothing.
+// pipeline has STONE_LEAVES leaves of STONE_LEAF_MS milliseconds. Each writes its start and end to the
+// ledger, in place of a call to a service. Leaves of 0 ms write nothing.
 func pipeline() stone.Ashlar {
 	n, duration := setting("STONE_LEAVES", 300), time.Duration(setting("STONE_LEAF_MS", 500))*time.Millisecond
 	call := func(ctx context.Context, i int) (int, error) {
@@ -104,7 +104,7 @@ func ledger(what string, i int, visit int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// play plays a role. STONE_PROFILE begins the names of the files that get its profiles.
+// play plays a role. STONE_PROFILE is the prefix of the files for its profiles, if any.
 func play(role string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -156,7 +156,7 @@ func play(role string) (err error) {
 	return nil
 }
 
-// peak returns the largest resident memory of this process, where the system tells it.
+// peak returns the peak resident memory of this process, or "unknown".
 func peak() string {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
@@ -167,7 +167,7 @@ func peak() string {
 	return "unknown"
 }
 
-// profile starts a profile of the CPU. End writes it, and one of the memory.
+// profile starts a CPU profile. The function it returns writes it, and a heap profile.
 func profile(name string) (end func() error, err error) {
 	cpu, err := os.Create(name + ".cpu")
 	if err != nil {
@@ -191,7 +191,7 @@ type store interface {
 	Close() error
 }
 
-// openStore opens a file, or a database of a server.
+// openStore opens a PostgreSQL database if name is a URL, otherwise a SQLite file.
 func openStore(ctx context.Context, name string) (store, error) {
 	if strings.Contains(name, "://") {
 		return postgres.Open(ctx, name, postgres.Options{Lease: 2 * time.Second})
