@@ -112,7 +112,7 @@ func TestReadGate(t *testing.T) {
 	}
 }
 
-// TestGateBounds lists gates that scores between 0 and 1 always fail, or never.
+// TestGateBounds checks that a gate is rejected if scores between 0 and 1 can never pass or never fail it.
 func TestGateBounds(t *testing.T) {
 	free := eval.Func("free", func(context.Context, eval.Case) (eval.Score, error) { return eval.Score{Value: 7}, nil })
 	for _, c := range []struct {

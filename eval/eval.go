@@ -39,7 +39,7 @@ func Run(ctx context.Context, cfg Config, run stone.Config) (Report, error) {
 	return stone.Produce(withAccount(ctx), p, Result, run)
 }
 
-// withAccount returns a context with an account, from which a resumed run knows its earlier costs.
+// withAccount adds an account to a context without one. A resumed run restores its earlier costs there.
 func withAccount(ctx context.Context) context.Context {
 	if budget.From(ctx) == nil {
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))

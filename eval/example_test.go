@@ -47,8 +47,8 @@ func ExampleRun() {
 	// Output: exact: 0.67 of 3, 95 % between 0.21 and 0.94
 }
 
-// A small model is right about short texts, and shows that it is unsure about others. Asked first, with
-// a score-min that its unsure answers do not reach, it saves a part of the cost.
+// A small model is right about short texts and marks other answers as unsure. The tuning asks it first,
+// with a score-min that unsure answers do not reach, which reduces the cost.
 func ExampleTuning() {
 	type text struct {
 		Text string `json:"text"`

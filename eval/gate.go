@@ -21,7 +21,7 @@ type Gate struct {
 	Must        []string           // cases, by the start of their digest, that every scorer finds right in every trial
 	Never       []string           // kinds of failure that no case may have
 	NoWorseThan map[string]float64 // by scorer, how much lower than the baseline the mean may be
-	AtLeast     map[string]float64 // by scorer, the least mean
+	AtLeast     map[string]float64 // by scorer, the minimum mean
 	USDAtMost   float64            // the cost of all answers and judges
 	ErrorsMost  int                // how many errors may be left out of a mean
 }
@@ -103,7 +103,7 @@ func (e *evaluation) checkGate() error {
 	}
 	for _, name := range sortedKeys(g.AtLeast) {
 		if least := g.AtLeast[name]; least >= 1 && e.isShare(name) {
-			return fmt.Errorf("the gate wants %s at least %v, which cannot pass: its scores are at most 1, so their interval begins below 1; want a lower bound, or name cases in must", name, least)
+			return fmt.Errorf("the gate wants %s at least %v, which cannot pass: its scores are at most 1, so their interval starts below 1; want a mean below 1, or name cases in must", name, least)
 		}
 	}
 	for _, name := range sortedKeys(g.NoWorseThan) {

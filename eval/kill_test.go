@@ -19,10 +19,10 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-// A prey is what a victim runs: ask answers a question, and is told its path.
-type prey func(t *testing.T, data eval.Data, ask func(path, text string) (string, error)) (stone.Ashlar, error)
+// A workload makes the pipeline that a victim runs. Its steps get their answers from ask.
+type workload func(t *testing.T, data eval.Data, ask func(path, text string) (string, error)) (stone.Ashlar, error)
 
-var preys = map[string]prey{
+var workloads = map[string]workload{
 	"evaluation": func(t *testing.T, data eval.Data, ask func(path, text string) (string, error)) (stone.Ashlar, error) {
 		p := stone.Func("reply", asked, reply, func(ctx context.Context, q question) (string, error) { return ask(stone.In(ctx).Path(), q.Text) })
 		return eval.Pipeline(t.Context(), eval.Config{Pipeline: p, Data: data, Scorers: scorers(t, "exact"), Trials: 3}, stone.Config{})
@@ -40,8 +40,8 @@ var preys = map[string]prey{
 	},
 }
 
-// victim runs a prey in a directory: it notes the path of every answer that it asks for, and
-// writes the last node at the end.
+// victim runs a workload in a directory. It logs the path of every question that is asked, and writes
+// the last node at the end.
 func victim(t *testing.T, dir, name string, cases int) {
 	log, err := os.OpenFile(filepath.Join(dir, "asked"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -63,7 +63,7 @@ func victim(t *testing.T, dir, name string, cases int) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	a, err := preys[name](t, rows(texts...), ask)
+	a, err := workloads[name](t, rows(texts...), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,47 +77,50 @@ func victim(t *testing.T, dir, name string, cases int) {
 	}
 }
 
-// TestKill kills an evaluation, and a tuning, at random moments. They ask for no recorded answer
-// again, and end as if they were not killed, to the byte. STONE_KILLS=1 kills those of 1,000 cases
-// 100 times.
+// TestKill kills an evaluation and a tuning at random moments. They ask no question again whose answer
+// is recorded, and their last nodes equal those of uninterrupted runs. STONE_KILLS=1 runs 1,000 cases
+// with 100 kills.
 func TestKill(t *testing.T) {
 	cases, kills := 100, 5
 	if os.Getenv("STONE_KILLS") != "" {
 		cases, kills = 1000, 100
 	}
 	if dir := os.Getenv("STONE_VICTIM"); dir != "" {
-		victim(t, dir, os.Getenv("STONE_PREY"), cases)
+		victim(t, dir, os.Getenv("STONE_WORKLOAD"), cases)
 		return
 	}
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	for name := range preys {
+	for name := range workloads {
 		t.Run(name, func(t *testing.T) { kill(t, name, 3*cases, kills) })
 	}
 }
 
-// kill kills a prey that asks for a number of answers.
-func kill(t *testing.T, name string, answers, kills int) {
-	whole, killed := t.TempDir(), t.TempDir()
-	run := func(dir string, after time.Duration) (ended bool) {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
-		cmd.Env = append(os.Environ(), "STONE_VICTIM="+dir, "STONE_PREY="+name)
-		out := new(strings.Builder)
-		cmd.Stdout, cmd.Stderr = out, out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
-		err := cmd.Wait()
-		timer.Stop()
-		if err != nil && !strings.Contains(err.Error(), "killed") {
-			t.Fatalf("%v: %s", err, out)
-		}
-		return err == nil
+// runVictim runs a workload in a process that is killed after a while, and reports whether it ended
+// before.
+func runVictim(t *testing.T, dir, name string, after time.Duration) (ended bool) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
+	cmd.Env = append(os.Environ(), "STONE_VICTIM="+dir, "STONE_WORKLOAD="+name)
+	out := new(strings.Builder)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
+	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	if err != nil && !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return err == nil
+}
+
+// kill repeatedly kills a workload that asks the given number of questions.
+func kill(t *testing.T, name string, questions, kills int) {
+	whole, killed := t.TempDir(), t.TempDir()
 	began := time.Now()
-	if !run(whole, time.Hour) {
+	if !runVictim(t, whole, name, time.Hour) {
 		t.Fatal("it did not end")
 	}
 	took := time.Since(began)
@@ -133,8 +136,8 @@ func kill(t *testing.T, name string, answers, kills int) {
 				after += took / 7
 			}
 		}
-		if ended = run(killed, after); ended {
-			t.Logf("ended after %d kills, with %d of %d answers asked for before", n, len(all), answers)
+		if ended = runVictim(t, killed, name, after); ended {
+			t.Logf("ended after %d kills, with %d of %d questions asked before", n, len(all), questions)
 		}
 		data, err := os.ReadFile(filepath.Join(killed, "asked"))
 		if err != nil && !os.IsNotExist(err) {
@@ -153,8 +156,8 @@ func kill(t *testing.T, name string, answers, kills int) {
 			t.Errorf("%s is not recorded", path)
 		}
 	}
-	if len(all) != answers {
-		t.Errorf("%d recorded answers, want %d", len(all), answers)
+	if len(all) != questions {
+		t.Errorf("%d recorded answers, want %d", len(all), questions)
 	}
 	var reports [2]string
 	for i, dir := range []string{whole, killed} {
