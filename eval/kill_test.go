@@ -1,8 +1,10 @@
 package eval_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -97,9 +99,9 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// runVictim runs a workload in a process that is killed after a while, and reports whether it ended
-// before.
-func runVictim(t *testing.T, dir, name string, after time.Duration) (ended bool) {
+// runVictim runs a workload in a process. It kills the process once it has asked the given number of
+// questions, and reports whether the workload ended before.
+func runVictim(t *testing.T, dir, name string, questions int) (ended bool) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKill$")
 	cmd.Env = append(os.Environ(), "STONE_VICTIM="+dir, "STONE_WORKLOAD="+name)
 	out := new(strings.Builder)
@@ -107,9 +109,21 @@ func runVictim(t *testing.T, dir, name string, after time.Duration) (ended bool)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	ctx, cancel := context.WithCancel(t.Context())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		for ctx.Err() == nil {
+			if log, _ := os.ReadFile(filepath.Join(dir, "asked")); bytes.Count(log, []byte("\n")) >= questions { // there is none at first
+				_ = cmd.Process.Kill() // or it has ended
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
 	err := cmd.Wait()
-	timer.Stop()
+	cancel()
+	<-watched
 	if err != nil && !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -119,25 +133,23 @@ func runVictim(t *testing.T, dir, name string, after time.Duration) (ended bool)
 // kill repeatedly kills a workload that asks the given number of questions.
 func kill(t *testing.T, name string, questions, kills int) {
 	whole, killed := t.TempDir(), t.TempDir()
-	began := time.Now()
-	if !runVictim(t, whole, name, time.Hour) {
+	if !runVictim(t, whole, name, math.MaxInt) {
 		t.Fatal("it did not end")
 	}
-	took := time.Since(began)
 	recorded, all, ended := map[string]bool{}, map[string]bool{}, false
 	for n := 0; !ended; n++ {
 		if err := os.RemoveAll(filepath.Join(killed, "asked")); err != nil {
 			t.Fatal(err)
 		}
-		after := time.Hour
+		after := math.MaxInt
 		if n < kills {
-			after = time.Duration(rand.Int64N(int64(2 * took / time.Duration(kills))))
-			if n%2 == 1 { // starting and loading take time too
-				after += took / 7
-			}
+			after = 1 + rand.IntN(2*questions/kills)
 		}
 		if ended = runVictim(t, killed, name, after); ended {
-			t.Logf("ended after %d kills, with %d of %d questions asked before", n, len(all), questions)
+			t.Logf("ended after %d kills, with %d of %d questions asked before, and %d steps recorded", n, len(all), questions, len(recorded))
+			if len(all) == 0 {
+				t.Error("no kill came after a question")
+			}
 		}
 		data, err := os.ReadFile(filepath.Join(killed, "asked"))
 		if err != nil && !os.IsNotExist(err) {
