@@ -10,9 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/publish"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
@@ -49,14 +48,7 @@ func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(
 	return do(ctx, p)
 }
 
-// The types of a pipeline that answers messages.
-var (
-	messageType = dag.NewType[string]("message")
-	answerType  = dag.NewType[agent.Text]("answer")
-)
-
-// answering returns an agent without tools that asks an intent, or a capability, for its
-// turns.
+// answering returns an agent that asks an intent, or a capability, for its turns.
 func answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 	name = strings.TrimPrefix(name, ":")
 	spec, in, err := named(app, name)
@@ -66,10 +58,10 @@ func answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 	if in != "" && in != call.AnyRequest {
 		return p, fmt.Errorf(":%s takes %s as its input, not the messages of a conversation: call it in a plan that reads the slots message and conversation", name, in)
 	}
-	return agent.New(name, answerType, call.Model(app, spec), agent.Config{
-		Conversation: agent.ConversationOf(answerType),
-		User:         messageType,
-	}), nil
+	if publish.Chat == nil {
+		return p, fmt.Errorf(":%s cannot be asked by this program: import github.com/stonelayer/stone/cli/serve", name)
+	}
+	return publish.Chat(name, app, spec), nil
 }
 
 // named returns the call of an intent or a capability, and the schema of its input.

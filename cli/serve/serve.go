@@ -1,5 +1,5 @@
 // Package serve links the server into a program: with it, the command of cli.Main has the
-// sub-commands serve and mcp.
+// sub-commands serve and mcp, and run and chat take the names of intents and capabilities.
 //
 //	import _ "github.com/stonelayer/stone/cli/serve"
 package serve
@@ -22,7 +22,9 @@ import (
 	"github.com/stonelayer/stone/serve/page"
 )
 
-func init() { publish.Serve, publish.MCP, publish.HTML = run, serveMCP, page.Write }
+func init() {
+	publish.Serve, publish.MCP, publish.HTML, publish.Chat = run, serveMCP, page.Write, chat
+}
 
 // closeTime is how long open requests may take when the server ends. Streams end at once.
 const closeTime = 5 * time.Second

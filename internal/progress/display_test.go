@@ -97,7 +97,7 @@ done    all  T`},
 		{"failure", stone.Rescue("safe", step("try", func(context.Context) error { return errors.New("no\x1b[1m\nluck") }), step("heal", nil)), `
 start   safe
 start   safe/try
-failure safe/try  error: no�[1m luck
+failure safe/try  error: no�[1m; luck
 failed  safe/try  T
 start   safe/heal
 done    safe/heal  T

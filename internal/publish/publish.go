@@ -66,3 +66,7 @@ var MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
 
 // HTML writes a run as one file for a browser. It is nil in a program without a server.
 var HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
+
+// Chat returns an agent without tools that asks an intent or a capability for its turns. It is nil
+// in a program without a server.
+var Chat func(name string, app *call.Applicator, spec call.Spec) stone.Ashlar

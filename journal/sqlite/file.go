@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -47,13 +48,16 @@ type file struct {
 // Name implements [log.Database].
 func (f *file) Name() string { return "database " + f.name }
 
-// source returns the options of connections. SQLite waits for locks of other processes
-// for half as long as a caller waits, so that the caller gets the error of SQLite. A page
+// patience is how long SQLite waits for locks of other processes: half as long as a caller waits,
+// so that the caller gets the error of SQLite.
+func (f *file) patience() time.Duration { return f.retry / 2 }
+
+// source returns the options of connections. A page
 // of 8 KB holds five steps with 1 KB of content each, where one of 4 KB holds two and
 // leaves a third empty. The log is copied into the file when it has 32 MB.
 func (f *file) source(more ...string) string {
 	query := url.Values{"_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", f.retry.Milliseconds()/2),
+		fmt.Sprintf("busy_timeout(%d)", f.patience().Milliseconds()),
 		"page_size(8192)", "synchronous(FULL)", "cache_size(-8192)", "wal_autocheckpoint(4096)",
 	}}
 	for _, name := range more {
@@ -223,8 +227,21 @@ func (f *file) Update(do func(log.Tx) error) error {
 	return f.transact(func() error { return do(f.tx) })
 }
 
+// begin waits until no other process writes, as long as SQLite would. SQLite itself soon looks only every
+// 100 ms, and hardly ever meets the moment between two transactions of processes that write all the time.
+func (f *file) begin() error {
+	const soon = 4 * time.Millisecond
+	for started := time.Now(); ; time.Sleep(rand.N(soon)) {
+		_, err := f.conn.ExecContext(background, "PRAGMA busy_timeout = 0; BEGIN IMMEDIATE")
+		if !isBusy(err) || time.Since(started) > f.patience() {
+			_, restored := f.conn.ExecContext(background, fmt.Sprintf("PRAGMA busy_timeout = %d", f.patience().Milliseconds()))
+			return errors.Join(err, restored)
+		}
+	}
+}
+
 func (f *file) transact(do func() error) error {
-	if _, err := f.conn.ExecContext(background, "BEGIN IMMEDIATE"); err != nil {
+	if err := f.begin(); err != nil {
 		return err
 	}
 	err := do()
