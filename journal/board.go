@@ -18,6 +18,9 @@ type Board interface {
 	// of the one given. It stores all new items or none, and needs no lease. The error is ErrNoBoard if the run has no board and this
 	// Journal does not hold the run.
 	Post(ctx context.Context, run string, items ...Item) ([]Item, error)
+	// PostHeld is Post for the holder of the run. The error is ErrNoBoard if this Journal does not
+	// hold the run, and a HeldError if another process has taken it over.
+	PostHeld(ctx context.Context, run string, items ...Item) ([]Item, error)
 	// Posted returns the items that the board has of those with the keys, by their keys.
 	Posted(ctx context.Context, run string, keys ...string) (map[string]Item, error)
 	// Watch yields the items after a position, 0 for all, whose keys begin with prefix, in
@@ -41,6 +44,18 @@ var ErrNoBoard = errors.New("the run has no board: it has ended, or its holder h
 type memoryBoard struct {
 	items []Item
 	index map[string]int
+}
+
+// PostHeld implements [Board].
+func (m *Memory) PostHeld(ctx context.Context, run string, items ...Item) ([]Item, error) {
+	m.mu.Lock()
+	r := m.runs[run]
+	held := r != nil && r.held
+	m.mu.Unlock()
+	if !held {
+		return nil, ErrNoBoard
+	}
+	return m.Post(ctx, run, items...)
 }
 
 // Post implements [Board].

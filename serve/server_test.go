@@ -123,7 +123,7 @@ func TestRun(t *testing.T) {
 	h.want("GET", "/v1/runs?pipeline=draft&label.who=x", "", 200, `"id":"a"`)
 	h.want("GET", "/v1/runs?pipeline=page", "", 200, `"runs":[]`)
 	h.want("POST", "/v1/runs/a/resume", "", 409, "the run is done")
-	h.want("POST", "/v1/runs/a/cancel", "", 409, "the run is done")
+	h.want("POST", "/v1/runs/a/cancel", "", 409, "the run is already done")
 	h.want("DELETE", "/v1/runs/a", "", 204, "")
 	h.want("GET", "/v1/runs/a", "", 404, `"type":"not-found"`)
 }

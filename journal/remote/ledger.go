@@ -46,7 +46,7 @@ func (d *desk) recall(ctx context.Context) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	if d.holder, err = note(ctx, d.board, d.run, holderKey, try{}); err != nil {
+	if d.holder, err = note(ctx, d.board.PostHeld, d.run, holderKey, try{}); err != nil {
 		return err
 	}
 	paid, err := d.paid(ctx, tryKey)

@@ -119,7 +119,7 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 		return 0, err
 	}
 	prefix := fmt.Sprintf("%s%s/%s/", tryKey, r.leaf, key.Digest)
-	if n, err = note(ctx, r.Journal, r.delivery.Run, prefix, try{Key: &key, Declared: declared}); err != nil {
+	if n, err = note(ctx, r.Journal.Post, r.delivery.Run, prefix, try{Key: &key, Declared: declared}); err != nil {
 		return 0, err
 	}
 	r.account.Charge(declared.Times(n - 1))
@@ -137,14 +137,14 @@ func (r *recorder) current(ctx context.Context) error {
 
 // note writes an attempt to the board and returns its number. The attempt is one at work, at a step that
 // costs money, or to hold the run.
-func note(ctx context.Context, board journal.Board, run, prefix string, own try) (int, error) {
+func note(ctx context.Context, post func(context.Context, string, ...journal.Item) ([]journal.Item, error), run, prefix string, own try) (int, error) {
 	own.Post = rand.Text()
 	for n := 1; ; n++ {
 		i, err := item(fmt.Sprint(prefix, n), own)
 		if err != nil {
 			return 0, err
 		}
-		kept, err := board.Post(ctx, run, i)
+		kept, err := post(ctx, run, i)
 		if err != nil {
 			return 0, err
 		}

@@ -61,7 +61,7 @@ type delivery struct {
 
 func (w *Worker) deliver(ctx context.Context, work Work) *delivery {
 	return &delivery{work, sync.OnceValues(func() (int, error) {
-		return note(ctx, w.Journal, work.Run, tryKey+work.ID.String()+"/", try{})
+		return note(ctx, w.Journal.Post, work.Run, tryKey+work.ID.String()+"/", try{})
 	})}
 }
 

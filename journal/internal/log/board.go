@@ -29,6 +29,20 @@ func isBoard(id string) bool { return strings.HasSuffix(id, onBoard) }
 
 // Post implements [journal.Board].
 func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	return j.post(nil, run, items)
+}
+
+// PostHeld implements [journal.Board]: the transaction of the items checks the owner.
+func (j *Journal) PostHeld(_ context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	r := j.holding(run)
+	if r == nil {
+		return nil, journal.ErrNoBoard
+	}
+	return j.post(r, run, items)
+}
+
+// post writes items. If a run is given, it must still be ours.
+func (j *Journal) post(of *run, run string, items []journal.Item) ([]journal.Item, error) {
 	rows := make([]*Row, len(items))
 	for i, item := range items {
 		digest := sha256.Sum256([]byte(item.Key))
@@ -39,7 +53,7 @@ func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]
 		return nil, nil
 	}
 	p := &post{run: run, rows: rows, holds: j.holding(run) != nil}
-	if err := j.out.write(&write{also: run + onBoard, stays: true, paid: true, post: p}); err != nil {
+	if err := j.out.write(&write{run: of, also: run + onBoard, stays: true, paid: true, post: p}); err != nil {
 		return nil, err // the writer may still own p
 	}
 	out := make([]journal.Item, len(p.kept))

@@ -137,6 +137,9 @@ func (t *transaction) apply(group []*write) error {
 				x.err, err = no.error, nil
 			}
 		case x.post != nil:
+			if x.run != nil {
+				t.part(x.run)
+			}
 			t.posts = append(t.posts, x)
 		case x.intent == nil && x.result == nil:
 			t.part(x.run)
