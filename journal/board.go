@@ -15,11 +15,11 @@ import (
 type Board interface {
 	// Post stores items, whose keys differ, and returns them as the board has them. The first
 	// item with a key wins: if the board has the key already, Post returns that item in place
-	// of the one given. It stores all new items or none, and needs no lease. The error is ErrNoBoard if the run has no board and this
-	// Journal does not hold the run.
+	// of the one given. It stores all new items or none, and needs no lease. The error is ErrNoBoard
+	// if the run has no board and this Journal does not hold the run.
 	Post(ctx context.Context, run string, items ...Item) ([]Item, error)
-	// PostHeld is Post for the holder of the run. The error is ErrNoBoard if this Journal does not
-	// hold the run, and a HeldError if another process has taken it over.
+	// PostHeld is Post for the holder of the run. If this Journal does not hold the run, the error is
+	// the cause of Holder.Held.
 	PostHeld(ctx context.Context, run string, items ...Item) ([]Item, error)
 	// Posted returns the items that the board has of those with the keys, by their keys.
 	Posted(ctx context.Context, run string, keys ...string) (map[string]Item, error)
@@ -48,12 +48,8 @@ type memoryBoard struct {
 
 // PostHeld implements [Board].
 func (m *Memory) PostHeld(ctx context.Context, run string, items ...Item) ([]Item, error) {
-	m.mu.Lock()
-	r := m.runs[run]
-	held := r != nil && r.held
-	m.mu.Unlock()
-	if !held {
-		return nil, ErrNoBoard
+	if err := context.Cause(m.Held(run)); err != nil {
+		return nil, err
 	}
 	return m.Post(ctx, run, items...)
 }

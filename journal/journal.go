@@ -50,6 +50,10 @@ type Holder interface {
 	// Release leaves the run to others. It does nothing if this Journal does not hold the
 	// run.
 	Release(id string) error
+	// Held returns a context that ends when this Journal leaves the run or has lost it. It has no
+	// values. Its cause is a *HeldError if another holder has the run, which the Journal may learn
+	// late. The context has ended if the run is not held.
+	Held(id string) context.Context
 }
 
 // An Archive lists and removes runs.

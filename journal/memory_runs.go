@@ -27,6 +27,7 @@ func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 		return RunInfo{}, m.held(id)
 	}
 	r.held, r.outer = true, m.around(id)
+	r.tenure, r.leave = context.WithCancel(context.Background())
 	if r.info.Started.IsZero() {
 		return RunInfo{}, nil
 	}
@@ -103,6 +104,9 @@ func (m *Memory) Release(id string) error {
 		return nil
 	}
 	for _, left := range append(m.within(r), r) {
+		if left.held {
+			left.leave()
+		}
 		left.held, left.outer = false, nil
 		if !left.visible() && left.board == nil {
 			m.forget(left)
@@ -110,6 +114,18 @@ func (m *Memory) Release(id string) error {
 	}
 	m.tell()
 	return nil
+}
+
+// Held implements [Holder].
+func (m *Memory) Held(id string) context.Context {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.runs[id]; r != nil && r.tenure != nil {
+		return r.tenure
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(fmt.Errorf("run %q in %s is not held: acquire it first", id, inMemory))
+	return ctx
 }
 
 // within returns the inner runs of a run.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/internal/stores"
 )
@@ -31,7 +32,7 @@ type victim struct {
 
 func newVictim(t *testing.T) *victim {
 	t.Helper()
-	v := &victim{T: t, folder: t.TempDir(), known: map[string]int{}}
+	v := &victim{T: t, folder: memdir.New(t), known: map[string]int{}}
 	if err := os.Mkdir(filepath.Dir(v.database()), 0o755); err != nil {
 		t.Fatal(err)
 	}

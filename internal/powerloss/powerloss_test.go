@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/internal/powerloss"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -24,7 +24,7 @@ const (
 )
 
 func TestPowerLoss(t *testing.T) {
-	d := powerloss.NewDisk(nil, inMemory(t))
+	d := powerloss.NewDisk(nil, memdir.New(t))
 	want := recorded(t, d, "FULL")
 	if n := d.Moments(); n < points {
 		t.Fatalf("the runs change the disk %d times, want %d at least", n, points)
@@ -47,7 +47,7 @@ func TestNotBlind(t *testing.T) {
 		{"a disk that lies", "FULL", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := powerloss.NewDisk(nil, inMemory(t))
+			d := powerloss.NewDisk(nil, memdir.New(t))
 			d.Lies = c.lies
 			recorded(t, d, c.level)
 			const every = 4
@@ -67,7 +67,7 @@ func crashes(t *testing.T, d *powerloss.Disk, level string, every int, seed uint
 	var group sync.WaitGroup
 	moments := make(chan int)
 	for range runtime.GOMAXPROCS(0) {
-		folder := inMemory(t)
+		folder := memdir.New(t)
 		group.Go(func() {
 			for n := range moments {
 				files, notes := d.Crash(n, rand.New(rand.NewPCG(seed, uint64(n))))
@@ -90,22 +90,6 @@ func crashes(t *testing.T, d *powerloss.Disk, level string, every int, seed uint
 	close(moments)
 	group.Wait()
 	return found
-}
-
-// inMemory returns a folder for shared memory, in memory where the system has one:
-// crashes are many.
-func inMemory(t *testing.T) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "powerloss")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
-	})
-	return folder
 }
 
 // A crash is the rest of a disk, with the notes of that moment.

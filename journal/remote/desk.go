@@ -19,7 +19,8 @@ type desk struct {
 	*Executor
 	run    string
 	board  journal.Board
-	holder int // number of this process among those that have held the run
+	held   context.Context // ends when this process loses the run
+	holder int             // number of this process among those that have held the run
 	ledger ledger
 
 	mu      sync.Mutex
@@ -48,17 +49,21 @@ type outcome struct {
 }
 
 func newDesk(e *Executor, run string) *desk {
-	return &desk{Executor: e, run: run, board: e.cfg.Journal,
+	return &desk{Executor: e, run: run, board: e.cfg.Journal, held: e.cfg.Journal.Held(run),
 		ledger:  ledger{noted: map[dag.ID]noted{}, before: map[dag.ID]budget.Amount{}},
 		waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}, parts: map[dag.ID]bool{}}
 }
 
-// do sends an order and returns its result.
+// do sends an order and returns its result. It stops when this process loses the run, even if it
+// has the run again afterwards: meanwhile another one has granted slices.
 func (d *desk) do(ctx context.Context, p *pending) (result, error) {
 	d.enter(ctx, p)
 	select {
 	case got := <-p.done:
 		return got.result, got.err
+	case <-d.held.Done():
+		d.leave(ctx, p, false) // the next process wants the result
+		return result{}, context.Cause(d.held)
 	case <-ctx.Done():
 		drained := errors.Is(context.Cause(ctx), journal.ErrDrained)
 		d.leave(ctx, p, !drained) // the next process wants the results of a drained one

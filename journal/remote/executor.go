@@ -122,6 +122,9 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 		return step.Record{}, step.ErrLocal
 	}
 	d := runvalue.Of(ctx, e, func() *desk { return newDesk(e, o.Key.RunID) })
+	if err := context.Cause(d.held); err != nil {
+		return step.Record{}, err
+	}
 	if err := d.recall(ctx); err != nil {
 		return step.Record{}, err
 	}
@@ -132,7 +135,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 		p := &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)}
 		got, err := d.do(ctx, p)
 		if err != nil {
-			if errors.Is(err, journal.ErrDrained) { // the next process takes the results of a drained one
+			if d.held.Err() != nil || errors.Is(err, journal.ErrDrained) { // the next process takes the results
 				s.cancel()
 			} else if trouble := d.revoke(ctx, p); trouble != nil {
 				err = errors.Join(err, trouble)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -20,7 +21,7 @@ import (
 // of them, and most are not in memory.
 func TestReadAhead(t *testing.T) {
 	const n, callers = 5000, 8
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	content := func(i int) string { return fmt.Sprintf("%q", fmt.Sprint(i, strings.Repeat(" lorem ipsum", 680))) }
 	ask := func(db *DB, order []int, work func(i int) (step.Record, error)) {
 		t.Helper()

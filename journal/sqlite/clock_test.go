@@ -11,13 +11,14 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 )
 
 // A clock that jumps back an hour changes nothing: neither who holds a run, nor
 // what is replayed, nor the order of steps.
 func TestClockJumpsBack(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	clock := stopped()
 	now = func() time.Time { return clock }
 	t.Cleanup(func() { now = time.Now })
@@ -64,7 +65,7 @@ func hostname() string {
 
 // A run whose process was killed is interrupted, although its lease was not given up.
 func TestDeadOwnerIsInterrupted(t *testing.T) {
-	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{})
 	const noSuchProcess = "/999999999/"
 	for _, c := range []struct {
 		owner string
@@ -86,7 +87,7 @@ func TestDeadOwnerIsInterrupted(t *testing.T) {
 
 // A run that is left while it is loaded stops being loaded.
 func TestReleaseWhileLoading(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{})
 	for n := range byte(200) {
 		do(t, db, stepKey("r", n+1))

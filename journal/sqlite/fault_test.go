@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -48,7 +49,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, "is locked: end the program that holds it, or try again later"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "stone.db")
+			file := filepath.Join(memdir.New(t), "stone.db")
 			c.make(t, file)
 			db, err := Open(file, Options{Retry: 50 * time.Millisecond})
 			if err == nil {
@@ -138,7 +139,7 @@ func TestFailedWrites(t *testing.T) {
 		{"disk full", full, "has no space left: make room on its disk"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 100 * time.Millisecond, RetryResults: 100 * time.Millisecond, Lease: time.Minute})
+			db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Retry: 100 * time.Millisecond, RetryResults: 100 * time.Millisecond, Lease: time.Minute})
 			do(t, db, stepKey("r", 1))
 			var calls atomic.Int64
 			var undo func()
@@ -165,7 +166,7 @@ func TestFailedWrites(t *testing.T) {
 
 // Without an intent on the disk no work starts.
 func TestNoWorkWithoutIntent(t *testing.T) {
-	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: 50 * time.Millisecond})
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: 50 * time.Millisecond})
 	do(t, db, stepKey("r", 1))
 	undo := lock(t, db.file.name)
 	var calls atomic.Int64
@@ -180,7 +181,7 @@ func TestNoWorkWithoutIntent(t *testing.T) {
 }
 
 func TestCloseTellsOfLostResults(t *testing.T) {
-	db, err := Open(filepath.Join(t.TempDir(), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: 50 * time.Millisecond})
+	db, err := Open(filepath.Join(memdir.New(t), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestCloseTellsOfLostResults(t *testing.T) {
 func TestChangedRecordIsRefused(t *testing.T) {
 	for _, column := range []string{"content", "head", "parents"} {
 		t.Run(column, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "stone.db")
+			file := filepath.Join(memdir.New(t), "stone.db")
 			db := open(t, file, Options{})
 			say := stone.Func0("say", draft, func(context.Context) (string, error) { return "hello", nil })
 			result, err := stone.Run(t.Context(), say, stone.Config{RunID: "r", Recorder: db})
@@ -220,7 +221,7 @@ func TestChangedRecordIsRefused(t *testing.T) {
 }
 
 func TestDamagedPages(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{})
 	for n := range byte(100) {
 		do(t, db, stepKey("r", n+1))
@@ -289,7 +290,7 @@ func TestReadOnly(t *testing.T) {
 
 // Reading does not wait for the writer.
 func TestReadLocked(t *testing.T) {
-	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{})
 	do(t, db, stepKey("r", 1))
 	lock(t, db.file.name)
 	other := open(t, db.file.name, Options{Retry: time.Millisecond})

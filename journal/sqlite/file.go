@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -43,14 +42,15 @@ type file struct {
 	write *sql.DB // one connection
 	conn  *sql.Conn
 	tx    *tx // and its prepared statements
+	queue queue
 }
 
 // Name implements [log.Database].
 func (f *file) Name() string { return "database " + f.name }
 
-// patience is how long SQLite waits for locks of other processes: half as long as a caller waits,
-// so that the caller gets the error of SQLite.
-func (f *file) patience() time.Duration { return f.retry / 2 }
+// patience is how long a transaction waits for its turn, and then SQLite for locks of other
+// processes: together half as long as a caller waits, so that the caller gets the error of SQLite.
+func (f *file) patience() time.Duration { return f.retry / 4 }
 
 // source returns the options of connections. A page
 // of 8 KB holds five steps with 1 KB of content each, where one of 4 KB holds two and
@@ -227,21 +227,11 @@ func (f *file) Update(do func(log.Tx) error) error {
 	return f.transact(func() error { return do(f.tx) })
 }
 
-// begin waits until no other process writes, as long as SQLite would. SQLite itself soon looks only every
-// 100 ms, and hardly ever meets the moment between two transactions of processes that write all the time.
-func (f *file) begin() error {
-	const soon = 4 * time.Millisecond
-	for started := time.Now(); ; time.Sleep(rand.N(soon)) {
-		_, err := f.conn.ExecContext(background, "PRAGMA busy_timeout = 0; BEGIN IMMEDIATE")
-		if !isBusy(err) || time.Since(started) > f.patience() {
-			_, restored := f.conn.ExecContext(background, fmt.Sprintf("PRAGMA busy_timeout = %d", f.patience().Milliseconds()))
-			return errors.Join(err, restored)
-		}
-	}
-}
-
 func (f *file) transact(do func() error) error {
-	if err := f.begin(); err != nil {
+	if f.queue.enter(f.path+"-wal", f.patience()) {
+		defer f.queue.leave()
+	}
+	if _, err := f.conn.ExecContext(background, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	err := do()
@@ -272,7 +262,7 @@ func (f *file) Idle() error {
 // Close implements [log.Database]. A statement that stays open would keep SQLite
 // from closing the file and removing its log.
 func (f *file) Close() error {
-	var errs []error
+	errs := []error{f.queue.close()}
 	if f.tx != nil {
 		errs = append(errs, f.tx.close())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -34,22 +34,6 @@ func busy(t *testing.T, n int) {
 	})
 }
 
-// inMemory returns a folder in memory, where the system has one: for tests of many
-// commits that do not test the disk.
-func inMemory(t testing.TB) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("/dev/shm", "stone-test")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(folder); err != nil {
-			t.Error(err)
-		}
-	})
-	return folder
-}
-
 // A run that was left with an unwritten result can be acquired at any moment, even while
 // that result is being written.
 func TestAcquireWithUnwrittenRows(t *testing.T) {
@@ -59,7 +43,7 @@ func TestAcquireWithUnwrittenRows(t *testing.T) {
 			big := []byte(`"` + strings.Repeat("x", 50_000) + `"`)
 			var group sync.WaitGroup
 			for range 10 {
-				db := open(t, filepath.Join(inMemory(t), "stone.db"), Options{Retry: 20 * time.Millisecond, RetryResults: 20 * time.Millisecond, Lease: time.Minute})
+				db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Retry: 20 * time.Millisecond, RetryResults: 20 * time.Millisecond, Lease: time.Minute})
 				do(t, db, stepKey("first", 1))
 				group.Go(func() {
 					for i := range 100 / (1 + load/4) {
@@ -126,7 +110,7 @@ func TestTakenOverAgainAndAgain(t *testing.T) {
 	for _, load := range []int{0, 16} {
 		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {
 			busy(t, load)
-			db := open(t, filepath.Join(inMemory(t), "stone.db"), Options{Lease: 10 * time.Millisecond})
+			db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Lease: 10 * time.Millisecond})
 			times := 100
 			if load > 0 {
 				times = 20

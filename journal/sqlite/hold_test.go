@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -32,7 +33,7 @@ func countCommits(t *testing.T) *atomic.Int64 {
 
 // A row that cannot be written fails alone; the other rows of its commit are written.
 func TestBadRowFailsAlone(t *testing.T) {
-	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{Lease: time.Minute})
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Lease: time.Minute})
 	for _, run := range []string{"r", "bad"} {
 		do(t, db, stepKey(run, 1))
 	}
@@ -78,7 +79,7 @@ func TestFileIsGone(t *testing.T) {
 			return errors.Join(os.Rename(file, file+".old"), os.WriteFile(file, nil, 0o600))
 		}},
 	} {
-		db, err := Open(filepath.Join(t.TempDir(), "stone.db"), Options{Lease: 10 * time.Millisecond})
+		db, err := Open(filepath.Join(memdir.New(t), "stone.db"), Options{Lease: 10 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +113,7 @@ func TestDamageStopsWork(t *testing.T) {
 		"question": {"UPDATE questions SET question = replace(question, 'yes', 'not')", "was changed after it was written"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "stone.db")
+			file := filepath.Join(memdir.New(t), "stone.db")
 			db, err := Open(file, Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -151,7 +152,7 @@ func TestDamageStopsWork(t *testing.T) {
 
 // A damaged record of another run is not reused, and does no harm.
 func TestDamagedRecordIsNotReused(t *testing.T) {
-	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{})
 	key := stepKey("old", 1)
 	key.Reuse = dag.ID{7}
 	do(t, db, key)
@@ -176,7 +177,7 @@ func shortRun(ctx context.Context, db *DB, id string) error {
 
 // Runs share commits: their starts and ends are in one queue with their steps.
 func TestShortRunsShareCommits(t *testing.T) {
-	db := open(t, filepath.Join(inMemory(t), "stone.db"), Options{Lease: time.Minute})
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Lease: time.Minute})
 	commits := countCommits(t)
 	const lanes, each = 16, 8
 	var group sync.WaitGroup
@@ -198,7 +199,7 @@ func TestShortRunsShareCommits(t *testing.T) {
 // An inner run waits for the disk only with its steps, and is durable when the outer run
 // has ended.
 func TestInnerRunsAreCheap(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{Lease: time.Minute})
 	if _, err := db.Acquire(t.Context(), "exp"); err != nil {
 		t.Fatal(err)
@@ -242,7 +243,7 @@ func TestInnerRunsAreCheap(t *testing.T) {
 
 // Readers share a few connections.
 func TestConnectionsAreBounded(t *testing.T) {
-	db := open(t, filepath.Join(t.TempDir(), "stone.db"), Options{})
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{})
 	do(t, db, stepKey("r", 1))
 	var group sync.WaitGroup
 	for range 200 {

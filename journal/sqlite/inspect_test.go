@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
@@ -112,7 +113,7 @@ func TestFollowWakes(t *testing.T) {
 func TestFollowAcross(t *testing.T) {
 	every(t, 20*time.Millisecond) // a follower that always reads would delay the heartbeats of the holder
 	const lease = 2 * time.Second
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	db, other := open(t, file, Options{Lease: lease}), open(t, file, Options{})
 	do(t, db, stepKey("r", 0))
 	var steps sync.WaitGroup
@@ -155,7 +156,7 @@ func TestFollowDead(t *testing.T) {
 		"another-host/1/00000000":             50 * time.Millisecond, // may live: its lease must end first
 		fmt.Sprint(host, "/4194305/00000000"): time.Hour,             // of this host, and no such process
 	} {
-		file := filepath.Join(t.TempDir(), "stone.db")
+		file := filepath.Join(memdir.New(t), "stone.db")
 		db := open(t, file, Options{Lease: time.Minute})
 		do(t, db, stepKey("r", 0))
 		if err := db.Close(); err != nil {
@@ -170,7 +171,7 @@ func TestFollowDead(t *testing.T) {
 
 // Follow and Outline read no contents: they do not notice a changed one.
 func TestInspectionReadsNoContents(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{})
 	key := stepKey("r", 0)
 	do(t, db, key)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -46,7 +47,7 @@ func wantHeld(t *testing.T, err error, by *DB) {
 }
 
 func TestHeldRunIsRefused(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	one, two := open(t, file, Options{Lease: 2 * time.Second}), open(t, file, Options{})
 	do(t, one, stepKey("r", 1))
 	for range 2 {
@@ -68,7 +69,7 @@ func TestHeldRunIsRefused(t *testing.T) {
 }
 
 func TestCloseReleases(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	one := open(t, file, Options{Lease: time.Hour})
 	do(t, one, stepKey("r", 1))
 	if err := one.Close(); err != nil {
@@ -87,7 +88,7 @@ func TestCloseReleases(t *testing.T) {
 
 // Of several processes that want a run whose owner died, one gets it.
 func TestExpiredLeaseIsTakenOnce(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	gone := open(t, file, Options{})
 	if _, err := gone.file.pool.Exec("INSERT INTO runs (id, owner, beat, lease) VALUES ('r', 'gone', 7, 100)"); err != nil {
 		t.Fatal(err)
@@ -130,7 +131,7 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { reached = func(string) {} })
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	slow, next := open(t, file, Options{Lease: 50 * time.Millisecond}), open(t, file, Options{})
 	do(t, slow, stepKey("r", 1))
 	_, err := slow.Do(t.Context(), stepKey("r", 2), func(ctx context.Context) (step.Record, error) {
@@ -168,7 +169,7 @@ func TestWaitForLeaseEndsWithContext(t *testing.T) {
 
 // Two processes may write different runs into one file at the same time.
 func TestSharedFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	var group sync.WaitGroup
 	for i := range 3 {
 		db := open(t, file, Options{})

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -80,7 +81,7 @@ func wantNodes(t *testing.T, db *DB, n int) {
 // A file of version 3 has no outlines. It can be read as it is. The first write upgrades it, and
 // then its large runs get outlines.
 func TestVersion3(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
+	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{})
 	lanes(t, db, 0, 4500)
 	wantLanes(t, db, 4500, "some")
@@ -107,7 +108,7 @@ func TestDamagedOutline(t *testing.T) {
 		"UPDATE blocks SET data = substr(data, 1, 40)",
 		"DELETE FROM blocks WHERE slot <> ''",
 	} {
-		file := filepath.Join(t.TempDir(), "stone.db")
+		file := filepath.Join(memdir.New(t), "stone.db")
 		db := open(t, file, Options{})
 		lanes(t, db, 0, 4500)
 		execute(t, file, damage)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -111,7 +112,7 @@ func lines(t *testing.T, d dag.DAG) []string {
 }
 
 func TestResumeAcrossOpen(t *testing.T) {
-	file := t.TempDir() + "/stone.db"
+	file := memdir.New(t) + "/stone.db"
 	calls := 0
 	say := stone.Func0("say", draft, func(context.Context) (string, error) { calls++; return "hello", nil })
 	var ids []dag.ID

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
 )
@@ -14,7 +15,7 @@ import (
 func open(t testing.TB, file string, opts Options) *DB {
 	t.Helper()
 	if file == "" {
-		file = filepath.Join(t.TempDir(), "stone ?%.db") // characters of a URI
+		file = filepath.Join(memdir.New(t), "stone ?%.db") // characters of a URI
 	}
 	db, err := Open(file, opts)
 	if err != nil {
@@ -30,7 +31,7 @@ func open(t testing.TB, file string, opts Options) *DB {
 
 func TestDB(t *testing.T) {
 	journaltest.TestJournal(t, func() func() journal.Journal {
-		file := filepath.Join(t.TempDir(), "stone.db")
+		file := filepath.Join(memdir.New(t), "stone.db")
 		return func() journal.Journal { return open(t, file, Options{Lease: time.Second}) }
 	})
 }

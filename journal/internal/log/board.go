@@ -36,7 +36,7 @@ func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]
 func (j *Journal) PostHeld(_ context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
 	r := j.holding(run)
 	if r == nil {
-		return nil, journal.ErrNoBoard
+		return nil, cmp.Or(context.Cause(j.Held(run)), j.notHeld(run))
 	}
 	return j.post(r, run, items)
 }

@@ -135,6 +135,7 @@ func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
 	}
 	r.mu.Lock()
 	r.fresh = !seen.exists
+	r.tenure.begin()
 	r.mu.Unlock()
 	r.held.Store(true)
 	return true, nil
@@ -191,6 +192,9 @@ func (j *Journal) Release(id string) error {
 	}
 	r.leaving = x
 	j.mu.Unlock()
+	r.mu.Lock()
+	r.tenure.end(j.notHeld(id))
+	r.mu.Unlock()
 	r.stopLoading()
 	later := r.unwritten.Load() > 0
 	err := j.out.put(x)
@@ -207,6 +211,31 @@ func (j *Journal) Release(id string) error {
 		err = r.failed
 	}
 	return err
+}
+
+// Held implements [journal.Holder].
+func (j *Journal) Held(id string) context.Context {
+	j.mu.Lock()
+	r := j.runs[id]
+	j.mu.Unlock()
+	if r == nil {
+		return ended(j.notHeld(id))
+	}
+	if r.outer != nil { // whose lease covers it
+		r = r.outer
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tenure.Context == nil {
+		return ended(j.notHeld(id))
+	}
+	return r.tenure.Context
+}
+
+func ended(why error) context.Context {
+	ctx, cancel := context.WithCancelCause(background)
+	cancel(why)
+	return ctx
 }
 
 // leave returns the write that gives up the lease of a run. A run that was never started

@@ -37,6 +37,7 @@ type run struct {
 	outlined int64 // number of the last record in its outline, 0 if that is unknown
 
 	mu      sync.Mutex
+	tenure  tenure
 	news    sync.Cond // of known and loading
 	ready   bool      // loading has started
 	fresh   bool      // made by this Journal, so it needs no loading
@@ -49,6 +50,24 @@ type run struct {
 
 	origins map[string]*origins // of reused results, by RunInfo.Reuse
 	names   map[int64]string    // of the runs that results were taken from
+}
+
+// tenure is the time during which a run is ours. Its methods are called with the lock of the run.
+type tenure struct {
+	context.Context // nil before the first one
+	cancel          context.CancelCauseFunc
+}
+
+func (t *tenure) begin() {
+	if t.Context == nil || t.Err() != nil {
+		t.Context, t.cancel = context.WithCancelCause(background)
+	}
+}
+
+func (t *tenure) end(why error) {
+	if t.Context != nil {
+		t.cancel(why)
+	}
 }
 
 func newRun(id string) *run {
@@ -156,6 +175,7 @@ func (r *run) settled(x *write) {
 		// Another owner has the run. The next step asks for the lease again.
 		r.ready, r.fresh = false, false
 		r.held.Store(false)
+		r.tenure.end(x.err)
 	}
 	if x.result == nil {
 		return

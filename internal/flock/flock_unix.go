@@ -1,0 +1,43 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package flock
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// Lock waits for the lock of a file.
+func Lock(f *os.File) error { return flock(f, syscall.LOCK_EX) }
+
+// TryLock reports whether it got the lock of a file at once.
+func TryLock(f *os.File) (bool, error) {
+	err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Unlock releases the lock of a file.
+func Unlock(f *os.File) error { return flock(f, syscall.LOCK_UN) }
+
+func flock(f *os.File, how int) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = conn.Control(func(fd uintptr) {
+		for {
+			if failed = syscall.Flock(int(fd), how); !errors.Is(failed, syscall.EINTR) {
+				return
+			}
+		}
+	})
+	if failed != nil {
+		err = &os.PathError{Op: "lock", Path: f.Name(), Err: failed}
+	}
+	return err
+}

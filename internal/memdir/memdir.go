@@ -1,0 +1,27 @@
+// Package memdir gives tests a folder in memory. Tests that commit often and only end processes
+// need no disk, and the disk of a shared machine can take a minute for one commit.
+package memdir
+
+import (
+	"os"
+	"testing"
+)
+
+// New returns an empty folder, which is removed after the test. It is on the disk if the system
+// has no /dev/shm.
+func New(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/dev/shm", "stone-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(folder, 0o755); err != nil { // as that of t.TempDir
+		t.Fatal(err)
+	}
+	return folder
+}
