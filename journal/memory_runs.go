@@ -124,7 +124,7 @@ func (m *Memory) Held(id string) context.Context {
 		return r.tenure
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(fmt.Errorf("run %q in %s is not held: acquire it first", id, inMemory))
+	cancel(fmt.Errorf("run %q in %s is not held by this journal: acquire it first, as journal.Keep does", id, inMemory))
 	return ctx
 }
 

@@ -40,3 +40,34 @@ func testAcquired(t *testing.T, j tested) {
 	_, err = stone.Run(t.Context(), stone.Func0("a", draft, func(context.Context) (string, error) { return "x", nil }), kept(config(), other, journal.Options{}))
 	must(t, err)
 }
+
+// The context of Held ends for good: a run that is taken again has another one.
+func testHeld(t *testing.T, j tested) {
+	if j.Held("run").Err() == nil {
+		t.Error("a run that was never acquired is held")
+	}
+	hold := func() context.Context {
+		_, err := j.Acquire(t.Context(), "run")
+		must(t, err)
+		held := j.Held("run")
+		if held.Err() != nil {
+			t.Fatalf("an acquired run is not held: %v", context.Cause(held))
+		}
+		return held
+	}
+	first := hold()
+	must(t, j.Release("run"))
+	if first.Err() == nil || j.Held("run").Err() == nil {
+		t.Error("a run that was left is held")
+	}
+	second := hold()
+	_, err := j.Acquire(t.Context(), "run/inner")
+	must(t, err)
+	if first.Err() == nil || second.Err() != nil || j.Held("run/inner").Err() != nil {
+		t.Errorf("after the run was taken again, the contexts have the errors %v, %v and %v", first.Err(), second.Err(), j.Held("run/inner").Err())
+	}
+	must(t, j.Release("run"))
+	if j.Held("run/inner").Err() == nil {
+		t.Error("an inner run is held, though the outer one was left")
+	}
+}

@@ -41,6 +41,7 @@ type journalCase struct {
 
 var storeCases = []journalCase{
 	{"a run has one holder", testHolder},
+	{"tells when a run is no longer held", testHeld},
 	{"a run that was not started leaves no record", testNothing},
 	{"a run that was acquired and not started does not exist", testAcquired},
 	{"finds runs by a unique prefix", testFind},

@@ -328,3 +328,37 @@ func TestFormerHolder(t *testing.T) {
 		t.Errorf("%d calls were made, and %v USD spent, want 3", calls.Load(), account.Spent().USD)
 	}
 }
+
+// losable is a journal that can lose a run to another process.
+type losable struct {
+	*journal.Memory
+	held context.Context
+}
+
+func (l losable) Held(string) context.Context { return l.held }
+
+// A process that loses its run waits for no leaf any more, even if it has the run again: it closes no
+// slice, and leaves the run to the next process.
+func TestLostRun(t *testing.T) {
+	held, lose := context.WithCancelCause(context.Background())
+	j := losable{new(journal.Memory), held}
+	p := stone.Seq("p", stone.Func0("leaf", number, func(context.Context) (int, error) { return 1, nil }))
+	_, err := stone.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: 1})), p, stone.Config{RunID: "run", Recorder: journal.Keep(j, journal.Options{}),
+		Executor: remote.New(remote.Config{Journal: j, Routes: []remote.Route{{Pool: "p"}}, Carrier: fixed(func(remote.Work) {
+			lose(&journal.HeldError{Where: "memory", Run: "run", Owner: "another process"})
+		})})})
+	if !errors.As(err, new(*journal.HeldError)) {
+		t.Errorf("the run ended with %v", err)
+	}
+	info, err := j.Find(t.Context(), "run")
+	if err != nil || info.State != journal.Interrupted {
+		t.Errorf("the run is %s, %v; want that the next process continues it", info.State, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for item := range j.Watch(ctx, "run", "slice/", 0) {
+		if item.Key != "" {
+			t.Errorf("a slice was written: %s", item.Key)
+		}
+	}
+}

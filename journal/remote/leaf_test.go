@@ -238,7 +238,7 @@ func TestTrouble(t *testing.T) {
 		"carrier": {func(j *journal.Memory) stone.Config {
 			return stone.Config{Recorder: journal.Keep(j, journal.Options{})}
 		}, "no network"},
-		"not kept": {func(*journal.Memory) stone.Config { return stone.Config{} }, "no board"},
+		"not kept": {func(*journal.Memory) stone.Config { return stone.Config{} }, "acquire it first, as journal.Keep does"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var j journal.Memory

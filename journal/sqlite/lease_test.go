@@ -134,6 +134,7 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 	file := filepath.Join(memdir.New(t), "stone.db")
 	slow, next := open(t, file, Options{Lease: 50 * time.Millisecond}), open(t, file, Options{})
 	do(t, slow, stepKey("r", 1))
+	held := slow.Held("r")
 	_, err := slow.Do(t.Context(), stepKey("r", 2), func(ctx context.Context) (step.Record, error) {
 		armed.Store(true)
 		<-paused
@@ -142,6 +143,7 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 		return step.Record{Content: []byte(`2`)}, err
 	})
 	wantHeld(t, err, next)
+	wantHeld(t, context.Cause(held), next)
 	_, err = slow.Do(t.Context(), stepKey("r", 4), work(new(atomic.Int64)))
 	wantHeld(t, err, next)
 	if rows := count(t, next, "p/2"); rows > 0 {

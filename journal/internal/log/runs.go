@@ -183,7 +183,7 @@ func (j *Journal) holding(id string) *run {
 }
 
 func (j *Journal) notHeld(id string) error {
-	return fmt.Errorf("run %q in %s %w: acquire it first", id, j.data.Name(), errNotHeld)
+	return fmt.Errorf("run %q in %s %w: acquire it first, as journal.Keep does", id, j.data.Name(), errNotHeld)
 }
 
 var errNotHeld = errors.New("is not held by this journal")

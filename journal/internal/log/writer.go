@@ -396,8 +396,12 @@ func (w *writer) close(runs []*run) error {
 			group = append(group, w.leave(r))
 		}
 	}
-	for _, x := range w.commit(group) {
-		return w.data.Explain(errors.Join(w.trouble, x.err))
+	kept := w.commit(group)
+	for limit := time.Now().Add(w.opts.Retry); len(kept) > 0 && time.Now().Before(limit); kept = w.commit(kept) {
+		time.Sleep(w.longest())
+	}
+	if len(kept) > 0 {
+		return w.data.Explain(errors.Join(w.trouble, kept[0].err))
 	}
 	return nil
 }
