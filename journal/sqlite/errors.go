@@ -23,12 +23,6 @@ func (f *file) Passing(err error) bool {
 	return false
 }
 
-// isBusy reports whether another process has the lock.
-func isBusy(err error) bool {
-	var e *driver.Error
-	return errors.As(err, &e) && e.Code()&0xff == codes.SQLITE_BUSY
-}
-
 // Explain implements [log.Database]: it names the file, the problem and the remedy.
 func (f *file) Explain(err error) error {
 	var e *driver.Error
