@@ -25,7 +25,7 @@ func (a *agent) Check() []finding.Finding {
 		out.add("bad-option", "Params: %v", err)
 	}
 	if err := a.misfit(); err != nil {
-		out.add("bad-option", "Media: %v: ask a model whose protocol takes it", err)
+		out.add("bad-option", "Media: %v: use a model whose protocol accepts it", err)
 	}
 	if a.cfg.System == nil && a.cfg.User == nil && a.cfg.Media == nil && a.cfg.Conversation == nil {
 		out.warn("no-prompt", "the model gets no prompt: set System, User or Conversation")

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// TestSees finds before a run that a model takes none of the media that an agent shows.
+// TestSees checks that an agent is reported before the run if its model takes none of its media.
 func TestSees(t *testing.T) {
 	marked := func(mediaType string) dag.Reader[[]*llm.Media] {
 		s, err := schema.Parse([]byte(`{"type":"object","properties":{"a":{"type":"string","contentEncoding":"base64","contentMediaType":"` + mediaType + `"}}}`))
@@ -26,28 +26,28 @@ func TestSees(t *testing.T) {
 	free := dag.Derive(dag.NewType[llm.Media]("picture"), func(m llm.Media) []*llm.Media { return []*llm.Media{&m} })
 	unknown := dag.Derive(dag.Nothing, func(struct{}) []*llm.Media { return nil })
 	for _, tt := range []struct {
-		name    string
-		media   dag.Reader[[]*llm.Media]
-		can     []string
-		misfit  bool // by the protocol, which takes no sound
-		unknown bool // by the table
+		name   string
+		media  dag.Reader[[]*llm.Media]
+		can    []string
+		misfit bool // with the protocol, which takes no sound
+		unfit  bool // according to the model table
 	}{
 		{"none", nil, []string{"tools"}, false, false},
 		{"a picture", marked("image/png"), []string{"images"}, false, false},
-		{"a picture that the model does not read", marked("image/*"), []string{"audio", "files"}, false, true},
+		{"a picture, but the model reads none", marked("image/*"), []string{"audio", "files"}, false, true},
 		{"a sound", marked("audio/*"), []string{"audio"}, true, false},
-		{"a sound that the model does not read either", marked("audio/wav"), []string{"images"}, true, true},
+		{"a sound, and the model reads none either", marked("audio/wav"), []string{"images"}, true, true},
 		{"anything", free, []string{"files"}, false, false},
 		{"anything, but the model reads nothing", free, []string{"tools"}, false, true},
-		{"not told", unknown, []string{"audio"}, false, false},
-		{"not told, but the model reads nothing", unknown, []string{}, false, true},
-		{"a type that is of no kind", marked("x/*"), []string{}, false, true},
+		{"any type of node", unknown, []string{"audio"}, false, false},
+		{"any type of node, but the model reads nothing", unknown, []string{}, false, true},
+		{"a type of no known kind", marked("x/*"), []string{}, false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			see := agent.New("see", note, deaf{model()}, agent.Config{User: agent.Say("What is it?"), Media: tt.media})
 			var found []string
 			for _, f := range stone.Validate(see, stone.Given{}) {
-				if f.Type == "bad-option" && f.Path == "see" && strings.Contains(f.Message, "only pictures: ask a model whose protocol takes it") {
+				if f.Type == "bad-option" && f.Path == "see" && strings.Contains(f.Message, "only pictures: use a model whose protocol accepts it") {
 					found = append(found, f.Message)
 				}
 			}
@@ -56,7 +56,7 @@ func TestSees(t *testing.T) {
 			}
 			ctx := llm.WithTable(t.Context(), func(llm.Info) llm.Spec { return llm.Spec{Can: tt.can} })
 			d := see.Detail().(interface{ Unfit(context.Context) error })
-			if err := d.Unfit(ctx); errors.As(err, new(*llm.UnfitError)) != tt.unknown || err != nil && !strings.HasPrefix(err.Error(), "Media: ") {
+			if err := d.Unfit(ctx); errors.As(err, new(*llm.UnfitError)) != tt.unfit || err != nil && !strings.HasPrefix(err.Error(), "Media: ") {
 				t.Errorf("by the table: %v", err)
 			}
 			if err := d.Unfit(t.Context()); err != nil {

@@ -160,7 +160,7 @@ func (a *agent) Unfit(ctx context.Context) error {
 		return err
 	}
 	if err := a.unseen(ctx); err != nil {
-		return fmt.Errorf("Media: %w: ask a model that reads it, or correct the row of the model in the configuration", err)
+		return fmt.Errorf("Media: %w: use a model that reads it, or correct the entry of the model under :models in .stone/stone.edn", err)
 	}
 	return nil
 }

@@ -183,9 +183,9 @@ func (b *builder) list() error {
 		return refuse("the module %s does not require %s: run `go get %s` in it", b.pkg.Module.Path, modulePath, modulePath)
 	}
 	if own, needed := b.pkg.Module.GoVersion, version.Lang("go"+stone.Module.GoVersion); own != "" && version.Compare("go"+own, needed) < 0 {
-		// An older language fails with errors about inferred types.
+		// With an older language version, the compiler only reports type inference errors.
 		needed = strings.TrimPrefix(needed, "go")
-		return refuse("the module %s has the line go %s in go.mod: Stone needs %s: run `go mod edit -go=%s` in it", b.pkg.Module.Path, own, needed, needed)
+		return refuse("go.mod of the module %s says go %s: Stone needs at least go %s: run `go mod edit -go=%s` in it", b.pkg.Module.Path, own, needed, needed)
 	}
 	return b.checksums(stone.Module.Dir)
 }
