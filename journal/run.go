@@ -284,7 +284,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	}
 	switch {
 	case r.doneBefore() && o.State == Done: // nothing was added, and there may be a million steps
-		o.Steps, o.Usage = r.before.Steps, r.before.Usage
+		o.Steps, o.Usage, o.Ended = r.before.Steps, r.before.Usage, r.before.Ended
 	case r.resumed || o.State == Failed:
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {

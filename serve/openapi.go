@@ -25,14 +25,12 @@ type operation struct {
 	stream  bool     // the reply is a stream of server-sent events, each with an out as data
 }
 
-var selectionQuery = []string{"state", "pipeline", "text", "min-usd", "since", "until", "ended-since", "before", "limit"}
-
 // operations describe the routes of the API by their patterns. The routes that speak the
 // protocol of OpenAI are described there.
 var operations = map[string]operation{
 	"PUT /v1/runs/{id}":              {summary: "Start a run with an id of the caller; the same request again is the same run", in: api.Start{}, status: 201, also: []int{200}, out: api.Run{}},
 	"POST /v1/runs":                  {summary: "Start a run", in: api.Start{}, status: 201, out: api.Run{}},
-	"GET /v1/runs":                   {summary: "List runs, the newest first", query: selectionQuery, kinds: []string{"text/event-stream"}, status: 200, out: api.Runs{}},
+	"GET /v1/runs":                   {summary: "List runs, the newest first", query: []string{"state", "pipeline", "text", "min-usd", "since", "until", "ended-since", "before", "limit", "after"}, kinds: []string{"text/event-stream"}, status: 200, out: api.Runs{}},
 	"GET /v1/runs/{id}":              {summary: "Describe a run", status: 200, out: api.Run{}},
 	"GET /v1/runs/{id}/result":       {summary: "Wait for a run, and get its result", query: []string{"wait"}, status: 200, also: []int{202}, out: api.Run{}},
 	"GET /v1/runs/{id}/events":       {summary: "Stream the steps of a run", query: []string{"after"}, status: 200, out: api.Event{}, stream: true},
@@ -40,7 +38,7 @@ var operations = map[string]operation{
 	"POST /v1/runs/{id}/cancel":      {summary: "Cancel a run", status: 200, out: api.Run{}},
 	"POST /v1/runs/{id}/resume":      {summary: "Resume a run that has stopped", status: 202, out: api.Run{}},
 	"DELETE /v1/runs/{id}":           {summary: "Remove a run with its records", status: 204},
-	"GET /v1/questions":              {summary: "List the open questions of all runs", kinds: []string{"text/event-stream"}, status: 200, out: api.Questions{}},
+	"GET /v1/questions":              {summary: "List the open questions of all runs", query: []string{"after"}, kinds: []string{"text/event-stream"}, status: 200, out: api.Questions{}},
 	"GET /v1/runs/{id}/questions":    {summary: "List the questions of a run", status: 200, out: api.Questions{}},
 	"POST /v1/runs/{id}/answers":     {summary: "Answer a question of a run", in: api.Answer{}, status: 200, out: api.Run{}},
 	"GET /v1/pipelines":              {summary: "List the published pipelines", status: 200, out: api.Pipelines{}},

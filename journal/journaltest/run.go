@@ -161,8 +161,14 @@ func testResume(t *testing.T, j tested) {
 	if info.Steps != 3 || info.Pipeline != "all" || info.Fingerprint != p.Fingerprint() || info.Owner != "" || !info.Ended.Equal(moment) {
 		t.Errorf("recorded run: %+v", info)
 	}
-	again := mustRun(t, j.open(), p, journal.Options{})
+	later := config()
+	later.Now = func() time.Time { return moment.Add(time.Hour) }
+	again, err := stone.Run(t.Context(), p, kept(later, j.open(), journal.Options{}))
+	must(t, err)
 	c.want(t, "first:1 paid:1 second:2")
+	if info = wantState(t, j, journal.Done); !info.Ended.Equal(moment) {
+		t.Errorf("a run that was done ended at %v after it was resumed, want %v as before", info.Ended, moment)
+	}
 	for name, d := range map[string]func() (dag.DAG, error){
 		"the run that is replayed": func() (dag.DAG, error) { return again.DAG, nil },
 		"the journal":              func() (dag.DAG, error) { return j.DAG(t.Context(), "run") },

@@ -206,8 +206,10 @@ func TestLookupsUseIndexes(t *testing.T) {
 		"INTEGER PRIMARY KEY (rowid=?)":                {Seq: 7},
 	} {
 		text, args := selecting(1, s)
-		if plan := planOf(t, db, text, args); !slices.ContainsFunc(plan, func(line string) bool { return strings.HasSuffix(line, want) }) {
-			t.Errorf("%+v: the plan is %q; want %q", s, plan, want)
+		plan := planOf(t, db, text, args)
+		if !slices.ContainsFunc(plan, func(line string) bool { return strings.HasSuffix(line, want) }) ||
+			slices.ContainsFunc(plan, func(line string) bool { return strings.HasPrefix(line, "SCAN records") }) {
+			t.Errorf("%+v: the plan is %q; want %q, and no scan of all records", s, plan, want)
 		}
 	}
 }
