@@ -48,7 +48,8 @@ type Planner interface {
 const EmitType = "stone/emit"
 
 // A Check judges an answer. It returns nil if the answer passes, otherwise the reason. It
-// must return soon after ctx is done. A panic is a failed check.
+// must return soon after ctx is done, and may be called by several goroutines at once. A panic is a
+// failed check.
 type Check func(ctx context.Context, s Subject) error
 
 // CheckFacts are what Validate and the gate know of a check before it runs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,8 +180,8 @@ func TestManyAtOnceLeaveNothingBehind(t *testing.T) {
 // between: here the record of the call itself is lost, as in a crash before it.
 func TestResumePaysNothingTwice(t *testing.T) {
 	yes := true
-	checked := 0
-	checks := map[string]call.Check{"paid": call.Paid("paid", func(context.Context, call.Subject) error { checked++; return nil })}
+	var checked atomic.Int64
+	checks := map[string]call.Check{"paid": call.Paid("paid", func(context.Context, call.Subject) error { checked.Add(1); return nil })}
 	for name, tc := range map[string]struct {
 		spec call.Spec
 		does map[string]behaviour
@@ -202,7 +203,7 @@ func TestResumePaysNothingTwice(t *testing.T) {
 				}
 				j := judge(w, map[string]string{"a": "0.9", "b": "0.5", "c": "1"})
 				all = append(all, judged.cap(j.Invoke, j.Metadata))
-				checked = 0
+				checked.Store(0)
 				app := &call.Applicator{Registry: call.NewRegistry(all...), Checks: map[string]call.Check{"c": holds("c"), "paid": checks["paid"]}}
 				app.Policy.Default.Judge.On = &yes
 				app.Policy.Default.Done.Should = []string{"paid"}
@@ -212,14 +213,14 @@ func TestResumePaysNothingTwice(t *testing.T) {
 				cfg := stone.Config{RunID: "r", Recorder: r}
 				account := budget.New(call.Budget{})
 				first := runCall(budget.With(t.Context(), account), spec, call.Budget{}, cfg)
-				asked, graded, tested := fmt.Sprint(w.calls), len(judged.calls), checked
+				asked, graded, tested := fmt.Sprint(w.calls), len(judged.calls), checked.Load()
 				again := budget.New(call.Budget{})
 				second := runCall(budget.With(t.Context(), again), spec, call.Budget{}, cfg)
 				if first.brief() != tc.want || second.out != first.out {
 					t.Errorf("got %s, then %s; want %s", first.brief(), second.brief(), tc.want)
 				}
-				if fmt.Sprint(w.calls) != asked || len(judged.calls) != graded || checked != tested || graded == 0 || tested == 0 {
-					t.Errorf("paid again: asked %v after %s; judged %d after %d; checked %d after %d", w.calls, asked, len(judged.calls), graded, checked, tested)
+				if fmt.Sprint(w.calls) != asked || len(judged.calls) != graded || checked.Load() != tested || graded == 0 || tested == 0 {
+					t.Errorf("paid again: asked %v after %s; judged %d after %d; checked %d after %d", w.calls, asked, len(judged.calls), graded, checked.Load(), tested)
 				}
 				if account.Spent() != again.Spent() {
 					t.Errorf("spent %+v, then %+v", account.Spent(), again.Spent())
