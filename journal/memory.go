@@ -29,7 +29,7 @@ type memoryRun struct {
 	info      RunInfo
 	held      bool
 	tenure    context.Context // ends when the run is left
-	leave     context.CancelFunc
+	leave     context.CancelCauseFunc
 	outer     *memoryRun    // whose holder also has it, nil if it is held by itself
 	steps     []*memoryStep // in the order in which they were first started
 	index     map[dag.ID]*memoryStep

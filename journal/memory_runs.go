@@ -27,7 +27,7 @@ func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 		return RunInfo{}, m.held(id)
 	}
 	r.held, r.outer = true, m.around(id)
-	r.tenure, r.leave = context.WithCancel(context.Background())
+	r.tenure, r.leave = context.WithCancelCause(context.Background())
 	if r.info.Started.IsZero() {
 		return RunInfo{}, nil
 	}
@@ -105,7 +105,7 @@ func (m *Memory) Release(id string) error {
 	}
 	for _, left := range append(m.within(r), r) {
 		if left.held {
-			left.leave()
+			left.leave(notHeld(left.info.ID))
 		}
 		left.held, left.outer = false, nil
 		if !left.visible() && left.board == nil {
@@ -124,8 +124,12 @@ func (m *Memory) Held(id string) context.Context {
 		return r.tenure
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(fmt.Errorf("run %q in %s is not held by this journal: acquire it first, as journal.Keep does", id, inMemory))
+	cancel(notHeld(id))
 	return ctx
+}
+
+func notHeld(id string) error {
+	return fmt.Errorf("run %q in %s is not held by this journal: acquire it first, as journal.Keep does", id, inMemory)
 }
 
 // within returns the inner runs of a run.

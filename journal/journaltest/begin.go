@@ -3,6 +3,7 @@ package journaltest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -66,8 +67,21 @@ func testHeld(t *testing.T, j tested) {
 	if first.Err() == nil || second.Err() != nil || j.Held("run/inner").Err() != nil {
 		t.Errorf("after the run was taken again, the contexts have the errors %v, %v and %v", first.Err(), second.Err(), j.Held("run/inner").Err())
 	}
+	inner := j.Held("run/inner")
+	must(t, j.Release("run/inner"))
+	if inner.Err() == nil || second.Err() != nil {
+		t.Errorf("after the inner run was left, its context and that of the outer run have the errors %v and %v", inner.Err(), second.Err())
+	}
+	_, err = j.Acquire(t.Context(), "run/inner")
+	must(t, err)
+	inner = j.Held("run/inner")
 	must(t, j.Release("run"))
-	if j.Held("run/inner").Err() == nil {
+	if inner.Err() == nil || j.Held("run/inner").Err() == nil {
 		t.Error("an inner run is held, though the outer one was left")
+	}
+	for _, left := range []context.Context{first, second, inner} {
+		if why := context.Cause(left); !strings.Contains(why.Error(), "is not held by this journal") {
+			t.Errorf("a run was left, and its context says: %v", why)
+		}
 	}
 }

@@ -72,8 +72,12 @@ func TestCloseReleases(t *testing.T) {
 	file := filepath.Join(memdir.New(t), "stone.db")
 	one := open(t, file, Options{Lease: time.Hour})
 	do(t, one, stepKey("r", 1))
+	held := one.Held("r")
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if !errors.Is(context.Cause(held), ErrClosed) || one.Held("r").Err() == nil {
+		t.Errorf("after Close the context of the run has ended with %v, want ErrClosed", context.Cause(held))
 	}
 	if left, err := filepath.Glob(file + "-*"); len(left) > 0 || err != nil {
 		t.Errorf("Close left %v, %v", left, err)
@@ -83,6 +87,23 @@ func TestCloseReleases(t *testing.T) {
 	}
 	if _, err := one.Do(t.Context(), stepKey("r", 2), work(new(atomic.Int64))); !errors.Is(err, ErrClosed) {
 		t.Errorf("Do after Close: %v, want ErrClosed", err)
+	}
+}
+
+// A run that was taken, but whose facts cannot be read, is left again.
+func TestFailedAcquireReleases(t *testing.T) {
+	file := filepath.Join(memdir.New(t), "stone.db")
+	one := open(t, file, Options{Lease: time.Second})
+	do(t, one, stepKey("r", 1))
+	if err := errors.Join(one.Begin(t.Context(), journal.RunInfo{ID: "r", Started: time.Now()}), one.Release("r")); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, file, "UPDATE runs SET info = replace(info, '{', '{ ') WHERE id = 'r'")
+	two := open(t, file, Options{Lease: time.Second})
+	for _, db := range []*DB{one, two, one} {
+		if _, err := db.Acquire(t.Context(), "r"); !errors.As(err, new(*journal.DamageError)) {
+			t.Errorf("Acquire: %v, want a DamageError each time", err)
+		}
 	}
 }
 

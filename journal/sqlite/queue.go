@@ -19,11 +19,11 @@ type queue struct {
 
 type wait struct {
 	turn   chan struct{} // receives when it is this process's turn
-	missed chan struct{} // closed when the turn came and nobody waited for it
+	missed chan struct{} // closed when the turn came and nobody waited for it, or when flock failed
 }
 
-// enter waits for the turn of this process, and reports whether it has come. If so, it lasts until
-// leave.
+// enter waits for the turn of this process, for at most so long, and reports whether it has come. If so,
+// it lasts until leave.
 func (q *queue) enter(log string, most time.Duration) bool {
 	if q.log == nil {
 		var err error

@@ -72,6 +72,7 @@ func (j *Journal) Close() error {
 	runs := slices.Collect(maps.Values(j.runs))
 	j.mu.Unlock()
 	for _, r := range runs {
+		r.endTenure(ErrClosed)
 		r.stopLoading()
 	}
 	err := j.out.close(runs)

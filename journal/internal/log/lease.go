@@ -2,6 +2,7 @@ package log
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stonelayer/stone/journal"
@@ -58,7 +59,7 @@ func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, erro
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if r.acquired = false; !r.held.Load() {
+	if r.acquired = false; !r.held.Load() && j.runs[id] == r {
 		delete(j.runs, id)
 	}
 	return journal.RunInfo{}, j.data.Explain(err)
@@ -68,12 +69,17 @@ func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, erro
 func (j *Journal) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.taking.Lock()
 	defer r.taking.Unlock()
-	if !r.held.Load() {
-		if err := j.acquire(ctx, r); err != nil {
-			return journal.RunInfo{}, err
-		}
+	if r.held.Load() { // by Do, meanwhile
+		return j.info(ctx, r)
 	}
-	return j.info(ctx, r)
+	if err := j.acquire(ctx, r); err != nil {
+		return journal.RunInfo{}, err
+	}
+	info, err := j.info(ctx, r)
+	if err != nil { // the caller does not release what it did not get
+		err = errors.Join(err, j.Release(r.id))
+	}
+	return info, err
 }
 
 // acquire takes the lease of a run: at once if it has no holder, otherwise when its owner
@@ -133,9 +139,13 @@ func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
 	if err != nil || !taken {
 		return false, err
 	}
+	outer := background
+	if r.outer != nil { // whose lease covers it
+		outer = r.outer.lastTenure()
+	}
 	r.mu.Lock()
 	r.fresh = !seen.exists
-	r.tenure.begin()
+	r.tenure.begin(outer)
 	r.mu.Unlock()
 	r.held.Store(true)
 	return true, nil
@@ -192,9 +202,7 @@ func (j *Journal) Release(id string) error {
 	}
 	r.leaving = x
 	j.mu.Unlock()
-	r.mu.Lock()
-	r.tenure.end(j.notHeld(id))
-	r.mu.Unlock()
+	r.endTenure(j.notHeld(id))
 	r.stopLoading()
 	later := r.unwritten.Load() > 0
 	err := j.out.put(x)
@@ -218,24 +226,14 @@ func (j *Journal) Held(id string) context.Context {
 	j.mu.Lock()
 	r := j.runs[id]
 	j.mu.Unlock()
-	if r == nil {
-		return ended(j.notHeld(id))
+	if r != nil {
+		if held := r.lastTenure(); held != nil {
+			return held
+		}
 	}
-	if r.outer != nil { // whose lease covers it
-		r = r.outer
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.tenure.Context == nil {
-		return ended(j.notHeld(id))
-	}
-	return r.tenure.Context
-}
-
-func ended(why error) context.Context {
-	ctx, cancel := context.WithCancelCause(background)
-	cancel(why)
-	return ctx
+	never, cancel := context.WithCancelCause(background)
+	cancel(j.notHeld(id))
+	return never
 }
 
 // leave returns the write that gives up the lease of a run. A run that was never started

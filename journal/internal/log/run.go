@@ -58,9 +58,10 @@ type tenure struct {
 	cancel          context.CancelCauseFunc
 }
 
-func (t *tenure) begin() {
+// begin starts a tenure, unless the last one goes on. It ends with that of the outer run at the latest.
+func (t *tenure) begin(outer context.Context) {
 	if t.Context == nil || t.Err() != nil {
-		t.Context, t.cancel = context.WithCancelCause(background)
+		t.Context, t.cancel = context.WithCancelCause(outer)
 	}
 }
 
@@ -68,6 +69,20 @@ func (t *tenure) end(why error) {
 	if t.Context != nil {
 		t.cancel(why)
 	}
+}
+
+// lastTenure returns the context of the last tenure, or nil.
+func (r *run) lastTenure() context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tenure.Context
+}
+
+// endTenure tells everyone who has the context of the tenure why this Journal leaves the run.
+func (r *run) endTenure(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tenure.end(why)
 }
 
 func newRun(id string) *run {
