@@ -55,6 +55,7 @@ type dataset struct {
 	rows     []row // in the order of the file
 	byID     map[string]int32
 	named    bool   // Expected was set
+	expects  bool   // a row has an expectation
 	sum      string // digest of the cases
 	test     string // digest of the whole split "test" if that is the Split
 	whole    int    // rows that Data.N was drawn from
@@ -139,6 +140,7 @@ func (set *dataset) add(ctx context.Context, cols columns) error {
 	}
 	var expected json.RawMessage
 	if value, ok := cols.get(set.Expected); ok {
+		set.expects = true
 		var err error
 		if expected, err = value.canonical(nil); err != nil {
 			return fmt.Errorf("column %s: %w", set.Expected, err)

@@ -60,6 +60,9 @@ func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, 
 		return stone.Ashlar{}, err
 	}
 	e := &evaluation{Config: cfg, data: set}
+	if err := e.checkExpected(); err != nil {
+		return stone.Ashlar{}, err
+	}
 	if err := e.checkAgainst(); err != nil {
 		return stone.Ashlar{}, err
 	}
@@ -106,6 +109,16 @@ func (cfg *Config) check() error {
 		}
 		if slices.ContainsFunc(cfg.Scorers[:i], func(other Scorer) bool { return other.name == s.name }) {
 			return fmt.Errorf("two scorers are named %q: give one another name, as in close=number:0.1", s.name)
+		}
+	}
+	return nil
+}
+
+// checkExpected refuses scorers that compare, if no row has anything to compare with.
+func (e *evaluation) checkExpected() error {
+	for _, s := range e.Scorers {
+		if s.needs && !e.data.expects {
+			return fmt.Errorf("the scorer %s needs an expectation, and no row has the column %q: name the column with it by --expected, or Data.Expected", s.name, e.data.Expected)
 		}
 	}
 	return nil

@@ -151,14 +151,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 		if toolMeasures[s.argument] == nil {
 			return Scorer{}, fmt.Errorf("%q: want tools:order, tools:set or tools:arguments", s.argument)
 		}
-		score := scoreTools(s.argument, s.node)
-		return s.leafOf(func(_ context.Context, c Case) (Score, error) {
-			want, err := s.want(c)
-			if err != nil {
-				return Score{}, err
-			}
-			return score(c, want)
-		}), nil
+		return s.expecting(scoreTools(s.argument, s.node)), nil
 	case "judge", "pairwise":
 		return s.judge(app)
 	}
@@ -181,17 +174,26 @@ func (s scorerSpec) leafOf(fn func(context.Context, Case) (Score, error), option
 }
 
 func (s scorerSpec) comparing(m measure) Scorer {
-	return s.leafOf(func(_ context.Context, c Case) (Score, error) {
+	return s.expecting(func(c Case, want json.RawMessage) (Score, error) {
 		got, err := s.got(c)
 		if err != nil {
 			return Score{Reason: err.Error()}, nil
 		}
+		return m(got, want)
+	})
+}
+
+// expecting makes a scorer of cases that have an expectation.
+func (s scorerSpec) expecting(score func(c Case, want json.RawMessage) (Score, error)) Scorer {
+	scorer := s.leafOf(func(_ context.Context, c Case) (Score, error) {
 		want, err := s.want(c)
 		if err != nil {
 			return Score{}, err
 		}
-		return m(got, want)
+		return score(c, want)
 	})
+	scorer.needs = true
+	return scorer
 }
 
 // got returns the value to score. A value that the answer does not have is a wrong answer.

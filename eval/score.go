@@ -43,6 +43,7 @@ type Scorer struct {
 	// calls are the nodes of its calls, which have a cost.
 	calls []dag.Querier
 	share bool // all its scores are known to be between 0 and 1
+	needs bool // an expectation
 }
 
 // Func makes a scorer of a Go function. The function sees only cases that have an answer.

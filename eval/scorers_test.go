@@ -93,7 +93,7 @@ func TestScorers(t *testing.T) {
 		}
 	}
 	// A scorer that cannot score is an error and no wrong answer.
-	for _, c := range [][3]string{{"exact", `"A"`, ""}, {"number", `3`, `"none"`}, {"cel:output.none", `{}`, ""}, {"cel:'text'", `{}`, ""}, {"tools:order", `{}`, `[]`}} {
+	for _, c := range [][3]string{{"number", `3`, `"none"`}, {"cel:output.none", `{}`, ""}, {"cel:'text'", `{}`, ""}, {"tools:order", `{}`, `[]`}} {
 		if s := scoreOf(t, c[1], c[2], scorers(t, c[0])); s.Errors != 1 || s.N != 0 {
 			t.Errorf("%s of %s for %q: %+v, want an error", c[0], c[1], c[2], s)
 		}
@@ -105,6 +105,29 @@ func TestScorers(t *testing.T) {
 		if _, err := eval.Read(nil, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A row without an expectation is an error of its case. If no row has one, the column is named wrongly,
+// and nothing runs.
+func TestNoExpectation(t *testing.T) {
+	var ran atomic.Int64
+	p := stone.Func("say", asked, anything, func(context.Context, question) (json.RawMessage, error) {
+		ran.Add(1)
+		return json.RawMessage(`"A"`), nil
+	})
+	run := func(scorer string, second map[string]any) (eval.Report, error) {
+		rows := []any{map[string]any{"text": "how many?", "expectd": "A"}, second}
+		return eval.Run(t.Context(), eval.Config{Pipeline: p, Data: eval.Data{Rows: rows}, Scorers: scorers(t, scorer)}, stone.Config{})
+	}
+	for _, scorer := range []string{"exact", "number", "tools:set"} {
+		if _, err := run(scorer, map[string]any{"text": "which?"}); err == nil || !strings.Contains(err.Error(), `no row has the column "expected"`) || ran.Load() > 0 {
+			t.Errorf("%s without expectations: %v after %d runs", scorer, err, ran.Load())
+		}
+	}
+	r, err := run("exact", map[string]any{"text": "which?", "expected": "A"})
+	if err != nil || r.Scores[0].Errors != 1 || r.Scores[0].Right != 1 {
+		t.Errorf("one of two rows has an expectation: %+v, %v", r.Scores, err)
 	}
 }
 

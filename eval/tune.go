@@ -94,6 +94,9 @@ func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, e
 		if e.data, err = t.Data.load(ctx, p, run); err != nil {
 			return stone.Ashlar{}, err
 		}
+		if err := e.checkExpected(); err != nil {
+			return stone.Ashlar{}, err
+		}
 		judges, err := e.judging()
 		if err != nil {
 			return stone.Ashlar{}, err

@@ -19,11 +19,12 @@ type Program string
 // SIGTERM is passed on as it is, every other signal as SIGHUP: an interrupt from a
 // terminal reaches the program directly as well, and the program counts each sort of
 // signal separately, so that one Ctrl-C counts once. After three of a sort, Run kills
-// the program.
+// the program. On Linux the program dies with this process.
 func (p Program) Run(name string, args []string, stdin io.Reader, stdout, stderr io.Writer, signals <-chan os.Signal) (code int, err error) {
 	cmd := exec.Command(string(p), args...)
 	cmd.Args[0] = name
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+	defer bind(cmd)()
 	if err := cmd.Start(); err != nil {
 		return 0, fmt.Errorf("start the pipeline's program: %w", err)
 	}

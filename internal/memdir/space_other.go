@@ -1,0 +1,5 @@
+//go:build !linux
+
+package memdir
+
+func spacious(string) bool { return false }
