@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -287,10 +288,25 @@ func (a *app) ended(r *keptRun, err error) error {
 	default:
 		a.complain("failed: %v", err)
 		if r.resumable(err) {
-			a.complain("to continue with the recorded steps: %s", a.command(r.store, "resume", r.id))
+			a.complain("to continue with the recorded steps: %s", a.command(r.store, append([]string{"resume", r.id}, raised(err)...)...))
 		}
 	}
 	return &exitError{code: Failed}
+}
+
+// raised returns the flag that raises the limit of the budget that ended a run, nil for another error.
+func raised(err error) []string {
+	spent, ok := errors.AsType[*budget.ExhaustedError](err)
+	if !ok || spent.Part {
+		return nil
+	}
+	switch spent.Limit {
+	case "max-usd":
+		return []string{"--max-usd", "USD"}
+	case "latency-ms":
+		return nil // each process has the whole time
+	}
+	return []string{"--" + spent.Limit, "N"}
 }
 
 // resumable reports whether a run that ended with an error can be resumed: it has
