@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/schema"
 )
 
 func (a *app) answer() *cobra.Command {
@@ -155,11 +156,19 @@ func (a *app) printQuestions(w io.Writer, s *store, open []asked) error {
 	}
 	var b strings.Builder
 	for _, q := range open {
-		putQuestion(&b, ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem})
+		wanted, form := (*schema.Schema)(nil), "TEXT"
+		if len(q.Choices) == 0 && len(q.Schema) > 0 {
+			var err error
+			if wanted, err = schema.Parse(q.Schema); err != nil {
+				return err
+			}
+			form = "JSON"
+		}
+		putQuestion(&b, ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Schema: wanted, Problem: q.Problem})
 		if names[q.Name] > 1 {
 			fmt.Fprintf(&b, "  asked at: %s\n", text.Line(q.Path))
 		}
-		fmt.Fprintf(&b, "  to answer: %s\n", a.command(s, "answer", q.Run, strconv.Itoa(q.number), "TEXT"))
+		fmt.Fprintf(&b, "  to answer: %s\n", a.command(s, "answer", q.Run, strconv.Itoa(q.number), form))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -145,6 +145,9 @@ func putQuestion(w io.Writer, q ask.Question) {
 	fmt.Fprintf(w, "? %s: %s\n", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
 	if len(q.Choices) > 0 {
 		fmt.Fprintln(w, "  one of: "+text.Line(strings.Join(q.Choices, ", ")))
+	} else if q.Schema != nil {
+		const most = 1000 // columns
+		fmt.Fprintln(w, "  JSON that fits "+text.Line(text.Cut(q.Schema.String(), most)))
 	}
 	if q.Problem != "" {
 		fmt.Fprintln(w, "  "+text.Line(q.Problem))

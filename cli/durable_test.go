@@ -27,7 +27,7 @@ import (
 
 func init() {
 	programs["stages"], programs["slow"] = stages, slow
-	programs["asks"], programs["wide"] = asks, wide
+	programs["asks"], programs["asks-typed"], programs["wide"] = asks, asksTyped, wide
 	programs["approves"] = approves
 	programs["spill"] = func() stone.Ashlar {
 		return stone.Func0("spill", word, func(context.Context) (string, error) { return "the key is " + os.Getenv("OPENAI_API_KEY"), nil })
@@ -102,6 +102,15 @@ func asks() stone.Ashlar {
 		stone.Func("publish", reply, closed, func(_ context.Context, a stone.Answer) (string, error) {
 			return "published: " + a.Response, done("publish")
 		}))
+}
+
+// asksTyped asks for JSON.
+func asksTyped() stone.Ashlar {
+	type decision struct {
+		Go  bool   `json:"go"`
+		Why string `json:"why"`
+	}
+	return stone.Ask("decide", dag.Nothing, dag.NewType[decision]("decision"), func(struct{}) string { return "Shall it go?" })
 }
 
 // approves is an agent that writes two files with approval.
