@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
@@ -35,6 +36,8 @@ type Harness struct {
 	Strict bool
 	// Timeout bounds each run; zero means no bound.
 	Timeout time.Duration
+	// Budget is that of each run; zero fields mean no limit.
+	Budget budget.Limits
 	// AllowUnused allows a Mock to have unused answers when the test ends.
 	AllowUnused bool
 	// Config is passed on to stone.Run, except for its Input. Its Frontend answers the
@@ -184,7 +187,11 @@ func (h *Harness) run(p stone.Ashlar, in dag.DAG) (stone.Result, error) {
 	cfg := h.Config
 	cfg.Input = in
 	cfg.Watch = event.All(event.Func(slog.LevelInfo, h.watch), cfg.Watch)
-	res, err := h.bounded(context.WithValue(h.t.Context(), harnessKey{}, h), p, cfg)
+	ctx := context.WithValue(h.t.Context(), harnessKey{}, h)
+	if h.Budget != (budget.Limits{}) {
+		ctx = budget.With(ctx, budget.New(h.Budget))
+	}
+	res, err := h.bounded(ctx, p, cfg)
 	if h.Strict {
 		h.checkStrict()
 	}

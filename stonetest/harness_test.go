@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
@@ -213,6 +214,20 @@ func TestKind(t *testing.T) {
 	loop := stone.Loop("until", stone.Func0("try", number, func(context.Context) (numberDoc, error) { return numberDoc{1}, nil }),
 		stone.Until(number, func(n numberDoc) bool { return n.N > 1 }), 2)
 	h.Fails(loop, dag.DAG{}, kind.LoopExhausted)
+}
+
+// The budget is that of each run, not of the harness.
+func TestBudget(t *testing.T) {
+	var ran []string
+	echo := stonetest.Call("echo", `{"text":"a"}`)
+	h := stonetest.Mock(t, echo, echo)
+	h.Budget.Roundtrips = 1
+	for range 2 {
+		h.Fails(talker("a", h.Model(), say("echo", &ran)), dag.DAG{}, budget.Kind)
+	}
+	if len(ran) != 2 {
+		t.Errorf("the tool ran %d times, want once in each run", len(ran))
+	}
 }
 
 func TestOnlyTestsImportIt(t *testing.T) {
