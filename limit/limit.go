@@ -157,7 +157,6 @@ func (l *Limiter) wait(ctx context.Context, r Request, w *waiter) (*Place, error
 			l.mu.Lock()
 			place, err := w.place, w.err
 			l.remove(w)
-			l.advance()
 			l.mu.Unlock()
 			if place == nil && err == nil {
 				return nil, context.Cause(ctx)
@@ -179,8 +178,15 @@ func (l *Limiter) state(w *waiter) Wait {
 	return Wait{Reason: reason, Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
 }
 
-// remove takes a waiter out of its queue.
+// remove takes a waiter that gives up out of its queue. The timer may have been set for it, so
+// the queue advances.
 func (l *Limiter) remove(w *waiter) {
+	l.drop(w)
+	l.advance()
+}
+
+// drop takes a waiter out of its queue. Only advance calls it, or a caller that advances then.
+func (l *Limiter) drop(w *waiter) {
 	q := &l.queues[w.class]
 	*q = slices.DeleteFunc(*q, func(other *waiter) bool { return other == w })
 }

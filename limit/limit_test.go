@@ -402,3 +402,29 @@ func TestTimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusedLeavesNoTimer refuses a request at the head of the queue, for which the timer was set. The
+// one behind it starts when its own minute is over.
+func TestRefusedLeavesNoTimer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begin := limit.New(limit.Limits{TokensPerMinute: 100}), time.Now()
+		enter(t, l, 50).Leave(50)
+		time.Sleep(30 * time.Second)
+		enter(t, l, 50).Leave(50)
+		time.Sleep(time.Second)
+		done := make(chan time.Duration)
+		go func() {
+			enter(t, l, 50).Leave(50)
+			done <- time.Since(begin)
+		}()
+		synctest.Wait()
+		soon, cancel := context.WithTimeout(limit.Interactive(t.Context()), 10*time.Second)
+		defer cancel()
+		if _, err := l.Enter(soon, limit.Request{Tokens: 100}); !errors.As(err, new(*limit.TooLateError)) {
+			t.Errorf("the request that would be too late: %v", err)
+		}
+		if at := <-done; at != time.Minute {
+			t.Errorf("the other request started after %v, want 1m0s", at)
+		}
+	})
+}

@@ -55,7 +55,7 @@ func (l *Limiter) wake(after time.Duration) {
 
 // start lets the waiter in.
 func (l *Limiter) start(w *waiter, now time.Time) {
-	l.remove(w)
+	l.drop(w)
 	switch {
 	case w.class == 0:
 		l.row = 0
