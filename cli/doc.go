@@ -17,8 +17,9 @@
 // of [DefaultModel]; see package internal/config.
 //
 // Arguments after "--" belong to the pipeline. Results go to standard output, everything
-// else to standard error. Exit codes: 0 done; 1 the run failed or was interrupted, or the
-// pipeline is invalid; 2 wrong usage or configuration; 3 the run waits for an answer.
+// else to standard error. Exit codes: 0 done; 1 the run failed or was interrupted, the
+// pipeline is invalid, or the database is not available now; 2 wrong usage or configuration;
+// 3 the run waits for an answer.
 // Eval with a gate also has 4, the gate failed, and 5, there are too few cases to tell.
 // Validate, trace and install-skill return only 0 and 1. Leaving the screen returns 0
 // unless a run was active.

@@ -14,13 +14,14 @@ import (
 	"github.com/stonelayer/stone/internal/load"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/limit"
 )
 
 // Exit codes of the command.
 const (
 	Done    = 0 // all is done
-	Failed  = 1 // the run failed, or was ended before its end, or the pipeline is invalid
+	Failed  = 1 // the run failed, or was ended before its end, the pipeline is invalid, or the database is not available now
 	Usage   = 2 // wrong usage or configuration
 	Waiting = 3 // the run waits for an answer: answer it, and resume
 
@@ -122,7 +123,7 @@ func failed(format string, args ...any) error {
 }
 
 // exit reports the error and returns the exit code. An error that is no exitError
-// is wrong usage.
+// is wrong usage, unless a retry may succeed.
 func (a *app) exit(cmd *cobra.Command, err error) int {
 	if err == nil {
 		return Done
@@ -130,6 +131,9 @@ func (a *app) exit(cmd *cobra.Command, err error) int {
 	var known *exitError
 	if !errors.As(err, &known) {
 		known = &exitError{code: Usage, err: err}
+		if errors.Is(err, journal.ErrUnavailable) {
+			known.code = Failed
+		}
 	}
 	switch {
 	case known.lines:

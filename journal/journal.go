@@ -16,7 +16,7 @@ import (
 // A Journal records runs. Its methods may be called by several goroutines, and several
 // processes may share its store. Times are for people: no rule depends on a clock. An
 // error that is none of this package's types states in one line what is wrong with the
-// store and what to do.
+// store and what to do. It is an ErrUnavailable if a later call may succeed.
 //
 // Do takes the run if it was not acquired, so a Journal can also be the Recorder of
 // stone.Run. Such a run has steps and nodes, may reuse results of any run, and is
@@ -209,6 +209,10 @@ type Question struct {
 func (q Question) Open() bool { return q.Answered.IsZero() }
 
 var (
+	// ErrUnavailable means that the store cannot be read or written now, though it may be later:
+	// its server does not answer or has no free connection, its file is locked, its disk is full.
+	// The store has retried already. Test for it with errors.Is; the error itself says more.
+	ErrUnavailable = errors.New("the store is not available now: try again later")
 	// ErrNoRun means that no run has the id.
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
 	// ErrNoStep means that the run has no result of such a step.

@@ -4,13 +4,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stonelayer/stone/journal/internal/log"
 )
 
 // Codes of PostgreSQL, Appendix A of its manual: "PostgreSQL Error Codes".
@@ -72,8 +73,8 @@ func untrusted(err error) bool {
 
 // Explain implements [log.Database]: it names the database, the problem and the remedy.
 func (d *database) Explain(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.As(err, new(*log.Trouble)) {
+		return err
 	}
 	what := ""
 	if server := (*pgconn.PgError)(nil); errors.As(err, &server) {
@@ -90,6 +91,8 @@ func (d *database) Explain(err error) error {
 			what = "has no space left: make room on its disk"
 		case readOnly:
 			what = "is read-only: name the primary server"
+		case terminated, crashed, cannotConnectNow:
+			what = "is starting or stopping: try again later"
 		case lockNotAvailable, deadlock:
 			what = "is locked by another process: try again later"
 		default:
@@ -103,11 +106,5 @@ func (d *database) Explain(err error) error {
 	if what == "" {
 		return err
 	}
-	return fmt.Errorf("%s %s: %w", d.name, what, oneLine{err})
+	return &log.Trouble{What: d.name + " " + what, Err: err, Passing: d.Passing(err) && !untrusted(err)}
 }
-
-// oneLine is an error whose text has no line ends.
-type oneLine struct{ error }
-
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
-func (e oneLine) Unwrap() error { return e.error }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/journal"
 )
 
 // Processes that open an empty database at once make its tables once.
@@ -106,6 +107,9 @@ func TestErrors(t *testing.T) {
 			_, err := Open(t.Context(), c.address, fast)
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %q, want %q in one line", err, c.want)
+			}
+			if passing := errors.Is(err, journal.ErrUnavailable); passing != (name == "no server") {
+				t.Errorf("errors.Is(%q, journal.ErrUnavailable) is %t", err, passing)
 			}
 			for ; err != nil; err = errors.Unwrap(err) {
 				if strings.Contains(fmt.Sprintf("%v %+v", err, err), password) {

@@ -8,6 +8,8 @@ import (
 
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
+
+	"github.com/stonelayer/stone/journal/internal/log"
 )
 
 // Passing implements [log.Database].
@@ -26,10 +28,10 @@ func (f *file) Passing(err error) bool {
 // Explain implements [log.Database]: it names the file, the problem and the remedy.
 func (f *file) Explain(err error) error {
 	var e *driver.Error
-	if errors.As(err, new(explained)) || !errors.As(err, &e) {
+	if errors.As(err, new(*log.Trouble)) || !errors.As(err, &e) {
 		return err
 	}
-	what := "failed"
+	what, passing := "failed", f.Passing(err)
 	switch e.Code() & 0xff { // the other bits are details
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
 		what = "is locked: end the program that holds it, or try again later"
@@ -47,16 +49,12 @@ func (f *file) Explain(err error) error {
 			probe.Close()
 		} else if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
 			what = "cannot be opened: too many files are open: raise the limit, for example with ulimit -n, or run fewer steps at once"
+			passing = true
 		}
 	case codes.SQLITE_NOTADB:
 		what = "is no SQLite database: name another file"
 	case codes.SQLITE_CORRUPT:
 		what = "is damaged: restore a copy, or move it away to start again"
 	}
-	return explained{fmt.Errorf("database %s %s: %w", f.name, what, err)}
+	return &log.Trouble{What: fmt.Sprintf("database %s %s", f.name, what), Err: err, Passing: passing}
 }
-
-// explained marks an error that Explain has returned, which another layer may pass to it again.
-type explained struct{ error }
-
-func (e explained) Unwrap() error { return e.error }

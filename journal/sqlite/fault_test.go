@@ -148,7 +148,9 @@ func TestFailedWrites(t *testing.T) {
 				calls.Add(1)
 				return step.Record{Content: []byte(`"` + strings.Repeat("x", 100_000) + `"`)}, nil
 			})
-			wantError(t, err, db.file.name, c.want)
+			if wantError(t, err, db.file.name, c.want); !errors.Is(err, journal.ErrUnavailable) {
+				t.Errorf("%v is not journal.ErrUnavailable", err)
+			}
 			if _, err = db.Do(t.Context(), stepKey("r", 2), work(&calls)); err == nil {
 				t.Error("a result that is not on the disk was acknowledged")
 			}

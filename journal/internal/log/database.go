@@ -3,8 +3,10 @@ package log
 import (
 	"context"
 	"iter"
+	"strings"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 )
 
 // A Database keeps the rows of a Journal. Its methods may be called by several
@@ -24,13 +26,29 @@ type Database interface {
 	Check() error
 	// Passing reports whether an error may go away by itself, as that of a full disk does.
 	Passing(err error) bool
-	// Explain makes one line of an error of the database: what is wrong and what
-	// to do. It returns other errors as they are.
+	// Explain makes a Trouble of an error of the database. It returns other errors, and
+	// what it has explained before, as they are.
 	Explain(err error) error
 	// Name names the database in errors, as "database stone.db".
 	Name() string
 	Close() error
 }
+
+// Trouble is an error of a Database, explained in one line.
+type Trouble struct {
+	What    string // what is wrong with which database, and what to do
+	Err     error
+	Passing bool // a later attempt may succeed
+}
+
+func (t *Trouble) Error() string {
+	return t.What + ": " + strings.Join(strings.Fields(t.Err.Error()), " ")
+}
+
+func (t *Trouble) Unwrap() error { return t.Err }
+
+// Is reports whether a Trouble that may pass is compared with [journal.ErrUnavailable].
+func (t *Trouble) Is(target error) bool { return t.Passing && target == journal.ErrUnavailable }
 
 // UnknownError is the error of a transaction that was lost while it was committed.
 type UnknownError struct {

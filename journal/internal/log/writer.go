@@ -106,7 +106,7 @@ func (w *writer) wait(x *write) error {
 		if trouble != nil {
 			return w.data.Explain(trouble)
 		}
-		return fmt.Errorf("%s: its disk did not answer for %v: check it, or set a longer Retry", w.data.Name(), spent.Round(time.Millisecond))
+		return &Trouble{w.data.Name() + " does not write: check its disk, or set a longer Retry", fmt.Errorf("no answer for %v", spent.Round(time.Millisecond)), true}
 	}
 }
 
