@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
 )
 
 // beat is how often an idle stream gets a comment, so that what lies between does not
@@ -16,13 +17,15 @@ const beat = 15 * time.Second
 // getEvents streams a run: an event "step" for each start and end of a step, and an event
 // "state" for each state in which the run stops. The stream ends when the run is over, or
 // the server ends. A client that comes back with Last-Event-ID, to any server of the
-// journal, misses nothing and gets nothing twice.
+// journal, misses nothing and gets nothing twice. If the run has no such place, because it was
+// removed and started again or the journal lost rows, the stream has an event "reset" and then
+// everything from the first step.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
 	info, err := s.find(r, who)
 	if err != nil {
 		return err
 	}
-	at, err := s.placeOf(r, info.ID)
+	at, reset, err := s.placeOf(r, info.ID)
 	if err != nil {
 		return err
 	}
@@ -39,22 +42,41 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 		out.write([]byte("id: " + at.String() + "\n"))
 	}
 	out.write([]byte("\n"))
+	if reset {
+		next, err := newFrame(place{}, "reset", api.Event{Reset: true})
+		if err != nil {
+			return err
+		}
+		out.write(next.text)
+	}
 	out.send()
 	s.stream(r, who, f, out)
 	return nil // or the client has gone, or comes back
 }
 
 // placeOf returns the place after which the stream of a request starts: its Last-Event-ID, or
-// else its parameter after, which may be "now".
-func (s *Server) placeOf(r *http.Request, run string) (at place, err error) {
-	switch text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")); text {
-	case "":
-	case "now":
-		at.seq, err = s.cfg.Journal.Last(r.Context(), run)
-	default:
-		at, err = readPlace(text)
+// else its parameter after, which may be "now". Reset means that the run has no such place, so
+// that the stream starts at the first step.
+func (s *Server) placeOf(r *http.Request, run string) (at place, reset bool, err error) {
+	text := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
+	if text == "" {
+		return at, false, nil
 	}
-	return at, err
+	if text != "now" {
+		if at, err = readPlace(text); err != nil {
+			return at, false, err
+		}
+	}
+	last, err := s.cfg.Journal.Last(r.Context(), run)
+	switch {
+	case err != nil:
+		return at, false, err
+	case text == "now":
+		return place{seq: last}, false, nil
+	case at.seq > last:
+		return place{}, true, nil
+	}
+	return at, false, nil
 }
 
 // still reports whether a caller may read what it could when its stream began.
@@ -127,14 +149,22 @@ func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStrea
 	}
 }
 
-// catchUp sends rows from the journal that the feed does not have any more.
+// catchUp sends rows from the journal that the feed does not have any more. If the journal has none,
+// the stream continues where the feed starts, so that each call gets the client further.
 func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
+	from := f.oldest()
 	frames, err := s.earlier(ctx, f, out.at)
+	if err != nil {
+		return err
+	}
 	for _, next := range frames {
 		out.frame(next)
 	}
+	if len(frames) == 0 && out.at.seq < from.seq {
+		out.at = from
+	}
 	out.send()
-	return cmp.Or(err, out.err)
+	return out.err
 }
 
 // earlier reads the next rows after a place, up to those of the feed. It reads them before

@@ -28,10 +28,13 @@ import (
 type counted struct {
 	*journal.Memory
 	follows atomic.Int64
+	most    atomic.Int64 // if positive, calls of Follow beyond it panic
 }
 
 func (c *counted) Follow(ctx context.Context, run string, after int64) iter.Seq2[journal.Row, error] {
-	c.follows.Add(1)
+	if n, most := c.follows.Add(1), c.most.Load(); most > 0 && n > most {
+		panic("the server reads a run again and again")
+	}
 	return c.Memory.Follow(ctx, run, after)
 }
 

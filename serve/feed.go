@@ -130,8 +130,7 @@ func (f *feed) ended() bool {
 	return f.over
 }
 
-// lower lets a feed that has no frames yet begin at an earlier place. The first client
-// may have named a place that does not exist.
+// lower lets a feed that has no frames yet begin at an earlier place.
 func (f *feed) lower(at place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -145,7 +144,7 @@ func (f *feed) lower(at place) {
 }
 
 // after returns the frames after a place. If there are none, news is closed when
-// something changes. Behind means that the feed does not have them any more.
+// something changes. Behind means that the feed does not have the next ones; the journal may.
 func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,6 +159,13 @@ func (f *feed) after(at place) (frames []frame, news <-chan struct{}, behind, ov
 		next++
 	}
 	return f.frames[next:], f.news, false, f.over
+}
+
+// oldest returns the place after which the feed has all frames.
+func (f *feed) oldest() place {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.from
 }
 
 // start returns where the follower begins, and a context that lower ends.
@@ -226,8 +232,12 @@ func (f *feed) follow(ctx context.Context) {
 		if rows.Err() == nil && info.State != journal.Running && info.State == was.State && info.Ended.Equal(was.Ended) {
 			if told := (place{at.seq, info.State}); told != at {
 				described := run(f.who, info)
-				if next, err := newFrame(told, "state", api.Event{Run: &described}); err != nil || !f.add(at, next) {
-					continue
+				next, err := newFrame(told, "state", api.Event{Run: &described})
+				if err != nil {
+					return
+				}
+				if !f.add(at, next) {
+					continue // a client has lowered the feed
 				}
 			}
 			if over(info.State) {

@@ -143,6 +143,10 @@ type Event struct {
 	ID   string       `json:"-"`              // of the event; a stream can continue after it
 	Step *journal.Row `json:"step,omitempty"` // of an event "step": one started or ended
 	Run  *Run         `json:"run,omitempty"`  // of an event "state": the run changed its state
+	// Reset is true in an event "reset": the run has no event with the id after which the stream
+	// was to start, such as after it was removed and started again. The events that follow are all
+	// events of the run, from the first.
+	Reset bool `json:"reset,omitempty"`
 }
 
 // Notice is the body of a webhook.

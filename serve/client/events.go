@@ -23,7 +23,7 @@ const quiet = 45 * time.Second
 // Events yields the events of a run after the one with the id after, and waits for more until
 // the run is over. An empty id means all events, [Now] means only new ones. If the connection
 // breaks or the server restarts, it reconnects: the caller misses no event and gets none
-// twice. An error is the last thing that it yields.
+// twice, unless an event with Reset says that all events follow again. An error is the last thing that it yields.
 func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		s := stream{client: c, request: request{

@@ -87,7 +87,7 @@
 		}
 		source = new EventSource(last ? stream + (stream.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(last) : stream);
 		const heard = (e) => { if (e.lastEventId) last = e.lastEventId; soon(); };
-		for (const kind of ["step", "state", "list"]) source.addEventListener(kind, heard);
+		for (const kind of ["step", "state", "list", "reset"]) source.addEventListener(kind, heard);
 		source.onopen = () => { live.textContent = "live"; soon(); };
 		source.onerror = () => { live.textContent = "not live: connecting again"; };
 	}
