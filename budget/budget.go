@@ -2,37 +2,18 @@ package budget
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 )
 
 // Limits bound what may be spent. Zero means unlimited. A negative value means nothing
-// may be spent; decoders must map an explicit 0 to a negative value.
+// may be spent. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms:
+// absent means unlimited, and 0 means nothing may be spent.
 type Limits struct {
 	Roundtrips int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
 	Tokens     int           `json:"max-tokens,omitempty"`     // in and out
 	USD        float64       `json:"max-usd,omitempty"`
-	Latency    time.Duration `json:"-"` // from when the account was opened; "latency-ms"
-}
-
-// MarshalJSON writes the limits that are set: "max-roundtrips", "max-tokens", "max-usd"
-// and "latency-ms". A negative limit is written as 0.
-func (l Limits) MarshalJSON() ([]byte, error) {
-	out := map[string]any{}
-	if l.Roundtrips != 0 {
-		out["max-roundtrips"] = max(l.Roundtrips, 0)
-	}
-	if l.Tokens != 0 {
-		out["max-tokens"] = max(l.Tokens, 0)
-	}
-	if l.USD != 0 {
-		out["max-usd"] = max(l.USD, 0)
-	}
-	if l.Latency != 0 {
-		out["latency-ms"] = max(l.Latency.Milliseconds(), 0)
-	}
-	return json.Marshal(out)
+	Latency    time.Duration `json:"-"` // from when the account was opened
 }
 
 // An Amount is an amount to spend, or spent. Negative parts count as zero.

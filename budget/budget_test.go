@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"pgregory.net/rapid"
 )
 
 func limitOf(err error) string {
@@ -191,10 +192,53 @@ func TestLimitsAsJSON(t *testing.T) {
 	}{
 		{budget.Limits{}, `{}`},
 		{budget.Limits{Roundtrips: 3, Latency: 2 * time.Second}, `{"latency-ms":2000,"max-roundtrips":3}`},
+		{budget.Limits{Latency: 1500 * time.Microsecond}, `{"latency-ms":1.5}`},
+		{budget.Limits{Latency: math.MaxInt64}, `{"latency-ms":9223372036854.775807}`},
 		{budget.Limits{Roundtrips: -1, Tokens: -1, USD: -1, Latency: -1}, `{"latency-ms":0,"max-roundtrips":0,"max-tokens":0,"max-usd":0}`},
 	} {
 		if got, err := json.Marshal(tc.limits); err != nil || string(got) != tc.want {
 			t.Errorf("%+v: got %s, %v; want %s", tc.limits, got, err, tc.want)
+		}
+	}
+}
+
+// What is written is read again: no limit gets lost on the way through a file, least of all one that
+// allows nothing.
+func TestLimitsComeBack(t *testing.T) {
+	limit := func(t *rapid.T, name string) int64 {
+		return rapid.OneOf(rapid.Just(int64(0)), rapid.Just(int64(-1)), rapid.Int64Range(1, math.MaxInt64)).Draw(t, name)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		want := budget.Limits{
+			Roundtrips: int(limit(t, "roundtrips")), Tokens: int(limit(t, "tokens")),
+			USD: float64(limit(t, "nanos")), Latency: time.Duration(limit(t, "latency")),
+		}
+		if want.USD > 0 {
+			want.USD /= 1e9
+		}
+		raw, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := budget.Limits{USD: 7, Latency: 7} // which is overwritten
+		if err := json.Unmarshal(raw, &got); err != nil || got != want {
+			t.Fatalf("%+v was written as %s and read as %+v, %v", want, raw, got, err)
+		}
+	})
+	for text, want := range map[string]budget.Limits{
+		`{"max-usd":-3,"max-tokens":-3,"max-roundtrips":0,"latency-ms":-0.5}`: {USD: -1, Tokens: -1, Roundtrips: -1, Latency: -1},
+		`{"latency-ms":2e3}`: {Latency: 2 * time.Second},
+		`{}`:                 {},
+	} {
+		var got budget.Limits
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{`{"max-usdd":1}`, `{"latency-ms":1e13}`, `{"latency-ms":9223372036855}`, `{"max-tokens":1.5}`, `{"max-usd":1e999}`} {
+		var got budget.Limits
+		if err := json.Unmarshal([]byte(text), &got); err == nil {
+			t.Errorf("%s was read as %+v", text, got)
 		}
 	}
 }

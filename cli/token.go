@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/token"
@@ -54,6 +55,7 @@ func (a *app) createToken() *cobra.Command {
 	var t token.Token
 	var grant effects
 	var ttl time.Duration
+	var limits budget.Limits
 	c := &cobra.Command{
 		Use:   "create NAME [flags]",
 		Short: "Make a token and print it, once",
@@ -76,6 +78,9 @@ func (a *app) createToken() *cobra.Command {
 			if ttl > 0 {
 				t.Expires = now.Add(ttl).UTC().Truncate(time.Second)
 			}
+			if err := limitsOf(c.Flags(), limits, &t.Limits); err != nil {
+				return err
+			}
 			tokens, err := openTokens(file)
 			if err != nil {
 				return err
@@ -93,9 +98,9 @@ func (a *app) createToken() *cobra.Command {
 	f.StringSliceVar(&t.Roles, "role", nil, "what the caller may do: some of `ROLES` read, start, answer, act, scrape")
 	f.StringVar(&t.Tenant, "tenant", "", "the caller sees only runs of this `TENANT`")
 	f.Var(&grant, "grant", "runs of the caller have at most this `EFFECT`")
-	f.Float64Var(&t.Limits.USD, "max-usd", 0, "each run spends at most `USD` dollars")
+	f.Float64Var(&limits.USD, "max-usd", 0, "each run spends at most `USD` dollars")
 	f.Float64Var(&t.USDADay, "max-usd-a-day", 0, "all runs and requests of a day (UTC) together spend at most `USD` dollars, per server")
-	f.IntVar(&t.Limits.Tokens, "max-tokens", 0, "each run spends at most `N` tokens")
+	f.IntVar(&limits.Tokens, "max-tokens", 0, "each run spends at most `N` tokens")
 	f.IntVar(&t.Minute, "per-minute", 0, "at most `N` requests a minute")
 	f.IntVar(&t.Runs, "runs", 0, "at most `N` runs at once")
 	f.DurationVar(&ttl, "ttl", 0, "the token expires after this time, such as `720h`")

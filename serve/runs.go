@@ -86,6 +86,9 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if err != nil {
 		return info, false, invalid("%v", err)
 	}
+	if err := possible(req.Budget); err != nil {
+		return info, false, err
+	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
 		Person: req.Interactive, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Webhooks: s.owed(p.Name, who),
@@ -207,6 +210,21 @@ func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 		return nil
 	}
 	return &api.Budget{USD: l.USD, Tokens: l.Tokens, Roundtrips: l.Roundtrips, Seconds: l.Latency.Seconds()}
+}
+
+// possible checks the budget of a request. In a budget, unlike in limits, zero is unlimited.
+func possible(b *api.Budget) error {
+	if b == nil {
+		return nil
+	}
+	const most = 9_000_000_000 // seconds, which a time.Duration can hold
+	switch s := b.Seconds; {
+	case !(b.USD >= 0) || b.Tokens < 0 || b.Roundtrips < 0:
+		return invalid("the budget: usd, tokens and roundtrips want 0, which is unlimited, or more")
+	case s != 0 && !(s >= 0.001 && s <= most):
+		return invalid("the budget: seconds %v: want 0, which is unlimited, or 0.001 to %d", s, int64(most))
+	}
+	return nil
 }
 
 // limitsOf returns the limits of a budget, which may be nil.

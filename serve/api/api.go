@@ -38,12 +38,12 @@ type Start struct {
 	Interactive bool `json:"interactive,omitempty"`
 }
 
-// Budget limits what a run may spend. Zero fields do not limit.
+// Budget limits what a run may spend. Zero fields do not limit, and negative ones are refused.
 type Budget struct {
 	USD        float64 `json:"usd,omitempty"`
 	Tokens     int     `json:"tokens,omitempty"`
 	Roundtrips int     `json:"roundtrips,omitempty"`
-	Seconds    float64 `json:"seconds,omitempty"` // of each process that runs it
+	Seconds    float64 `json:"seconds,omitempty"` // 0.001 to 9,000,000,000, of each process that runs it
 }
 
 // Run describes a run.

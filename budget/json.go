@@ -1,0 +1,85 @@
+package budget
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MarshalJSON writes the limits that are set. A negative limit is written as 0.
+func (l Limits) MarshalJSON() ([]byte, error) {
+	out := map[string]any{}
+	if l.Roundtrips != 0 {
+		out["max-roundtrips"] = max(l.Roundtrips, 0)
+	}
+	if l.Tokens != 0 {
+		out["max-tokens"] = max(l.Tokens, 0)
+	}
+	if l.USD != 0 {
+		out["max-usd"] = max(l.USD, 0)
+	}
+	if l.Latency != 0 {
+		out["latency-ms"] = milliseconds(max(l.Latency, 0))
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON. It reads 0 and less as -1, and refuses unknown
+// members: a misspelt limit would limit nothing.
+func (l *Limits) UnmarshalJSON(data []byte) error {
+	var in struct {
+		Roundtrips *int         `json:"max-roundtrips"`
+		Tokens     *int         `json:"max-tokens"`
+		USD        *float64     `json:"max-usd"`
+		Latency    *json.Number `json:"latency-ms"`
+	}
+	from := json.NewDecoder(bytes.NewReader(data))
+	from.DisallowUnknownFields()
+	if err := from.Decode(&in); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	*l = Limits{Roundtrips: explicit(in.Roundtrips), Tokens: explicit(in.Tokens), USD: explicit(in.USD)}
+	if in.Latency == nil {
+		return nil
+	}
+	latency, err := duration(in.Latency.String())
+	l.Latency = explicit(&latency)
+	return err
+}
+
+// explicit returns a limit that was written, or 0 for nil.
+func explicit[N int | float64 | time.Duration](limit *N) N {
+	if limit == nil {
+		return 0
+	}
+	if *limit <= 0 {
+		return -1
+	}
+	return *limit
+}
+
+// milliseconds returns the exact number of milliseconds.
+func milliseconds(d time.Duration) json.Number {
+	whole := strconv.FormatInt(int64(d/time.Millisecond), 10)
+	if rest := d % time.Millisecond; rest != 0 {
+		return json.Number(strings.TrimRight(fmt.Sprintf("%s.%06d", whole, rest), "0"))
+	}
+	return json.Number(whole)
+}
+
+// duration returns the duration of a number of milliseconds.
+func duration(ms string) (time.Duration, error) {
+	d, err := time.ParseDuration(ms + "ms")
+	if err == nil {
+		return d, nil
+	}
+	n, err := strconv.ParseFloat(ms, 64) // it has an exponent, or is too large
+	if n *= float64(time.Millisecond); err != nil || n >= math.MaxInt64 {
+		return 0, fmt.Errorf("latency-ms %s: want at most %s", ms, milliseconds(math.MaxInt64))
+	}
+	return time.Duration(max(n, -1)), nil
+}
