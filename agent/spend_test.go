@@ -107,7 +107,7 @@ func TestTheAccountHoldsForAllResumes(t *testing.T) {
 		}
 	}
 	info, err := memory.Find(t.Context(), "r")
-	if err != nil || info.Usage != (budget.Usage{InputTokens: 30, OutputTokens: 60}) {
+	if err != nil || info.Usage.Usage != (budget.Usage{InputTokens: 30, OutputTokens: 60}) {
 		t.Errorf("%+v was used, %v; want three turns", info.Usage, err)
 	}
 }

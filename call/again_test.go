@@ -173,7 +173,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 			t.Errorf("run %d: %v", i, err)
 		}
 		info, err := memory.Find(t.Context(), "thursday")
-		if err != nil || info.Usage != want {
+		if err != nil || info.Usage.Usage != want {
 			t.Errorf("run %d used %+v, %v; want %+v", i, info.Usage, err, want)
 		}
 		if got := account.Spent(); got.USD != want.USD || got.Tokens != want.InputTokens || got.Roundtrips != i+1 {

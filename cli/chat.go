@@ -165,7 +165,7 @@ func summed(name string, turns []turn) chatInfo {
 	for _, t := range turns[1:] {
 		usage = usage.Add(t.Usage)
 	}
-	c.USD, c.cost = usage.USD, cost(usage)
+	c.USD, c.cost = usage.USD, total(usage)
 	return c
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -289,14 +290,8 @@ func (a *app) possiblyPaid(run *keptRun) error {
 	if err != nil {
 		return err
 	}
-	attempts, usd := 0, 0.0
-	for _, s := range steps {
-		if n := s.PossiblyPaid(); n > 0 && s.Declared != (budget.Amount{}) {
-			attempts, usd = attempts+n, usd+s.Declared.Times(n).USD
-		}
-	}
-	if attempts > 0 {
-		a.complain("possibly paid, but not in the report: at most $%s for %d attempts without a result", text.USD(usd, false), attempts)
+	if _, cost := journal.Total(steps); cost.Possible.Attempts > 0 {
+		a.complain("possibly paid, but not in the report: $%s for %d attempts without a result", cmp.Or(text.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
 	}
 	return nil
 }

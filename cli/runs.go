@@ -201,7 +201,7 @@ func runColumns(runs []journal.RunInfo, now time.Time) []column {
 		}
 		for i, cell := range []string{
 			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, until(r, now)),
-			steps, tokens(r.Usage), cost(r.Usage), failureOf(r),
+			steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r),
 		} {
 			columns[i].cells = append(columns[i].cells, cell)
 		}

@@ -134,21 +134,21 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 		state += ": " + failure
 	}
 	started := info.Started.Local().Format(time.DateTime)
-	if spent := took(info.Started, until(info, time.Now())); spent != "" {
-		started += ", " + spent
+	if duration := took(info.Started, until(info, time.Now())); duration != "" {
+		started += ", " + duration
 	}
-	recorded, paid := 0, 0
+	recorded := 0
 	for _, s := range steps {
 		if s.Recorded {
 			recorded++
 		}
-		paid += s.PossiblyPaid()
 	}
+	_, spent := journal.Total(steps)
 	used := fmt.Sprintf("%d recorded", recorded)
 	if u := tree.usage; u.InputTokens+u.OutputTokens > 0 {
 		used += fmt.Sprintf(", %d tokens in, %d out", u.InputTokens, u.OutputTokens)
 	}
-	if c := cost(tree.usage); c != "" {
+	if c := total(spent); c != "" {
 		used += ", cost " + c
 	}
 	reuse := info.Reuse

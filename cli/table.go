@@ -121,6 +121,9 @@ func tokens(u budget.Usage) string { return amount(u.Tokens()) }
 
 func cost(u budget.Usage) string { return text.USD(u.USD, u.Estimated) }
 
+// total prints the cost of a run with what may have been billed beside it.
+func total(t budget.Total) string { return text.Cost(t.USD, t.Estimated, t.Possible.USD) }
+
 // plural counts things of a name that takes an s.
 func plural(n int, what string) string {
 	if n != 1 {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stonelayer/stone/budget"
 )
 
 func TestTable(t *testing.T) {
@@ -48,6 +50,10 @@ func TestShownValues(t *testing.T) {
 		{quoted(""), "''"},
 		{quoted("it's $HOME"), `'it'\''s $HOME'`},
 		{base("each[3]~2"), "each"},
+		{total(budget.Total{}), ""},
+		{total(budget.Total{Usage: budget.Usage{USD: 1.24}}), "1.24"},
+		{total(budget.Total{Usage: budget.Usage{USD: 1.24, Estimated: true}, Possible: budget.Possible{Attempts: 3, USD: 1.53}}), "~1.24, possibly 1.53 more"},
+		{total(budget.Total{Possible: budget.Possible{Attempts: 3, USD: 1.53}}), "possibly 1.53"},
 		{plural(1, "run"), "1 run"},
 		{plural(2, "run"), "2 runs"},
 	} {

@@ -24,6 +24,8 @@ func (s DoneStep) Spent() budget.Amount {
 	if s.Record != nil {
 		done.Recorded, done.Usage = true, UsageOf(*s.Record)
 	}
+	lost := s.Declared.Times(done.PossiblyPaid())
+	done.Possible = budget.Possible{Attempts: done.PossiblyPaid(), Tokens: lost.Tokens, USD: lost.USD}
 	return done.Spent()
 }
 

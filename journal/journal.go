@@ -42,7 +42,8 @@ type Holder interface {
 	// than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
 	// Begin records that the acquired run starts or continues. Its Outcome is then nothing
-	// but Running; the rest is as in r. If it had ended Failed, the failures of the steps
+	// Begin records that the acquired run starts or continues. Its Outcome is then Running, with the
+	// Steps and Usage of r: those with which it last stopped. The rest is as in r. If If it had ended Failed, the failures of the steps
 	// in Retry of that Outcome are forgotten: Steps counts them in Failures and Usage.
 	Begin(ctx context.Context, r RunInfo) error
 	// End records how the run ended, with all nodes of its DAG.
@@ -143,7 +144,7 @@ type Outcome struct {
 	Node    dag.ID       `json:"node,omitzero"`   // the last node: the result, or the failure
 	Heads   []dag.ID     `json:"heads,omitempty"` // of the DAG; End sets it
 	Steps   int          `json:"steps"`           // steps with a result
-	Usage   budget.Usage `json:"usage"`           // of all steps
+	Usage   budget.Total `json:"usage"`           // of all steps
 	Lanes   dag.Losses   `json:"lanes,omitzero"`  // numbers of lost lanes, of fan-outs that lost any
 	DAG     dag.DAG      `json:"-"`               // for End only
 }
@@ -179,6 +180,19 @@ type Step struct {
 	// Declared is the maximum cost of an attempt, as given to budget.Declare; zero for a
 	// step without cost.
 	Declared budget.Amount `json:"declared,omitzero"`
+	// Possible has the attempts that declared a cost and have neither a result nor a known
+	// cost. An Outline leaves it out.
+	Possible budget.Possible `json:"possible,omitzero"`
+}
+
+// Start notes that an attempt starts. It and Settle are for implementations of Journal.
+func (s *Step) Start(declared budget.Amount) {
+	s.Attempts, s.Declared, s.Possible = s.Attempts+1, declared, s.Possible.Start(declared)
+}
+
+// Settle notes the usage of the last attempt, which has ended.
+func (s *Step) Settle(used budget.Usage) {
+	s.Usage, s.Possible = s.Usage.Add(used), s.Possible.End(s.Declared)
 }
 
 // PossiblyPaid returns the number of attempts that have neither a result nor a failure,

@@ -75,7 +75,7 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 	defer m.mu.Unlock()
 	if s := m.run(key.RunID).index[key.Digest]; s != nil {
 		s.Failures++
-		s.Usage = s.Usage.Add(used)
+		s.Settle(used)
 		m.append(s, true, used)
 	}
 }
@@ -102,8 +102,7 @@ func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, atte
 		m.append(s, true, budget.Usage{})
 		return s.record, 0
 	}
-	s.Attempts++
-	s.Declared = declared
+	s.Start(declared)
 	m.append(s, false, budget.Usage{})
 	return nil, s.Attempts
 }
@@ -159,7 +158,8 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	}
 	s.record, s.node = raw, rec.Node
 	used := s.used(rec)
-	s.Recorded, s.Time, s.Ended, s.Type, s.Sum, s.Usage = true, rec.Time, time.Now(), rec.Type, rec.Sum, s.Usage.Add(used)
+	s.Recorded, s.Time, s.Ended, s.Type, s.Sum = true, rec.Time, time.Now(), rec.Type, rec.Sum
+	s.Settle(used)
 	if rec.Node != nil {
 		s.Node = rec.Node.ID()
 	}

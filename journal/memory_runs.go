@@ -71,13 +71,13 @@ func (m *Memory) Begin(_ context.Context, info RunInfo) error {
 	if r.info.State == Failed {
 		for _, s := range r.steps {
 			if s.Failure != "" && slices.Contains(r.info.Retry, s.Path) {
-				s.Step = Step{Path: s.Path, Kind: s.Kind, Name: s.Name, Attempts: s.Attempts, Failures: s.Failures + 1, Started: s.Started, Usage: s.Usage, Declared: s.Declared}
+				s.Step = Step{Path: s.Path, Kind: s.Kind, Name: s.Name, Attempts: s.Attempts, Failures: s.Failures + 1, Started: s.Started, Usage: s.Usage, Declared: s.Declared, Possible: s.Possible}
 				s.record = nil
 			}
 		}
 	}
 	r.info, r.dag = info, dag.DAG{}
-	r.info.Owner, r.info.Outcome = "", Outcome{State: Running}
+	r.info.Owner, r.info.Outcome = "", Outcome{State: Running, Steps: info.Steps, Usage: info.Usage}
 	m.tell()
 	return nil
 }

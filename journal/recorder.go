@@ -35,8 +35,9 @@ func (r *recorder) record(ctx context.Context, key step.Key, work func(context.C
 	if news := r.news.Swap(nil); news != nil {
 		event.At(ctx).Send(*news)
 	}
-	cleaned := false
+	cleaned, started := false, false
 	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+		started = true
 		asking := &trouble{recorder: r}
 		rec, err := work(context.WithValue(ctx, troubleKey{}, asking))
 		if err == nil {
@@ -48,8 +49,12 @@ func (r *recorder) record(ctx context.Context, key step.Key, work func(context.C
 		}
 		return rec, err
 	})
+	declared := budget.Declared(ctx)
+	if err != nil && started {
+		r.tally.left(declared, err)
+	}
 	if err == nil {
-		r.tally.add(rec, budget.Declared(ctx) != (budget.Amount{}))
+		r.tally.add(rec, declared != (budget.Amount{}))
 		// The run continues with the recorded result, as a resumed run does, and not with
 		// the one that work returned.
 		rec.Replayed = rec.Replayed || cleaned
@@ -60,28 +65,42 @@ func (r *recorder) record(ctx context.Context, key step.Key, work func(context.C
 // Clean removes secrets from the failures that the run itself makes, see step.Recorder.
 func (r *recorder) Clean(text string) string { return r.secrets.Clean(text) }
 
-// tally counts the steps of a run and sums their usage.
+// tally counts the steps of a run and sums their cost.
 type tally struct {
 	mu    sync.Mutex
 	steps int
-	usage budget.Usage
+	cost  budget.Total
 }
 
+// add adds a step with a result, once. A result of another run costs nothing.
 func (t *tally) add(rec step.Record, costs bool) {
 	var usage budget.Usage
-	if costs {
+	switch reused := rec.Meta[dag.MetaFrom] != ""; {
+	case rec.Replayed && !reused:
+		return
+	case costs && !reused:
 		usage = UsageOf(rec)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.steps++
-	t.usage = t.usage.Add(usage)
+	t.cost.Usage = t.cost.Usage.Add(usage)
 }
 
-func (t *tally) sum() (int, budget.Usage) {
+// left adds an attempt that ended with err and without a result.
+func (t *tally) left(declared budget.Amount, err error) {
+	used, known := Ended(declared, err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.steps, t.usage
+	if t.cost.Usage = t.cost.Usage.Add(used); !known {
+		t.cost.Possible = t.cost.Possible.Start(declared)
+	}
+}
+
+func (t *tally) sum() (int, budget.Total) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.steps, t.cost
 }
 
 // inputStep is the path, kind and name of the step in which the input of a run is kept.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
@@ -212,7 +211,7 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 			slog.String("before", before.Revision), slog.String("now", now.Revision),
 		}})
 	}
-	now.Started, now.Reuse = before.Started, before.Reuse
+	now.Started, now.Reuse, now.Steps, now.Usage = before.Started, before.Reuse, before.Steps, before.Usage
 	now.Input = cmp.Or(now.Input, before.Input)
 	if len(now.Source) == 0 {
 		now.Source = before.Source
@@ -291,7 +290,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 			return err
 		}
 		if r.resumed { // a replayed step does not report the steps within it
-			o.Steps, o.Usage = total(steps)
+			o.Steps, o.Usage = Total(steps)
 		}
 		if o.State == Failed && f != nil {
 			if o.Retry, err = retries(f, result.DAG, steps); err != nil {
@@ -304,17 +303,6 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 
 // doneBefore reports whether the run had all its results when it was resumed.
 func (r *runner) doneBefore() bool { return r.resumed && r.before.State == Done && !r.opts.Force }
-
-// total returns the number of steps with a result, and the usage of all steps.
-func total(steps []Step) (n int, used budget.Usage) {
-	for _, s := range steps {
-		used = used.Add(s.Usage)
-		if s.Recorded && s.Kind != inputStep {
-			n++
-		}
-	}
-	return n, used
-}
 
 func stateOf(ctx context.Context, err error) State {
 	switch {

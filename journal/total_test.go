@@ -37,7 +37,7 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info.Steps != 4 || info.Usage != want {
+		if info.Steps != 4 || info.Usage.Usage != want {
 			t.Errorf("%s: %d steps, %+v; want 4 and %+v", when, info.Steps, info.Usage, want)
 		}
 	}

@@ -43,10 +43,22 @@ func Ended(declared budget.Amount, err error) (used budget.Usage, ok bool) {
 // Spent returns the cost of a step: the usage of its attempts and, for each attempt
 // without a result, its declared cost.
 func (s Step) Spent() budget.Amount {
-	lost := s.Declared.Times(s.PossiblyPaid())
-	return budget.Amount{
-		Roundtrips: s.Declared.Times(s.Attempts).Roundtrips,
-		Tokens:     s.Usage.Tokens() + lost.Tokens,
-		USD:        s.Usage.USD + lost.USD,
+	spent := s.Total().Amount()
+	spent.Roundtrips = s.Declared.Times(s.Attempts).Roundtrips
+	return spent
+}
+
+// Total returns the cost of a step without its round trips.
+func (s Step) Total() budget.Total { return budget.Total{Usage: s.Usage, Possible: s.Possible} }
+
+// Total returns the number of steps with a result, and the cost of all steps.
+func Total(steps []Step) (n int, cost budget.Total) {
+	for i := range steps {
+		s := &steps[i]
+		cost = cost.Add(s.Total())
+		if s.Recorded && s.Kind != inputStep {
+			n++
+		}
 	}
+	return n, cost
 }

@@ -39,7 +39,7 @@ type task struct {
 	keep   journal.Options
 	cancel bool         // cancel the run as soon as it has started
 	quiet  bool         // its failure was logged before
-	before budget.Usage // its usage when it last stopped, which was counted then
+	before budget.Total // its cost when it last stopped, which was counted then
 	most   int          // maximum of concurrent runs of its owner; zero means unlimited
 	live   *openai.Live // may be nil
 }
@@ -214,15 +214,6 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	}
 	t.Pipeline, t.source, t.keep.Resume, t.before = p, src, true, info.Usage
 	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
-	if info.State == journal.Interrupted { // the journal does not have the sum
-		steps, err := s.cfg.Journal.Steps(ctx, info.ID)
-		if err != nil {
-			return nil, err
-		}
-		for _, one := range steps {
-			t.before = t.before.Add(one.Usage)
-		}
-	}
 	for {
 		run, fresh, err := s.launch(t)
 		if err != nil || fresh {

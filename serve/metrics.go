@@ -24,6 +24,7 @@ type meters struct {
 	steps    metrics.Counter
 	tokens   metrics.Counter
 	usd      metrics.Counter
+	possible metrics.Counter
 	waits    metrics.Histogram
 	journal  metrics.Histogram
 	webhooks metrics.Counter
@@ -48,6 +49,7 @@ func newMeters() *meters {
 	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by their state then.", "pipeline", "state")
 	m.steps = m.set.Counter("stone_steps_total", "Steps that ended; result is ok, failed or replayed.", "pipeline", "result")
 	m.usd = m.set.Counter("stone_usd_total", "Cost of models and capabilities in USD, counted when a run stops.", "pipeline")
+	m.possible = m.set.Counter("stone_usd_possible_total", "Estimated cost in USD of attempts that may have been billed, since they have no result, counted when a run stops.", "pipeline")
 	m.tokens = m.set.Counter("stone_tokens_total", "Tokens of models, counted when a run stops.", "pipeline", "direction")
 	m.waits = m.set.Histogram("stone_limit_wait_seconds", "Time that requests to models and capabilities wait for limits.", bounds)
 	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of operations of the journal; do is recording a step, without its work.", bounds, "operation")
@@ -128,7 +130,8 @@ func (m *meters) step(pipeline string, rec step.Record) {
 }
 
 // spent counts the cost of a run between two stops.
-func (m *meters) spent(pipeline string, before, after budget.Usage) {
+func (m *meters) spent(pipeline string, before, after budget.Total) {
+	m.possible.Add(max(after.Possible.USD-before.Possible.USD, 0), pipeline) // less if a result was found later
 	m.usd.Add(after.USD-before.USD, pipeline)
 	m.tokens.Add(float64(after.InputTokens-before.InputTokens), pipeline, "input")
 	m.tokens.Add(float64(after.OutputTokens-before.OutputTokens), pipeline, "output")

@@ -1,11 +1,20 @@
 package serve_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/client"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 func TestMetrics(t *testing.T) {
@@ -65,4 +74,58 @@ type scraper struct{}
 
 func (scraper) Principal(*http.Request) (serve.Principal, error) {
 	return serve.Principal{Roles: []serve.Role{serve.Scrape}}, nil
+}
+
+// What a canceled attempt may have cost is in the answer and in a metric of its own, once.
+func TestPossibleCost(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	ask := stone.Func0("ask", dag.NewType[string]("answer"), func(ctx context.Context) (string, error) {
+		type paid struct {
+			Usage budget.Usage `json:"usage"`
+		}
+		pay := func(name string, work func(context.Context) error) error {
+			_, err := stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1, Tokens: 90, USD: 0.25}), name, nil, func(ctx context.Context, _ any) (paid, error) {
+				return paid{budget.Usage{InputTokens: 8, USD: 0.125}}, work(ctx)
+			})
+			return err
+		}
+		if err := pay("first", func(context.Context) error { return nil }); err != nil {
+			return "", err
+		}
+		return "", pay("second", func(ctx context.Context) error {
+			asked <- struct{}{}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	})
+	s := servetest.Start(t, serve.Config{Journal: new(journal.Memory), Pipelines: []serve.Pipeline{{Ashlar: ask}}})
+	defer s.Stop()
+	c := client.Client{URL: s.URL}
+	want := budget.Total{Usage: budget.Usage{InputTokens: 8, USD: 0.125}}
+	for range 2 {
+		run, err := c.Start(t.Context(), "a", api.Start{Pipeline: "ask"})
+		if err == nil && run.State == journal.Canceled {
+			run, err = c.Resume(t.Context(), "a")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-asked
+		if run, err = c.Cancel(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		want.Possible = want.Possible.Add(budget.Possible{Attempts: 1, Tokens: 90, USD: 0.25})
+		if run.Usage != want {
+			t.Errorf("got %+v, want %+v", run.Usage, want)
+		}
+	}
+	resp, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(text), "stone_usd_total{pipeline=\"ask\"} 0.125\n") || !strings.Contains(string(text), "stone_usd_possible_total{pipeline=\"ask\"} 0.5\n") {
+		t.Errorf("%v in %s", err, text)
+	}
 }

@@ -62,15 +62,15 @@ func (s *Server) spentSince(ctx context.Context, owner string, since time.Time) 
 		switch {
 		case !running && info.Ended.Before(since):
 		case !running && !info.Started.Before(since):
-			usd += info.Usage.USD
+			usd += info.Usage.Amount().USD
 		default:
 			steps, err := s.cfg.Journal.Steps(ctx, info.ID)
 			if err != nil {
 				return 0, err
 			}
 			for _, one := range steps {
-				if !one.Ended.Before(since) {
-					usd += one.Usage.USD
+				if at := one.Ended; !at.Before(since) || at.IsZero() && !one.Started.Before(since) {
+					usd += one.Spent().USD
 				}
 			}
 		}

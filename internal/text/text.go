@@ -138,6 +138,18 @@ func USD(usd float64, estimated bool) string {
 	return mark + strconv.FormatFloat(usd, 'f', digits, 64)
 }
 
+// Cost prints a cost and what may have been billed beside it, "" for neither.
+func Cost(usd float64, estimated bool, possible float64) string {
+	known, more := USD(usd, estimated), USD(possible, false)
+	switch {
+	case more == "":
+		return known
+	case known == "":
+		return "possibly " + more
+	}
+	return known + ", possibly " + more + " more"
+}
+
 const (
 	base64     = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 	longBase64 = 512 // from which people are not shown it

@@ -11,8 +11,8 @@ import (
 
 func testQuery(t *testing.T, j tested) {
 	outcomes := map[string]journal.Outcome{
-		"cheap":  {State: journal.Done, Ended: moment.Add(9 * time.Hour), Usage: budget.Usage{USD: 0.1}},
-		"dear":   {State: journal.Done, Ended: moment.Add(8 * time.Hour), Usage: budget.Usage{USD: 3}},
+		"cheap":  {State: journal.Done, Ended: moment.Add(9 * time.Hour), Usage: budget.Total{Usage: budget.Usage{USD: 0.1}}},
+		"dear":   {State: journal.Done, Ended: moment.Add(8 * time.Hour), Usage: budget.Total{Usage: budget.Usage{USD: 3}}},
 		"failed": {State: journal.Failed, Ended: moment.Add(3 * time.Hour), Failure: &journal.Failure{Kind: "timeout", Path: "all/fetch", Reason: "the Server took too long"}},
 	}
 	for i, id := range []string{"cheap", "dear", "failed"} {

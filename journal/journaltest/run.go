@@ -36,6 +36,7 @@ var runCases = []journalCase{
 	{"two equal flows do not differ", testSameFlow},
 	{"a budget applies to all resumes of a run", testBudget},
 	{"recorded steps are not paid again", testPaidOnce},
+	{"the total of a run is what its account is charged with", testTotals},
 	{"Run drains", testDrain},
 	{"Run drains within its grace", testGrace},
 	{"Run drains although a person is asked", testDrainQuestion},

@@ -25,7 +25,7 @@ func testInfo(t *testing.T, j tested) {
 	begin(t, j, want)
 	outcome := journal.Outcome{
 		State: journal.Failed, Ended: moment.Add(1), Retry: []string{"p", "q"}, Steps: 7,
-		Failure: &journal.Failure{Kind: "k", Reason: "r", Path: "p"}, Usage: budget.Usage{InputTokens: 1, OutputTokens: 2, USD: 0.5},
+		Failure: &journal.Failure{Kind: "k", Reason: "r", Path: "p"}, Usage: budget.Total{Usage: budget.Usage{InputTokens: 1, OutputTokens: 2, USD: 0.5}},
 		Lanes: dag.Losses{Lost: 2, Lanes: 3},
 	}
 	finish(t, j, "run", outcome)

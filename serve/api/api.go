@@ -55,7 +55,7 @@ type Run struct {
 	Ended    time.Time         `json:"ended,omitzero"`
 	Labels   map[string]string `json:"labels,omitempty"`
 	Steps    int               `json:"steps"` // with a result; counted when the run ends or stops
-	Usage    budget.Usage      `json:"usage,omitzero"`
+	Usage    budget.Total      `json:"usage,omitzero"`
 	Failure  *journal.Failure  `json:"failure,omitempty"`
 	Lanes    dag.Losses        `json:"lanes,omitzero"`
 	Result   *Node             `json:"result,omitempty"` // only where a result was asked for

@@ -26,7 +26,7 @@ type outcome struct {
 	Node      string           `json:"node,omitempty"` // URI of the result
 	Failure   *journal.Failure `json:"failure,omitempty"`
 	Questions []api.Question   `json:"questions,omitempty"` // open ones
-	Usage     budget.Usage     `json:"usage,omitzero"`
+	Usage     budget.Total     `json:"usage,omitzero"`
 }
 
 // call starts a run of a pipeline, or resumes the one whose questions the client was

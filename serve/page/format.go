@@ -28,6 +28,7 @@ var functions = template.FuncMap{
 	"pause":   progress.Duration,
 	"tokens":  func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
 	"usd":     func(u budget.Usage) string { return text.USD(u.USD, u.Estimated) },
+	"cost":    func(t budget.Total) string { return text.Cost(t.USD, t.Estimated, t.Possible.USD) },
 	"plural":  plural,
 	"query":   func(name, value string) template.URL { return template.URL(url.Values{name: {value}}.Encode()) },
 	"score": func(f *float64) string {

@@ -28,7 +28,7 @@ type runsPage struct {
 
 // Costs reports whether any run cost something.
 func (p runsPage) Costs() bool {
-	return slices.ContainsFunc(p.Runs, func(r runRow) bool { return r.Usage != (budget.Usage{}) })
+	return slices.ContainsFunc(p.Runs, func(r runRow) bool { return r.Usage != (budget.Total{}) })
 }
 
 // Filtered reports whether anything selects the runs.

@@ -55,6 +55,8 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 		return err
 	}
 	switch {
+	case info.State == journal.Running || info.State == journal.Interrupted: // the journal has the sum of a run that stopped
+		body.Usage = body.Tree.Cost
 	case body.Failed:
 		err = body.explain(ctx, v)
 	case info.State == journal.Done && info.Node != dag.ID{}:
@@ -148,6 +150,7 @@ type tree struct {
 	forms   map[string]string // of the places of the pipeline
 	Lost    bool              // what has no result was given up, and is possibly paid
 	Costs   bool              // anything cost something
+	Cost    budget.Total      // of the run so far; if it is large, without what is possibly paid
 }
 
 // Kept is how many results resuming a failed run would keep.
@@ -235,6 +238,9 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 			return t, err
 		}
 		t.Span.fold(all)
+		_, t.Cost = journal.Total(all)
+	} else {
+		t.Cost.Usage = whole.Sum.Usage
 	}
 	if v.Graph {
 		places, err := o.Places(ctx)

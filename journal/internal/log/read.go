@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -59,9 +60,12 @@ func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error)
 		at := time.UnixMilli(h.At)
 		for _, i := range h.Started {
 			s := step(i.digest, i.Path, i.Kind, i.Name)
-			if s.Attempts, s.Started = s.Attempts+1, at; i.Declared != nil {
-				s.Declared = *i.Declared
+			var declared budget.Amount
+			if i.Declared != nil {
+				declared = *i.Declared
 			}
+			s.Started = at
+			s.Start(declared)
 		}
 		if h.Step != "" {
 			digest, err := dag.ParseID(h.Step)
@@ -69,7 +73,8 @@ func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error)
 				return j.damage(run, row, err)
 			}
 			s := step(digest, h.Path, h.Kind, h.Name)
-			s.Failures, s.Usage = s.Failures+1, s.Usage.Add(h.Usage)
+			s.Failures++
+			s.Settle(h.Usage)
 		}
 		if row.isResult() {
 			end(step(id(row.Digest), row.Path, h.Kind, h.Name), row, h, at)
@@ -89,7 +94,7 @@ func end(s *journal.Step, row *Row, h head, at time.Time) {
 	if rec.Failure != nil {
 		s.Failure, s.Reason = string(rec.Failure.Kind), rec.Failure.Reason
 	}
-	if s.Usage = s.Usage.Add(h.Usage); h.From != "" {
+	if s.Settle(h.Usage); h.From != "" {
 		s.Started = at
 	}
 }

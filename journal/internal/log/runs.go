@@ -62,7 +62,8 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo) error {
 		return fmt.Errorf("shape of run %q: %w", info.ID, err)
 	}
 	reuse := info.Reuse
-	info.Shape, info.Owner, info.Outcome = nil, "", journal.Outcome{State: journal.Running}
+	info.Shape, info.Owner = nil, ""
+	info.Outcome = journal.Outcome{State: journal.Running, Steps: info.Steps, Usage: info.Usage}
 	text, err := json.Marshal(info)
 	if err != nil {
 		return fmt.Errorf("facts about run %q: %w", info.ID, err)
