@@ -165,7 +165,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	if o.live = a.live; err == nil {
 		if o.failure = a.Failure; o.failure == nil {
 			o.mode = a.Reply.Usage.Mode
-			as.Usage.Mode = o.mode
+			as.Usage.Mode, as.Usage.Sandbox = o.mode, a.Reply.Usage.Sandbox
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
 			o.failure.RetryAfter = a.RetryAfter // of what is replayed, too

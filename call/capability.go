@@ -140,6 +140,8 @@ type Usage struct {
 	// Mode is llm.Live, llm.Mock or llm.Replay, or empty if it is not known where the
 	// answer comes from.
 	Mode string `json:"mode,omitempty"`
+	// Sandbox is the sandbox.Method that confined the program that answered, or empty.
+	Sandbox string `json:"sandbox,omitempty"`
 	// From is the run from which a cached answer was taken.
 	From string `json:"from,omitempty"`
 }

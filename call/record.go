@@ -140,13 +140,18 @@ func RecordIn(meta map[string]string) *Record {
 	return r
 }
 
-// timeless returns the record without latencies. They differ from run to run, and the id
+// timeless returns the record without latencies and modes. They differ from run to run, and the id
 // of a node that contains the record must not.
 func (r Record) timeless() Record {
-	r.Usage.LatencyMS, r.Usage.Mode = 0, ""
+	r.Usage = r.Usage.timeless()
 	r.Tried = slices.Clone(r.Tried)
 	for i := range r.Tried {
-		r.Tried[i].Usage.LatencyMS, r.Tried[i].Usage.Mode = 0, ""
+		r.Tried[i].Usage = r.Tried[i].Usage.timeless()
 	}
 	return r
+}
+
+func (u Usage) timeless() Usage {
+	u.LatencyMS, u.Mode, u.Sandbox = 0, "", ""
+	return u
 }

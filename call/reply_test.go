@@ -38,7 +38,7 @@ func TestReadReply(t *testing.T) {
 		{`:result {:type :value :out {:b [1.5 :k] :a nil}}`, `value {"a":null,"b":[1.5,"k"]}`},
 		{`:result {:type :value :out nil}`, `value null`},
 		{`:result {:type :value :out 1 :usage {:input-tokens 3 :usd 0.5 :mode :live :cap/id :a/b}}`,
-			`value 1 {Usage:{InputTokens:3 OutputTokens:0 CacheReadTokens:0 CacheWriteTokens:0 USD:0.5 Estimated:false} Attempts:0 LatencyMS:0 Cap:a/b Mode:live From:}`},
+			`value 1 {Usage:{InputTokens:3 OutputTokens:0 CacheReadTokens:0 CacheWriteTokens:0 USD:0.5 Estimated:false} Attempts:0 LatencyMS:0 Cap:a/b Mode:live Sandbox: From:}`},
 		{`:result {:type :stream :stream ["Once " "upon"]}`, `stream {"text":"Once upon"}`},
 		{`:result {:type :stream :stream []}`, `stream {"text":""}`},
 		{`:result {:type :plan :plan {:nodes [{:op :emit :input :x}]} :bindings {:x {:y :z}}}`,

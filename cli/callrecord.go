@@ -43,6 +43,9 @@ func sayCall(say func(name, value string), r *call.Record) {
 		if a.Score != nil {
 			name += fmt.Sprintf(", score %.3g", *a.Score)
 		}
+		if a.Usage.Sandbox != "" {
+			name += ", confined by " + a.Usage.Sandbox
+		}
 		say("attempt", name)
 		sayVerdicts(say, a.Verdicts)
 	}

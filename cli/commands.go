@@ -28,15 +28,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagError(c, err, "")
 	})
-	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.answer(), a.runs(), a.db(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of Stone, Go and the platform",
-		Args:  none,
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(a.Stdout, version())
-			return output(err)
-		},
-	})
+	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.answer(), a.runs(), a.db(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.versionCommand())
 	if publish.Serve != nil {
 		root.AddCommand(a.serve(), a.mcp(), a.token(), a.inspect())
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/internal/load"
+	"github.com/stonelayer/stone/internal/notice"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -86,6 +87,7 @@ func Run(ctx context.Context, cfg Config) int {
 	if terminal(a.Stdin) != nil {
 		ctx = limit.Interactive(ctx)
 	}
+	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
 	return a.exit(cmd, err)
 }

@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 // versionFlag adds --version. That of cobra would need a template: a program that
@@ -20,6 +22,38 @@ func (a *app) versionFlag(root *cobra.Command) {
 		}
 		return run(c, args)
 	}
+}
+
+// versionCommand prints the version, and with --verbose how commands are confined.
+func (a *app) versionCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of Stone, Go and the platform",
+		Args:  none,
+	}
+	verbose := c.Flags().Bool("verbose", false, "also print how commands with a scope are confined on this machine")
+	c.RunE = func(*cobra.Command, []string) error {
+		lines := version()
+		if *verbose {
+			lines += "\n" + confinement()
+		}
+		_, err := fmt.Fprintln(a.Stdout, lines)
+		return output(err)
+	}
+	return c
+}
+
+// confinement describes the method that confines commands, and why no stronger one does.
+func confinement() string {
+	m, err := sandbox.Find()
+	if err != nil {
+		return "sandbox " + text.Line(err.Error()) + ": commands with a scope are refused"
+	}
+	line := "sandbox " + string(m)
+	if m != sandbox.Bubblewrap {
+		line += fmt.Sprintf(" (bubblewrap: %v)", sandbox.Bubblewrap.Check())
+	}
+	return text.Line(line)
 }
 
 // version says which Stone this is, as far as the build recorded it.

@@ -28,7 +28,7 @@ import (
 	"github.com/stonelayer/stone/examples/fix"
 	"github.com/stonelayer/stone/examples/puzzle"
 	"github.com/stonelayer/stone/examples/triage"
-	"github.com/stonelayer/stone/sandbox"
+	"github.com/stonelayer/stone/internal/boxtest"
 )
 
 var pipelines = map[string]any{
@@ -179,9 +179,10 @@ func prepare(t *testing.T, name string) example {
 		e.write("five.jsonl", data)
 		e.args = []string{"--data", "five.jsonl", "--small", "a,b", "--large", "c"}
 		if name == "codegate" {
-			if err := sandbox.Command(t.Context(), sandbox.Policy{}, "/usr/bin/python3", "-c", "0").Run(); err != nil {
-				t.Skipf("no confined Python: %v", err)
+			if _, err := os.Stat("/usr/bin/python3"); err != nil {
+				t.Skipf("no Python: %v", err)
 			}
+			boxtest.NeedAny(t)
 			e.args = []string{"--data", "five.jsonl", "--small", "small", "--large", "large"}
 		}
 	case "audit":

@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"slices"
 )
@@ -16,14 +15,20 @@ var system = []string{
 	"/etc/passwd", "/etc/pki", "/etc/protocols", "/etc/resolv.conf", "/etc/services", "/etc/ssl",
 }
 
-// bubblewrap returns the arguments of bwrap before those of the command.
-func (r reach) bubblewrap(network bool, dir string) ([]string, error) {
-	bwrap, err := exec.LookPath("bwrap")
+// wrapper returns the absolute path of bwrap.
+func wrapper() (string, error) {
+	path, err := lookPath("bwrap")
 	if err != nil {
-		return nil, fmt.Errorf("the program bwrap is not installed (package bubblewrap): %w", err)
+		return "", fmt.Errorf("the program bwrap is not installed (package bubblewrap): %w", err)
 	}
+	return path, nil
+}
+
+// bubblewrap returns the arguments of bwrap before those of the command.
+func (o order) bubblewrap() []string {
+	r, network, dir := o.Reach, o.Network, o.Dir
 	// In a new session there is no terminal into which a command could type.
-	args := []string{bwrap, "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"}
+	args := []string{o.Wrapper, "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"}
 	if network {
 		args = append(args, "--share-net")
 	}
@@ -52,7 +57,7 @@ func (r reach) bubblewrap(network bool, dir string) ([]string, error) {
 	if !all {
 		args = append(args, "--remount-ro", "/")
 	}
-	return append(args, "--chdir", dir, "--"), nil
+	return append(args, "--chdir", dir, "--")
 }
 
 // bind binds a place under both of its names.

@@ -12,6 +12,7 @@ func (o order) confine() error {
 	return errors.New("only Linux can confine commands")
 }
 
-func (r reach) bubblewrap(bool, string) ([]string, error) {
-	return nil, errors.New("only Linux has bubblewrap")
-}
+func wrapper() (string, error) { return "", errors.New("only Linux has bubblewrap") }
+
+// bubblewrap is not called, because wrapper returns an error.
+func (o order) bubblewrap() []string { return []string{o.Wrapper} }

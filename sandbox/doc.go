@@ -23,6 +23,10 @@
 // cannot trace or read other processes, change their limits, or make namespaces. It
 // cannot open Unix sockets that have an address. /proc and /sys are read-only.
 //
+// Bubblewrap is the stronger one. It is found by the PATH of this process. [Find] returns
+// the method that is used; "stone version --verbose" prints it, the record of a step
+// contains it, and the command line prints once why a command is confined by Landlock.
+//
 // On a machine where neither works, every command is refused unless its policy selects
 // [Unconfined].
 //

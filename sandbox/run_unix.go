@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/stonelayer/stone/internal/notice"
 )
 
 // An order describes the command to the supervisor.
@@ -24,6 +26,7 @@ type order struct {
 	Reach   reach
 	Network bool
 	Limits  Limits
+	Wrapper string // the absolute path of bwrap, if Method is Bubblewrap
 	Path    string
 	Args    []string
 	Dir     string
@@ -76,19 +79,34 @@ func (c *Cmd) order() (o order, err error) {
 			return o, err
 		}
 	}
-	if o.Path, err = exec.LookPath(c.Args[0]); err != nil {
+	if o.Path, err = lookPath(c.Args[0]); err != nil {
 		return o, err
 	}
-	if o.Path, err = filepath.Abs(o.Path); err != nil {
-		return o, err
+	// The supervisor has no PATH.
+	if o.Method == Bubblewrap {
+		if o.Wrapper, err = wrapper(); err != nil {
+			return o, err
+		}
 	}
 	if o.Dir != "" && !filepath.IsAbs(o.Dir) {
 		return o, fmt.Errorf("sandbox: the working directory %q is not an absolute path", o.Dir)
+	}
+	if o.Method == Landlock {
+		notice.Tell(c.ctx, weaker)
 	}
 	if o.Method != Unconfined {
 		o.Reach, err = c.policy.resolve(o.Path)
 	}
 	return o, err
+}
+
+// lookPath returns the absolute path of a program, found by the PATH of this process.
+func lookPath(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // scratch makes the temporary directory, unless the command brings its own.

@@ -75,6 +75,7 @@ var ErrNone = errors.New("no sandbox for commands works here")
 var found struct {
 	once   sync.Once
 	method Method
+	weaker string // why a stronger method than this does not work, or empty
 	err    error
 }
 
@@ -86,7 +87,7 @@ func Find() (Method, error) {
 		for _, m := range []Method{Bubblewrap, Landlock} {
 			err := m.Check()
 			if err == nil {
-				found.method = m
+				found.method, found.weaker = m, strings.Join(reasons, "; ")
 				return
 			}
 			reasons = append(reasons, fmt.Sprintf("%s: %v", m, err))
@@ -94,6 +95,16 @@ func Find() (Method, error) {
 		found.err = fmt.Errorf("%w (%s)", ErrNone, strings.Join(reasons, "; "))
 	})
 	return found.method, found.err
+}
+
+// weaker says why commands are confined by a weaker method than the strongest. It is
+// empty if they are not.
+func weaker() string {
+	m, err := Find()
+	if err != nil || found.weaker == "" {
+		return ""
+	}
+	return fmt.Sprintf("commands are confined by %s only (%s)", m, found.weaker)
 }
 
 // Check runs a command under the method. Its error is the reason why the method does not

@@ -16,18 +16,55 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/notice"
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// methods runs a test under each method that works here.
+// methods runs a test under each method that is present.
 func methods(t *testing.T, test func(*testing.T, sandbox.Method), ms ...sandbox.Method) {
 	for _, m := range ms {
 		t.Run(string(m), func(t *testing.T) {
-			if err := m.Check(); err != nil {
-				t.Skipf("%s does not work here: %v", m, err)
-			}
+			boxtest.Need(t, m)
 			test(t, m)
 		})
+	}
+}
+
+// Bubblewrap, where it is installed, is the method that is found, and it confines: the
+// first process of the command's namespace is bwrap.
+func TestStrongest(t *testing.T) {
+	boxtest.Need(t, sandbox.Bubblewrap)
+	if m, err := sandbox.Find(); m != sandbox.Bubblewrap {
+		t.Fatalf("found %q, %v", m, err)
+	}
+	out, err := sandbox.Command(t.Context(), sandbox.Policy{}, "/bin/cat", "/proc/1/comm").Output(100)
+	if err != nil || out != "bwrap\n" {
+		t.Errorf("the first process is %q, %v", out, err)
+	}
+}
+
+func init() {
+	roles["weaker"] = func() error {
+		ctx := notice.With(context.Background(), func(line string) { fmt.Println(line) })
+		for range 2 {
+			if err := sandbox.Command(ctx, sandbox.Policy{}, "/bin/sh", "-c", ":").Run(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// A user without Bubblewrap is told so, once.
+func TestWeakerIsTold(t *testing.T) {
+	boxtest.Need(t, sandbox.Landlock)
+	c := exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = []string{"SANDBOX_ROLE=weaker", "PATH=/nowhere"}
+	out, err := c.CombinedOutput()
+	const want = "commands are confined by landlock only (bubblewrap: the program bwrap is not installed"
+	if text := string(out); err != nil || !strings.HasPrefix(text, want) || strings.Count(text, "\n") != 1 {
+		t.Errorf("%v: %s", err, text)
 	}
 }
 

@@ -49,10 +49,7 @@ func (o order) start() (pid int, started func() error, err error) {
 		}
 		defer image.Close()
 		files = append(files, image.Fd())
-		wrapped, err := o.Reach.bubblewrap(o.Network, o.Dir)
-		if err != nil {
-			return 0, nil, errors.Join(err, toStage.Close(), fromStage.Close())
-		}
+		wrapped := o.bubblewrap()
 		path, args = wrapped[0], append(wrapped, fmt.Sprintf("/proc/self/fd/%d", selfFile), confinedRole)
 	}
 	pid, err = syscall.ForkExec(path, args, &syscall.ProcAttr{Env: []string{}, Files: files, Sys: dieWithParent()})

@@ -80,11 +80,15 @@ func New(m call.Metadata, c Config) call.Capability {
 		if err != nil {
 			return nil, &call.Error{Type: call.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
 		}
-		out, err := c.run(ctx, envelope, req.Voice)
+		out, method, err := c.run(ctx, envelope, req.Voice)
 		if err != nil {
 			return nil, err
 		}
-		return call.ReadOutput([]byte(redact.From(ctx).Text(string(out))))
+		reply, err := call.ReadOutput([]byte(redact.From(ctx).Text(string(out))))
+		if err == nil {
+			reply.Usage.Sandbox = string(method)
+		}
+		return reply, err
 	}}
 }
 
@@ -105,7 +109,7 @@ func Check(c Config) call.Check {
 		if err != nil {
 			return err
 		}
-		_, err = c.run(ctx, text, nil)
+		_, _, err = c.run(ctx, text, nil)
 		return err
 	}
 }

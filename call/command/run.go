@@ -23,36 +23,54 @@ const (
 )
 
 // run gives the program its input and returns its output, which voice, if it is not nil,
-// streams.
-func (c Config) run(ctx context.Context, input []byte, voice *event.Voice) ([]byte, error) {
+// streams, and the method that confines it.
+func (c Config) run(ctx context.Context, input []byte, voice *event.Voice) (text []byte, m sandbox.Method, err error) {
 	dir, remove, err := c.dir()
 	if err != nil {
-		return nil, unavailable("the program cannot work: ", err)
+		return nil, "", unavailable("the program cannot work: ", err)
 	}
 	defer remove()
+	policy := c.policy(dir)
+	if policy.Method == "" {
+		if policy.Method, err = sandbox.Find(); err != nil {
+			return nil, "", unavailable("the program cannot be confined: ", err)
+		}
+	}
+	text, err = c.start(ctx, policy, dir, input, voice)
+	return text, policy.Method, err
+}
+
+func (c Config) start(ctx context.Context, policy sandbox.Policy, dir string, input []byte, voice *event.Voice) ([]byte, error) {
 	running, kill := context.WithCancel(ctx)
 	defer kill()
 	secrets := redact.From(ctx)
 	secrets.NoteEnv(c.Env)
 	out, tail := &output{max: cmp.Or(c.MaxOutput, defaultOutput), full: kill, tell: call.VoiceWriter(voice)}, &stderr{}
-	cmd := sandbox.Command(running, c.policy(dir), c.Command[0], c.Command[1:]...)
+	cmd := sandbox.Command(running, policy, c.Command[0], c.Command[1:]...)
 	cmd.Dir, cmd.Env = dir, c.Env
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, tail
-	err = cmd.Run()
+	err := cmd.Run()
 	switch exit := (*sandbox.ExitError)(nil); {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case out.over:
 		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the program writes more than %d bytes", out.max)}
 	case errors.As(err, &exit):
-		return nil, &call.Error{Type: call.InvokeFailed, Message: "the program failed: " + exit.Error() + tail.String(secrets), Cause: err}
-	case errors.Is(err, sandbox.ErrNone):
-		return nil, unavailable("the program cannot be confined: ", err)
+		return nil, &call.Error{Type: call.InvokeFailed, Message: "the program failed" + under(policy.Method) + ": " + exit.Error() + tail.String(secrets), Cause: err}
 	case err != nil:
 		return nil, unavailable("the program does not start: ", err)
 	}
 	_, err = io.WriteString(out.tell, "\n") // the last line may have no end
 	return out.text, err
+}
+
+// under names the method in an error, because the cause of the failure may be something
+// that the method denies.
+func under(m sandbox.Method) string {
+	if m == sandbox.Unconfined {
+		return ""
+	}
+	return " under " + string(m)
 }
 
 func unavailable(what string, err error) error {

@@ -71,7 +71,8 @@ func (c ToolConfig) invoke(ctx context.Context, req *call.Request) (*call.Reply,
 	if err != nil {
 		return nil, err
 	}
-	return &call.Reply{Type: call.Value, Out: out}, nil
+	confined, _ := result.Meta["sandbox"].(string)
+	return &call.Reply{Type: call.Value, Out: out, Usage: call.Usage{Sandbox: confined}}, nil
 }
 
 func fits(ctx context.Context, tool *agent.Tool, input json.RawMessage) error {

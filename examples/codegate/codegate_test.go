@@ -7,7 +7,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/sandbox"
+	"github.com/stonelayer/stone/internal/boxtest"
 )
 
 func route(t *testing.T, args ...string) eval.RoutingReport {
@@ -15,9 +15,7 @@ func route(t *testing.T, args ...string) eval.RoutingReport {
 	if _, err := os.Stat(python); err != nil {
 		t.Skipf("no Python: %v", err)
 	}
-	if _, err := sandbox.Find(); err != nil {
-		t.Skip(err)
-	}
+	boxtest.NeedAny(t)
 	p, err := Pipeline(args)
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/boxtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/tool/mcp"
 )
@@ -138,9 +138,7 @@ func TestToolsThatShadowOthers(t *testing.T) {
 // A tool server that is a program reads no file, writes none and reaches no server, unless the
 // configuration grants it.
 func TestToolServersAreConfined(t *testing.T) {
-	if _, err := sandbox.Find(); err != nil {
-		t.Skip("nothing confines commands here: ", err)
-	}
+	boxtest.NeedAny(t)
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("the-secret"), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/boxtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
 )
@@ -26,16 +27,16 @@ func shellServer(t *testing.T, policy sandbox.Policy, script string) (Config, st
 
 // Without a grant a server reaches no file and no key of the program.
 func TestConfinedByDefault(t *testing.T) {
-	method, err := sandbox.Find()
-	if err != nil {
-		t.Skip("nothing confines commands here: ", err)
-	}
+	method := boxtest.NeedAny(t)
 	c, dir := shellServer(t, sandbox.Policy{}, `(echo x > "$DIR/made"; cat "$DIR/secret" /proc/*/environ) >&2; echo served >&2`)
 	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("the secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := connect(t, c)
 	want(t, s, "echo", "hello", "hello")
+	if result, err := toolOf(t, s, "echo").Run(t.Context(), []byte(`{"text":"hello"}`)); err != nil || result.Meta[metaSandbox] != string(method) {
+		t.Errorf("the record of the tool says %v, %v, want %s", result.Meta, err, method)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
 		t.Errorf("%s: the server made a file", method)
 	}
@@ -58,9 +59,7 @@ func TestConfinedByDefault(t *testing.T) {
 func TestDaemonEnds(t *testing.T) {
 	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined} {
 		t.Run(string(m), func(t *testing.T) {
-			if err := m.Check(); err != nil {
-				t.Skipf("%s does not work here: %v", m, err)
-			}
+			boxtest.Need(t, m)
 			c, dir := shellServer(t, sandbox.Policy{Method: m}, `beat() { while :; do echo x >> "$DIR/beat"; sleep 0.02; done; }
 				if command -v setsid >/dev/null; then setsid sh -c 'while :; do echo x >> "$DIR/beat"; sleep 0.02; done' </dev/null >/dev/null 2>&1 & fi
 				beat </dev/null >/dev/null 2>&1 &`)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -41,6 +42,15 @@ func environment(c Config) []string {
 	return env
 }
 
+// method returns how the command is confined, or empty if the server is no command.
+func (s *Server) method() sandbox.Method {
+	m := s.cfg.Sandbox.Method
+	if m == "" && s.needs[0] == effect.Process {
+		m, _ = sandbox.Find() // without one the command does not start
+	}
+	return m
+}
+
 // A process is a running command with its descendants.
 type process struct {
 	end    context.CancelFunc // asks it to end, then kills it
@@ -53,7 +63,7 @@ type process struct {
 
 // startProcess starts the command. It does not use the pipes of os/exec: those close the
 // output on exit, and an answer written just before would be lost.
-func startProcess(c Config) (*process, error) {
+func startProcess(ctx context.Context, c Config) (*process, error) {
 	if c.Dir != "" { // a missing directory would be reported as a missing command
 		if _, err := os.Stat(c.Dir); err != nil {
 			return nil, err
@@ -82,7 +92,7 @@ func startProcess(c Config) (*process, error) {
 	if err != nil {
 		return nil, errors.Join(err, input.Close(), stdin.Close())
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p := &process{end: cancel, stdin: stdin, stdout: stdout, exited: make(chan struct{})}
 	cmd := sandbox.Command(ctx, policy, program, c.Command[1:]...)
 	cmd.Dir, cmd.Env = dir, environment(c)

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -23,6 +24,7 @@ import (
 const (
 	metaContent    = "content"
 	metaStructured = "structured"
+	metaSandbox    = "sandbox" // the sandbox.Method of the server's command
 )
 
 // A reader converts a server's results into text for the model.
@@ -30,6 +32,7 @@ type reader struct {
 	maxData int
 	output  *schema.Schema // nil is anything
 	secrets *redact.Set
+	method  sandbox.Method // of the server's command, or empty
 }
 
 func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Result, error) {
@@ -60,6 +63,9 @@ func (r reader) result(ctx context.Context, res *sdk.CallToolResult) (agent.Resu
 		lines = append(lines, line)
 	}
 	meta := map[string]any{}
+	if r.method != "" {
+		meta[metaSandbox] = string(r.method)
+	}
 	if len(kept) > 0 {
 		meta[metaContent] = kept
 	}

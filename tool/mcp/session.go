@@ -129,7 +129,7 @@ func (s *session) transport(ctx context.Context, c Config, secrets *redact.Set) 
 		s.http = true
 		return t, err
 	}
-	if s.cmd, err = startProcess(c); err != nil {
+	if s.cmd, err = startProcess(ctx, c); err != nil {
 		return nil, err
 	}
 	return &sdk.IOTransport{Reader: s.cmd.stdout, Writer: &timedWriter{s.cmd.stdin, c.Timeout}, MaxLineLength: maxFrame}, nil

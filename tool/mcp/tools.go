@@ -207,7 +207,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	if len(description) > maxDescription {
 		description = strings.ToValidUTF8(description[:maxDescription], "") + " [cut]"
 	}
-	reading := reader{maxData: s.cfg.MaxData, output: outputSchema(t), secrets: s.secrets}
+	reading := reader{maxData: s.cfg.MaxData, output: outputSchema(t), secrets: s.secrets, method: s.method()}
 	m := agent.Use(agent.Tool{
 		Tool:      llm.Tool{Name: offered, Description: description, Schema: input},
 		Parallel:  harmless,

@@ -3,6 +3,7 @@ package shell
 import (
 	"testing"
 
+	"github.com/stonelayer/stone/internal/boxtest"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -10,9 +11,7 @@ import (
 func BenchmarkRun(b *testing.B) {
 	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined} {
 		b.Run(string(m), func(b *testing.B) {
-			if err := m.Check(); err != nil {
-				b.Skipf("%s does not work here: %v", m, err)
-			}
+			boxtest.Need(b, m)
 			s := New(Config{Dir: b.TempDir()})
 			defer s.Close()
 			s.find = func() (sandbox.Method, error) { return m, nil }

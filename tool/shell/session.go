@@ -181,8 +181,8 @@ func (s *Session) run(ctx context.Context, c *command) {
 	c.err = cmd.Run()
 }
 
-// background gives a command an id and starts it.
-func (s *Session) background(script string, timeout time.Duration) (*command, error) {
+// background gives a command an id and starts it. It ends with the session, not with ctx.
+func (s *Session) background(ctx context.Context, script string, timeout time.Duration) (*command, error) {
 	c, err := s.prepare(script, timeout)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (s *Session) background(script string, timeout time.Duration) (*command, er
 	s.started++
 	c.id = fmt.Sprintf("cmd-%d", s.started)
 	s.commands = append(s.commands, c)
-	go s.run(context.Background(), c)
+	go s.run(context.WithoutCancel(ctx), c)
 	return c, nil
 }
 

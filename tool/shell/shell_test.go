@@ -12,16 +12,15 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/boxtest"
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// sessions runs a test with a session for each method that works here.
+// sessions runs a test with a session for each method that is present.
 func sessions(t *testing.T, c Config, test func(*testing.T, *Session)) {
 	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined} {
 		t.Run(string(m), func(t *testing.T) {
-			if err := m.Check(); err != nil {
-				t.Skipf("%s does not work here: %v", m, err)
-			}
+			boxtest.Need(t, m)
 			t.Parallel()
 			c := c
 			if c.Dir == "" {
@@ -224,7 +223,7 @@ func TestBackgroundIsBounded(t *testing.T) {
 		<-c.done
 	}
 	for range maxKept + maxRunning {
-		c, err := s.background("true", time.Minute)
+		c, err := s.background(t.Context(), "true", time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,12 +59,12 @@ func Run(s *Session) agent.Middleware {
 func Start(s *Session) agent.Middleware {
 	most := cmp.Or(s.config.StartTimeout, DefaultStartTimeout)
 	return tool.Func("start_command", fmt.Sprintf("Starts a shell command in the background and returns its id. It is killed after %v.", most),
-		func(_ context.Context, in runInput) (agent.Result, error) {
+		func(ctx context.Context, in runInput) (agent.Result, error) {
 			limit, err := in.limit(most)
 			if err != nil {
 				return agent.Result{}, err
 			}
-			c, err := s.background(in.Command, limit)
+			c, err := s.background(ctx, in.Command, limit)
 			if err != nil {
 				return refused("start_command", err)
 			}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package boxtest
+
+func hasLandlock() bool { return false }
