@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -137,10 +138,10 @@ func printCaps(w io.Writer, all []capability) error {
 func shownCost(c capability) string {
 	var parts []string
 	if c.Cost.USD > 0 {
-		parts = append(parts, fmt.Sprintf("$%.4g", c.Cost.USD))
+		parts = append(parts, "$"+money.Exact(c.Cost.USD))
 	}
 	if c.Cost.In > 0 || c.Cost.Out > 0 {
-		tokens := fmt.Sprintf("$%.4g/$%.4g per Mtok", c.Cost.In, c.Cost.Out)
+		tokens := fmt.Sprintf("$%s/$%s per Mtok", money.Exact(c.Cost.In), money.Exact(c.Cost.Out))
 		if c.Priced != "" {
 			tokens += " of " + c.Priced
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -291,7 +291,7 @@ func (a *app) possiblyPaid(run *keptRun) error {
 		return err
 	}
 	if _, cost := journal.Total(steps); cost.Possible.Attempts > 0 {
-		a.complain("possibly paid, but not in the report: $%s for %d attempts without a result", cmp.Or(text.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
+		a.complain("possibly paid, but not in the report: $%s for %d attempts without a result", cmp.Or(money.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
 	}
 	return nil
 }

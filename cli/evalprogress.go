@@ -7,8 +7,8 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
-	"github.com/stonelayer/stone/internal/text"
 )
 
 // evalProgress shows how far an evaluation is. At a terminal it keeps one line up to date;
@@ -48,7 +48,7 @@ func (e *evalProgress) line(p eval.Progress) string {
 	made, left, elapsed := p.Done-p.Recorded, p.Total-p.Done, time.Since(e.began)
 	used := e.account.Used().USD
 	if used > 0 {
-		line += ", $" + text.USD(used, false)
+		line += ", $" + money.USD(used, false)
 	}
 	if made == 0 {
 		return line
@@ -57,7 +57,7 @@ func (e *evalProgress) line(p eval.Progress) string {
 	if left > 0 {
 		line += "; about " + progress.Duration(time.Duration(float64(elapsed)/float64(made)*float64(left)))
 		if used > 0 {
-			line += " and $" + text.USD(used/float64(p.Done)*float64(left), false)
+			line += " and $" + money.USD(used/float64(p.Done)*float64(left), false)
 		}
 		line += " to go"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -227,7 +228,7 @@ func shownDone(d call.Done) string {
 func shownBudget(l call.Budget) string {
 	parts := []string{}
 	if l.USD != 0 {
-		parts = append(parts, fmt.Sprintf("$%.4g", max(l.USD, 0)))
+		parts = append(parts, "$"+money.Exact(max(l.USD, 0)))
 	}
 	if l.Tokens != 0 {
 		parts = append(parts, fmt.Sprintf("%d tokens", max(l.Tokens, 0)))

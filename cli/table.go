@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"golang.org/x/term"
@@ -119,10 +120,10 @@ func amount(n int) string {
 
 func tokens(u budget.Usage) string { return amount(u.Tokens()) }
 
-func cost(u budget.Usage) string { return text.USD(u.USD, u.Estimated) }
+func cost(u budget.Usage) string { return money.USD(u.USD, u.Estimated) }
 
 // total prints the cost of a run with what may have been billed beside it.
-func total(t budget.Total) string { return text.Cost(t.USD, t.Estimated, t.Possible.USD) }
+func total(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) }
 
 // plural counts things of a name that takes an s.
 func plural(n int, what string) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
 )
@@ -209,7 +210,7 @@ func tunedText(p *plan.Plan, choice eval.Choice, flags tuneFlags) []byte {
 	}
 	text, _ := p.EDN()
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "; Tuned on %d cases of %s: mean %.4f at $%.6f a case, by %q.\n", choice.Cases, flags.data.File, choice.Mean, choice.USD, flags.score)
+	fmt.Fprintf(&b, "; Tuned on %d cases of %s: mean %.4f at $%s a case, by %q.\n", choice.Cases, flags.data.File, choice.Mean, cmp.Or(money.USD(choice.USD, false), "0"), flags.score)
 	b.Write(bytes.TrimSpace(text))
 	b.WriteByte('\n')
 	return b.Bytes()

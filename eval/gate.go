@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/money"
 )
 
 // A Gate is the rules that an evaluation has to meet. Zero rules are not checked.
@@ -193,7 +194,7 @@ func (e *evaluation) judge(r *Report, t *tally) *Verdict {
 	}
 	if g.USDAtMost > 0 {
 		spent := r.Cost.USD + r.Cost.JudgesUSD
-		v.add(settled(fmt.Sprintf("at most $%v", g.USDAtMost), spent <= g.USDAtMost, usd(spent)))
+		v.add(settled("at most $"+money.Exact(g.USDAtMost), spent <= g.USDAtMost, usd(spent)))
 	}
 	for _, s := range r.Scores {
 		if s.Errors > g.ErrorsMost {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -204,7 +205,7 @@ func (c *Comparison) parts() []part {
 		line += fmt.Sprintf(", %d only before", c.Missing)
 	}
 	p.notes = append(p.notes, line,
-		fmt.Sprintf("a case costs %+.6f USD (95 %% %s) and takes %+.3f s (95 %% %s) more", c.USD.Mean, spread(c.USD, 6), c.Seconds.Mean, spread(c.Seconds, 3)))
+		fmt.Sprintf("a case costs %s USD (95 %% %s) and takes %+.3f s (95 %% %s) more", money.Signed(c.USD.Mean), bounded(c.USD, money.Signed), c.Seconds.Mean, bounded(c.Seconds, signed3)))
 	all := []part{p}
 	for _, more := range []part{slices, turned} {
 		if len(more.rows) > 0 {
@@ -230,30 +231,28 @@ func mean4(x float64) string { return fmt.Sprintf("%.4f", x) }
 
 func signed(x float64) string { return fmt.Sprintf("%+.4f", x) }
 
+func signed3(x float64) string { return fmt.Sprintf("%+.3f", x) }
+
 func interval(e stat.Estimate) string {
 	if e.N == 0 {
 		return "-"
 	}
-	return bounded(e, "%.4f to %.4f")
+	return bounded(e, mean4)
 }
 
-func between(e stat.Estimate) string { return bounded(e, "%+.4f to %+.4f") }
-
-func spread(e stat.Estimate, digits int) string {
-	return bounded(e, fmt.Sprintf("%%+.%df to %%+.%df", digits, digits))
-}
+func between(e stat.Estimate) string { return bounded(e, signed) }
 
 // bounded writes an interval; that of one cluster is open.
-func bounded(e stat.Estimate, format string) string {
+func bounded(e stat.Estimate, print func(float64) string) string {
 	if e.High > math.MaxFloat32 {
 		return "unknown"
 	}
-	return fmt.Sprintf(format, e.Low, e.High)
+	return print(e.Low) + " to " + print(e.High)
 }
 
 // usd writes an amount, also one of nothing.
 func usd(x float64) string {
-	if said := text.USD(x, false); said != "" {
+	if said := money.USD(x, false); said != "" {
 		return "$" + said
 	}
 	return "$0"

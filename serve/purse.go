@@ -3,10 +3,10 @@ package serve
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -97,7 +97,7 @@ func (s *Server) solvent(ctx context.Context, owner string, usd float64) error {
 	if err != nil || a == nil || a.Left().USD >= 0 {
 		return err
 	}
-	return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", strconv.FormatFloat(usd, 'f', -1, 64))
+	return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(usd))
 }
 
 // account returns the account of a run, or of a capability request. It has the limits own and is

@@ -39,6 +39,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/cputime", ""},
 	{"internal/memdir", ""},
 	{"internal/metrics", ""},
+	{"internal/money", ""},
 	{"internal/webhook", ""},
 	{"internal/panics", ""},
 	{"internal/pattern", ""},
@@ -72,7 +73,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event limit"},
 
-	{"budget", ""},
+	{"budget", "internal/money"},
 	{"limit", ""},
 	{"internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},

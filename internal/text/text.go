@@ -4,7 +4,6 @@ package text
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -121,33 +120,6 @@ func columns(r rune) int {
 		return 2
 	}
 	return 1
-}
-
-// USD prints a cost, "" for zero. "~" marks an estimate.
-func USD(usd float64, estimated bool) string {
-	mark, digits := "", 2
-	if estimated {
-		mark = "~"
-	}
-	switch {
-	case usd == 0:
-		return ""
-	case usd < 1:
-		digits = 4
-	}
-	return mark + strconv.FormatFloat(usd, 'f', digits, 64)
-}
-
-// Cost prints a cost and what may have been billed beside it, "" for neither.
-func Cost(usd float64, estimated bool, possible float64) string {
-	known, more := USD(usd, estimated), USD(possible, false)
-	switch {
-	case more == "":
-		return known
-	case known == "":
-		return "possibly " + more
-	}
-	return known + ", possibly " + more + " more"
 }
 
 const (

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
-	"github.com/stonelayer/stone/internal/text"
 )
 
 // report shows what a server reports about a call, in place of its last report.
@@ -41,7 +41,7 @@ func (t *transcript) verdict(v verdict) {
 	if n := v.usage.Tokens(); n > 0 {
 		parts = append(parts, count(n)+" tokens")
 	}
-	if cost := text.USD(v.usage.USD, v.usage.Estimated); cost != "" {
+	if cost := money.USD(v.usage.USD, v.usage.Estimated); cost != "" {
 		parts = append(parts, cost+" USD")
 	}
 	line := strings.TrimSpace(strings.Join(parts, "  "))

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -144,7 +145,7 @@ func (m *model) header() line {
 		if u.Tokens() > 0 {
 			parts[0] = fmt.Sprintf("%s tokens in, %s out", count(u.InputTokens), count(u.OutputTokens))
 		}
-		if cost := text.USD(u.USD, u.Estimated); cost != "" {
+		if cost := money.USD(u.USD, u.Estimated); cost != "" {
 			parts[1] = cost + " USD"
 		}
 	}

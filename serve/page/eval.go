@@ -12,7 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/eval/stat"
-	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -181,7 +181,7 @@ func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*p
 		s := r.Scores[i].Estimate
 		cost := r.Cost.USD / float64(r.Cases*r.Trials)
 		p.Points = append(p.Points, point{Name: run.ID, URL: runURL(run.ID), Here: run.ID == info.ID, cost: cost, Estimate: s,
-			Text: fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f), %s USD for each answer", run.ID, s.Mean, s.Low, s.High, text.USD(cost, false))})
+			Text: fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f), %s USD for each answer", run.ID, s.Mean, s.Low, s.High, money.USD(cost, false))})
 	}
 	if len(p.Points) < 2 || !slices.ContainsFunc(p.Points, func(q point) bool { return q.cost > 0 }) {
 		return nil, nil

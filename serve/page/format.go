@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
-	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -27,8 +27,8 @@ var functions = template.FuncMap{
 	"count":   count,
 	"pause":   progress.Duration,
 	"tokens":  func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
-	"usd":     func(u budget.Usage) string { return text.USD(u.USD, u.Estimated) },
-	"cost":    func(t budget.Total) string { return text.Cost(t.USD, t.Estimated, t.Possible.USD) },
+	"usd":     func(u budget.Usage) string { return money.USD(u.USD, u.Estimated) },
+	"cost":    func(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) },
 	"plural":  plural,
 	"query":   func(name, value string) template.URL { return template.URL(url.Values{name: {value}}.Encode()) },
 	"score": func(f *float64) string {
@@ -39,8 +39,8 @@ var functions = template.FuncMap{
 	},
 	"estimate": estimate,
 	"signed":   signed,
-	"signed6":  func(f float64) string { return strings.Replace(fmt.Sprintf("%+.6f", f), "-", "−", 1) },
-	"dollars":  func(f float64) string { return cmp.Or(text.USD(f, false), "0") },
+	"more":     func(f float64) string { return strings.Replace(money.Signed(f), "-", "−", 1) },
+	"dollars":  func(f float64) string { return cmp.Or(money.USD(f, false), "0") },
 	"inc":      func(i int) int { return i + 1 },
 	"verdictState": func(v string) string {
 		return cmp.Or(map[string]string{eval.Passed: "done", eval.GateFailed: "failed"}[v], "open")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -178,7 +178,7 @@ func (p *place) counts() string {
 			out = append(out, c.mark+" "+count(c.n))
 		}
 	}
-	if usd := text.USD(p.usage.USD, p.usage.Estimated); usd != "" {
+	if usd := money.USD(p.usage.USD, p.usage.Estimated); usd != "" {
 		out = append(out, usd+" USD")
 	}
 	return strings.Join(out, "  ")

@@ -1,0 +1,71 @@
+// Package money prints amounts of money in USD.
+package money
+
+import (
+	"math"
+	"strconv"
+)
+
+// USD prints a cost, "" for zero. "~" marks an estimate. A cost below a cent has two significant
+// digits, since many calls cost so little.
+func USD(usd float64, estimated bool) string {
+	if math.Abs(usd) < least {
+		return ""
+	}
+	text := strconv.FormatFloat(usd, 'f', digits(math.Abs(usd)), 64)
+	if estimated {
+		return "~" + text
+	}
+	return text
+}
+
+// least is the least cost that is printed: less is the rounding error of a sum.
+const least = 1e-12
+
+// digits returns the number of digits after the point.
+func digits(usd float64) int {
+	switch {
+	case usd >= 1:
+		return 2
+	case usd >= 0.01:
+		return 4
+	}
+	return 1 - int(math.Floor(math.Log10(usd)))
+}
+
+// Signed prints the difference of two costs.
+func Signed(usd float64) string {
+	text := USD(usd, false)
+	switch {
+	case text == "":
+		return "+0"
+	case usd > 0:
+		text = "+" + text
+	}
+	return text
+}
+
+// Cost prints a cost and what may have been billed beside it, "" for neither.
+func Cost(usd float64, estimated bool, possible float64) string {
+	known, more := USD(usd, estimated), USD(possible, false)
+	switch {
+	case more == "":
+		return known
+	case known == "":
+		return "possibly " + more
+	}
+	return known + ", possibly " + more + " more"
+}
+
+// Exact prints an amount that somebody has set, such as a limit or a price, without rounding.
+func Exact(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }
+
+// Enough rounds an amount up to two significant digits.
+func Enough(usd float64) float64 {
+	if !(usd > 0) || math.IsInf(usd, 0) {
+		return usd
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(usd))-1)
+	up, _ := strconv.ParseFloat(strconv.FormatFloat(math.Ceil(usd/unit*(1-1e-9))*unit, 'g', 3, 64), 64)
+	return up
+}
