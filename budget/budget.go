@@ -43,12 +43,13 @@ type Account struct {
 	limits Limits
 	opened time.Time
 	spent  Amount
+	held   Possible // the part of spent whose cost is unknown
 	used   Usage
-	since  bool              // used includes the usage recorded by earlier processes: see Under
-	open   int               // reserved estimates that are not settled
-	run    bool              // made by Run
-	shared bool              // by several runs: each account directly under it belongs to a whole run
-	runs   map[string]Amount // spent by runs that can be resumed, by id
+	since  bool            // used includes the usage recorded by earlier processes: see Under
+	open   int             // reserved estimates that are not settled
+	run    bool            // made by Run
+	shared bool            // by several runs: each account directly under it belongs to a whole run
+	runs   map[string]bill // of runs that can be resumed, by id
 }
 
 // A tree is an account with all accounts under it, which share a lock: an amount is taken

@@ -259,7 +259,7 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// {Roundtrips:1 Tokens:1200 USD:0.2}
-	// budget/exhausted: nothing more may be spent within max-usd
+	// budget/exhausted: spent 0.2000, limit 1: set max-usd to at least 1.1
 }
 
 // Runs that share an account spend its money together. Exhausting it, or the account of a run,
@@ -277,7 +277,7 @@ func TestShared(t *testing.T) {
 	if _, err := first.Sub(budget.Limits{USD: 0.1}).Reserve(budget.Amount{USD: 0.2}); err == nil || ends(err) {
 		t.Errorf("beyond the limit of a part of the run: %v", err)
 	}
-	if _, err := second.Run("a", budget.Amount{USD: 5}).Reserve(budget.Amount{USD: 0.7}); err != nil {
+	if _, err := second.Run("a", budget.Amount{USD: 5}, budget.Possible{}).Reserve(budget.Amount{USD: 0.7}); err != nil {
 		t.Error(err)
 	}
 	if _, err := first.Reserve(budget.Amount{USD: 0.4}); !ends(err) {

@@ -6,30 +6,6 @@ import (
 	"time"
 )
 
-// Kind is the kind of the failure of a step whose account is spent.
-const Kind = "budget/exhausted"
-
-// An ExhaustedError reports that an account cannot pay.
-type ExhaustedError struct {
-	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
-	Part  bool   // the account is of a part of the run, see [Account.Sub]
-}
-
-// Error names the limit.
-func (e *ExhaustedError) Error() string {
-	return Kind + ": nothing more may be spent within " + e.Limit
-}
-
-// FailureKind returns Kind.
-func (e *ExhaustedError) FailureKind() string { return Kind }
-
-// EndsRun reports whether the account is that of the whole run. Then a fan-out drops no
-// lane because of it, and without a Rescue the run ends and can be resumed.
-func (e *ExhaustedError) EndsRun() bool { return !e.Part }
-
-// Retryable returns false: the account does not change before another attempt.
-func (e *ExhaustedError) Retryable() bool { return false }
-
 // A Reservation is an amount taken from an account before it is spent. Its methods may be
 // called on nil, and only the first call counts.
 type Reservation struct {
@@ -106,9 +82,8 @@ func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
 	for up := a; up != nil; up = up.above {
-		part := !up.whole()
 		if q.Unpriced != "" && up.limits.USD != 0 {
-			return &refusal{&UnpricedError{Model: q.Unpriced, Part: part}, true}
+			return &refusal{&UnpricedError{Model: q.Unpriced, Part: !up.whole()}, true}
 		}
 		limit := up.exceeded(least, now)
 		if limit == "" && up.open > 0 {
@@ -117,7 +92,7 @@ func (a *Account) refused(q Quote) (r *refusal) {
 		if limit == "" {
 			continue
 		}
-		why := &refusal{&ExhaustedError{Limit: limit, Part: part}, up.open == 0 || limit == "latency-ms" || limit == "max-roundtrips"}
+		why := &refusal{up.exhausted(limit, q), up.open == 0 || limit == "latency-ms" || limit == "max-roundtrips"}
 		if why.final {
 			return why
 		}
@@ -168,7 +143,7 @@ func (r *Reservation) Settle(spent Amount) {
 func (r *Reservation) Cancel() { r.end(func() { r.from.giveBack(r.took) }) }
 
 // keep leaves the reserved amount taken: the actual cost is unknown.
-func (r *Reservation) keep() { r.end(func() {}) }
+func (r *Reservation) keep() { r.end(func() { r.from.hold(r.took) }) }
 
 // end settles a reservation once, and wakes draws that wait for it.
 func (r *Reservation) end(do func()) {

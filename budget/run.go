@@ -1,12 +1,18 @@
 package budget
 
+// A bill is what a run has spent, and the part of it whose cost is unknown.
+type bill struct {
+	spent Amount
+	held  Possible
+}
+
 // Run returns an account for one run, under this one. It charges this account with the
 // amount that the run has spent before, unless that was charged already, so the same
-// account may be used for every resume. It does not charge the accounts above this one
-// with spending of other processes.
+// account may be used for every resume. Held is the part of that amount whose cost is unknown.
+// Run does not charge the accounts above this one with spending of other processes.
 //
 // Under a nil account it returns nil.
-func (a *Account) Run(id string, before Amount) *Account {
+func (a *Account) Run(id string, before Amount, held Possible) *Account {
 	if a == nil {
 		return nil
 	}
@@ -15,12 +21,15 @@ func (a *Account) Run(id string, before Amount) *Account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	before, known := before.sane(), a.runs[id]
-	missing := Amount{before.Roundtrips - known.Roundtrips, before.Tokens - known.Tokens, before.USD - known.USD}.sane()
-	a.spent = a.spent.Add(missing)
-	if a.runs == nil {
-		a.runs = map[string]Amount{}
+	missing := bill{
+		Amount{before.Roundtrips - known.spent.Roundtrips, before.Tokens - known.spent.Tokens, before.USD - known.spent.USD}.sane(),
+		Possible{max(held.Attempts-known.held.Attempts, 0), max(held.Tokens-known.held.Tokens, 0), max(held.USD-known.held.USD, 0)},
 	}
-	a.runs[id] = known.Add(missing)
+	a.spent, a.held = a.spent.Add(missing.spent), a.held.Add(missing.held)
+	if a.runs == nil {
+		a.runs = map[string]bill{}
+	}
+	a.runs[id] = bill{known.spent.Add(missing.spent), known.held.Add(missing.held)}
 	return sub
 }
 
@@ -36,7 +45,8 @@ func (a *Account) Leave(id string, over bool) {
 		delete(a.above.runs, id)
 		return
 	}
-	a.above.runs[id] = a.above.runs[id].Add(a.spent)
+	known := a.above.runs[id]
+	a.above.runs[id] = bill{known.spent.Add(a.spent), known.held.Add(a.held)}
 }
 
 // OfRun returns the account of the run that a belongs to, or a if there is none. The earlier

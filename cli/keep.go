@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -297,16 +298,10 @@ func (a *app) ended(r *keptRun, err error) error {
 // raised returns the flag that raises the limit of the budget that ended a run, nil for another error.
 func raised(err error) []string {
 	spent, ok := errors.AsType[*budget.ExhaustedError](err)
-	if !ok || spent.Part {
+	if !ok || spent.Part || spent.Enough == 0 { // each process has the whole time
 		return nil
 	}
-	switch spent.Limit {
-	case "max-usd":
-		return []string{"--max-usd", "USD"}
-	case "latency-ms":
-		return nil // each process has the whole time
-	}
-	return []string{"--" + spent.Limit, "N"}
+	return []string{"--" + spent.Limit, money.Exact(spent.Enough)}
 }
 
 // resumable reports whether a run that ended with an error can be resumed: it has

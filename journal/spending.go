@@ -17,6 +17,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		return ctx, func(bool) {}, nil
 	}
 	var before budget.Amount
+	var held budget.Possible
 	var used []spent
 	if r.resumed && !r.doneBefore() { // a run that is done needs nothing more
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
@@ -24,7 +25,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 			return ctx, nil, err
 		}
 		for _, s := range steps {
-			before = before.Add(s.Spent())
+			before, held = before.Add(s.Spent()), held.Add(s.Possible)
 			if s.Usage != (budget.Usage{}) {
 				used = append(used, spent{s.Path, s.Usage})
 			}
@@ -37,7 +38,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		_, ok := r.paid.Load(body{path, step})
 		return ok
 	}, under(used))
-	own := account.Run(r.cfg.RunID, before)
+	own := account.Run(r.cfg.RunID, before, held)
 	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
 }
 

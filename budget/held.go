@@ -1,0 +1,106 @@
+package budget
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/stonelayer/stone/internal/money"
+)
+
+// Kind is the kind of the failure of a step whose account is spent.
+const Kind = "budget/exhausted"
+
+// An ExhaustedError reports that an account cannot pay. Spent, Held, Max and Enough are in the
+// unit of the limit, and zero if they are unknown, as for a limit on time.
+type ExhaustedError struct {
+	Limit string // "max-roundtrips", "max-tokens", "max-usd" or "latency-ms"
+	Part  bool   // the account is of a part of the run, see [Account.Sub]
+
+	Spent float64 // what is known, and what running steps have reserved
+	Held  float64 // the estimates of lost attempts, which started and have no known cost
+	Lost  int     // number of the lost attempts
+	Max   float64 // the limit
+	// Enough is a limit that pays for the step that was refused. It also pays for what Max
+	// would have paid for, had no attempt been lost. It is zero for an account that runs share.
+	Enough float64
+}
+
+// Error says what was spent and which limit is enough.
+func (e *ExhaustedError) Error() string {
+	if e.Limit == "latency-ms" || e.Max == 0 && e.Enough == 0 {
+		return Kind + ": nothing more may be spent within " + e.Limit
+	}
+	held := ""
+	if e.Held > 0 {
+		held = fmt.Sprintf(", held for %d lost attempts %s", e.Lost, e.amount(e.Held))
+		if e.Lost == 1 {
+			held = ", held for 1 lost attempt " + e.amount(e.Held)
+		}
+	}
+	text := fmt.Sprintf("%s: spent %s%s, limit %s", Kind, e.amount(e.Spent), held, e.exact(e.Max))
+	if e.Enough == 0 {
+		return text
+	}
+	return fmt.Sprintf("%s: set %s to at least %s", text, e.Limit, e.exact(e.Enough))
+}
+
+// amount prints a rounded amount in the unit of the limit.
+func (e *ExhaustedError) amount(n float64) string {
+	if text := money.USD(n, false); e.Limit == "max-usd" && text != "" {
+		return text
+	}
+	return e.exact(n)
+}
+
+func (e *ExhaustedError) exact(n float64) string {
+	if e.Limit == "max-usd" {
+		return money.Exact(n)
+	}
+	return strconv.FormatFloat(n, 'f', 0, 64)
+}
+
+// FailureKind returns Kind.
+func (e *ExhaustedError) FailureKind() string { return Kind }
+
+// EndsRun reports whether the account is that of the whole run. Then a fan-out drops no
+// lane because of it, and without a Rescue the run ends and can be resumed.
+func (e *ExhaustedError) EndsRun() bool { return !e.Part }
+
+// Retryable returns false: the account does not change before another attempt.
+func (e *ExhaustedError) Retryable() bool { return false }
+
+// exhausted returns the error of an account that denies a step.
+func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
+	e := &ExhaustedError{Limit: limit, Part: !a.whole()}
+	least := 0.0
+	switch limit {
+	case "max-usd":
+		e.Max, e.Spent, e.Held, least = a.limits.USD, a.spent.USD, a.held.USD, q.Most.sane().USD
+	case "max-tokens":
+		e.Max, e.Spent, e.Held, least = float64(a.limits.Tokens), float64(a.spent.Tokens), float64(a.held.Tokens), float64(max(q.Most.Tokens, 1))
+	case "max-roundtrips":
+		e.Max, e.Spent, least = float64(a.limits.Roundtrips), float64(a.spent.Roundtrips), float64(max(q.Least.Roundtrips, 1))
+	default:
+		return e
+	}
+	e.Max = max(e.Max, 0)
+	if !a.shared {
+		e.Enough = max(e.Spent+least, e.Max+e.Held)
+	}
+	if limit == "max-usd" {
+		e.Enough = money.Enough(e.Enough)
+	}
+	e.Spent = max(e.Spent-e.Held, 0)
+	if e.Held > 0 {
+		e.Lost = a.held.Attempts
+	}
+	return e
+}
+
+// hold notes that an amount was taken for an attempt whose cost is not known. The tree must be
+// locked.
+func (a *Account) hold(declared Amount) {
+	for ; a != nil; a = a.above {
+		a.held = a.held.Start(declared)
+	}
+}
