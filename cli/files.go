@@ -49,7 +49,11 @@ func recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
 		return d, nil
 	}
 	err = withStore(ctx, in, func(s *store) error {
-		if d, err = journal.Input(ctx, s, run); err != nil {
+		info, err := s.find(ctx, run)
+		if err != nil {
+			return err
+		}
+		if d, err = journal.Input(ctx, s, info); err != nil {
 			err = failed("%w", err)
 		}
 		return err

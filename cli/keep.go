@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -227,7 +228,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	switch {
 	case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
 		return failed("%w", err)
-	case there && k.resume == "":
+	case there && k.resume == "" && !(before.State == journal.Interrupted && bytes.Equal(before.Source, r.opts.Source)):
 		return fmt.Errorf("--id: run %s exists and is %s: continue it with %q, or choose another name", r.id, before.State, a.command(r.store, "resume", r.id))
 	case there && before.State == journal.Interrupted:
 		a.complain("the process of run %s has ended without a word: its run is taken over within seconds", r.id)
@@ -295,8 +296,11 @@ func (a *app) ended(r *keptRun, err error) error {
 	return &exitError{code: Failed}
 }
 
-// raised returns the flag that raises the limit of the budget that ended a run, nil for another error.
+// raised returns the flags without which a run would end in the same way when it is resumed.
 func raised(err error) []string {
+	if errors.Is(err, journal.ErrDone) {
+		return []string{"--force"}
+	}
 	spent, ok := errors.AsType[*budget.ExhaustedError](err)
 	if !ok || spent.Part || spent.Enough == 0 { // each process has the whole time
 		return nil
@@ -307,7 +311,7 @@ func raised(err error) []string {
 // resumable reports whether a run that ended with an error can be resumed: it has
 // started, and the error would not occur again at once.
 func (r *keptRun) resumable(err error) bool {
-	if r == nil || errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.DamageError)) {
+	if r == nil || errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoInput) {
 		return false
 	}
 	info, err := r.Find(context.Background(), r.id) // also when the run was cancelled

@@ -16,6 +16,7 @@ import (
 
 // Supervisors give up on the exit code 2, which is that of wrong usage.
 func TestUnavailableDatabase(t *testing.T) {
+	t.Setenv("STONE_DB", "") // which the flag --db sets
 	before := stores.Postgres
 	t.Cleanup(func() { stores.Postgres = before })
 	for _, c := range []struct {

@@ -36,8 +36,12 @@
 // failed leaf is retried even if the body handled its failure; steps that have a result
 // are not.
 //
-// All other runs resume where they stopped. A run that is done is replayed. The
-// journal keeps the input of a run, so resuming does not need it again.
+// All other runs resume where they stopped. The journal keeps the input of a run, so
+// resuming does not need it again.
+//
+// A run that is done is replayed, which records nothing: whatever happens meanwhile, the
+// run keeps its end. A step without a record is an [ErrDone]. With Options.Force the run
+// continues instead.
 //
 // # Questions
 //

@@ -20,7 +20,8 @@ import (
 //
 // Do takes the run if it was not acquired, so a Journal can also be the Recorder of
 // stone.Run. Such a run has steps and nodes, may reuse results of any run, and is
-// otherwise empty.
+// otherwise empty. Do of a run that ended Done and has not begun again only returns
+// recorded results; for any other step the error is ErrDone.
 type Journal interface {
 	step.Recorder
 	Holder
@@ -41,11 +42,13 @@ type Holder interface {
 	// in this process too. Finding that out may take as long as a lease, but no longer
 	// than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
-	// Begin records that the acquired run starts or continues. Its Outcome is then nothing
-	// Begin records that the acquired run starts or continues. Its Outcome is then Running, with the
-	// Steps and Usage of r: those with which it last stopped. The rest is as in r. If If it had ended Failed, the failures of the steps
-	// in Retry of that Outcome are forgotten: Steps counts them in Failures and Usage.
-	Begin(ctx context.Context, r RunInfo) error
+	// Begin records that the acquired run starts or continues. Its Outcome is then
+	// Running, with the Steps and Usage of r: those with which it last stopped. The rest is as
+	// in r. If it had ended Failed, the failures of the steps in Retry of that Outcome are
+	// forgotten: Steps counts them in Failures and Usage. The input, unless it is empty or
+	// recorded already, becomes durable together with the start: it is the result of the step
+	// of InputStep.
+	Begin(ctx context.Context, r RunInfo, input dag.DAG) error
 	// End records how the run ended, with all nodes of its DAG.
 	End(ctx context.Context, id string, o Outcome) error
 	// Release leaves the run to others. It does nothing if this Journal does not hold the
@@ -231,6 +234,12 @@ var (
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
 	// ErrNoStep means that the run has no result of such a step.
 	ErrNoStep = errors.New("no such step with a result")
+	// ErrNoInput means that the input of a run was not recorded. Earlier versions recorded it
+	// after the start, so a process could end in between.
+	ErrNoInput = errors.New("the input of the run was not recorded before its process ended: start the run again with the same id and input")
+	// ErrDone means that a run which is done has no record of a step, so its pipeline does
+	// other work than it did.
+	ErrDone = errors.New("the run is done and has no record of this step: force the run to continue with it")
 	// ErrNoQuestion means that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrDrained is the error of a run that was stopped by Options.Drain.

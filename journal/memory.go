@@ -49,7 +49,10 @@ type memoryStep struct {
 
 // Do implements [step.Recorder].
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	raw, attempt := m.find(key, budget.Declared(ctx))
+	raw, attempt, err := m.find(key, budget.Declared(ctx))
+	if err != nil {
+		return step.Record{}, err
+	}
 	if raw != nil {
 		return decode(raw)
 	}
@@ -82,29 +85,38 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 
 // find returns the record of the step. Without one, it notes that the step starts, and
 // returns the number of the attempt.
-func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, attempt int) {
+func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, attempt int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(key.RunID)
-	s := r.index[key.Digest]
-	if s != nil && s.record != nil {
-		return s.record, 0
+	if s := r.index[key.Digest]; s != nil && s.record != nil {
+		return s.record, 0, nil
 	}
-	if s == nil {
-		s = &memoryStep{Step: Step{Path: key.Path, Kind: key.Kind, Name: key.Name}, run: r, reuse: key.Reuse}
-		r.index[key.Digest], r.steps = s, append(r.steps, s)
+	if r.info.State == Done {
+		return nil, 0, fmt.Errorf("run %q, %s: %w", key.RunID, key.Path, ErrDone)
 	}
+	s := r.step(key)
 	s.Started = time.Now()
 	if from, raw := m.reused(r, key); from != nil {
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, raw
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 		m.append(s, true, budget.Usage{})
-		return s.record, 0
+		return s.record, 0, nil
 	}
 	s.Start(declared)
 	m.append(s, false, budget.Usage{})
-	return nil, s.Attempts
+	return nil, s.Attempts, nil
+}
+
+// step returns a step of the run, and makes it if it does not exist.
+func (r *memoryRun) step(key step.Key) *memoryStep {
+	s := r.index[key.Digest]
+	if s == nil {
+		s = &memoryStep{Step: Step{Path: key.Path, Kind: key.Kind, Name: key.Name}, run: r, reuse: key.Reuse}
+		r.index[key.Digest], r.steps = s, append(r.steps, s)
+	}
+	return s
 }
 
 // take gives a step the result of another one.

@@ -3,11 +3,13 @@ package journal
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -64,10 +66,15 @@ func (r *memoryRun) visible() bool {
 }
 
 // Begin implements [Holder].
-func (m *Memory) Begin(_ context.Context, info RunInfo) error {
+func (m *Memory) Begin(_ context.Context, info RunInfo, input dag.DAG) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(info.ID)
+	if input.Len() > 0 {
+		if err := m.keepInput(r, info, input); err != nil {
+			return err
+		}
+	}
 	if r.info.State == Failed {
 		for _, s := range r.steps {
 			if s.Failure != "" && slices.Contains(r.info.Retry, s.Path) {
@@ -79,6 +86,25 @@ func (m *Memory) Begin(_ context.Context, info RunInfo) error {
 	r.info, r.dag = info, dag.DAG{}
 	r.info.Owner, r.info.Outcome = "", Outcome{State: Running, Steps: info.Steps, Usage: info.Usage}
 	m.tell()
+	return nil
+}
+
+// keepInput records the input of a run, unless it has that input already.
+func (m *Memory) keepInput(r *memoryRun, info RunInfo, input dag.DAG) error {
+	key, rec, err := InputStep(info, input)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(rec)
+	if err != nil {
+		return fmt.Errorf("record of %s: %w", key.Path, err)
+	}
+	s := r.step(key)
+	if s.record == nil {
+		now := time.Now()
+		s.record, s.Recorded, s.Time, s.Started, s.Ended, s.Sum = raw, true, rec.Time, now, now, rec.Sum
+		m.append(s, true, budget.Usage{})
+	}
 	return nil
 }
 

@@ -106,41 +106,42 @@ func (t *tally) sum() (int, budget.Total) {
 // inputStep is the path, kind and name of the step in which the input of a run is kept.
 const inputStep = "input"
 
-func (r *runner) inputKey(input dag.ID) step.Key {
-	return step.Key{RunID: r.cfg.RunID, Path: inputStep, Kind: inputStep, Name: inputStep, Digest: sha256.Sum256([]byte("input " + input.String()))}
+func inputKey(info RunInfo) step.Key {
+	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Digest: sha256.Sum256([]byte("input " + info.Input.String()))}
 }
 
-var errNoInput = errors.New("the input of the run was not recorded before its process ended: give it again")
-
-func (r *runner) recordInput(ctx context.Context, input dag.ID) error {
-	_, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (step.Record, error) {
-		var text bytes.Buffer
-		if err := dag.Write(&text, r.cfg.Input); err != nil {
-			return step.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
-		}
-		content, err := json.Marshal(text.String())
-		return step.Record{Content: content, Time: r.now(), Sum: sha256.Sum256(content)}, err
-	})
-	return err
+// InputStep returns the step whose result is the input of a run, and that result. It is for
+// implementations of Holder.
+func InputStep(info RunInfo, input dag.DAG) (step.Key, step.Record, error) {
+	var text bytes.Buffer
+	if err := dag.Write(&text, input); err != nil {
+		return step.Key{}, step.Record{}, fmt.Errorf("the input cannot be kept: %w", err)
+	}
+	content, err := json.Marshal(text.String())
+	return inputKey(info), step.Record{Content: content, Time: info.Started, Sum: sha256.Sum256(content)}, err
 }
 
-func (r *runner) recordedInput(ctx context.Context, input dag.ID) (dag.DAG, error) {
-	rec, err := r.journal.Do(ctx, r.inputKey(input), func(context.Context) (step.Record, error) { return step.Record{}, errNoInput })
+func (r *runner) recordedInput(ctx context.Context, info RunInfo) (dag.DAG, error) {
+	rec, err := r.journal.Do(ctx, inputKey(info), func(context.Context) (step.Record, error) { return step.Record{}, ErrNoInput })
 	if err != nil {
 		return dag.DAG{}, err
 	}
-	return readInput(rec, r.cfg.RunID)
+	return readInput(rec, info.ID)
 }
 
-// Input returns the recorded input of a run, or an empty DAG if the run has none.
-func Input(ctx context.Context, from Reader, run string) (dag.DAG, error) {
-	rec, err := from.Record(ctx, run, inputStep, inputStep)
-	if errors.Is(err, ErrNoStep) {
+// Input returns the recorded input of a run, or an empty DAG if the run has none. The error
+// is ErrNoInput if the run has one that is not recorded.
+func Input(ctx context.Context, from Reader, info RunInfo) (dag.DAG, error) {
+	if info.Input == (dag.ID{}) {
 		return dag.DAG{}, nil
+	}
+	rec, err := from.Record(ctx, info.ID, inputStep, inputStep)
+	if errors.Is(err, ErrNoStep) {
+		return dag.DAG{}, fmt.Errorf("run %q: %w", info.ID, ErrNoInput)
 	} else if err != nil {
 		return dag.DAG{}, err
 	}
-	return readInput(rec, run)
+	return readInput(rec, info.ID)
 }
 
 func readInput(rec step.Record, run string) (d dag.DAG, err error) {

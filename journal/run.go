@@ -174,8 +174,9 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if value, ok := info.Labels[r.opts.Session]; ok && r.opts.Session != "" {
 		r.session = map[string]string{r.opts.Session: value}
 	}
-	if info.Input != (dag.ID{}) && r.cfg.Input.Len() == 0 {
-		if r.cfg.Input, err = r.recordedInput(ctx, info.Input); err != nil {
+	given := r.cfg.Input
+	if info.Input != (dag.ID{}) && given.Len() == 0 {
+		if r.cfg.Input, err = r.recordedInput(ctx, info); err != nil {
 			return err
 		}
 	}
@@ -185,10 +186,10 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if err := refuse(r.secrets, r.cfg.Input, info.Source); err != nil {
 		return err
 	}
-	if err := r.journal.Begin(ctx, info); err != nil || r.cfg.Input.Len() == 0 {
-		return err
+	if r.doneBefore() { // it is replayed, and keeps its end
+		return nil
 	}
-	return r.recordInput(ctx, info.Input)
+	return r.journal.Begin(ctx, info, given)
 }
 
 // compare returns why a run cannot continue; otherwise it copies to now what the run
@@ -268,8 +269,8 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 
 // end records how the run ended, even if ctx is done.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
-	if errors.As(err, new(*HeldError)) {
-		return nil // another holder has the run
+	if r.doneBefore() || errors.As(err, new(*HeldError)) {
+		return nil // it has its end, or another holder has the run
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost)}
 	if n := result.DAG.Latest(); n != nil {
@@ -281,10 +282,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	if errors.As(err, &f) {
 		o.Failure = &Failure{Kind: string(f.Kind), Reason: r.secrets.Clean(f.Reason), Path: f.Path}
 	}
-	switch {
-	case r.doneBefore() && o.State == Done: // nothing was added, and there may be a million steps
-		o.Steps, o.Usage, o.Ended = r.before.Steps, r.before.Usage, r.before.Ended
-	case r.resumed || o.State == Failed:
+	if r.resumed || o.State == Failed {
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/internal/servetest"
@@ -47,7 +48,7 @@ func TestAbandoned(t *testing.T) {
 	if _, err := j.Acquire(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(j.Begin(ctx, left), j.Release("a")); err != nil {
+	if err := errors.Join(j.Begin(ctx, left, dag.DAG{}), j.Release("a")); err != nil {
 		t.Fatal(err)
 	}
 	j.dead <- left

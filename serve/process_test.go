@@ -50,21 +50,22 @@ type kept interface {
 	Close() error
 }
 
-func openJournal(at string) (kept, error) {
+func openJournal(at string, lease time.Duration) (kept, error) {
 	if strings.HasPrefix(at, "postgres:") {
-		return postgres.Open(context.Background(), at, postgres.Options{})
+		return postgres.Open(context.Background(), at, postgres.Options{Lease: lease})
 	}
-	return sqlite.Open(at, sqlite.Options{})
+	return sqlite.Open(at, sqlite.Options{Lease: lease})
 }
 
 // serveJournal serves a journal until SIGTERM. It prints its address first, and its memory
 // when it gets SIGUSR1.
 func serveJournal(at string) error {
-	j, err := openJournal(at)
+	lease, _ := time.ParseDuration(os.Getenv(servedLease)) // zero, the usual one, without it
+	j, err := openJournal(at, lease)
 	if err != nil {
 		return err
 	}
-	s, err := serve.New(serve.Config{Journal: j})
+	s, err := serve.New(serve.Config{Journal: newMortal(j), Pipelines: []serve.Pipeline{{Name: "logged", Ashlar: logged()}}})
 	if err != nil {
 		return err
 	}
@@ -100,10 +101,10 @@ type served struct {
 	url string
 }
 
-func startServer(t *testing.T, at string) *served {
+func startServer(t *testing.T, at string, env ...string) *served {
 	t.Helper()
 	s := &served{cmd: exec.Command(os.Args[0])}
-	s.cmd.Env = append(os.Environ(), servedJournal+"="+at)
+	s.cmd.Env = append(append(os.Environ(), servedJournal+"="+at), env...)
 	s.cmd.Stderr = os.Stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -177,12 +178,12 @@ func (r *recording) step(i int) {
 
 func newRecording(t *testing.T, at string) *recording {
 	t.Helper()
-	j, err := openJournal(at)
+	j, err := openJournal(at, 0)
 	if err == nil {
 		_, err = j.Acquire(t.Context(), "a")
 	}
 	if err == nil {
-		err = j.Begin(t.Context(), journal.RunInfo{ID: "a", Started: time.Now()})
+		err = j.Begin(t.Context(), journal.RunInfo{ID: "a", Started: time.Now()}, dag.DAG{})
 	}
 	if err != nil {
 		t.Fatal(err)

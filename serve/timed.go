@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -35,9 +36,9 @@ func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, er
 	return t.Journal.Runs(ctx, q)
 }
 
-func (t timed) Begin(ctx context.Context, r journal.RunInfo) error {
+func (t timed) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) error {
 	defer t.since("begin", time.Now())
-	return t.Journal.Begin(ctx, r)
+	return t.Journal.Begin(ctx, r, input)
 }
 
 func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {

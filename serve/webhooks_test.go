@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
@@ -197,7 +198,7 @@ func (h *house) put(info journal.RunInfo) {
 	if _, err := h.journal.Acquire(ctx, info.ID); err != nil {
 		h.Fatal(err)
 	}
-	if err := h.journal.Begin(ctx, info); err != nil {
+	if err := h.journal.Begin(ctx, info, dag.DAG{}); err != nil {
 		h.Fatal(err)
 	}
 	if err := h.journal.End(ctx, info.ID, journal.Outcome{State: journal.Failed, Ended: time.Now(), Failure: &journal.Failure{Kind: "x"}}); err != nil {

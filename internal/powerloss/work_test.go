@@ -62,9 +62,9 @@ type witness struct {
 	note func(any)
 }
 
-func (w witness) Begin(ctx context.Context, info journal.RunInfo) error {
+func (w witness) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG) error {
 	w.note(resumed{info.ID})
-	return w.DB.Begin(ctx, info)
+	return w.DB.Begin(ctx, info, input)
 }
 
 func (w witness) End(ctx context.Context, run string, o journal.Outcome) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -40,6 +41,53 @@ func testAcquired(t *testing.T, j tested) {
 	must(t, j.Release("run"))
 	_, err = stone.Run(t.Context(), stone.Func0("a", draft, func(context.Context) (string, error) { return "x", nil }), kept(config(), other, journal.Options{}))
 	must(t, err)
+}
+
+// A start and its input are one commit: a process that dies afterwards leaves a run that can
+// continue. The input of a run that an older program started is recorded when it is given again.
+func testStartsWithInput(t *testing.T, j tested) {
+	input := words(t, "one", "two")
+	info := journal.RunInfo{ID: "run", Started: moment, Input: digestOf(input)}
+	check := func(j journal.Journal, want dag.DAG, steps int) {
+		t.Helper()
+		got, err := journal.Input(t.Context(), j, info)
+		if err != nil || digestOf(got) != digestOf(want) {
+			t.Errorf("Input: %d nodes, %v; want %d", got.Len(), err, want.Len())
+		}
+		found, err := j.Steps(t.Context(), "run")
+		if err != nil || len(found) != steps || !found[0].Recorded || found[0].Started.IsZero() || found[0].PossiblyPaid() != 0 {
+			t.Errorf("Steps: %+v, %v; want %d", found, err, steps)
+		}
+	}
+	_, err := j.Acquire(t.Context(), "run")
+	must(t, err)
+	must(t, j.Begin(t.Context(), info, input))
+	check(j.open(), input, 1)
+	must(t, j.Begin(t.Context(), info, input))
+	check(j.open(), input, 1)
+	must(t, j.Release("run"))
+
+	_, err = j.Acquire(t.Context(), "run")
+	must(t, err)
+	must(t, j.Begin(t.Context(), info, input)) // the request again
+	check(j, input, 1)
+	do(t, j, key("a"), value("a"))
+	other := words(t, "three")
+	info.Input = digestOf(other)
+	if _, err := journal.Input(t.Context(), j, journal.RunInfo{ID: "older", Input: info.Input}); !errors.Is(err, journal.ErrNoInput) {
+		t.Errorf("Input of a run without it: %v, want ErrNoInput", err)
+	}
+	must(t, j.Begin(t.Context(), info, other))
+	check(j.open(), other, 3)
+	do(t, j, key("b"), value("b"))
+	finish(t, j, "run", journal.Outcome{State: journal.Done})
+	again := j.open()
+	_, err = again.Acquire(t.Context(), "run")
+	must(t, err)
+	recorder{t, again}.replay(key("a"))
+	recorder{t, again}.replay(key("b"))
+	must(t, again.Release("run"))
+	check(again, other, 4)
 }
 
 // The context of Held ends for good: a run that is taken again has another one.

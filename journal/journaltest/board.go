@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -19,7 +20,7 @@ func holding(t *testing.T, j journal.Journal, run string) {
 	if _, err := j.Acquire(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Begin(t.Context(), journal.RunInfo{ID: run, Pipeline: "p", Started: time.Now()}); err != nil {
+	if err := j.Begin(t.Context(), journal.RunInfo{ID: run, Pipeline: "p", Started: time.Now()}, dag.DAG{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -44,6 +44,8 @@ var storeCases = []journalCase{
 	{"tells when a run is no longer held", testHeld},
 	{"a run that was not started leaves no record", testNothing},
 	{"a run that was acquired and not started does not exist", testAcquired},
+	{"records the input with the start", testStartsWithInput},
+	{"a replay records nothing", testReplayOfDone},
 	{"finds runs by a unique prefix", testFind},
 	{"lists runs in pages", testPages},
 	{"selects runs", testQuery},
@@ -82,8 +84,22 @@ func begin(t *testing.T, j journal.Journal, info journal.RunInfo) {
 	if info.Started.IsZero() {
 		info.Started = moment
 	}
-	must(t, j.Begin(t.Context(), info))
+	must(t, j.Begin(t.Context(), info, dag.DAG{}))
 }
+
+// words is an input, and digestOf its digest.
+func words(t *testing.T, all ...string) dag.DAG {
+	t.Helper()
+	var d dag.DAG
+	for _, word := range all {
+		var err error
+		d, err = draft.Append(d, word)
+		must(t, err)
+	}
+	return d
+}
+
+func digestOf(d dag.DAG) dag.ID { return dag.Everything.Queries()[0].Digest(d, false) }
 
 var moment = time.Unix(1_800_000_000, 0).UTC()
 

@@ -42,7 +42,7 @@ func testInfo(t *testing.T, j tested) {
 		}
 	}
 	want.Pipeline = "another"
-	must(t, j.Begin(t.Context(), want))
+	must(t, j.Begin(t.Context(), want, dag.DAG{}))
 	info, err := j.Find(t.Context(), "run")
 	if err != nil || info.State != journal.Running || info.Pipeline != "another" || info.Failure != nil || len(info.Retry) > 0 {
 		t.Errorf("after it continues: %+v, %v", info, err)

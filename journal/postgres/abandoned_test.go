@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 )
@@ -16,7 +17,7 @@ func begin(t *testing.T, db *DB, id string) {
 	if _, err := db.Acquire(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Begin(t.Context(), journal.RunInfo{ID: id, Pipeline: "p", Started: time.Unix(1, 0)}); err != nil {
+	if err := db.Begin(t.Context(), journal.RunInfo{ID: id, Pipeline: "p", Started: time.Unix(1, 0)}, dag.DAG{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -124,7 +124,7 @@ func BenchmarkRuns(b *testing.B) {
 		}
 		ctx := context.Background()
 		_, err := db.Acquire(ctx, info.ID)
-		return errors.Join(err, db.Begin(ctx, info), db.End(ctx, info.ID, o), db.Release(info.ID))
+		return errors.Join(err, db.Begin(ctx, info, dag.DAG{}), db.End(ctx, info.ID, o), db.Release(info.ID))
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -152,7 +152,7 @@ func TestGivenUp(t *testing.T) {
 	if _, err := slow.Acquire(t.Context(), "r"); err != nil {
 		t.Fatal(err)
 	}
-	if err := slow.Begin(t.Context(), journal.RunInfo{ID: "r", Started: time.Unix(1, 0)}); err != nil {
+	if err := slow.Begin(t.Context(), journal.RunInfo{ID: "r", Started: time.Unix(1, 0)}, dag.DAG{}); err != nil {
 		t.Fatal(err)
 	}
 	do(t, slow, stepKey("r", 1))

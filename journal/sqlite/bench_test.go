@@ -231,7 +231,7 @@ func BenchmarkResumable(b *testing.B) {
 	ctx := b.Context()
 	for _, id := range []string{"r", "open"} {
 		_, err := db.Acquire(ctx, id)
-		if err = errors.Join(err, db.Begin(ctx, journal.RunInfo{ID: id, Pipeline: "p"})); err == nil && id == "r" {
+		if err = errors.Join(err, db.Begin(ctx, journal.RunInfo{ID: id, Pipeline: "p"}, dag.DAG{})); err == nil && id == "r" {
 			err = db.End(ctx, id, journal.Outcome{State: journal.Done})
 		}
 		if err = errors.Join(err, db.Release(id)); err != nil {

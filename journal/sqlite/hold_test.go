@@ -122,7 +122,7 @@ func TestDamageStopsWork(t *testing.T) {
 				t.Fatal(err)
 			}
 			info := journal.RunInfo{ID: "r", Pipeline: "name", Started: stopped()}
-			if err := db.Begin(t.Context(), info); err != nil {
+			if err := db.Begin(t.Context(), info, dag.DAG{}); err != nil {
 				t.Fatal(err)
 			}
 			for n := range byte(10) {
@@ -168,7 +168,7 @@ func shortRun(ctx context.Context, db *DB, id string) error {
 	if _, err := db.Acquire(ctx, id); err != nil {
 		return err
 	}
-	if err := db.Begin(ctx, journal.RunInfo{ID: id, Started: stopped()}); err != nil {
+	if err := db.Begin(ctx, journal.RunInfo{ID: id, Started: stopped()}, dag.DAG{}); err != nil {
 		return err
 	}
 	_, err := db.Do(ctx, stepKey(id, 1), work(new(atomic.Int64)))
@@ -204,7 +204,7 @@ func TestInnerRunsAreCheap(t *testing.T) {
 	if _, err := db.Acquire(t.Context(), "exp"); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Begin(t.Context(), journal.RunInfo{ID: "exp", Started: stopped()}); err != nil {
+	if err := db.Begin(t.Context(), journal.RunInfo{ID: "exp", Started: stopped()}, dag.DAG{}); err != nil {
 		t.Fatal(err)
 	}
 	commits := countCommits(t)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // The tests run this binary again as a process that can be killed. Its environment names
@@ -26,7 +29,8 @@ const (
 	jobFile  = "STONE_TEST_DB"
 	jobLog   = "STONE_TEST_LOG"
 	jobPoint = "STONE_TEST_POINT"
-	jobUser  = "STONE_TEST_UID" // the user of this test's processes
+	jobUser  = "STONE_TEST_UID"  // the user of this test's processes
+	jobKeep  = "STONE_TEST_KEEP" // set if the run is started and ended
 )
 
 func TestMain(m *testing.M) {
@@ -58,7 +62,11 @@ func child(file, log, point string) error {
 	if err != nil {
 		return err
 	}
-	result, err := stone.Run(context.Background(), pipeline(worked), stone.Config{RunID: "r", Recorder: db, Now: stopped})
+	var recorder step.Recorder = db
+	if os.Getenv(jobKeep) != "" {
+		recorder = journal.Keep(db, journal.Options{})
+	}
+	result, err := stone.Run(context.Background(), pipeline(worked), stone.Config{RunID: "r", Recorder: recorder, Now: stopped})
 	if err != nil {
 		return err
 	}
@@ -282,4 +290,45 @@ func TestKillAtRandom(t *testing.T) {
 		v.check()
 	}
 	v.finish(want)
+}
+
+// A run that is done keeps its end when the process that replays it is killed at a commit.
+func TestKillReplay(t *testing.T) {
+	t.Setenv(jobKeep, "yes")
+	v := newVictim(t)
+	ids, over := v.resume("", 0)
+	if !over {
+		t.Fatal("the run did not end")
+	}
+	db := open(t, v.file, Options{Lease: shortLease})
+	ended := func() journal.RunInfo {
+		info, err := db.Find(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		info.Owner = ""
+		return info
+	}
+	want := ended()
+	last, err := db.Last(t.Context(), "r")
+	if err != nil || want.State != journal.Done || want.Steps == 0 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	for _, point := range []string{"before commit", "after commit"} {
+		for n := 1; ; n++ {
+			again, over := v.resume(fmt.Sprint(point, " ", n), 0)
+			if at, err := db.Last(t.Context(), "r"); err != nil || at != last || !reflect.DeepEqual(ended(), want) {
+				t.Fatalf("killed %s %d: %d records, want %d, %v\n%+v, want\n%+v", point, n, at, last, err, ended(), want)
+			}
+			if over {
+				if again != ids {
+					t.Errorf("replayed to\n%swant\n%s", again, ids)
+				}
+				break
+			}
+		}
+	}
+	if v.kills < 4 { // at the commits that take and leave the run
+		t.Errorf("the replay was killed %d times", v.kills)
+	}
 }

@@ -95,7 +95,7 @@ func TestFailedAcquireReleases(t *testing.T) {
 	file := filepath.Join(memdir.New(t), "stone.db")
 	one := open(t, file, Options{Lease: time.Second})
 	do(t, one, stepKey("r", 1))
-	if err := errors.Join(one.Begin(t.Context(), journal.RunInfo{ID: "r", Started: time.Now()}), one.Release("r")); err != nil {
+	if err := errors.Join(one.Begin(t.Context(), journal.RunInfo{ID: "r", Started: time.Now()}, dag.DAG{}), one.Release("r")); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, file, "UPDATE runs SET info = replace(info, '{', '{ ') WHERE id = 'r'")
@@ -225,7 +225,7 @@ func TestRemoveBetweenSigns(t *testing.T) {
 		if _, err := db.Acquire(t.Context(), run); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Begin(t.Context(), journal.RunInfo{ID: run, Pipeline: "p", Started: time.Now()}); err != nil {
+		if err := db.Begin(t.Context(), journal.RunInfo{ID: run, Pipeline: "p", Started: time.Now()}, dag.DAG{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := db.End(t.Context(), run, journal.Outcome{State: journal.Done}); err != nil {

@@ -107,7 +107,7 @@ func record(b *testing.B, j journal.Journal, steps int) {
 	if _, err := j.Acquire(ctx, info.ID); err != nil {
 		b.Fatal(err)
 	}
-	if err := j.Begin(ctx, info); err != nil {
+	if err := j.Begin(ctx, info, dag.DAG{}); err != nil {
 		b.Fatal(err)
 	}
 	var next atomic.Int64

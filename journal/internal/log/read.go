@@ -94,7 +94,7 @@ func end(s *journal.Step, row *Row, h head, at time.Time) {
 	if rec.Failure != nil {
 		s.Failure, s.Reason = string(rec.Failure.Kind), rec.Failure.Reason
 	}
-	if s.Settle(h.Usage); h.From != "" {
+	if s.Settle(h.Usage); s.Attempts == 0 {
 		s.Started = at
 	}
 }

@@ -3,6 +3,7 @@ package log
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
@@ -24,6 +25,9 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		}
 		if rec, err := j.find(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
+		}
+		if r.isOver() {
+			return step.Record{}, fmt.Errorf("run %q, %s: %w", key.RunID, key.Path, journal.ErrDone)
 		}
 		if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err

@@ -41,6 +41,7 @@ type run struct {
 	news    sync.Cond // of known and loading
 	ready   bool      // loading has started
 	fresh   bool      // made by this Journal, so it needs no loading
+	over    bool      // done and not begun again, so it takes no more steps
 	failed  error     // of a write without a waiting caller
 	reuse   string    // from which run results are taken, as in journal.RunInfo
 	known   known
@@ -166,6 +167,7 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.over = info.State == journal.Done
 	if r.reuse = info.Reuse; info.ID == "" {
 		r.reuse = journal.AnyRun
 	}
@@ -180,6 +182,12 @@ func (r *run) isReady() (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ready, r.failed
+}
+
+func (r *run) isOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
 }
 
 // settled tells the run the result of a write.
@@ -198,11 +206,10 @@ func (r *run) settled(x *write) {
 	digest := dag.ID(x.result.Digest)
 	r.unwritten.Add(-1)
 	delete(r.known.pending, halfOf(digest))
-	if x.err != nil {
-		return
+	if x.err == nil {
+		r.known.rows[halfOf(digest)] = uint32(x.result.Seq)
+		delete(r.attempts, digest)
 	}
-	r.known.rows[halfOf(digest)] = uint32(x.result.Seq)
-	delete(r.attempts, digest)
 }
 
 // fail stores the error of a write without a waiting caller.

@@ -52,10 +52,20 @@ func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 }
 
 // Begin implements [journal.Holder].
-func (j *Journal) Begin(ctx context.Context, info journal.RunInfo) error {
+func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG) error {
 	r := j.holding(info.ID)
 	if r == nil {
 		return j.notHeld(info.ID)
+	}
+	var given *result
+	if input.Len() > 0 {
+		key, rec, err := journal.InputStep(info, input)
+		if err != nil {
+			return err
+		}
+		if given, err = newResult(background, key, rec, "", j.now()); err != nil {
+			return err
+		}
 	}
 	shape, err := json.Marshal(info.Shape)
 	if err != nil {
@@ -74,7 +84,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo) error {
 	}
 	r.stopLoading()
 	x := &write{run: r, do: func(t *transaction) error {
-		return t.begin(r, Run{State: string(journal.Running), Info: text, Shape: shape, Outcome: outcome})
+		return t.begin(r, Run{State: string(journal.Running), Info: text, Shape: shape, Outcome: outcome}, given)
 	}}
 	r.mu.Lock()
 	fresh := r.fresh
@@ -94,9 +104,9 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo) error {
 	return err
 }
 
-// begin records that a run starts or continues. It removes the records that only belonged
-// to its outcome, and the failures to retry.
-func (t *transaction) begin(r *run, as Run) error {
+// begin records that a run starts or continues, with its input if that is new. It removes the
+// records that only belonged to its outcome, and the failures to retry.
+func (t *transaction) begin(r *run, as Run, input *result) error {
 	p := t.part(r)
 	if err := t.flush(); err != nil {
 		return err
@@ -127,10 +137,34 @@ func (t *transaction) begin(r *run, as Run) error {
 	}
 	loaded := p.rows >= 0
 	p.rows, p.touched = row.Rows-removed, true
-	if err = t.advance(); !loaded {
+	if input != nil {
+		if err := t.beginWith(p, input); err != nil {
+			return err
+		}
+	}
+	if err = t.flush(); !loaded {
 		p.rows = -1
 	}
 	return err
+}
+
+// beginWith appends the input of a run, unless the run has it.
+func (t *transaction) beginWith(p *part, input *result) error {
+	if p.rows > 0 {
+		for row, err := range t.Rows(background, p.row, Selection{Path: input.Path, Heads: true}) {
+			if err != nil || id(row.Digest) == id(input.Digest) {
+				return err
+			}
+		}
+		for row, err := range t.Rows(background, p.row, Selection{After: p.next, Heads: true}) {
+			if err != nil {
+				return err
+			}
+			p.next = row.Seq
+		}
+	}
+	t.append(p, input.Row, input.event)
+	return nil
 }
 
 // forget detaches the failures of the steps with the paths from the steps. Their rows
