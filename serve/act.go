@@ -27,8 +27,9 @@ func (s *Server) actRoutes() []route {
 }
 
 // postAct answers the envelope of a request in its notation. With the parameter id, the
-// run of that name keeps the answer: the same request again gets it, or continues where the
-// last one was cut, and another request is a conflict. A client that accepts
+// run of that name keeps the answer: the same request again gets it, or waits for it, or
+// continues where a server was stopped, and another request is a conflict. Without the parameter
+// a client that goes cancels its request. A client that accepts
 // text/event-stream gets the pieces of the answer before the envelope.
 func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if s.cfg.Applicator == nil {
@@ -39,7 +40,8 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		return err
 	}
 	id := r.URL.Query().Get("id")
-	if id != "" && !runName.MatchString(id) {
+	named := id != ""
+	if named && !runName.MatchString(id) {
 		return badID(id)
 	}
 	if who.USDADay > 0 {
@@ -48,7 +50,11 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		}
 		id = cmp.Or(id, freshID())
 	}
-	ctx, done, err := s.work(r.Context(), who)
+	request := r.Context()
+	if named {
+		request = context.WithoutCancel(request) // the client may come back for the answer
+	}
+	ctx, done, err := s.work(request, who)
 	if err != nil {
 		return err
 	}
@@ -58,7 +64,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	if !streams(r) {
 		var text bytes.Buffer
 		out.W = &text
-		resp := s.answerRequest(ctx, who, id, data, cfg)
+		resp := s.answerOnce(ctx, r, who, id, data, cfg)
 		if err := out.Respond(resp); err != nil {
 			return err
 		}
@@ -69,7 +75,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	}
 	lines := newEventStream(w)
 	out.W, cfg.Watch = sentLines{lines}, out
-	_ = out.Respond(s.answerRequest(ctx, who, id, data, cfg)) // or the client has gone
+	_ = out.Respond(s.answerOnce(ctx, r, who, id, data, cfg)) // or the client has gone
 	return nil
 }
 
@@ -103,6 +109,17 @@ func readEnvelope(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		err = unreadable("the body cannot be read: %v", err)
 	}
 	return data, err
+}
+
+// answerOnce answers a request. If the same request is being answered already, it waits for that
+// answer as long as its client does.
+func (s *Server) answerOnce(ctx context.Context, r *http.Request, who Principal, id string, data []byte, cfg stone.Config) call.Response {
+	for {
+		resp := s.answerRequest(ctx, who, id, data, cfg)
+		if !errors.As(resp.Err, new(*journal.HeldError)) || s.closing() || waitFor(r.Context(), after(pollEvery)) != nil {
+			return resp
+		}
+	}
 }
 
 // answerRequest answers a request.

@@ -38,7 +38,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline)
 		return refusal(err)
 	}
 	out, err := s.await(ctx, c, req, run, said)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && req.Params.RequestState == "" {
 		s.abandon(ctx, c, run.ID)
 	}
 	if err != nil {
@@ -83,7 +83,7 @@ func roundOf(req *sdk.CallToolRequest) (run string, round int) {
 }
 
 // abandon cancels the run of a call that was cancelled, unless that is because the client
-// or the server has ended.
+// or the server has ended. A client that was told the run in a RequestState can repeat its call.
 func (s *server) abandon(ctx context.Context, c client, run string) {
 	if s.gone() {
 		return

@@ -157,7 +157,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if c.stream {
 		return c.write(w, r, b, m, run)
 	}
-	if run, err = wait(r.Context(), b, run.ID, true, func() {}); err != nil {
+	if run, err = wait(r.Context(), b, run.ID, !named(r), func() {}); err != nil {
 		return err
 	}
 	if run.State != journal.Done {
@@ -217,7 +217,7 @@ func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m
 		}
 		sent = text
 	})
-	run, err := wait(r.Context(), b, run.ID, true, s.beat)
+	run, err := wait(r.Context(), b, run.ID, !named(r), s.beat)
 	if err != nil {
 		return nil // the client has gone, or comes back
 	}

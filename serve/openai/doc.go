@@ -33,9 +33,9 @@
 // # Runs
 //
 // Each request is a run, which is in the journal and continues after a restart. A response
-// has the id of its run. A client that closes the connection cancels the run, unless it
-// asked for background. The header Idempotency-Key chooses the id. Metadata become the
-// labels of the run; store set to false hides the response, not the run. With
+// has the id of its run. The header Idempotency-Key chooses the id. A client that closes the
+// connection cancels the run, unless it chose the id or asked for background. Metadata become
+// the labels of the run; store set to false hides the response, not the run. With
 // previous_response_id a request continues the conversation of an earlier one, if the
 // model is given a conversation.
 //

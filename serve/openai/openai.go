@@ -112,9 +112,16 @@ func fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
+// idempotencyKey is the header with which a client chooses the run of a request.
+const idempotencyKey = "Idempotency-Key"
+
+// named reports whether the client chose the run of a request, to come back to it: then the run
+// goes on when the connection breaks.
+func named(r *http.Request) bool { return r.Header.Get(idempotencyKey) != "" }
+
 // runID returns the id of the run of a request: a random one, unless the client chose a key.
 func runID(r *http.Request, kind string) string {
-	key := r.Header.Get("Idempotency-Key")
+	key := r.Header.Get(idempotencyKey)
 	if key == "" {
 		return kind + strings.ToLower(rand.Text())
 	}

@@ -108,7 +108,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 		e.live = "msg_" + strings.TrimPrefix(resp.ID, "resp_")
 		speak(r.Context(), b.Live(resp.ID), e.beat, e.grow)
 	}
-	run, err := wait(r.Context(), b, resp.ID, r.Method == http.MethodPost && !resp.Background, e.beat)
+	run, err := wait(r.Context(), b, resp.ID, r.Method == http.MethodPost && !resp.Background && !resp.named, e.beat)
 	if err != nil {
 		return nil // the client has gone, or comes back
 	}

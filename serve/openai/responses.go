@@ -48,6 +48,7 @@ type response struct {
 	PromptCacheKey     *string           `json:"prompt_cache_key"`
 
 	live      bool           // its text is streamed before it is accepted
+	named     bool           // the client chose its run, and can come back to it
 	encrypted bool           // the client wants to send its reasoning back
 	recalled  map[int]string // earlier responses whose reasoning it sends back, by the message of each
 }
@@ -56,6 +57,7 @@ type response struct {
 type kept struct {
 	*response
 	Live      bool `json:"stone_live,omitempty"`
+	Named     bool `json:"stone_named,omitempty"`
 	Encrypted bool `json:"stone_encrypted,omitempty"`
 }
 
@@ -213,6 +215,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		}
 		req.Messages = append(before, req.Messages...)
 	}
+	resp.named = named(r)
 	m, run, err := start(r, b, resp.Model, &req, Start{
 		ID: runID(r, "resp_"), Labels: resp.Metadata, Interactive: !resp.Background, Live: streams,
 	}, &resp)
@@ -226,7 +229,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	case resp.Background:
 		return resp.now(w, r, b)
 	}
-	if run, err = wait(r.Context(), b, run.ID, true, func() {}); err != nil {
+	if run, err = wait(r.Context(), b, run.ID, !resp.named, func() {}); err != nil {
 		return err
 	}
 	if run.State != journal.Done {
@@ -265,11 +268,12 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, s Start, 
 	}
 	if resp != nil {
 		resp.live = s.Live
-		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.encrypted}); err != nil {
+		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted}); err != nil {
 			return m, run, err
 		}
 	}
-	run, err = b.Start(r.Context(), s)
+	// Even if the client goes meanwhile: a run must be known to be cancelled.
+	run, err = b.Start(context.WithoutCancel(r.Context()), s)
 	return m, run, err
 }
 
@@ -296,7 +300,7 @@ func existing(ctx context.Context, b Backend, id string) (resp response, m Model
 	if err = json.Unmarshal(text, &was); err != nil || resp.Object != "response" {
 		return resp, m, run, noResponse(id)
 	}
-	resp.live, resp.encrypted = was.Live, was.Encrypted
+	resp.live, resp.named, resp.encrypted = was.Live, was.Named, was.Encrypted
 	if m, err = find(b, resp.Model); err != nil {
 		return resp, m, run, err
 	}
@@ -333,7 +337,7 @@ func cancelResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	if !resp.Background {
+	if !resp.Background && !resp.named {
 		return wrong("", "invalid_request", "the response %s is not in the background: close its connection to cancel it", quote(id))
 	}
 	if !run.Over() {
