@@ -57,6 +57,7 @@ var storeCases = []journalCase{
 	{"removes runs", testRemove},
 	{"keeps questions", testQuestions},
 	{"keeps the nodes of the end", testNodes},
+	{"keeps the nodes with which a run stopped when it continues", testNodesAgain},
 	{"shows a run while it is running", testFollow},
 	{"keeps a board beside a run", testBoard},
 	{"wakes the watchers of a board", testWatch},
@@ -328,5 +329,45 @@ func testNodes(t *testing.T, j tested) {
 	got, err = j.open().DAG(context.Background(), "run")
 	if err != nil || got.Len() != d.Len() || got.Latest().ID() != d.Latest().ID() {
 		t.Errorf("DAG of a run that has ended: %d nodes, %v; want %d", got.Len(), err, d.Len())
+	}
+}
+
+// testNodesAgain continues a run that stopped with nodes that no step made, such as its input, after
+// its records were read: the input is read before the run begins again.
+func testNodesAgain(t *testing.T, j tested) {
+	grow := func(d dag.DAG, content string) dag.DAG {
+		n, err := dag.NewNode(dag.Spec{Type: "t", Content: content, Parents: d.Next(), Time: moment})
+		must(t, err)
+		d, err = d.Append(n)
+		must(t, err)
+		return d
+	}
+	for name, steps := range map[string]int{"read by a step": 1, "read by none": 0} {
+		begin(t, j, journal.RunInfo{ID: name})
+		recorded := recorder{t, j}
+		recorded.do(step.Key{RunID: name, Path: "p/a", Kind: "leaf", Name: "a", Digest: dag.ID{1}}, value("a"))
+		d := grow(dag.DAG{}, "input")
+		finish(t, j, name, journal.Outcome{State: journal.Waiting, DAG: d})
+		_, err := j.Acquire(t.Context(), name)
+		must(t, err)
+		if _, err := j.Do(t.Context(), step.Key{RunID: name, Path: "p/none", Kind: "input", Digest: dag.ID{2}}, func(context.Context) (step.Record, error) {
+			return step.Record{}, errors.New("not recorded")
+		}); err == nil {
+			t.Error("a record that does not exist was found")
+		}
+		must(t, j.Begin(t.Context(), journal.RunInfo{ID: name, Started: moment}))
+		for i := range steps {
+			d = grow(d, "made")
+			rec := value("")
+			rec.Node = d.Latest()
+			rec.Type, rec.Content = rec.Node.Type(), rec.Node.Content()
+			recorded.do(step.Key{RunID: name, Path: "p/b", Kind: "leaf", Name: "b", Digest: dag.ID{3, byte(i)}}, rec)
+		}
+		d = grow(d, "end")
+		finish(t, j, name, journal.Outcome{State: journal.Done, DAG: d})
+		got, err := j.open().DAG(t.Context(), name)
+		if err != nil || got.Len() != d.Len() || got.Latest().ID() != d.Latest().ID() {
+			t.Errorf("%s: DAG: %d nodes, %v; want %d", name, got.Len(), err, d.Len())
+		}
 	}
 }

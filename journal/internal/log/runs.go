@@ -124,6 +124,7 @@ func (t *transaction) begin(r *run, as Run, input *result) error {
 		if removed, err = t.Delete(row.Row, row.Tail, row.Tip); err != nil {
 			return err
 		}
+		clear(r.nodes) // also those in memory: what is left is read again before the run ends
 	}
 	if before.State == journal.Failed {
 		if err := t.forget(p, row, before.Retry); err != nil {

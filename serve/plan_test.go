@@ -1,0 +1,64 @@
+package serve_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
+	"github.com/stonelayer/stone/serve/mcp"
+)
+
+// A plan that asks has its result after the answer, also with an input and with steps before
+// the question.
+func TestPlanThatAsks(t *testing.T) {
+	for name, tt := range map[string]struct{ plan, input string }{
+		"the question is an input": {`{:nodes [{:op :ask :question {:slot/id :text} :choices ["yes" "no"] :as :way} {:op :emit :input {:out :way}}]}`, `{"text":"go?"}`},
+		"the question is constant": {`{:nodes [{:op :ask :question "go?" :choices ["yes" "no"] :as :way} {:op :emit :input {:out :way :text {:slot/id :text}}}]}`, `{"text":"x"}`},
+		"a call before the question": {`{:nodes [{:op :call :intent :text/greet :input {:name {:slot/id :text}} :as :hello}
+			{:op :ask :question "go?" :choices ["yes" "no"] :as :way} {:op :emit :input {:out :way :hello :hello}}]}`, `{"text":"Ada"}`},
+		"no input": {`{:nodes [{:op :ask :question "go?" :choices ["yes" "no"] :as :way} {:op :emit :input {:out :way}}]}`, `{}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program, err := plan.Read([]byte(tt.plan))
+			if err != nil {
+				t.Fatal(err)
+			}
+			app := &call.Applicator{Registry: greeters()}
+			p, err := program.Ashlar(app, plan.Options{Slots: []string{"text"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			db, err := sqlite.Open(filepath.Join(memdir.New(t), "stone.db"), sqlite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { db.Close() })
+			cfg := serve.Config{
+				Journal: db, Applicator: app, Pipelines: []serve.Pipeline{{Name: "asker", Ashlar: p, Result: call.EmitType}},
+				Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+			}
+			h := &house{T: t}
+			h.Server = servetest.Start(t, cfg)
+			h.want("PUT", "/v1/runs/a", `{"pipeline":"asker","input":`+tt.input+`}`, 201, "")
+			h.want("GET", "/v1/runs/a/result?wait=30s", "", 202, `"state":"waiting"`)
+			h.want("POST", "/v1/runs/a/answers", `{"question":"plan/way","response":"yes"}`, 200, "")
+			h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"response":"yes"`)
+			for _, page := range []string{"/runs/a", "/v1/runs/a", "/v1/runs/a/events"} {
+				h.want("GET", page, "", 200, "done")
+			}
+			request := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_result","arguments":{"run":"a"}}}`
+			if _, text := h.do("POST", "/mcp", request, "Content-Type", "application/json", "Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2025-11-25"); !strings.Contains(text, `"state":"done"`) || !strings.Contains(text, `"response":"yes"`) {
+				t.Errorf("the result over MCP is %s", text)
+			}
+			h.Stop() // the result does not depend on what a process remembers
+			h.Server = servetest.Start(t, cfg)
+			h.want("GET", "/v1/runs/a/result", "", 200, `"response":"yes"`)
+		})
+	}
+}
