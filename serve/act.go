@@ -69,7 +69,11 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 			return err
 		}
 		w.Header().Set("Content-Type", "application/"+notation(out.EDN))
-		w.WriteHeader(actStatus(resp.Err))
+		status := actStatus(resp.Err)
+		if status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", retryAfter)
+		}
+		w.WriteHeader(status)
 		_, _ = w.Write(text.Bytes()) // or the client has gone
 		return nil
 	}
@@ -172,6 +176,8 @@ func actStatus(err error) int {
 	}
 	e := call.AsError(err)
 	switch {
+	case errors.Is(err, journal.ErrUnavailable):
+		return http.StatusServiceUnavailable
 	case strings.HasPrefix(e.Message, respond.IDUsed), errors.As(err, new(*journal.HeldError)):
 		return http.StatusConflict
 	case e.Type == call.InvalidRequest:

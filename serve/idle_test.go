@@ -19,12 +19,13 @@ import (
 type window struct {
 	mu     sync.Mutex
 	header http.Header
+	status int
 	text   bytes.Buffer
 }
 
-func (w *window) Header() http.Header { return w.header }
-func (w *window) WriteHeader(int)     {}
-func (w *window) Flush()              {}
+func (w *window) Header() http.Header    { return w.header }
+func (w *window) WriteHeader(status int) { w.status = status }
+func (w *window) Flush()                 {}
 
 func (w *window) Write(text []byte) (int, error) {
 	w.mu.Lock()

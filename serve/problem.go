@@ -34,7 +34,7 @@ func notFound(format string, args ...any) *api.Problem {
 }
 
 func closing() *api.Problem {
-	return problem(api.Closing, http.StatusServiceUnavailable, "the server is closing: send the request again")
+	return problem(api.Unavailable, http.StatusServiceUnavailable, "the server is closing: send the request again")
 }
 
 func (s *Server) noPipeline(name string) *api.Problem {
@@ -65,8 +65,10 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 		return conflict("%v", err)
 	case errors.As(err, new(*http.MaxBytesError)):
 		return problem(api.Invalid, http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxBody)
+	case errors.Is(err, journal.ErrUnavailable):
+		return unavailable() // which health logs
 	case r.Context().Err() != nil:
-		return problem(api.Closing, http.StatusServiceUnavailable, "the request was given up")
+		return problem(api.Unavailable, http.StatusServiceUnavailable, "the request was given up")
 	}
 	s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	return problem(api.Internal, http.StatusInternalServerError, "the server failed; its log says why")
@@ -75,6 +77,9 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 // fail answers with an error, in the form that the client of the path expects: to a
 // browser with a page.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, journal.ErrUnavailable) {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	if openai.Serves(r.URL.Path) {
 		s.failOpenAI(w, r, err)
 		return

@@ -132,20 +132,6 @@ func (s *Server) unrouted(r *http.Request) error {
 	return p
 }
 
-// ready says whether the server takes work: it is not closing, and its journal answers.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	if s.closing() {
-		s.fail(w, r, closing())
-		return
-	}
-	if _, err := s.cfg.Journal.Runs(r.Context(), oneRun); err != nil {
-		s.cfg.Log.Error("the journal does not answer", "error", err)
-		s.fail(w, r, problem(api.Closing, http.StatusServiceUnavailable, "the journal does not answer"))
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
 // readBody reads the body of a request, which is one JSON value with known fields alone.
 func readBody(w http.ResponseWriter, r *http.Request, to any) error {
 	if kind := r.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "application/json") {

@@ -81,6 +81,7 @@ type Server struct {
 	ending    sync.Once
 	rates     rates
 	meters    *meters
+	health    *health
 	tries     tries
 	purses    struct {
 		sync.Mutex
@@ -118,8 +119,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	m := newMeters()
 	abandoned, _ := cfg.Journal.(abandoner)
-	cfg.Journal = timed{Journal: cfg.Journal, meters: m}
-	s := &Server{cfg: cfg, meters: m, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, behind: make(chan struct{}, 16)}
+	well := &health{log: cfg.Log}
+	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well}
+	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, behind: make(chan struct{}, 16)}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err

@@ -9,10 +9,12 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// timed is a journal that measures the operations that runs and requests wait for.
+// timed is a journal that measures the operations that runs and requests wait for, and notes
+// whether its store answers.
 type timed struct {
 	journal.Journal
 	*meters
+	health   *health
 	pipeline string // the one whose steps are counted; empty counts none
 }
 
@@ -28,33 +30,45 @@ func (t timed) since(operation string, start time.Time) {
 
 func (t timed) Find(ctx context.Context, prefix string) (journal.RunInfo, error) {
 	defer t.since("find", time.Now())
-	return t.Journal.Find(ctx, prefix)
+	info, err := t.Journal.Find(ctx, prefix)
+	t.health.reads(err)
+	return info, err
 }
 
 func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
 	defer t.since("list", time.Now())
-	return t.Journal.Runs(ctx, q)
+	runs, err := t.Journal.Runs(ctx, q)
+	t.health.reads(err)
+	return runs, err
 }
 
 func (t timed) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) error {
 	defer t.since("begin", time.Now())
-	return t.Journal.Begin(ctx, r, input)
+	err := t.Journal.Begin(ctx, r, input)
+	t.health.writes(err)
+	return err
 }
 
 func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	defer t.since("end", time.Now())
-	return t.Journal.End(ctx, id, o)
+	err := t.Journal.End(ctx, id, o)
+	t.health.writes(err)
+	return err
 }
 
 // Do measures how long recording a step takes, without its work.
 func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	start := time.Now()
 	var worked time.Duration
-	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	var failed error // of the work, which says nothing about the store
+	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (rec step.Record, err error) {
 		start := time.Now()
-		defer func() { worked = time.Since(start) }()
+		defer func() { worked, failed = time.Since(start), err }()
 		return work(ctx)
 	})
+	if failed == nil && !rec.Replayed {
+		t.health.writes(err)
+	}
 	t.since("do", start.Add(worked))
 	if t.pipeline != "" && key.Kind != "input" && err == nil {
 		t.step(t.pipeline, rec)

@@ -126,16 +126,16 @@ func (p *Problem) Error() string {
 
 // The types of problems.
 const (
-	Invalid    = "invalid"      // the request cannot be read, or does not fit
-	NotFound   = "not-found"    // no such thing, or not for this caller
-	Conflict   = "conflict"     // it is in a state in which this cannot be done
-	Forbidden  = "forbidden"    // the caller may not do this
-	Unknown    = "unauthorized" // the caller did not say who it is
-	TooMuch    = "too-many"     // of the caller's requests
-	Closing    = "unavailable"  // the server ends; another one answers
-	Internal   = "internal"     // a fault of the server
-	BadPath    = "no-such-path"
-	NoPipeline = "no-such-pipeline"
+	Invalid     = "invalid"      // the request cannot be read, or does not fit
+	NotFound    = "not-found"    // no such thing, or not for this caller
+	Conflict    = "conflict"     // it is in a state in which this cannot be done
+	Forbidden   = "forbidden"    // the caller may not do this
+	Unknown     = "unauthorized" // the caller did not say who it is
+	TooMuch     = "too-many"     // of the caller's requests
+	Unavailable = "unavailable"  // the server ends, or its database does not answer: send it again
+	Internal    = "internal"     // a fault of the server
+	BadPath     = "no-such-path"
+	NoPipeline  = "no-such-pipeline"
 )
 
 // Event is the data of a server-sent event of a run.
