@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/publish"
 	"github.com/stonelayer/stone/internal/token"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 )
@@ -27,6 +28,7 @@ type serveFlags struct {
 	address  string
 	db       string
 	grace    time.Duration
+	wait     time.Duration
 	insecure bool
 	tokens   string
 	hosts    []string
@@ -60,6 +62,7 @@ func (a *app) serve() *cobra.Command {
 	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
 	tokensFlag(f, &flags.tokens)
 	dbFlag(f, &flags.db)
+	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
 	graceFlag(f, &flags.grace)
 	a.trustFlag(f)
 	a.callFlags(f)
@@ -73,7 +76,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg := publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace}
-		return a.publish(c, flags.db, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
+		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
 			}
@@ -232,8 +235,29 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	return p, nil
 }
 
-// publish calls serve with the configuration of a server, until a signal ends it.
-func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
+// waitedFor opens a database, and tries again for a while if it does not answer: a server and its
+// database may start together.
+func (a *app) waitedFor(ctx context.Context, db string, wait time.Duration) (*store, error) {
+	const pause = 500 * time.Millisecond
+	for start, said := time.Now(), false; ; said = true {
+		s, err := a.newStore(ctx, db, "")
+		if !errors.Is(err, journal.ErrUnavailable) || time.Since(start) >= wait {
+			return s, err
+		}
+		if !said {
+			a.complain("waiting for the database: %v", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// publish calls serve with the configuration of a server, until a signal ends it. It waits for a
+// database that does not answer.
+func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err
 	}
@@ -256,7 +280,7 @@ func (a *app) publish(c *cobra.Command, db string, cfg publish.Config, serve fun
 	if cfg.Webhooks, err = a.webhooks(conf.Webhooks); err != nil {
 		return err
 	}
-	s, err := a.newStore(c.Context(), db, "")
+	s, err := a.waitedFor(c.Context(), db, wait)
 	if err != nil {
 		return err
 	}
