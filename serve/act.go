@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -35,7 +34,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	if s.cfg.Applicator == nil {
 		return notFound("this server has no capabilities")
 	}
-	data, err := readEnvelope(w, r)
+	data, err := readEnvelope(r)
 	if err != nil {
 		return err
 	}
@@ -100,14 +99,12 @@ func (s sentLines) Write(line []byte) (int, error) {
 }
 
 // readEnvelope reads the body of a request for a capability.
-func readEnvelope(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func readEnvelope(r *http.Request) ([]byte, error) {
 	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind {
 	case "", "application/json", "application/edn":
 	default:
 		return nil, problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json or application/edn", kind)
 	}
-	// A server behind a test has no connection with deadlines.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	data, err := io.ReadAll(r.Body)
 	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
 		err = unreadable("the body cannot be read: %v", err)

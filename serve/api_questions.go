@@ -56,7 +56,7 @@ func (s *Server) runQuestions(w http.ResponseWriter, r *http.Request, who Princi
 // postAnswer answers a question, after which the run continues.
 func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principal) error {
 	var answer api.Answer
-	if err := readBody(w, r, &answer); err != nil {
+	if err := readBody(r, &answer); err != nil {
 		return err
 	}
 	info, err := s.find(r, who)

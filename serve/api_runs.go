@@ -53,7 +53,7 @@ func (s *Server) postRun(w http.ResponseWriter, r *http.Request, who Principal) 
 
 func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal, id string) error {
 	var req api.Start
-	if err := readBody(w, r, &req); err != nil {
+	if err := readBody(r, &req); err != nil {
 		return err
 	}
 	info, created, err := s.start(r.Context(), who, id, req)

@@ -45,15 +45,16 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.HandleFunc("/", s.meters.count("other", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, s.unrouted(r)) }))
+	mux.HandleFunc("/", s.meters.count("other", func(w http.ResponseWriter, r *http.Request) { s.turnAway(w, r, s.unrouted(r)) }))
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
+		s.turnAway(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
 	}))
 	return s.shielded(guard.Handler(mux)), nil
 }
 
-// shielded refuses requests for other hosts, and sets the headers of every reply.
+// shielded refuses requests for other hosts, and sets the headers of every reply. A body has a time in
+// which to arrive, whoever reads it: net/http reads the rest of one that no handler wants.
 func (s *Server) shielded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -61,13 +62,34 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
+		if len(r.TransferEncoding) > 0 {
+			h.Set("Connection", "close") // a proxy may have seen another end of the body
+		}
+		if r.ContentLength != 0 {
+			// A server behind a test has no connection with deadlines. At the end of the body,
+			// net/http removes this one.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+		}
 		if !s.serves(r.Host) {
-			s.fail(w, r, problem(api.Forbidden, http.StatusMisdirectedRequest, "this server does not serve the host of the request"))
+			s.turnAway(w, r, problem(api.Forbidden, http.StatusMisdirectedRequest, "this server does not serve the host of the request"))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// unwantedTime is how long the rest of a body may take to arrive that nobody may send: a client that
+// is sending it gets to the reply.
+const unwantedTime = time.Second
+
+// turnAway answers with an error to somebody who may not even send a body, and closes the connection.
+func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unwantedTime)) // as in shielded
+	}
+	s.fail(w, r, err)
 }
 
 // serves reports whether the server is reached under the host.
@@ -96,7 +118,7 @@ func (s *Server) serve(route route) http.HandlerFunc {
 			if !errors.As(err, &p) {
 				p = problem(api.Unknown, http.StatusUnauthorized, "%v", err)
 			}
-			s.fail(w, r, p)
+			s.turnAway(w, r, p)
 			return
 		}
 		if wait := s.rates.take(who, time.Now()); wait > 0 {
@@ -133,12 +155,10 @@ func (s *Server) unrouted(r *http.Request) error {
 }
 
 // readBody reads the body of a request, which is one JSON value with known fields alone.
-func readBody(w http.ResponseWriter, r *http.Request, to any) error {
+func readBody(r *http.Request, to any) error {
 	if kind := r.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "application/json") {
 		return problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json", kind)
 	}
-	// A server behind a test has no connection with deadlines.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 	data, err := io.ReadAll(r.Body)
 	if errors.As(err, new(*http.MaxBytesError)) {
 		return err

@@ -51,6 +51,7 @@ func run(ctx context.Context, cfg publish.Config) error {
 		}
 	}()
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	bound(server)
 	failed := make(chan error, 1)
 	go func() {
 		failed <- server.Serve(cfg.Listener)

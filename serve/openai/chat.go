@@ -142,7 +142,7 @@ func stops(raw json.RawMessage) (list []string, err error) {
 }
 
 func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
-	body, err := read(w, r)
+	body, err := read(r)
 	if err != nil {
 		return err
 	}

@@ -74,14 +74,11 @@ func Serves(path string) bool {
 	return false
 }
 
-// bodyTime is how long a body may take to arrive.
-const bodyTime = 30 * time.Second
+// sendTime is how long an event of a stream may take to be sent.
+const sendTime = 30 * time.Second
 
 // read reads the parameters of a request.
-func read(w http.ResponseWriter, r *http.Request) (body map[string]json.RawMessage, err error) {
-	// A server behind a test has no connection with deadlines. At the end of the body,
-	// net/http removes this one.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
+func read(r *http.Request) (body map[string]json.RawMessage, err error) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -221,7 +218,7 @@ func (s *stream) write(frame string) {
 		return
 	}
 	// A client that reads nothing must not hold the server.
-	_ = s.out.SetWriteDeadline(time.Now().Add(bodyTime))
+	_ = s.out.SetWriteDeadline(time.Now().Add(sendTime))
 	if _, s.err = io.WriteString(s.w, frame); s.err == nil {
 		s.err = s.out.Flush()
 	}

@@ -197,7 +197,7 @@ func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, ki
 }
 
 func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
-	body, err := read(w, r)
+	body, err := read(r)
 	if err != nil {
 		return err
 	}

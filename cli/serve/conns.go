@@ -1,0 +1,142 @@
+package serve
+
+import (
+	"container/list"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// mostWaiting bounds the connections of an address that wait for a request or the rest of one.
+const mostWaiting = 256
+
+// conns bounds the connections of each address that wait for a request or its body: it closes the
+// oldest of them. So somebody who opens connections without end stops nobody, not even clients at the
+// same address. A connection whose request is being answered does not count, or a proxy would be
+// bounded with all its clients.
+type conns struct {
+	mu  sync.Mutex
+	all map[net.Conn]*conn
+	by  map[netip.Prefix]*list.List // of *conn that wait, the oldest first
+}
+
+type conn struct {
+	net.Conn
+	from netip.Prefix
+	in   *list.Element // of conns.by; nil while a request is answered
+}
+
+type connKey struct{}
+
+// bound bounds the connections of a server.
+func bound(s *http.Server) {
+	c := &conns{all: map[net.Conn]*conn{}, by: map[netip.Prefix]*list.List{}}
+	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
+		return context.WithValue(ctx, connKey{}, c.enter(nc))
+	}
+	s.ConnState = c.changed
+	next := s.Handler
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		from := r.Context().Value(connKey{}).(*conn)
+		if r.ContentLength == 0 {
+			c.arrived(from)
+		} else {
+			r.Body = body{r.Body, func() { c.arrived(from) }}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// body calls arrived at its end.
+type body struct {
+	io.ReadCloser
+	arrived func()
+}
+
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		b.arrived()
+	}
+	return n, err
+}
+
+// enter adds a new connection.
+func (c *conns) enter(nc net.Conn) *conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	added := &conn{Conn: nc, from: addressOf(nc)}
+	c.all[nc] = added
+	c.wait(added)
+	return added
+}
+
+// changed follows the states of connections.
+func (c *conns) changed(nc net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of := c.all[nc]
+	switch {
+	case of == nil:
+	case state == http.StateIdle:
+		c.wait(of)
+	case state == http.StateClosed || state == http.StateHijacked:
+		c.leave(of)
+		delete(c.all, nc)
+	}
+}
+
+// arrived is called when a request is here with its body.
+func (c *conns) arrived(of *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leave(of)
+}
+
+// wait adds a connection to those that wait, and closes the oldest one of too many. The caller holds c.mu.
+func (c *conns) wait(of *conn) {
+	if of.in != nil {
+		return
+	}
+	waiting := c.by[of.from]
+	if waiting == nil {
+		waiting = list.New()
+		c.by[of.from] = waiting
+	}
+	of.in = waiting.PushBack(of)
+	if waiting.Len() > mostWaiting {
+		oldest := waiting.Front().Value.(*conn)
+		c.leave(oldest)
+		_ = oldest.Close() // its handler sees that
+	}
+}
+
+// leave takes a connection from those that wait. The caller holds c.mu.
+func (c *conns) leave(of *conn) {
+	if of.in == nil {
+		return
+	}
+	waiting := c.by[of.from]
+	waiting.Remove(of.in)
+	if of.in = nil; waiting.Len() == 0 {
+		delete(c.by, of.from)
+	}
+}
+
+// addressOf returns the address of a client: of IPv6 the network, which one client has for itself.
+func addressOf(nc net.Conn) netip.Prefix {
+	at, err := netip.ParseAddrPort(nc.RemoteAddr().String())
+	if err != nil {
+		return netip.Prefix{} // another kind of listener: all its clients count together
+	}
+	bits := 64
+	addr := at.Addr().Unmap()
+	if addr.Is4() {
+		bits = 32
+	}
+	from, _ := addr.WithZone("").Prefix(bits) // of so many bits there always is one
+	return from
+}
