@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/internal/servetest"
@@ -52,11 +53,11 @@ func (j *troubled) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo
 	return j.Memory.Runs(ctx, q)
 }
 
-func (j *troubled) Begin(ctx context.Context, info journal.RunInfo) error {
+func (j *troubled) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG) error {
 	if j.writes.Load() {
 		return errTrouble
 	}
-	return j.Memory.Begin(ctx, info)
+	return j.Memory.Begin(ctx, info, input)
 }
 
 // What a retry can heal is told as such by every protocol, and written to the log once.

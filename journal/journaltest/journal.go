@@ -355,7 +355,7 @@ func testNodesAgain(t *testing.T, j tested) {
 		}); err == nil {
 			t.Error("a record that does not exist was found")
 		}
-		must(t, j.Begin(t.Context(), journal.RunInfo{ID: name, Started: moment}))
+		must(t, j.Begin(t.Context(), journal.RunInfo{ID: name, Started: moment}, dag.DAG{}))
 		for i := range steps {
 			d = grow(d, "made")
 			rec := value("")
