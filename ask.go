@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
@@ -75,11 +76,11 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 				return v, err
 			}
 			asked.RunID, asked.Path = In(ctx).RunID(), In(ctx).Path()
-			response, err := put(ctx, asked)
+			a, err := put(ctx, asked)
 			if err != nil {
 				return v, err
 			}
-			return read(response)
+			return read(a.Response)
 		}
 	}
 	a := typed(name, out, body, queries, nil)
@@ -113,7 +114,8 @@ func (b Body) Ask(q ask.Question) (string, error) {
 	}
 	q.RunID, q.Path, q.Text = f.run.id, f.path(), strings.ToValidUTF8(q.Text, "\uFFFD") // as a journal keeps it
 	if len(q.Standing) == 0 {
-		return put(b.ctx, q)
+		a, err := put(b.ctx, q)
+		return a.Response, err
 	}
 	t := runvalue.Of(b.ctx, topicKey(q.Name), func() *topic { return &topic{turn: make(chan struct{}, 1)} })
 	select { // one after the other: an answer may be the answer to the rest
@@ -122,14 +124,35 @@ func (b Body) Ask(q ask.Question) (string, error) {
 	case <-b.ctx.Done():
 		return "", b.ctx.Err()
 	}
-	if slices.Contains(q.Standing, t.answer) {
-		return t.answer, nil
+	if slices.Contains(q.Standing, t.answer.Response) {
+		return f.stands(b.ctx, q, t.answer)
 	}
-	response, err := put(b.ctx, q)
-	if err == nil && slices.Contains(q.Standing, response) {
-		t.answer = response
+	a, err := put(b.ctx, q)
+	if err == nil && slices.Contains(q.Standing, a.Response) {
+		if a.Given.IsZero() {
+			a.Given = time.Now()
+		}
+		t.answer = a
 	}
-	return response, err
+	return a.Response, err
+}
+
+// A keeper is a frontend that keeps standing answers with the questions that they answer.
+type keeper interface {
+	Keep(ctx context.Context, q ask.Question, a ask.Answer) error
+}
+
+// stands answers a question with a standing answer.
+func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (string, error) {
+	if k, ok := f.run.frontend.(keeper); ok {
+		if err := k.Keep(ctx, q, a); err != nil {
+			return "", err
+		}
+	}
+	if f.Wants(slog.LevelInfo) {
+		f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By, Given: a.Given})
+	}
+	return a.Response, nil
 }
 
 // topicKey is the name that questions with a standing answer share.
@@ -138,34 +161,34 @@ type topicKey string
 // topic has the standing answer to the questions of a name in a run.
 type topic struct {
 	turn   chan struct{} // holds a token while a question is open; guards answer
-	answer string
+	answer ask.Answer
 }
 
 // put puts a question to the frontend until an answer fits, at most maxAnswers times.
-func put(ctx context.Context, q ask.Question) (string, error) {
+func put(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	f := frameOf(ctx)
 	frontend := f.run.frontend
 	if frontend == nil {
-		return "", Fail(kind.NoFrontend, "no frontend to ask %q: set Config.Frontend", q.Name)
+		return ask.Answer{}, Fail(kind.NoFrontend, "no frontend to ask %q: set Config.Frontend", q.Name)
 	}
 	for range maxAnswers {
 		if f.Wants(slog.LevelInfo) {
 			f.tell(q.Name, q.Path, event.QuestionAsked{Question: q.Text, Problem: q.Problem})
 		}
-		response, err := frontend.Ask(ctx, q)
+		a, err := frontend.Ask(ctx, q)
 		if errors.Is(err, kind.Waiting) {
-			return "", &Failure{Kind: kind.Waiting, Reason: fmt.Sprintf("question %q waits for an answer: resume the run once it has one", q.Name), Cause: err}
+			return ask.Answer{}, &Failure{Kind: kind.Waiting, Reason: fmt.Sprintf("question %q waits for an answer: resume the run once it has one", q.Name), Cause: err}
 		}
 		if err != nil {
-			return "", err
+			return ask.Answer{}, err
 		}
-		if err = q.Check(response); err == nil {
+		if err = q.Check(a.Response); err == nil {
 			if f.Wants(slog.LevelInfo) {
-				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: response})
+				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By, Given: a.Given})
 			}
-			return response, nil
+			return a, nil
 		}
 		q.Problem = err.Error()
 	}
-	return "", Fail(kind.Unanswered, "no answer to %q after %d tries; the last: %s", q.Name, maxAnswers, q.Problem)
+	return ask.Answer{}, Fail(kind.Unanswered, "no answer to %q after %d tries; the last: %s", q.Name, maxAnswers, q.Problem)
 }

@@ -31,7 +31,10 @@ type formDoc struct {
 // frontend answers questions with a function.
 type frontend func(context.Context, ask.Question) (string, error)
 
-func (f frontend) Ask(ctx context.Context, q ask.Question) (string, error) { return f(ctx, q) }
+func (f frontend) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
+	response, err := f(ctx, q)
+	return ask.Answer{Response: response, By: "ada"}, err
+}
 
 // canned gives one answer after the other.
 func canned(answers ...string) frontend {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/schema"
 )
@@ -64,8 +65,7 @@ func (q *Question) Check(response string) error {
 // A Frontend shows questions to a person and returns the answers. It is not part of the
 // pipeline: the same pipeline runs with a terminal, a web page or a test.
 type Frontend interface {
-	// Ask returns the answer, or "" if the person cancelled the question. It
-	// must return when ctx is done. Lanes call it from several goroutines at
+	// Ask returns the answer, with who gave it if that is known. It must return when ctx is done. Lanes call it from several goroutines at
 	// once. If the answer does not fit the question, Ask is called again, with
 	// the Problem. An error is a failure of the step.
 	//
@@ -74,5 +74,19 @@ type Frontend interface {
 	// continue and may ask their own questions; then the run fails with that kind. The
 	// failure is neither rescued nor recorded, so that the same run with the same
 	// Recorder asks again and continues once the answer exists.
-	Ask(ctx context.Context, q Question) (string, error)
+	Ask(ctx context.Context, q Question) (Answer, error)
 }
+
+// An Answer is an answer to a question, and who gave it.
+type Answer struct {
+	Response string // empty if the person cancelled the question
+	// By is who answered, such as "user ada" or "token ops", in at most MaxBy bytes. It is
+	// empty if that is not known.
+	By string
+	// Given is when it was given, to this question or, if it is a standing answer, to an
+	// earlier one. Zero means now.
+	Given time.Time
+}
+
+// MaxBy bounds Answer.By, in bytes.
+const MaxBy = 256

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	osuser "os/user"
 	"strconv"
 	"strings"
 
@@ -49,11 +51,7 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 	case len(open) == 0:
 		return errors.New(a.asksNothing(s, info))
 	}
-	q, err := openQuestion(info.ID, open, args[1])
-	if err != nil {
-		return err
-	}
-	switch err := journal.Answer(ctx, s, info.ID, q.Path, args[2]); {
+	switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
 	case err != nil:
 		return err
 	case info.State == journal.Running:
@@ -64,6 +62,18 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 		a.complain("answered; to continue: %s", a.command(s, "resume", info.ID))
 	}
 	return nil
+}
+
+// user is the user of the operating system, as the one who answers: see ask.Answer.
+func user() string {
+	name := os.Getenv("USER")
+	if u, err := osuser.Current(); err == nil {
+		name = u.Username
+	}
+	if name == "" {
+		return ""
+	}
+	return "user " + name
 }
 
 func (a *app) asksNothing(s *store, info journal.RunInfo) string {
@@ -97,47 +107,6 @@ func (s *store) open(ctx context.Context, run string) ([]asked, error) {
 		return nil, failed("%w", err)
 	}
 	return opened(questions), nil
-}
-
-// openQuestion returns the question that a word means: its path or name, else its
-// number, else the end of its path.
-func openQuestion(run string, open []asked, word string) (asked, error) {
-	for _, means := range []func(q asked) bool{
-		func(q asked) bool { return q.Path == word },
-		func(q asked) bool { return q.Name == word },
-		func(q asked) bool { return strconv.Itoa(q.number) == word },
-		func(q asked) bool { return strings.HasSuffix(q.Path, "/"+word) },
-	} {
-		var found []asked
-		for _, q := range open {
-			if means(q) {
-				found = append(found, q)
-			}
-		}
-		switch len(found) {
-		case 0:
-		case 1:
-			return found[0], nil
-		default:
-			return asked{}, fmt.Errorf("run %s asks %q at %d places: name one by its number: %s", run, word, len(found), numbers(found))
-		}
-	}
-	return asked{}, fmt.Errorf("run %s asks no %q: it asks %s", run, word, numbers(open))
-}
-
-// maxNamed is how many questions an error names.
-const maxNamed = 10
-
-func numbers(open []asked) string {
-	names := make([]string, min(len(open), maxNamed))
-	for i := range names {
-		names[i] = fmt.Sprintf("%d %s", open[i].number, quoted(open[i].Path))
-	}
-	said := strings.Join(names, ", ")
-	if n := len(open) - len(names); n > 0 {
-		said += fmt.Sprintf(" and %d more", n)
-	}
-	return said
 }
 
 func (a *app) listQuestions(s *store, info journal.RunInfo, open []asked) error {

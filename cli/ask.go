@@ -22,6 +22,7 @@ import (
 type person struct {
 	in       io.Reader
 	out      io.Writer
+	by       string // who it is
 	display  pauser // may be nil
 	terminal bool   // standard input is one: Ctrl-D cancels a question
 	kept     bool   // the run can wait for an answer
@@ -49,7 +50,7 @@ type answer struct {
 }
 
 func (a *app) person(display *progress.Display, kept bool) *person {
-	p := &person{in: a.Stdin, out: a.Stderr, terminal: terminal(a.Stdin) != nil, kept: kept}
+	p := &person{by: user(), in: a.Stdin, out: a.Stderr, terminal: terminal(a.Stdin) != nil, kept: kept}
 	if display != nil {
 		p.display = display
 	}
@@ -64,7 +65,12 @@ func (a *app) person(display *progress.Display, kept bool) *person {
 const maxRefused = 10
 
 // Ask implements ask.Frontend. An answer that does not fit is asked for again at once.
-func (p *person) Ask(ctx context.Context, q ask.Question) (string, error) {
+func (p *person) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
+	response, err := p.ask(ctx, q)
+	return ask.Answer{Response: response, By: p.by}, err
+}
+
+func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 	select {
 	case <-p.turn:
 		defer func() { p.turn <- struct{}{} }()

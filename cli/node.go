@@ -32,6 +32,8 @@ type shownNode struct {
 	Parents []dag.ID          `json:"parents,omitempty"`
 	Failure string            `json:"failure,omitempty"`
 	Content json.RawMessage   `json:"content,omitempty"`
+	// Question is the question that the step asked.
+	Question *journal.Question `json:"question,omitempty"`
 
 	text string
 }
@@ -47,6 +49,15 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 	shown, err := placeOf(ctx, s, info.ID, steps, word)
 	if err != nil {
 		return err
+	}
+	questions, err := s.Questions(ctx, info.ID)
+	if err != nil {
+		return failed("%w", err)
+	}
+	for i, q := range questions {
+		if q.Path == shown.Path {
+			shown.Question = &questions[i]
+		}
 	}
 	if !all {
 		own := dag.OwnContent(string(shown.Content), shown.Meta)
@@ -204,11 +215,26 @@ func (n shownNode) print(w io.Writer) error {
 		say("parent", id.String())
 	}
 	say("failure", n.Failure)
+	if q := n.Question; q != nil {
+		n.sayQuestion(&b, q)
+	}
 	if shown := pretty(n.text); shown != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.Join(text.Lines(shown), "\n"))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// sayQuestion prints a question with its answer.
+func (n shownNode) sayQuestion(b *strings.Builder, q *journal.Question) {
+	fmt.Fprintf(b, "%-9s %s: %s\n", "question", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
+	if q.Open() {
+		return
+	}
+	fmt.Fprintf(b, "%-9s %s, %s\n", "answer", answered(*q), q.Answered.Local().Format(time.DateTime))
+	if !q.Given.IsZero() {
+		fmt.Fprintf(b, "%-9s since %s\n", "standing", q.Given.Local().Format(time.DateTime))
+	}
 }
 
 // pretty indents a JSON object or list and returns other texts as they are.

@@ -85,7 +85,7 @@ func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags i
 	ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing runs that could be lost
 	defer stop()
 	err = publish.Serve(ctx, publish.Config{
-		Listener: listener, Journal: s.Store, Inspect: true, Answer: flags.answer, Grace: time.Second, Drain: drain, Warn: warn,
+		Listener: listener, Journal: s.Store, Inspect: true, Answer: flags.answer, By: user(), Grace: time.Second, Drain: drain, Warn: warn,
 	})
 	if err != nil {
 		return failed("%w", err)

@@ -146,7 +146,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), Run: kept.another, Show: a.shownResult, Wait: true})
+	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: kept.another, Show: a.shownResult, Wait: true})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}

@@ -77,21 +77,21 @@ func (b *branch) note(s *journal.Step, trouble string) {
 
 // A treePrinter makes the rows of a tree.
 type treePrinter struct {
-	running bool            // the run is running
-	asked   map[string]bool // paths of questions, and whether they are open
-	all     bool            // no row is left out
-	width   int             // of the names, 0 for any
+	running bool                        // the run is running
+	asked   map[string]journal.Question // by their paths
+	all     bool                        // no row is left out
+	width   int                         // of the names, 0 for any
 
 	columns []column
 }
 
 func newTreePrinter(info journal.RunInfo, questions []journal.Question, all bool, width int) *treePrinter {
-	p := &treePrinter{running: info.State == journal.Running, asked: map[string]bool{}, all: all}
+	p := &treePrinter{running: info.State == journal.Running, asked: map[string]journal.Question{}, all: all}
 	if width > 0 {
 		p.width = max(width-36, 24) // the rest is for the numbers
 	}
 	for _, q := range questions {
-		p.asked[q.Path] = q.Open()
+		p.asked[q.Path] = q
 	}
 	p.columns = []column{
 		{name: "STEP"}, {name: "NODE"}, {name: "DURATION", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "NOTE"},
@@ -199,7 +199,7 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 		return "✓", ""
 	}
 	var notes []string
-	open, asked := p.asked[s.Path]
+	q, asked := p.asked[s.Path]
 	paid := s.PossiblyPaid()
 	switch {
 	case s.Failure != "":
@@ -208,15 +208,18 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 		mark, notes = "✗", append(notes, b.trouble)
 	case s.Recorded:
 		mark = "✓"
-	case open:
+	case asked && q.Open():
 		mark, notes = "?", append(notes, "waits for an answer")
 	case asked && !p.running:
-		mark, notes = "…", append(notes, "answered")
+		mark = "…"
 	case p.running:
 		mark, paid = "…", paid-1 // the last attempt is running
 		notes = append(notes, "running")
 	default:
 		mark = "…"
+	}
+	if asked && !q.Open() {
+		notes = append(notes, answered(q))
 	}
 	if s.From != "" {
 		notes = append(notes, "from run "+s.From)
@@ -229,6 +232,16 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 		notes = append(notes, note)
 	}
 	return mark, strings.Join(notes, "; ")
+}
+
+// answered says what was answered to a question, and by whom.
+func answered(q journal.Question) string {
+	said := "cancelled"
+	if q.Response != "" {
+		const most = 40 // columns
+		said = "answered " + text.Cut(text.Line(q.Response), most)
+	}
+	return said + " by " + cmp.Or(text.Line(q.By), "unknown")
 }
 
 func times(n int) string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
@@ -284,8 +285,8 @@ func TestSample(t *testing.T) {
 // TestQuestionWaits ends the run, which is resumed when the question is answered.
 func TestQuestionWaits(t *testing.T) {
 	var db journal.Memory
-	ask := stone.Ask("who", asked, dag.NewType[stone.Answer]("said"), func(q question) string { return q.Text })
-	cfg := eval.Config{Pipeline: ask, Data: eval.Data{Rows: []any{map[string]any{"text": "a", "expected": map[string]any{"response": "yes"}}}}, Scorers: scorers(t, "json")}
+	who := stone.Ask("who", asked, dag.NewType[stone.Answer]("said"), func(q question) string { return q.Text })
+	cfg := eval.Config{Pipeline: who, Data: eval.Data{Rows: []any{map[string]any{"text": "a", "expected": map[string]any{"response": "yes"}}}}, Scorers: scorers(t, "json")}
 	run := func() (eval.Report, error) {
 		return eval.Run(t.Context(), cfg, stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
 	}
@@ -296,7 +297,7 @@ func TestQuestionWaits(t *testing.T) {
 	if err != nil || len(qs) != 1 {
 		t.Fatal(qs, err)
 	}
-	if err := journal.Answer(t.Context(), &db, "r", qs[0].Path, "yes"); err != nil {
+	if err := journal.Answer(t.Context(), &db, "r", qs[0].Path, ask.Answer{Response: "yes"}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := run()

@@ -83,7 +83,9 @@ type QuestionAsked struct {
 
 // QuestionAnswered: a person has answered.
 type QuestionAnswered struct {
-	Answer string // empty if the question was canceled
+	Answer string    // empty if the question was canceled
+	By     string    // who answered, such as "token ops"; empty if not known
+	Given  time.Time // when, if that was earlier: before a resume, or to an earlier question
 }
 
 // AgentStarted: an agent has started.

@@ -112,7 +112,7 @@ func (d QuestionAsked) attrs(e Event) []slog.Attr {
 }
 
 func (d QuestionAnswered) attrs(e Event) []slog.Attr {
-	return e.placed(slog.String("answer", d.Answer))
+	return e.placed(slog.String("answer", d.Answer), slog.String("by", d.By))
 }
 
 func (AgentStarted) attrs(e Event) []slog.Attr { return e.named() }

@@ -5,7 +5,7 @@
 //	questions := frontend.NewChannel(0)
 //	go func() {
 //		for q := range questions {
-//			q.Answer(decide(q.Text, q.Choices))
+//			q.Answer(decide(q.Text, q.Choices), "ada")
 //		}
 //	}()
 //	res, err := stone.Run(ctx, p, stone.Config{Frontend: questions})

@@ -18,7 +18,7 @@ func ExampleChannel() {
 	go func() {
 		q := <-questions
 		fmt.Println(q.Text, q.Choices)
-		q.Answer("yes")
+		q.Answer("yes", "ada")
 	}()
 	res, err := stone.Run(context.Background(), p, stone.Config{Frontend: questions})
 	fmt.Println(res.Node.JSON(), err)

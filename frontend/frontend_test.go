@@ -66,8 +66,8 @@ func TestChannel(t *testing.T) {
 			if q.Text == "3" {
 				q.Cancel()
 			}
-			q.Answer("to " + q.Text)
-			q.Answer("too late")
+			q.Answer("to "+q.Text, "ada")
+			q.Answer("too late", "")
 		}
 	}()
 	res, err := stone.Run(t.Context(), several(5), stone.Config{Frontend: questions})
@@ -91,7 +91,7 @@ func TestChannelIsCancelled(t *testing.T) {
 		}
 		asked := <-questions
 		<-asked.Done()
-		asked.Answer("to nobody")
+		asked.Answer("to nobody", "")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestHTTPHandler(t *testing.T) {
 	answers := make(chan string)
 	go func() {
 		response, err := h.Ask(ctx, ask.Question{Name: "q", Text: "Well?"})
-		answers <- fmt.Sprint(response, " ", err)
+		answers <- fmt.Sprint(response.Response, " by ", response.By, " ", err)
 	}()
 	for len(h.Open()) == 0 { // the question is on its way
 		runtime.Gosched()
@@ -241,9 +241,10 @@ func TestHTTPHandler(t *testing.T) {
 		{"GET", "/?run=", "", 403, "Bearer"},
 		{"PUT", "/", "", 405, "POST an answer"},
 		{"POST", "/guess", `{"response":"x"}`, 410, "no such question"},
-		{"POST", key, `yes`, 400, `{"response":"yes"}`},
-		{"POST", key, `{}`, 400, `{"response":"yes"}`},
-		{"POST", key, `{"response":"yes"}`, 204, ""},
+		{"POST", key, `yes`, 400, `{"response":"yes","by":"ada"}`},
+		{"POST", key, `{}`, 400, `{"response":"yes","by":"ada"}`},
+		{"POST", key, `{"response":"yes","by":"` + strings.Repeat("a", 257) + `"}`, 400, "at most 256"},
+		{"POST", key, `{"response":"yes","by":"ada"}`, 204, ""},
 		{"POST", key, `{"response":"no"}`, 410, "already answered"},
 		{"POST", key + "x", `{"response":"no"}`, 410, "no such question"},
 	}
@@ -255,7 +256,7 @@ func TestHTTPHandler(t *testing.T) {
 			t.Errorf("%s %s: status %d, %s", tt.method, tt.body, w.Code, body)
 		}
 	}
-	if got := <-answers; got != "yes <nil>" {
+	if got := <-answers; got != "yes by ada <nil>" {
 		t.Errorf("answer %q", got)
 	}
 	cancel()
@@ -341,18 +342,18 @@ func TestHTTPLate(t *testing.T) {
 		{&frontend.HTTP{Key: key}, address, 204},
 	} {
 		if tt.want == 204 || tt.path != address {
-			tt.h.Late = func(_ context.Context, run, path, response string) error {
-				late = run + " " + path + " " + response
+			tt.h.Late = func(_ context.Context, run, path string, a ask.Answer) error {
+				late = run + " " + path + " " + a.Response + " by " + a.By
 				return nil
 			}
 		}
 		w := httptest.NewRecorder()
-		tt.h.ServeHTTP(w, httptest.NewRequest("POST", tt.path, strings.NewReader(`{"response":"yes"}`)))
+		tt.h.ServeHTTP(w, httptest.NewRequest("POST", tt.path, strings.NewReader(`{"response":"yes","by":"ada"}`)))
 		if w.Code != tt.want {
 			t.Errorf("%s: %d %s", tt.path, w.Code, w.Body)
 		}
 	}
-	if late != "r a/b[2]/c yes" {
+	if late != "r a/b[2]/c yes by ada" {
 		t.Errorf("the late answer is %q", late)
 	}
 	if _, err := (&frontend.HTTP{Key: []byte("short")}).Ask(t.Context(), ask.Question{}); err == nil {

@@ -24,8 +24,9 @@ import (
 )
 
 // HTTP is a frontend over HTTP. It posts every question to a URL as the JSON of [Posted]. The
-// server may answer at once, with {"response":"yes"} in its response, or later, by a POST of
-// the same JSON to the question's Answer address, which HTTP serves as an http.Handler:
+// server may answer at once, with {"response":"yes","by":"ada"} in its response, or later, by
+// a POST of the same JSON to the question's Answer address, which HTTP serves as an
+// http.Handler. The field by says who answered, if the server knows:
 //
 //	people := &frontend.HTTP{URL: "https://example.org/questions", Base: "https://runs.example.org/answers"}
 //	http.Handle("/answers/", http.StripPrefix("/answers", people))
@@ -48,7 +49,7 @@ type HTTP struct {
 	Key []byte
 	// Late takes answers to questions for which no run waits in this process; journal.Answer
 	// records them in a store. Nil rejects them.
-	Late func(ctx context.Context, run, path, response string) error
+	Late func(ctx context.Context, run, path string, a ask.Answer) error
 	// Header is sent with every question, such as {"Authorization": "…"}. Its values
 	// appear neither in errors nor in a printed HTTP.
 	Header map[string]string
@@ -66,7 +67,7 @@ type HTTP struct {
 
 type waiting struct {
 	posted Posted
-	answer chan<- string
+	answer chan<- ask.Answer
 }
 
 // Posted is the JSON of a question.
@@ -84,6 +85,18 @@ type Posted struct {
 // answered is an answer on the wire. An empty response cancels the question.
 type answered struct {
 	Response *string `json:"response"`
+	By       string  `json:"by"`
+}
+
+// read returns the answer, or nil if there is none.
+func (a answered) read() (*ask.Answer, error) {
+	if len(a.By) > ask.MaxBy {
+		return nil, fmt.Errorf("the field by has %d bytes: want at most %d", len(a.By), ask.MaxBy)
+	}
+	if a.Response == nil {
+		return nil, nil
+	}
+	return &ask.Answer{Response: *a.Response, By: a.By}, nil
 }
 
 const (
@@ -100,11 +113,11 @@ var defaultClient = &http.Client{
 }
 
 // Ask implements ask.Frontend.
-func (h *HTTP) Ask(ctx context.Context, q ask.Question) (string, error) {
+func (h *HTTP) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	if err := h.checkKey(); err != nil {
-		return "", err
+		return ask.Answer{}, err
 	}
-	key, answer := h.address(q.RunID, q.Path), make(chan string, 1)
+	key, answer := h.address(q.RunID, q.Path), make(chan ask.Answer, 1)
 	posted := Posted{Run: q.RunID, Path: q.Path, Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem}
 	if q.Schema != nil {
 		posted.Schema = q.Schema.JSON()
@@ -120,22 +133,22 @@ func (h *HTTP) Ask(ctx context.Context, q ask.Question) (string, error) {
 	}
 	h.mu.Unlock()
 	if twice {
-		return "", fmt.Errorf("question %q at %q of run %q is open already", q.Name, q.Path, q.RunID)
+		return ask.Answer{}, fmt.Errorf("question %q at %q of run %q is open already", q.Name, q.Path, q.RunID)
 	}
 	defer h.close(key)
 
 	if h.URL != "" {
-		if response, err := h.post(ctx, posted); err != nil {
-			return "", err
-		} else if response != nil {
-			return *response, nil
+		if a, err := h.post(ctx, posted); err != nil {
+			return ask.Answer{}, err
+		} else if a != nil {
+			return *a, nil
 		}
 	}
 	select {
-	case response := <-answer:
-		return response, nil
+	case a := <-answer:
+		return a, nil
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return ask.Answer{}, ctx.Err()
 	}
 }
 
@@ -177,19 +190,19 @@ func (h *HTTP) Open() []Posted {
 
 // post sends the question, with retries, and returns the answer of the response, or nil if it
 // has none.
-func (h *HTTP) post(ctx context.Context, q Posted) (*string, error) {
+func (h *HTTP) post(ctx context.Context, q Posted) (*ask.Answer, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return nil, fmt.Errorf("question %q: %w", q.Name, err)
 	}
 	pause := firstPause
 	for try := 1; ; try++ {
-		response, again, err := h.send(ctx, body)
+		a, again, err := h.send(ctx, body)
 		if err == nil || !again || try >= cmp.Or(h.Tries, defaultTries) {
 			if err != nil {
 				err = fmt.Errorf("question %q could not be posted, tried %d times: %w", q.Name, try, err)
 			}
-			return response, err
+			return a, err
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -203,7 +216,7 @@ func (h *HTTP) post(ctx context.Context, q Posted) (*string, error) {
 }
 
 // send posts once and reports whether a retry makes sense.
-func (h *HTTP) send(ctx context.Context, body []byte) (response *string, again bool, err error) {
+func (h *HTTP) send(ctx context.Context, body []byte) (given *ask.Answer, again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.URL, bytes.NewReader(body))
 	if err != nil {
 		return nil, false, err
@@ -236,7 +249,8 @@ func (h *HTTP) send(ctx context.Context, body []byte) (response *string, again b
 	if json.Unmarshal(text, &a) != nil {
 		return nil, false, nil // some other acknowledgement
 	}
-	return a.Response, false, nil
+	given, err = a.read()
+	return given, false, err
 }
 
 // checkKey reports a Key that is short enough to be guessed.
@@ -342,18 +356,23 @@ func (h *HTTP) take(w http.ResponseWriter, r *http.Request, key string) {
 	var a answered
 	err = json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAnswer)).Decode(&a)
 	if err != nil || a.Response == nil {
-		http.Error(w, `want JSON like {"response":"yes"}; an empty response cancels the question`, http.StatusBadRequest)
+		http.Error(w, `want JSON like {"response":"yes","by":"ada"}; an empty response cancels the question`, http.StatusBadRequest)
+		return
+	}
+	given, err := a.read()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	asked, open := h.close(h.address(run, path)) // the key itself may have other spellings
 	switch {
 	case open:
-		asked.answer <- *a.Response
+		asked.answer <- *given
 	case h.Late == nil:
 		http.Error(w, "the question is not open, or already answered", http.StatusGone)
 		return
 	default:
-		if err := h.Late(r.Context(), run, path, *a.Response); err != nil {
+		if err := h.Late(r.Context(), run, path, *given); err != nil {
 			http.Error(w, err.Error(), http.StatusConflict)
 			return
 		}

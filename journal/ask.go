@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,30 +17,107 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Answer answers the open question of a run that has the name or path. A name that
-// several open questions share is an error, and so is a response that the question does
-// not accept. A running run continues at once, any other when it is resumed.
-func Answer(ctx context.Context, j Interviewer, run, question, response string) error {
+// Answer answers an open question of a run: the one with that path or name, else with that
+// number, else the one whose path ends with it. All questions of a run are numbered from 1 in
+// the order in which they were first asked. A word that several open questions share is an
+// error, and so is a response that the question does not accept: an *AnswerError. If no open question is meant,
+// the error is ErrNoQuestion; for one that is already answered it is ErrAnswered too. A running
+// run continues at once, any other when it is resumed.
+func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answer) error {
 	questions, err := j.Questions(ctx, run)
 	if err != nil {
 		return err
 	}
-	var found []Question
-	for _, q := range questions {
-		if q.Open() && (q.Name == question || q.Path == question) {
-			found = append(found, q)
-		}
-	}
-	switch {
-	case len(found) == 0:
-		return fmt.Errorf("run %q, question %q: %w", run, question, ErrNoQuestion)
-	case len(found) > 1:
-		return fmt.Errorf("run %q asks %q at %s and %d more places: name one by its path", run, question, found[0].Path, len(found)-1)
-	}
-	if err := found[0].Check(ctx, response); err != nil {
+	q, err := meant(run, questions, question)
+	if err != nil {
 		return err
 	}
-	return j.Answer(ctx, run, found[0].Path, response)
+	if err := q.Check(ctx, a.Response); err != nil {
+		return &AnswerError{err}
+	}
+	if len(a.By) > ask.MaxBy {
+		return &AnswerError{fmt.Errorf("the name of who answers has %d bytes: want at most %d", len(a.By), ask.MaxBy)}
+	}
+	return j.Answer(ctx, run, q.Path, a)
+}
+
+// meant returns the open question that a word means.
+func meant(run string, questions []Question, word string) (Question, error) {
+	answered := false
+	for _, means := range []func(i int, q Question) bool{
+		func(_ int, q Question) bool { return q.Path == word },
+		func(_ int, q Question) bool { return q.Name == word },
+		func(i int, _ Question) bool { return strconv.Itoa(i+1) == word },
+		func(_ int, q Question) bool { return strings.HasSuffix(q.Path, "/"+word) },
+	} {
+		var found []int
+		for i, q := range questions {
+			switch {
+			case !means(i, q):
+			case q.Open():
+				found = append(found, i)
+			default:
+				answered = true
+			}
+		}
+		switch len(found) {
+		case 0:
+		case 1:
+			return questions[found[0]], nil
+		default:
+			return Question{}, &AnswerError{fmt.Errorf("run %s asks %q at %d places: name one by its number: %s", run, word, len(found), listed(questions, found))}
+		}
+	}
+	if answered {
+		return Question{}, &noQuestion{fmt.Sprintf("run %s: the question %.200q is answered", run, word), ErrAnswered}
+	}
+	var open []int
+	for i, q := range questions {
+		if q.Open() {
+			open = append(open, i)
+		}
+	}
+	if len(open) == 0 {
+		return Question{}, fmt.Errorf("run %s: %w", run, ErrNoQuestion)
+	}
+	return Question{}, &noQuestion{fmt.Sprintf("run %s asks no %.200q: it asks %s", run, word, listed(questions, open)), ErrNoQuestion}
+}
+
+// noQuestion is an ErrNoQuestion in other words.
+type noQuestion struct {
+	text string
+	err  error
+}
+
+func (e *noQuestion) Error() string { return e.text }
+func (e *noQuestion) Unwrap() error { return e.err }
+
+// listed names questions by their numbers and paths, in an error.
+func listed(questions []Question, which []int) string {
+	const most = 10
+	names := make([]string, min(len(which), most))
+	for i := range names {
+		names[i] = fmt.Sprintf("%d %q", which[i]+1, questions[which[i]].Path)
+	}
+	said := strings.Join(names, ", ")
+	if n := len(which) - len(names); n > 0 {
+		said += fmt.Sprintf(" and %d more", n)
+	}
+	return said
+}
+
+// answer returns the answer of the question.
+func (q Question) answer() ask.Answer {
+	a := ask.Answer{Response: q.Response, By: q.By, Given: q.Given}
+	if a.Given.IsZero() {
+		a.Given = q.Answered
+	}
+	return a
+}
+
+// take makes a the answer of the question; the zero Answer and time open it.
+func (q *Question) take(a ask.Answer, at time.Time) {
+	q.Response, q.By, q.Given, q.Answered = a.Response, a.By, a.Given, at
 }
 
 // Check returns an error if the question does not accept the response, else nil. The
@@ -72,23 +150,36 @@ type frontend struct {
 
 // Ask implements ask.Frontend. An error of the journal does not fail the question, which
 // a Rescue could recover: it stops the run, see recorder.Do.
-func (f *frontend) Ask(ctx context.Context, asked ask.Question) (string, error) {
+func (f *frontend) Ask(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	trouble := troubleIn(ctx)
 	if err := trouble.found(); err != nil {
-		return "", err // the same question again, by a Retry
+		return ask.Answer{}, err // the same question again, by a Retry
 	}
-	response, err := f.answer(ctx, asked)
-	if err == nil && slices.Contains(asked.Standing, response) {
-		err = f.settle(ctx, asked, response)
+	a, err := f.answer(ctx, asked)
+	if err == nil && slices.Contains(asked.Standing, a.Response) {
+		err = f.settle(ctx, asked, a)
 	}
-	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
-		trouble.note(store.error)
-	}
-	return response, err
+	return a, trouble.of(ctx, err)
 }
 
-// answer returns the answer in the journal, or asks for one.
-func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, error) {
+// Keep records a question that a standing answer answers.
+func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) error {
+	trouble := troubleIn(ctx)
+	if err := trouble.found(); err != nil {
+		return err
+	}
+	q := f.question(asked)
+	kept, err := f.journal.Ask(ctx, q)
+	if err != nil {
+		err = &storeError{err}
+	} else if kept.Open() {
+		_, err = f.keep(q, a)
+	}
+	return trouble.of(ctx, err)
+}
+
+// question returns a question as the journal keeps it.
+func (f *frontend) question(asked ask.Question) Question {
 	q := Question{
 		Run: asked.RunID, Path: asked.Path, Name: asked.Name, Text: f.secrets.Clean(asked.Text),
 		Choices: asked.Choices, Problem: f.secrets.Clean(asked.Problem), Asked: f.now(),
@@ -96,6 +187,12 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, erro
 	if asked.Schema != nil {
 		q.Schema = json.RawMessage(asked.Schema.Ordered())
 	}
+	return q
+}
+
+// answer returns the answer in the journal, or asks for one.
+func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
+	q := f.question(asked)
 	kept, err := f.journal.Ask(ctx, q)
 	if err == nil && asked.Exact && kept.Text != q.Text {
 		q.Problem = "the question has changed since it was asked"
@@ -104,32 +201,35 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (string, erro
 	}
 	switch {
 	case err != nil:
-		return "", &storeError{err}
+		return ask.Answer{}, &storeError{err}
 	case !kept.Open():
-		return kept.Response, nil
+		return kept.answer(), nil
 	}
 	q.Problem = "" // it was withdrawn
-	switch response, err := f.standing(ctx, asked); {
+	switch a, err := f.standing(ctx, asked); {
 	case err != nil:
-		return "", &storeError{err}
-	case response != "":
-		return f.keep(q, response)
+		return a, &storeError{err}
+	case a.Response != "":
+		return f.keep(q, a)
 	case f.next == nil:
-		return "", kind.Waiting
+		return a, kind.Waiting
 	}
 	return f.either(ctx, asked, q)
 }
 
 // settle answers the open questions that an earlier process has asked and that a standing
 // answer answers too: they are not asked again.
-func (f *frontend) settle(ctx context.Context, asked ask.Question, response string) error {
+func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer) error {
 	questions, err := f.journal.Questions(ctx, asked.RunID)
 	if err != nil {
 		return &storeError{err}
 	}
+	if a.Given.IsZero() {
+		a.Given = f.now()
+	}
 	for _, q := range questions {
 		if q.Name == asked.Name && q.Open() {
-			if _, err := f.keep(q, response); err != nil {
+			if _, err := f.keep(q, a); err != nil {
 				return err
 			}
 		}
@@ -137,38 +237,38 @@ func (f *frontend) settle(ctx context.Context, asked ask.Question, response stri
 	return nil
 }
 
-// standing returns the latest standing answer to the question, or "" if there is none. It looks
+// standing returns the latest standing answer to the question, the zero Answer if there is none. It looks
 // in the run first, then in the runs of its session, newest first.
-func (f *frontend) standing(ctx context.Context, asked ask.Question) (string, error) {
+func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	if len(asked.Standing) == 0 {
-		return "", nil
+		return ask.Answer{}, nil
 	}
-	response, err := f.standingIn(ctx, asked.RunID, asked)
-	if response != "" || err != nil || f.session == nil {
-		return response, err
+	a, err := f.standingIn(ctx, asked.RunID, asked)
+	if a.Response != "" || err != nil || f.session == nil {
+		return a, err
 	}
 	for q := (Query{Labels: f.session, Limit: DefaultLimit}); ; {
 		runs, err := f.journal.Runs(ctx, q)
 		if err != nil {
-			return "", err
+			return a, err
 		}
 		for _, r := range runs {
-			if response, err = f.standingIn(ctx, r.ID, asked); response != "" || err != nil {
-				return response, err
+			if a, err = f.standingIn(ctx, r.ID, asked); a.Response != "" || err != nil {
+				return a, err
 			}
 			q.Before = r.ID
 		}
 		if len(runs) < q.Limit {
-			return "", nil
+			return a, nil
 		}
 	}
 }
 
-// standingIn returns the latest standing answer to the question in one run, or "".
-func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (string, error) {
+// standingIn returns the latest standing answer to the question in one run, if there is one.
+func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (ask.Answer, error) {
 	questions, err := f.journal.Questions(ctx, run)
 	if err != nil {
-		return "", err
+		return ask.Answer{}, err
 	}
 	var last Question
 	for _, q := range questions {
@@ -176,7 +276,7 @@ func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Questio
 			last = q
 		}
 	}
-	return last.Response, nil
+	return last.answer(), nil
 }
 
 // A storeError is an error of the journal, not of the frontend.
@@ -205,6 +305,14 @@ func (t *trouble) note(err error) {
 	}
 }
 
+// of returns the error of a question, and notes that of the journal.
+func (t *trouble) of(ctx context.Context, err error) error {
+	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
+		t.note(store.error)
+	}
+	return err
+}
+
 func (t *trouble) found() error {
 	if t == nil || t.first.Load() == nil {
 		return nil
@@ -214,12 +322,12 @@ func (t *trouble) found() error {
 
 // either returns the answer of the frontend or the one that reaches the journal first. It
 // does not keep the run from draining.
-func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (string, error) {
+func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (ask.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
-		response string
-		err      error
+		ask.Answer
+		err error
 	}
 	answers := make(chan answer, 1)
 	go func() {
@@ -230,7 +338,7 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 			}
 			answers <- a
 		}()
-		a.response, a.err = f.next.Ask(ctx, asked)
+		a.Answer, a.err = f.next.Ask(ctx, asked)
 	}()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -238,11 +346,11 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 		select {
 		case a := <-answers:
 			if a.err != nil {
-				return "", a.err
+				return a.Answer, a.err
 			}
-			return f.keep(q, a.response)
+			return f.keep(q, a.Answer)
 		case <-f.opts.Drain: // the question stays open, and nothing was paid for it
-			return "", kind.Waiting
+			return ask.Answer{}, kind.Waiting
 		case <-look.C:
 			kept, err := f.journal.Ask(ctx, q)
 			if err == nil && kept.Open() {
@@ -251,25 +359,29 @@ func (f *frontend) either(ctx context.Context, asked ask.Question, q Question) (
 			cancel()
 			<-answers // it must not keep asking while the next question is asked
 			if err != nil {
-				return "", &storeError{err}
+				return ask.Answer{}, &storeError{err}
 			}
-			return kept.Response, nil
+			return kept.answer(), nil
 		}
 	}
 }
 
 // keep records an answer, even if the run is over. If the question already has an answer,
 // that one counts.
-func (f *frontend) keep(q Question, response string) (string, error) {
-	ctx := context.Background()
-	err := f.journal.Answer(ctx, q.Run, q.Path, f.secrets.Clean(response))
+func (f *frontend) keep(q Question, a ask.Answer) (ask.Answer, error) {
+	ctx, kept := context.Background(), a
+	kept.Response, kept.By = f.secrets.Clean(a.Response), f.secrets.Clean(a.By)
+	if len(kept.By) > ask.MaxBy {
+		kept.By = strings.ToValidUTF8(kept.By[:ask.MaxBy], "")
+	}
+	err := f.journal.Answer(ctx, q.Run, q.Path, kept)
 	if errors.Is(err, ErrNoQuestion) {
-		var kept Question
-		kept, err = f.journal.Ask(ctx, q)
-		response = kept.Response
+		var first Question
+		first, err = f.journal.Ask(ctx, q)
+		a = first.answer()
 	}
 	if err != nil {
-		return "", &storeError{err}
+		return ask.Answer{}, &storeError{err}
 	}
-	return response, nil
+	return a, nil
 }

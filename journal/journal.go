@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/step"
@@ -98,7 +99,7 @@ type Interviewer interface {
 	Ask(ctx context.Context, q Question) (Question, error)
 	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
 	// it is already answered.
-	Answer(ctx context.Context, run, path, response string) error
+	Answer(ctx context.Context, run, path string, a ask.Answer) error
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
 	Questions(ctx context.Context, run string) ([]Question, error)
@@ -220,6 +221,8 @@ type Question struct {
 	Asked    time.Time       `json:"asked"`              // first
 	Answered time.Time       `json:"answered,omitzero"`  // zero while it is open
 	Response string          `json:"response,omitempty"` // empty also if the question was cancelled
+	By       string          `json:"by,omitempty"`       // who answered; empty if that is not known
+	Given    time.Time       `json:"given,omitzero"`     // of a standing answer: when it was given, to an earlier question
 }
 
 // Open reports whether the question waits for an answer.
@@ -242,9 +245,18 @@ var (
 	ErrDone = errors.New("the run is done and has no record of this step: force the run to continue with it")
 	// ErrNoQuestion means that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
+	// ErrAnswered is the ErrNoQuestion of a question that is already answered.
+	ErrAnswered error = &noQuestion{"the question is answered", ErrNoQuestion}
 	// ErrDrained is the error of a run that was stopped by Options.Drain.
 	ErrDrained = errors.New("stopped before its end: resume the run to continue")
 )
+
+// AnswerError reports an answer that cannot be taken, and why: the question does not accept it,
+// or several questions are meant.
+type AnswerError struct{ Err error }
+
+func (e *AnswerError) Error() string { return e.Err.Error() }
+func (e *AnswerError) Unwrap() error { return e.Err }
 
 // HeldError reports that another holder has the run.
 type HeldError struct {

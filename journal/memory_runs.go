@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 )
@@ -244,11 +245,12 @@ func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
 	r := m.run(q.Run)
 	kept := r.question(q.Path)
 	if kept == nil {
-		q.Answered, q.Response = time.Time{}, ""
+		q.take(ask.Answer{}, time.Time{})
 		kept = &q
 		r.questions = append(r.questions, kept)
 	} else if q.Problem != "" {
-		kept.Text, kept.Problem, kept.Answered, kept.Response = q.Text, q.Problem, time.Time{}, ""
+		kept.Text, kept.Problem = q.Text, q.Problem
+		kept.take(ask.Answer{}, time.Time{})
 	}
 	m.tell()
 	return *kept, nil
@@ -264,12 +266,12 @@ func (r *memoryRun) question(path string) *Question {
 }
 
 // Answer implements [Interviewer].
-func (m *Memory) Answer(_ context.Context, run, path, response string) error {
+func (m *Memory) Answer(_ context.Context, run, path string, a ask.Answer) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {
 		if q := r.question(path); q != nil && q.Open() {
-			q.Response, q.Answered = response, time.Now()
+			q.take(a, time.Now())
 			m.tell()
 			return nil
 		}

@@ -32,7 +32,7 @@ func TestFrontendPanics(t *testing.T) {
 
 type frontend struct{}
 
-func (frontend) Ask(context.Context, ask.Question) (string, error) { panic("no terminal") }
+func (frontend) Ask(context.Context, ask.Question) (ask.Answer, error) { panic("no terminal") }
 
 // A run waits for a person, who answers later; then it continues.
 func Example() {
@@ -52,7 +52,7 @@ func Example() {
 
 	questions, err := runs.Questions(ctx, "r1")
 	fmt.Println(questions[0].Text, err)
-	fmt.Println(journal.Answer(ctx, runs, "r1", "agree", "yes"))
+	fmt.Println(journal.Answer(ctx, runs, "r1", "agree", ask.Answer{Response: "yes"}))
 
 	result, err := stone.Run(ctx, pipeline, stone.Config{RunID: "r1", Recorder: journal.Keep(runs, journal.Options{})})
 	fmt.Println(result.Node.Get("response", ""), err)

@@ -70,7 +70,7 @@ type discreet struct {
 }
 
 // Ask implements [ask.Frontend].
-func (d discreet) Ask(ctx context.Context, q ask.Question) (string, error) {
+func (d discreet) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	q.Text, q.Problem = d.secrets.Clean(q.Text), d.secrets.Clean(q.Problem)
 	return d.Frontend.Ask(ctx, q)
 }

@@ -36,7 +36,7 @@ func TestSession(t *testing.T) {
 	}
 	answer := func(id, response, label, value string) {
 		t.Helper()
-		if err := journal.Answer(t.Context(), &j, id, "may I", response); err != nil {
+		if err := journal.Answer(t.Context(), &j, id, "may I", ask.Answer{Response: response}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := run(id, label, value); got != response || err != nil {

@@ -139,7 +139,9 @@ func (d *dying) Do(ctx context.Context, key step.Key, work func(context.Context)
 
 type yes struct{}
 
-func (yes) Ask(context.Context, ask.Question) (string, error) { return "yes", nil }
+func (yes) Ask(context.Context, ask.Question) (ask.Answer, error) {
+	return ask.Answer{Response: "yes"}, nil
+}
 
 // A run that is killed at any step, and resumed, asks everybody as often as one that
 // is not, and comes to the same end.

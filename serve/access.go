@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"net/http"
 	"regexp"
 	"slices"
@@ -29,7 +30,9 @@ const (
 
 // Principal is a caller.
 type Principal struct {
-	Name   string
+	Name string
+	// By names the caller in the record of its answers, such as "token ops"; Name if empty.
+	By     string
 	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means that of no one: it sees all runs
 	Roles  []Role // nil means all
 	// Grant narrows the effects of the runs that it starts; nil does not.
@@ -50,6 +53,9 @@ func (p Principal) may(role Role) bool { return p.Roles == nil || slices.Contain
 
 // tenantName matches the names of tenants. Ids of runs start with the name and a dot.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
+
+// by names the caller in the record of its answers.
+func (p Principal) by() string { return cmp.Or(p.By, p.Name) }
 
 // labels are those of the runs that the caller sees.
 func (p Principal) labels() map[string]string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/tree"
@@ -63,7 +64,7 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 	if err != nil {
 		return err
 	}
-	if err := s.answer(r.Context(), info, answer); err != nil {
+	if err := s.answer(r.Context(), who, info, answer); err != nil {
 		return err
 	}
 	if info, err = s.find(r, who); err != nil {
@@ -73,29 +74,17 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 }
 
 // answer records an answer and resumes the run.
-func (s *Server) answer(ctx context.Context, info journal.RunInfo, a api.Answer) error {
-	all, err := s.cfg.Journal.Questions(ctx, info.ID)
-	if err != nil {
-		return err
-	}
-	var found *journal.Question
-	for i, q := range all {
-		if q.Path == a.Question {
-			found = &all[i]
-		}
-	}
+func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo, a api.Answer) error {
+	err := journal.Answer(ctx, s.cfg.Journal, info.ID, a.Question, ask.Answer{Response: a.Response, By: who.by()})
+	var refused *journal.AnswerError
 	switch {
-	case found == nil:
-		return notFound("the run asks no question at %q: GET /v1/runs/ID/questions lists them", a.Question)
-	case !found.Open():
+	case errors.Is(err, journal.ErrAnswered):
 		return conflict("the question is answered")
-	}
-	if err := found.Check(ctx, a.Response); err != nil {
-		return invalid("%v", err)
-	}
-	if err := journal.Answer(ctx, s.cfg.Journal, info.ID, a.Question, a.Response); errors.Is(err, journal.ErrNoQuestion) {
-		return conflict("the question is answered")
-	} else if err != nil {
+	case errors.Is(err, journal.ErrNoQuestion):
+		return notFound("the run asks no question %q: GET /v1/runs/ID/questions lists them", a.Question)
+	case errors.As(err, &refused):
+		return invalid("%v", refused)
+	case err != nil:
 		return err
 	}
 	_, _ = s.resume(ctx, info, task{}) // where the pipeline is not published here, another process does

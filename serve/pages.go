@@ -44,7 +44,7 @@ func (s *Server) view(r *http.Request) page.View {
 			if err != nil {
 				return err
 			}
-			return s.answer(ctx, info, a)
+			return s.answer(ctx, who, info, a)
 		}
 	}
 	if who.may(Start) && len(s.pipelines) > 0 {

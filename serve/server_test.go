@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -321,7 +322,7 @@ func TestGoesOn(t *testing.T) {
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 202, `"state":"waiting"`)
 	// Someone answers in the journal, as the command answer does.
-	if err := journal.Answer(t.Context(), h.journal, "a", "approve", "no"); err != nil {
+	if err := journal.Answer(t.Context(), h.journal, "a", "approve", ask.Answer{Response: "no"}); err != nil {
 		t.Fatal(err)
 	}
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"content":"no: About marble"`)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 )
@@ -129,7 +130,7 @@ func TestRunThatCannotGoOn(t *testing.T) {
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"x"}}`, 201, "")
 	h.want("GET", "/v1/runs/a/result?wait=30s", "", 202, `"state":"waiting"`)
 	h.Stop()
-	if err := journal.Answer(t.Context(), h.journal, "a", "approve", "no"); err != nil {
+	if err := journal.Answer(t.Context(), h.journal, "a", "approve", ask.Answer{Response: "no"}); err != nil {
 		t.Fatal(err)
 	}
 	h.changed = true

@@ -56,7 +56,7 @@ func waits(t *testing.T, j journal.Journal, p stone.Ashlar, want int) []journal.
 
 func answer(t *testing.T, j journal.Journal, question, response string) {
 	t.Helper()
-	if err := journal.Answer(t.Context(), j, "r", question, response); err != nil {
+	if err := journal.Answer(t.Context(), j, "r", question, ask.Answer{Response: response, By: "token ops"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -107,7 +107,7 @@ func TestAskEndsAndResumes(t *testing.T) {
 	if q.Text != want || q.Name != "fix/edit_file" || q.Path != "fix/tool-1-1" {
 		t.Errorf("asked %s at %s:\n%s\nwant\n%s", q.Name, q.Path, q.Text, want)
 	}
-	if err := journal.Answer(t.Context(), &j, "r", q.Name, "perhaps"); err == nil {
+	if err := journal.Answer(t.Context(), &j, "r", q.Name, ask.Answer{Response: "perhaps"}); err == nil {
 		t.Error("an answer that is none is accepted")
 	}
 	answer(t, &j, q.Name, "yes")
@@ -151,8 +151,14 @@ func TestAskStanding(t *testing.T) {
 		t.Errorf("%d wiped; the model was told\n%s", ran, got)
 	}
 	questions, err := j.Questions(t.Context(), "r")
-	if err != nil || len(questions) != 3 { // that of b is kept, with the answer to a
-		t.Errorf("%d questions, %v, want 3: %+v", len(questions), err, questions)
+	if err != nil || len(questions) != 4 { // the later ones are kept too, with the answers to the first
+		t.Fatalf("%d questions, %v, want 4: %+v", len(questions), err, questions)
+	}
+	for i, want := range []string{"always", "never", "always", "never"} {
+		q := questions[i]
+		if q.Response != want || q.By != "token ops" || q.Given.IsZero() != (i < 2) || i >= 2 && !q.Given.Equal(questions[i-2].Answered) {
+			t.Errorf("%s: %q by %q, given %v; want %q by token ops, given when the first was answered", q.Path, q.Response, q.By, q.Given, want)
+		}
 	}
 }
 
@@ -218,7 +224,7 @@ func TestAskLive(t *testing.T) {
 		dir := t.TempDir()
 		model := script.New(script.Call("write_file", `{"path":"a","content":"new"}`), script.Text("done"))
 		people := frontend.NewChannel(1)
-		go func() { q := <-people; q.Answer(tt.answer) }()
+		go func() { q := <-people; q.Answer(tt.answer, "ada") }()
 		if _, err := stone.Run(t.Context(), writing(dir, model), stone.Config{Frontend: people}); err != nil {
 			t.Fatal(err)
 		}
@@ -241,9 +247,9 @@ func TestAskLive(t *testing.T) {
 // A recording frontend cancels every question.
 type recording struct{ asked []ask.Question }
 
-func (r *recording) Ask(_ context.Context, q ask.Question) (string, error) {
+func (r *recording) Ask(_ context.Context, q ask.Question) (ask.Answer, error) {
 	r.asked = append(r.asked, q)
-	return "", nil
+	return ask.Answer{}, nil
 }
 
 // TestAskShown checks the question about calls whose tools have no preview.
@@ -302,7 +308,7 @@ func ExampleAsk() {
 		q := <-questions
 		fmt.Println(q.Text)
 		fmt.Printf("%q\n", q.Choices)
-		q.Answer("no: say it in German")
+		q.Answer("no: say it in German", "ada")
 	}()
 	if _, err := stone.Run(context.Background(), fix, stone.Config{Frontend: questions}); err != nil {
 		fmt.Println(err)

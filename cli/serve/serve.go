@@ -33,7 +33,7 @@ func run(ctx context.Context, cfg publish.Config) error {
 	of := configOf(cfg)
 	of.Access, of.Hosts = bearer{cfg.Tokens, cfg.Open}, cfg.Hosts
 	if cfg.Inspect {
-		of.Access = inspector(cfg.Answer)
+		of.Access = inspector{cfg.By, cfg.Answer}
 	} else {
 		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}, cfg.Live
 	}
@@ -112,21 +112,24 @@ func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writ
 		s.Run(running)
 		cancel()
 	}()
-	err = mcp.Serve(ctx, s, mcp.Config{}, in, out)
+	err = mcp.Serve(ctx, s, mcp.Config{By: cfg.By}, in, out)
 	drain()
 	<-drained
 	return err
 }
 
-// inspector lets everyone read, and answer questions if it is true.
-type inspector bool
+// inspector lets the user read, and answer questions if that is set.
+type inspector struct {
+	by      string
+	answers bool
+}
 
 func (i inspector) Principal(*http.Request) (serve.Principal, error) {
 	roles := []serve.Role{serve.Read}
-	if i {
+	if i.answers {
 		roles = append(roles, serve.Answer)
 	}
-	return serve.Principal{Roles: roles}, nil
+	return serve.Principal{By: i.by, Roles: roles}, nil
 }
 
 // bearer lets in whoever has a token, and everyone if it is open and none was ever made.
@@ -152,7 +155,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 	if !ok {
 		return who, errors.New("the token is unknown, revoked or expired")
 	}
-	who = serve.Principal{Name: t.Name, Roles: []serve.Role{}, // nil would be all
+	who = serve.Principal{Name: t.Name, By: "token " + t.Name, Roles: []serve.Role{}, // nil would be all
 		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, USDADay: t.USDADay}
 	for _, r := range t.Roles {
 		who.Roles = append(who.Roles, serve.Role(r))

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
@@ -99,8 +100,8 @@ func startOptions(run, pool string) client.StartWorkflowOptions {
 }
 
 // Answer answers a question of a run that was started with Start, and wakes the run.
-func Answer(ctx context.Context, c client.Client, j journal.Journal, pool, run, path, response string) error {
-	if err := j.Answer(ctx, run, path, response); err != nil {
+func Answer(ctx context.Context, c client.Client, j journal.Journal, pool, run, path string, a ask.Answer) error {
+	if err := j.Answer(ctx, run, path, a); err != nil {
 		return err
 	}
 	_, err := c.SignalWithStartWorkflow(ctx, run, answered, nil, startOptions(run, pool), runWorkflow, run)

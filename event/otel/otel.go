@@ -245,7 +245,7 @@ func attributes(d event.Data) []attribute.KeyValue {
 	case event.QuestionAsked:
 		return []attribute.KeyValue{text("stone.question", d.Question), text("stone.reason", d.Problem)}
 	case event.QuestionAnswered:
-		return []attribute.KeyValue{text("stone.answer", d.Answer)}
+		return []attribute.KeyValue{text("stone.answer", d.Answer), text("stone.answer.by", d.By)}
 	case event.ModelRestarted:
 		return []attribute.KeyValue{text("stone.error", d.Error), text("stone.wait", d.Wait.String())}
 	case event.Progress:

@@ -30,9 +30,9 @@ type answers struct {
 	asked []string
 }
 
-func (a *answers) Ask(_ context.Context, q ask.Question) (string, error) {
+func (a *answers) Ask(_ context.Context, q ask.Question) (ask.Answer, error) {
 	a.asked = append(a.asked, q.Text)
-	return a.text, nil
+	return ask.Answer{Response: a.text}, nil
 }
 
 func run(t *testing.T, front ask.Frontend, args ...string) (stone.Result, error) {

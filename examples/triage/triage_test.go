@@ -12,7 +12,9 @@ import (
 // person gives the same answer to every question.
 type person string
 
-func (p person) Ask(context.Context, ask.Question) (string, error) { return string(p), nil }
+func (p person) Ask(context.Context, ask.Question) (ask.Answer, error) {
+	return ask.Answer{Response: string(p)}, nil
+}
 
 // A person decides about the refund, and the customer is told.
 func TestRefund(t *testing.T) {

@@ -18,6 +18,7 @@ type Config struct {
 	Grant    []string  // what runs may do; nil means everything
 	In       io.Reader // the terminal
 	Out      io.Writer
+	By       string // who answers questions, see ask.Answer
 	// Run runs the pipeline; nil is stone.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
 	// Show returns the text for a result, "" for nothing.

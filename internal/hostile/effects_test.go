@@ -176,4 +176,6 @@ func TestAnswersAsk(t *testing.T) {
 
 type asker func() string
 
-func (a asker) Ask(context.Context, ask.Question) (string, error) { return a(), nil }
+func (a asker) Ask(context.Context, ask.Question) (ask.Answer, error) {
+	return ask.Answer{Response: a()}, nil
+}

@@ -26,9 +26,10 @@ type Config struct {
 	Webhooks   []Webhook
 	Live       []string
 	Tokens     *token.File
-	Inspect    bool // only show runs: start and resume none
-	Answer     bool // with Inspect, record answers to questions
-	Open       bool // as long as no token was made, everyone may do everything
+	By         string // the user, who answers with Inspect and over MCP
+	Inspect    bool   // only show runs: start and resume none
+	Answer     bool   // with Inspect, record answers to questions
+	Open       bool   // as long as no token was made, everyone may do everything
 	Hosts      []string
 	Base       func() context.Context
 	Grace      time.Duration

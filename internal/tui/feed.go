@@ -83,6 +83,8 @@ const maxWaiting = 1 << 20
 // A feed collects the items of a run until the display fetches them. It may be used
 // by several goroutines at once.
 type feed struct {
+	by string // who answers
+
 	mu     sync.Mutex
 	items  []any
 	size   int
@@ -208,15 +210,15 @@ func (f *feed) join(p *piece, text string) bool {
 }
 
 // Ask implements ask.Frontend.
-func (f *feed) Ask(ctx context.Context, q ask.Question) (string, error) {
+func (f *feed) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
 	open := &question{q, make(chan string, 1)}
 	f.must(open)
 	select {
 	case response := <-open.answer:
-		return response, nil
+		return ask.Answer{Response: response, By: f.by}, nil
 	case <-ctx.Done():
 		f.must(withdrawn{open})
-		return "", ctx.Err()
+		return ask.Answer{}, ctx.Err()
 	}
 }
 

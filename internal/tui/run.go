@@ -26,7 +26,7 @@ func Run(ctx context.Context, cfg Config) (stone.Result, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	f := &feed{}
+	f := &feed{by: cfg.By}
 	m := newModel(ctx, cfg, f)
 	p := tea.NewProgram(m, tea.WithInput(cfg.In), tea.WithOutput(cfg.Out), tea.WithoutSignalHandler())
 	stop := f.pump(ctx, p.Send)

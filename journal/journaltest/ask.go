@@ -28,11 +28,11 @@ func (l *locked) Ask(ctx context.Context, q journal.Question) (journal.Question,
 	return l.Journal.Ask(ctx, q)
 }
 
-func (l *locked) Answer(ctx context.Context, run, path, response string) error {
+func (l *locked) Answer(ctx context.Context, run, path string, a ask.Answer) error {
 	if l.answer.Add(-1) >= 0 {
 		return errLocked
 	}
-	return l.Journal.Answer(ctx, run, path, response)
+	return l.Journal.Answer(ctx, run, path, a)
 }
 
 // An error of the store is not an answer, no Rescue recovers it, and no lane is lost for

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -53,7 +54,7 @@ func testChanges(t *testing.T, j tested) {
 	_, err := j.Ask(ctx, journal.Question{Run: "run", Path: "p/a", Name: "a", Asked: moment})
 	must(t, err)
 	see("1 1 running")
-	must(t, j.Answer(ctx, "run", "p/a", "yes"))
+	must(t, j.Answer(ctx, "run", "p/a", ask.Answer{Response: "yes"}))
 	see("1 0 running")
 	finish(t, j, "run", journal.Outcome{State: journal.Done})
 	see("1 0 done")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -262,24 +263,24 @@ func testRemove(t *testing.T, j tested) {
 func testQuestions(t *testing.T, j tested) {
 	first := journal.Question{Run: "run", Path: "p/a", Name: "a", Text: "why?", Choices: []string{"x", "y"}, Schema: []byte(`{"type":"string"}`), Asked: moment}
 	second := journal.Question{Run: "run", Path: "p/b", Name: "b", Text: "how?", Asked: moment}
-	ask := func(q journal.Question) journal.Question {
+	put := func(q journal.Question) journal.Question {
 		t.Helper()
 		kept, err := j.Ask(t.Context(), q)
 		must(t, err)
 		return kept
 	}
-	ask(first)
-	ask(second)
-	if kept := ask(first); !kept.Open() {
+	put(first)
+	put(second)
+	if kept := put(first); !kept.Open() {
 		t.Errorf("an unanswered question is %+v", kept)
 	}
-	must(t, j.open().Answer(t.Context(), "run", "p/a", "x"))
+	must(t, j.open().Answer(t.Context(), "run", "p/a", ask.Answer{Response: "x", By: "user ada", Given: moment}))
 	for _, path := range []string{"p/a", "p/none"} {
-		if err := j.Answer(t.Context(), "run", path, "y"); !errors.Is(err, journal.ErrNoQuestion) {
+		if err := j.Answer(t.Context(), "run", path, ask.Answer{Response: "y"}); !errors.Is(err, journal.ErrNoQuestion) {
 			t.Errorf("Answer(%s): %v, want ErrNoQuestion", path, err)
 		}
 	}
-	if kept := ask(first); kept.Open() || kept.Response != "x" {
+	if kept := put(first); kept.Open() || kept.Response != "x" || kept.By != "user ada" || !kept.Given.Equal(moment) {
 		t.Errorf("after the answer: %+v", kept)
 	}
 	questions, err := j.Questions(t.Context(), "run")
@@ -292,12 +293,12 @@ func testQuestions(t *testing.T, j tested) {
 		t.Errorf("recorded question: %+v", q)
 	}
 	first.Problem, first.Text = "no good", "why not?"
-	if kept := ask(first); !kept.Open() || kept.Problem != "no good" || kept.Text != "why not?" {
+	if kept := put(first); !kept.Open() || kept.By != "" || !kept.Given.IsZero() || kept.Problem != "no good" || kept.Text != "why not?" {
 		t.Errorf("after its answer was refused: %+v, want it open, with its new text", kept)
 	}
-	must(t, j.Answer(t.Context(), "run", "p/a", ""))
+	must(t, j.Answer(t.Context(), "run", "p/a", ask.Answer{}))
 	first.Problem = ""
-	if kept := ask(first); kept.Open() || kept.Response != "" {
+	if kept := put(first); kept.Open() || kept.Response != "" {
 		t.Errorf("after it was cancelled: %+v, want it answered with an empty response", kept)
 	}
 }

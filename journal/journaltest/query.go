@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
 )
@@ -63,11 +64,11 @@ func testResumable(t *testing.T, j tested) {
 				_, err := j.Ask(t.Context(), journal.Question{Run: id, Path: path, Name: path, Asked: moment})
 				must(t, err)
 			}
-			must(t, j.Answer(t.Context(), id, "p/a", "yes"))
+			must(t, j.Answer(t.Context(), id, "p/a", ask.Answer{Response: "yes"}))
 		}
 		finish(t, j, id, journal.Outcome{State: state})
 	}
-	must(t, j.Answer(t.Context(), "answered", "p/b", "")) // a cancelled question is answered too
+	must(t, j.Answer(t.Context(), "answered", "p/b", ask.Answer{})) // a cancelled question is answered too
 	begin(t, j, journal.RunInfo{ID: "interrupted"})
 	must(t, j.Release("interrupted"))
 	begin(t, j, journal.RunInfo{ID: "running"})

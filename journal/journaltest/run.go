@@ -307,11 +307,11 @@ func testWaiting(t *testing.T, j tested) {
 	for _, c := range []struct{ name, text, want string }{
 		{"sure", "perhaps", "want one of"}, {"unsure", "yes", "no such question"},
 	} {
-		if err := journal.Answer(t.Context(), other, "run", c.name, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := journal.Answer(t.Context(), other, "run", c.name, ask.Answer{Response: c.text}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Answer(%s, %s): %v, want %q", c.name, c.text, err, c.want)
 		}
 	}
-	must(t, journal.Answer(t.Context(), other, "run", "sure", "yes"))
+	must(t, journal.Answer(t.Context(), other, "run", "sure", ask.Answer{Response: "yes", By: "user ada"}))
 	if result := mustRun(t, other, p, journal.Options{}); result.Node.Get("response", "") != "yes" {
 		t.Errorf("the answer is %s", result.Node.JSON())
 	}
@@ -321,7 +321,10 @@ func testWaiting(t *testing.T, j tested) {
 // person is a frontend of functions.
 type person func(context.Context, ask.Question) (string, error)
 
-func (p person) Ask(ctx context.Context, q ask.Question) (string, error) { return p(ctx, q) }
+func (p person) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
+	response, err := p(ctx, q)
+	return ask.Answer{Response: response, By: "person"}, err
+}
 
 func testAnswerElsewhere(t *testing.T, j tested) {
 	var c counter
@@ -330,7 +333,7 @@ func testAnswerElsewhere(t *testing.T, j tested) {
 		if q.Problem == "" {
 			return "perhaps", nil // not one of the choices: the question is repeated
 		}
-		if err := journal.Answer(ctx, j.open(), q.RunID, q.Path, "no"); err != nil {
+		if err := journal.Answer(ctx, j.open(), q.RunID, q.Path, ask.Answer{Response: "no"}); err != nil {
 			return "", err
 		}
 		<-ctx.Done()

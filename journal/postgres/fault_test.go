@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -343,7 +344,7 @@ func TestCrossedQuestions(t *testing.T) {
 				}
 				path := fmt.Sprint("ask/", i, "/", n)
 				_, err := db.Ask(context.Background(), journal.Question{Run: other, Path: path, Name: "ask", Asked: time.Unix(1, 0)})
-				return errors.Join(err, db.Answer(context.Background(), other, path, "yes"))
+				return errors.Join(err, db.Answer(context.Background(), other, path, ask.Answer{Response: "yes"}))
 			}); err != nil {
 				t.Error(err)
 			}

@@ -123,7 +123,7 @@ func TestQuestion(t *testing.T) {
 	if err != nil || len(questions) != 1 {
 		t.Fatal(questions, err)
 	}
-	if err := j.Answer(t.Context(), "run", questions[0].Path, "yes"); err != nil {
+	if err := j.Answer(t.Context(), "run", questions[0].Path, ask.Answer{Response: "yes"}); err != nil {
 		t.Fatal(err)
 	}
 	result, _, err := run(t, t.Context(), &j, p, stone.Config{}, p)

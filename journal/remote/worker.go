@@ -290,6 +290,6 @@ func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, last grant,
 type elsewhere struct{}
 
 // Ask implements [ask.Frontend].
-func (elsewhere) Ask(context.Context, ask.Question) (string, error) {
-	return "", &stone.Failure{Kind: kind.Waiting, Reason: "the process of the run asks"}
+func (elsewhere) Ask(context.Context, ask.Question) (ask.Answer, error) {
+	return ask.Answer{}, &stone.Failure{Kind: kind.Waiting, Reason: "the process of the run asks"}
 }

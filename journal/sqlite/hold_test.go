@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
@@ -130,7 +131,7 @@ func TestDamageStopsWork(t *testing.T) {
 			}
 			q := journal.Question{Run: "r", Path: "ask", Name: "ask", Asked: stopped()}
 			_, err = db.Ask(t.Context(), q)
-			if err := errors.Join(err, db.Answer(t.Context(), "r", "ask", "yes"), db.End(t.Context(), "r", journal.Outcome{State: journal.Canceled, Steps: 7}), db.Close()); err != nil {
+			if err := errors.Join(err, db.Answer(t.Context(), "r", "ask", ask.Answer{Response: "yes"}), db.End(t.Context(), "r", journal.Outcome{State: journal.Canceled, Steps: 7}), db.Close()); err != nil {
 				t.Fatal(err)
 			}
 			execute(t, file, c.statement)

@@ -99,11 +99,13 @@ type Question struct {
 	Asked    time.Time       `json:"asked"`
 	Answered time.Time       `json:"answered,omitzero"` // zero while it is open
 	Response string          `json:"response,omitempty"`
+	By       string          `json:"by,omitempty"`   // who answered, such as "token ops"; empty if that is not known
+	Given    time.Time       `json:"given,omitzero"` // of a standing answer: when it was given, to an earlier question
 }
 
 // Answer answers a question.
 type Answer struct {
-	Question string `json:"question"` // its path
+	Question string `json:"question"` // its path, its name, its number from 1, or the end of its path
 	Response string `json:"response"` // empty cancels the question
 }
 

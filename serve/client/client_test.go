@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
@@ -310,7 +311,7 @@ func TestEventsFromNow(t *testing.T) {
 		} else if e.Run.State == journal.Waiting {
 			h.gone.Store(true)
 			h.http.CloseClientConnections()
-			if err := journal.Answer(ctx, &h.journal, "a", "approve", "yes"); err != nil {
+			if err := journal.Answer(ctx, &h.journal, "a", "approve", ask.Answer{Response: "yes"}); err != nil {
 				t.Fatal(err)
 			}
 			time.AfterFunc(20*time.Millisecond, func() { h.gone.Store(false) })

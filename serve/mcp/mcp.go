@@ -21,6 +21,9 @@ type Config struct {
 	// Wait is how long a call waits for its run, at most a minute, before it returns the
 	// id of the run; 50 s if zero, because many clients give up after a minute.
 	Wait time.Duration
+	// By names the client of Serve in the record of its answers, as "user ada". A mount has
+	// the callers of its server.
+	By string
 }
 
 // maxMessage is the largest message of a client in bytes.
@@ -69,7 +72,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 		to.CloseWithError(err)
 	}()
 	defer from.Close()
-	err = s.Run(withClient(ctx, client{of.As(serve.Principal{})}), &sdk.IOTransport{Reader: from, Writer: unclosed{out}, MaxLineLength: maxMessage})
+	err = s.Run(withClient(ctx, client{of.As(serve.Principal{By: cfg.By})}), &sdk.IOTransport{Reader: from, Writer: unclosed{out}, MaxLineLength: maxMessage})
 	if gone.Load() || ctx.Err() != nil {
 		return nil
 	}

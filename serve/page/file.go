@@ -51,7 +51,7 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		}
 	}
 	if err == nil {
-		body.Questions, err = openQuestions(ctx, v, run)
+		body.Asked, err = askedIn(ctx, v, run)
 	}
 	if err != nil {
 		return err

@@ -32,6 +32,7 @@ type piece struct {
 	Talk    []message
 	Call    *called
 	Eval    *evaluated
+	Asked   *journal.Question // that the step asked
 	Readers []reader
 	Inside  bool   // its step has steps within it
 	AllURL  string // of the page with nothing left out
@@ -127,6 +128,9 @@ func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunI
 	}
 	title := n.Type
 	if n.Step != nil {
+		if n.Asked, err = askedAt(r.Context(), v, info.ID, n.Step.Path); err != nil {
+			return err
+		}
 		title = n.Step.Path
 	}
 	return show(w, http.StatusOK, "node", frame{Title: title + " · " + n.Run, Here: "runs", Body: n})

@@ -26,15 +26,38 @@ func (question) Blank(choice string) *string {
 
 func questionOf(q journal.Question) question { return question{q, formOf(q.Schema)} }
 
-// openQuestions returns the open questions of a run.
-func openQuestions(ctx context.Context, v View, run string) (out []question, err error) {
+// mostAnswered bounds the answers on the page of a run; the latest are shown.
+const mostAnswered = 50
+
+// asked is what a run has asked.
+type asked struct {
+	Open     []question
+	Answered []journal.Question // the latest
+	Earlier  int                // answers that are not shown
+}
+
+// askedIn returns what a run has asked.
+func askedIn(ctx context.Context, v View, run string) (out asked, err error) {
 	all, err := v.Journal.Questions(ctx, run)
 	for _, q := range all {
 		if q.Open() {
-			out = append(out, questionOf(q))
+			out.Open = append(out.Open, questionOf(q))
+		} else {
+			out.Answered = append(out.Answered, q)
 		}
 	}
+	out.Earlier = max(len(out.Answered)-mostAnswered, 0)
+	out.Answered = out.Answered[out.Earlier:]
 	return out, err
+}
+
+// askedAt returns the question of a step, nil if it has asked none.
+func askedAt(ctx context.Context, v View, run, path string) (*journal.Question, error) {
+	all, err := v.Journal.Questions(ctx, run)
+	if i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path }); i >= 0 {
+		return &all[i], err
+	}
+	return nil, err
 }
 
 // inbox is the page of all open questions.

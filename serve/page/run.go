@@ -20,15 +20,15 @@ import (
 // runPage is a run.
 type runPage struct {
 	runRow
-	Failed    bool
-	Read      []piece // what the step read that failed the run
-	Retry     []string
-	Result    *piece
-	Questions []question
-	Tree      tree
-	Answers   bool // questions can be answered
-	Resumes   bool // it can be resumed here
-	Cancels   bool // it can be canceled here
+	Failed  bool
+	Read    []piece // what the step read that failed the run
+	Retry   []string
+	Result  *piece
+	Asked   asked
+	Tree    tree
+	Answers bool // questions can be answered
+	Resumes bool // it can be resumed here
+	Cancels bool // it can be canceled here
 }
 
 // Seen identifies how the run stopped.
@@ -48,7 +48,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 		return err
 	}
 	body := runPage{runRow: runRow{info}, Failed: info.State == journal.Failed && info.Failure != nil, Answers: v.Answer != nil}
-	if body.Questions, err = openQuestions(ctx, v, info.ID); err != nil {
+	if body.Asked, err = askedIn(ctx, v, info.ID); err != nil {
 		return err
 	}
 	if body.Tree, err = readTree(ctx, v.Journal, info, viewOf(r.URL.Query())); err != nil {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/engine/temporal"
 	"github.com/stonelayer/stone/executortest"
@@ -108,7 +109,7 @@ func TestContentsStay(t *testing.T) {
 	run := "contents"
 	start(t, c, j, temporal.Run{ID: run, Pipeline: p, Input: input, Pool: t.Name()})
 	q := question(t, j, run)
-	if err := temporal.Answer(t.Context(), c, j, t.Name(), run, q.Path, marked+"-answer"); err != nil {
+	if err := temporal.Answer(t.Context(), c, j, t.Name(), run, q.Path, ask.Answer{Response: marked + "-answer"}); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, c, run, journal.Failed)

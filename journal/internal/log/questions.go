@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -41,7 +42,8 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 			kept = *found
 		}
 		if kept.Problem = q.Problem; q.Problem != "" || found == nil {
-			kept.Text, kept.Answered, kept.Response = q.Text, time.Time{}, ""
+			kept.Text = q.Text
+			kept.Response, kept.By, kept.Given, kept.Answered = "", "", time.Time{}, time.Time{}
 		}
 		return t.keepQuestion(row.Row, kept)
 	}})
@@ -95,7 +97,7 @@ func (t *transaction) keepQuestion(run int64, q journal.Question) error {
 }
 
 // Answer implements [journal.Interviewer]. It takes no lease: the run may be running.
-func (j *Journal) Answer(_ context.Context, run, path, response string) error {
+func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) error {
 	return j.out.write(&write{also: run, do: func(t *transaction) error {
 		none := refused{fmt.Errorf("run %q, question at %s: %w", run, path, journal.ErrNoQuestion)}
 		row, err := t.Run(background, run)
@@ -112,7 +114,7 @@ func (j *Journal) Answer(_ context.Context, run, path, response string) error {
 		if q == nil || !q.Open() {
 			return none
 		}
-		q.Response, q.Answered = response, t.j.now()
+		q.Response, q.By, q.Given, q.Answered = a.Response, a.By, a.Given, t.j.now()
 		return t.keepQuestion(row.Row, *q)
 	}})
 }
