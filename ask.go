@@ -150,7 +150,7 @@ func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (strin
 		}
 	}
 	if f.Wants(slog.LevelInfo) {
-		f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By, Given: a.Given})
+		f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By})
 	}
 	return a.Response, nil
 }
@@ -184,7 +184,7 @@ func put(ctx context.Context, q ask.Question) (ask.Answer, error) {
 		}
 		if err = q.Check(a.Response); err == nil {
 			if f.Wants(slog.LevelInfo) {
-				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By, Given: a.Given})
+				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By})
 			}
 			return a, nil
 		}

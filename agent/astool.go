@@ -7,7 +7,9 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
@@ -96,14 +98,37 @@ type pipeline struct {
 	in, out dag.AnyType
 }
 
-// jobKey is the key of the *job in the context of a tool of AsTool.
+// jobKey is the key of the *job in the context of a tool.
 type jobKey struct{}
+
+// CallIn returns the call that a tool runs, for a person who decides on it: ctx is that of its
+// Run. It returns false outside of a tool of an agent.
+func CallIn(ctx context.Context) (ask.Call, bool) {
+	j, ok := ctx.Value(jobKey{}).(*job)
+	if !ok {
+		return ask.Call{}, false
+	}
+	c := ask.Call{ID: j.call.ID, Tool: j.call.Name, Input: j.call.Input}
+	if input, err := canon.AppendJSON(nil, c.Input); err == nil { // as it is in the record
+		c.Input = input
+	}
+	if r := j.context.Reply; r != nil {
+		c.Said = r.Text
+	}
+	for _, m := range slices.Backward(j.context.Messages) {
+		if m.Role == llm.RoleUser {
+			c.Request = m.Text()
+			break
+		}
+	}
+	return c, true
+}
 
 // run is the Run of the tool. Outside of an agent it starts on an empty DAG.
 func (p *pipeline) run(ctx context.Context, input json.RawMessage) (Result, error) {
 	var start dag.DAG
 	j, within := ctx.Value(jobKey{}).(*job)
-	if within {
+	if within = within && j.tool.runs != nil; within {
 		p = j.tool.runs // as Rebuild has changed it
 		var err error
 		if start, err = j.lane(); err != nil {

@@ -140,7 +140,7 @@ func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from
 // call runs one call, or returns the reason for the model why not. Its address is turn
 // and position, since the call ids of providers are not unique.
 func (r *run) call(ctx context.Context, c *Context, i int) (outcome, error) {
-	j := &job{run: r, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
+	j := &job{run: r, context: c, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
 	j.tool = find(c.Tools, j.call.Name)
 	if r.info {
 		j.start = time.Now()
@@ -170,6 +170,7 @@ type toolInput struct {
 // job is a call that is run.
 type job struct {
 	*run
+	context        *Context
 	turn, position int
 	call           llm.ToolCall
 	tool           *Tool // nil if no tool has the name
@@ -242,10 +243,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	}
 	j.done = true
 	j.dispatching()
-	if j.tool.runs != nil {
-		ctx = context.WithValue(ctx, jobKey{}, j)
-	}
-	res, err := j.guarded(ctx)
+	res, err := j.guarded(context.WithValue(ctx, jobKey{}, j))
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:

@@ -5,6 +5,8 @@ package ask
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,10 +29,39 @@ type Question struct {
 	// Standing are the choices that also answer all later questions of this Name in the
 	// run, which are then not asked. A journal can share them among the runs of a session.
 	Standing []string
-	// Exact makes an answer count only for the Text to which it was given. If a resumed run
-	// asks with another Text, the question is put again.
-	Exact bool
+	// Call is the tool call that the answer approves or refuses, nil if it is about none.
+	Call *Call
 }
+
+// A Call is a call of a tool by a model, as a person decides on it.
+type Call struct {
+	ID      string          `json:"id,omitempty"` // that the model gave it
+	Tool    string          `json:"tool"`
+	Input   json.RawMessage `json:"input"`             // the arguments, whole
+	Request string          `json:"request,omitempty"` // what the user asked the agent for
+	Said    string          `json:"said,omitempty"`    // what the model said with the call
+}
+
+// Version identifies what is asked: the Text, the Choices, the Schema and the Call. It is the
+// same in every process. An answer counts only for the version to which it was given: a
+// journal puts a question again that a resumed run asks in another version.
+func (q *Question) Version() string {
+	parts := append([]string{q.Text}, q.Choices...)
+	if q.Schema != nil {
+		parts = append(parts, "schema", string(q.Schema.JSON()))
+	}
+	if c := q.Call; c != nil {
+		parts = append(parts, "call", c.ID, c.Tool, string(c.Input))
+	}
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:%s", len(p), p)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))[:versionDigits]
+}
+
+// versionDigits is the length of a version: 128 bits, in hexadecimal.
+const versionDigits = 32
 
 // Blank returns the text before the blank of a choice that ends in "…". A response may
 // have any text in place of the blank: "no: …" accepts "no: not today".
@@ -86,6 +117,8 @@ type Answer struct {
 	// Given is when it was given, to this question or, if it is a standing answer, to an
 	// earlier one. Zero means now.
 	Given time.Time
+	// To is the version of the question that was answered; empty if that is not known.
+	To string
 }
 
 // MaxBy bounds Answer.By, in bytes.

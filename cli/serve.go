@@ -32,6 +32,7 @@ type serveFlags struct {
 	insecure bool
 	tokens   string
 	hosts    []string
+	models   bool
 }
 
 // publishedArgs describes the arguments of serve and mcp.
@@ -60,6 +61,7 @@ func (a *app) serve() *cobra.Command {
 	f.StringVar(&flags.address, "address", "127.0.0.1:8080", "listen on `HOST:PORT`")
 	f.BoolVar(&flags.insecure, "insecure", false, "let everyone who reaches the address do everything")
 	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
+	modelsFlag(f, &flags.models)
 	tokensFlag(f, &flags.tokens)
 	dbFlag(f, &flags.db)
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
@@ -75,7 +77,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 		return err
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace}
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models}
 		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err

@@ -83,9 +83,8 @@ type QuestionAsked struct {
 
 // QuestionAnswered: a person has answered.
 type QuestionAnswered struct {
-	Answer string    // empty if the question was canceled
-	By     string    // who answered, such as "token ops"; empty if not known
-	Given  time.Time // when, if that was earlier: before a resume, or to an earlier question
+	Answer string // empty if the question was canceled
+	By     string // who answered, such as "token ops"; empty if not known
 }
 
 // AgentStarted: an agent has started.

@@ -38,6 +38,9 @@ func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answ
 	if len(a.By) > ask.MaxBy {
 		return &AnswerError{fmt.Errorf("the name of who answers has %d bytes: want at most %d", len(a.By), ask.MaxBy)}
 	}
+	if a.To == "" {
+		a.To = q.Version // which was checked
+	}
 	return j.Answer(ctx, run, q.Path, a)
 }
 
@@ -170,6 +173,10 @@ func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) e
 	}
 	q := f.question(asked)
 	kept, err := f.journal.Ask(ctx, q)
+	if err == nil && kept.Version != q.Version {
+		q.Problem = changed
+		kept, err = f.journal.Ask(ctx, q)
+	}
 	if err != nil {
 		err = &storeError{err}
 	} else if kept.Open() {
@@ -180,9 +187,10 @@ func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) e
 
 // question returns a question as the journal keeps it.
 func (f *frontend) question(asked ask.Question) Question {
+	asked = clean(f.secrets, asked)
 	q := Question{
-		Run: asked.RunID, Path: asked.Path, Name: asked.Name, Text: f.secrets.Clean(asked.Text),
-		Choices: asked.Choices, Problem: f.secrets.Clean(asked.Problem), Asked: f.now(),
+		Run: asked.RunID, Path: asked.Path, Name: asked.Name, Text: asked.Text, Call: asked.Call,
+		Choices: asked.Choices, Problem: asked.Problem, Asked: f.now(), Version: asked.Version(),
 	}
 	if asked.Schema != nil {
 		q.Schema = json.RawMessage(asked.Schema.Ordered())
@@ -190,12 +198,15 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
+// changed is the problem of an answer to another version of a question.
+const changed = "the question has changed since it was asked"
+
 // answer returns the answer in the journal, or asks for one.
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	q := f.question(asked)
 	kept, err := f.journal.Ask(ctx, q)
-	if err == nil && asked.Exact && kept.Text != q.Text {
-		q.Problem = "the question has changed since it was asked"
+	if err == nil && kept.Version != q.Version {
+		q.Problem = changed
 		asked.Problem = q.Problem
 		kept, err = f.journal.Ask(ctx, q)
 	}

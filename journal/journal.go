@@ -98,7 +98,7 @@ type Interviewer interface {
 	// If q has a Problem, the answer is withdrawn first.
 	Ask(ctx context.Context, q Question) (Question, error)
 	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
-	// it is already answered.
+	// it is already answered; ErrAsksOther, that it now asks another version than a.To.
 	Answer(ctx context.Context, run, path string, a ask.Answer) error
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
@@ -222,6 +222,8 @@ type Question struct {
 	Answered time.Time       `json:"answered,omitzero"`  // zero while it is open
 	Response string          `json:"response,omitempty"` // empty also if the question was cancelled
 	By       string          `json:"by,omitempty"`       // who answered; empty if that is not known
+	Version  string          `json:"version,omitempty"`  // of what is asked, see ask.Question.Version
+	Call     *ask.Call       `json:"call,omitempty"`     // that the answer approves or refuses
 	Given    time.Time       `json:"given,omitzero"`     // of a standing answer: when it was given, to an earlier question
 }
 
@@ -247,6 +249,8 @@ var (
 	ErrNoQuestion = errors.New("no such question is open")
 	// ErrAnswered is the ErrNoQuestion of a question that is already answered.
 	ErrAnswered error = &noQuestion{"the question is answered", ErrNoQuestion}
+	// ErrAsksOther is the ErrNoQuestion of a question that has changed since it was read.
+	ErrAsksOther error = &noQuestion{"the question has changed since it was shown: read it again", ErrNoQuestion}
 	// ErrDrained is the error of a run that was stopped by Options.Drain.
 	ErrDrained = errors.New("stopped before its end: resume the run to continue")
 )

@@ -249,8 +249,9 @@ func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
 		kept = &q
 		r.questions = append(r.questions, kept)
 	} else if q.Problem != "" {
-		kept.Text, kept.Problem = q.Text, q.Problem
-		kept.take(ask.Answer{}, time.Time{})
+		q.Asked = kept.Asked
+		q.take(ask.Answer{}, time.Time{})
+		*kept = q
 	}
 	m.tell()
 	return *kept, nil
@@ -271,6 +272,9 @@ func (m *Memory) Answer(_ context.Context, run, path string, a ask.Answer) error
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {
 		if q := r.question(path); q != nil && q.Open() {
+			if a.To != "" && a.To != q.Version {
+				return fmt.Errorf("run %q, question at %s: %w", run, path, ErrAsksOther)
+			}
 			q.take(a, time.Now())
 			m.tell()
 			return nil

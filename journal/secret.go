@@ -71,8 +71,24 @@ type discreet struct {
 
 // Ask implements [ask.Frontend].
 func (d discreet) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
-	q.Text, q.Problem = d.secrets.Clean(q.Text), d.secrets.Clean(q.Problem)
-	return d.Frontend.Ask(ctx, q)
+	return d.Frontend.Ask(ctx, clean(d.secrets, q))
+}
+
+// clean returns a question without secrets.
+func clean(s *redact.Set, q ask.Question) ask.Question {
+	q.Text, q.Problem = s.Clean(q.Text), s.Clean(q.Problem)
+	if q.Call == nil || s.Empty() {
+		return q
+	}
+	c := *q.Call
+	c.Request, c.Said = s.Clean(c.Request), s.Clean(c.Said)
+	if input, _, err := s.JSON(c.Input); err == nil {
+		c.Input = input
+	} else {
+		c.Input = nil // the text shows what can be shown
+	}
+	q.Call = &c
+	return q
 }
 
 // secretsOf returns the set of a run, with further values: that of the context in which

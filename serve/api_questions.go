@@ -75,9 +75,11 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 
 // answer records an answer and resumes the run.
 func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo, a api.Answer) error {
-	err := journal.Answer(ctx, s.cfg.Journal, info.ID, a.Question, ask.Answer{Response: a.Response, By: who.by()})
+	err := journal.Answer(ctx, s.cfg.Journal, info.ID, a.Question, ask.Answer{Response: a.Response, By: who.by(), To: a.Version})
 	var refused *journal.AnswerError
 	switch {
+	case errors.Is(err, journal.ErrAsksOther):
+		return conflict("%v", journal.ErrAsksOther)
 	case errors.Is(err, journal.ErrAnswered):
 		return conflict("the question is answered")
 	case errors.Is(err, journal.ErrNoQuestion):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 )
 
@@ -39,19 +40,24 @@ const (
 // again. If the call has changed by then, for example because the file has, the
 // person is asked again. Without a frontend the agent fails with kind "no-frontend".
 func Ask(ctx context.Context, c Call) (Decision, error) {
-	shown, err := c.Preview(ctx)
+	shown, err := c.shown(ctx)
 	if err != nil {
 		return Decision{}, err
 	}
+	about, ok := agent.CallIn(ctx)
+	if !ok {
+		about = ask.Call{Tool: c.Tool, Input: c.Input}
+	}
+	about.Request, about.Said = cut(about.Request, maxContext), cut(about.Said, maxContext)
 	path := stone.In(ctx).Path()
-	agent := cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
+	who := cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
 	response, err := stone.In(ctx).Ask(ask.Question{
-		Name: agent + "/" + c.Tool,
-		Text: fmt.Sprintf("%s wants to call %s:\n%s\n(always and never decide for all later calls of %s by %s)",
-			agent, c.Tool, indented(cut(shown)), c.Tool, agent),
+		Name: who + "/" + c.Tool,
+		Text: fmt.Sprintf("%s wants to call %s:\n%s\n%s%s(always and never decide for all later calls of %s by %s)",
+			who, c.Tool, indented(shown), said("The user asked", about.Request), said("The model said", about.Said), c.Tool, who),
+		Call:     &about,
 		Choices:  []string{yes, no, noWhy, always, never},
 		Standing: []string{always, never},
-		Exact:    true,
 	})
 	if err != nil {
 		return Decision{}, err
@@ -67,6 +73,24 @@ func Ask(ctx context.Context, c Call) (Decision, error) {
 		return Decision{Reason: "a person refused this call: " + reason}, nil
 	}
 	return Decision{}, nil
+}
+
+// said returns a text of the conversation, as lines of a question.
+func said(by, text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	return by + ":\n" + indented(text) + "\n"
+}
+
+// shown returns what a person sees of the call: its preview, or its arguments. Arguments are
+// never cut, since an answer approves all of them: they follow a preview that is.
+func (c Call) shown(ctx context.Context) (string, error) {
+	shown, err := c.Preview(ctx)
+	if err != nil || c.preview == nil || len(shown) <= maxPreview {
+		return shown, err
+	}
+	return cut(shown, maxPreview) + "\nThe arguments are:\n" + indented(arguments(c.Input)), nil
 }
 
 // arguments returns the arguments of a call as lines "name: value".
@@ -113,15 +137,18 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  ")
 }
 
-// maxShown bounds what a person is shown of a call, in bytes.
-const maxShown = 16 << 10
+// The bounds of what a person is shown beside the arguments, in bytes.
+const (
+	maxPreview = 16 << 10
+	maxContext = 2 << 10 // of what the user asked, and of what the model said
+)
 
 // cut bounds a text for a person. The digest identifies what is not shown, so that an
 // answer does not count for a call that differs only there.
-func cut(text string) string {
-	if len(text) <= maxShown {
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	kept := strings.ToValidUTF8(text[:maxShown], "")
+	kept := strings.ToValidUTF8(text[:most], "")
 	return fmt.Sprintf("%s\n[cut: these are the first %d of %d bytes, SHA-256 %x]", kept, len(kept), len(text), sha256.Sum256([]byte(text)))
 }

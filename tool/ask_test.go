@@ -93,19 +93,24 @@ func TestAskEndsAndResumes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\ntwo\nthree\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	model := script.New(
-		script.Calls(call("edit_file", `{"path":"a.txt","old_string":"two","new_string":"zwei"}`),
-			call("write_file", `{"path":"b.txt","content":"new\n"}`)),
-		script.Text("done"))
+	calls := script.Calls(call("edit_file", `{"path":"a.txt","old_string":"two","new_string":"zwei"}`),
+		call("write_file", `{"path":"b.txt","content":"new\n"}`))
+	calls.Reply.Text = "The word is English."
+	model := script.New(calls, script.Text("done"))
 	var j journal.Memory
 	p := writing(dir, model)
 
 	q := waits(t, &j, p, 1)[0]
 	want := "fix wants to call edit_file:\n" +
 		"  change a.txt:\n  @@ line 1\n   one\n  -two\n  +zwei\n   three\n" +
+		"The user asked:\n  go\nThe model said:\n  The word is English.\n" +
 		"(always and never decide for all later calls of edit_file by fix)"
 	if q.Text != want || q.Name != "fix/edit_file" || q.Path != "fix/tool-1-1" {
 		t.Errorf("asked %s at %s:\n%s\nwant\n%s", q.Name, q.Path, q.Text, want)
+	}
+	if c := q.Call; c == nil || c.ID != "edit_file" || c.Tool != "edit_file" || c.Request != "go" || c.Said != "The word is English." ||
+		string(c.Input) != `{"new_string":"zwei","old_string":"two","path":"a.txt"}` {
+		t.Errorf("the call of the question is %+v", c)
 	}
 	if err := journal.Answer(t.Context(), &j, "r", q.Name, ask.Answer{Response: "perhaps"}); err == nil {
 		t.Error("an answer that is none is accepted")
@@ -261,9 +266,9 @@ func TestAskShown(t *testing.T) {
 	}{
 		{`{}`, []string{"  (no arguments)\n"}},
 		{`{"b":"text","a":[1,{"c":null}]}`, []string{"  a: [\n    1,\n", "\n  b: text\n"}},
-		{`{"a":"one\nb: two\n"}`, []string{"  a: \n    one\n    b: two\n("}},
+		{`{"a":"one\nb: two\n"}`, []string{"  a: \n    one\n    b: two\nThe user asked:\n  go\n("}},
 		{`{"a\nb":"x"}`, []string{`  "a\nb": x`}},
-		{`{"a":"` + many + `"}`, []string{"[cut: these are the first 16384 of 20004 bytes, SHA-256 "}},
+		{`{"a":"` + many + `"}`, []string{"  a: " + many + "\n"}},
 	} {
 		free := agent.Use(agent.Tool{Tool: llm.Tool{Name: "free"}, Run: func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, nil }})
 		var r recording
@@ -276,9 +281,6 @@ func TestAskShown(t *testing.T) {
 			if !strings.Contains(r.asked[0].Text, want) {
 				t.Errorf("%.50s: asked\n%.400s\nwant %q", tt.input, r.asked[0].Text, want)
 			}
-		}
-		if n := len(r.asked[0].Text); n > 17_000 {
-			t.Errorf("a question of %d bytes", n)
 		}
 	}
 	if _, err := tool.Ask(t.Context(), tool.Call{}); err == nil {
@@ -318,6 +320,8 @@ func ExampleAsk() {
 	// fix wants to call write_file:
 	//   new file a.txt of 6 bytes:
 	//   +hello
+	// The user asked:
+	//   Write a greeting.
 	// (always and never decide for all later calls of write_file by fix)
 	// ["yes" "no" "no: …" "always" "never"]
 	// write_file did not run: a person refused this call: say it in German

@@ -35,7 +35,7 @@ func run(ctx context.Context, cfg publish.Config) error {
 	if cfg.Inspect {
 		of.Access = inspector{cfg.By, cfg.Answer}
 	} else {
-		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})}, cfg.Live
+		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
 	}
 	s, err := serve.New(of)
 	if err != nil {
@@ -112,7 +112,7 @@ func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writ
 		s.Run(running)
 		cancel()
 	}()
-	err = mcp.Serve(ctx, s, mcp.Config{By: cfg.By}, in, out)
+	err = mcp.Serve(ctx, s, mcp.Config{By: cfg.By, ModelMayAnswer: cfg.Models}, in, out)
 	drain()
 	<-drained
 	return err

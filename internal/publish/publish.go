@@ -26,6 +26,7 @@ type Config struct {
 	Webhooks   []Webhook
 	Live       []string
 	Tokens     *token.File
+	Models     bool   // the model of an MCP client may answer questions
 	By         string // the user, who answers with Inspect and over MCP
 	Inspect    bool   // only show runs: start and resume none
 	Answer     bool   // with Inspect, record answers to questions

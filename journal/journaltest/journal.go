@@ -292,11 +292,14 @@ func testQuestions(t *testing.T, j tested) {
 	if q.Text != "why?" || fmt.Sprint(q.Choices) != "[x y]" || string(q.Schema) != `{"type":"string"}` || !q.Asked.Equal(moment) || q.Name != "a" {
 		t.Errorf("recorded question: %+v", q)
 	}
-	first.Problem, first.Text = "no good", "why not?"
-	if kept := put(first); !kept.Open() || kept.By != "" || !kept.Given.IsZero() || kept.Problem != "no good" || kept.Text != "why not?" {
+	first.Problem, first.Text, first.Version, first.Choices = "no good", "why not?", "new", []string{"z"}
+	if kept := put(first); !kept.Open() || kept.By != "" || !kept.Given.IsZero() || kept.Problem != "no good" || kept.Text != "why not?" || kept.Version != "new" || fmt.Sprint(kept.Choices) != "[z]" || !kept.Asked.Equal(moment) {
 		t.Errorf("after its answer was refused: %+v, want it open, with its new text", kept)
 	}
-	must(t, j.Answer(t.Context(), "run", "p/a", ask.Answer{}))
+	if err := j.Answer(t.Context(), "run", "p/a", ask.Answer{To: "old"}); !errors.Is(err, journal.ErrAsksOther) {
+		t.Errorf("an answer to an earlier version: %v, want ErrAsksOther", err)
+	}
+	must(t, j.Answer(t.Context(), "run", "p/a", ask.Answer{To: "new"}))
 	first.Problem = ""
 	if kept := put(first); kept.Open() || kept.Response != "" {
 		t.Errorf("after it was cancelled: %+v, want it answered with an empty response", kept)

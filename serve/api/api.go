@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
@@ -99,14 +100,17 @@ type Question struct {
 	Asked    time.Time       `json:"asked"`
 	Answered time.Time       `json:"answered,omitzero"` // zero while it is open
 	Response string          `json:"response,omitempty"`
-	By       string          `json:"by,omitempty"`   // who answered, such as "token ops"; empty if that is not known
-	Given    time.Time       `json:"given,omitzero"` // of a standing answer: when it was given, to an earlier question
+	By       string          `json:"by,omitempty"`      // who answered, such as "token ops"; empty if that is not known
+	Version  string          `json:"version,omitempty"` // changes with what is asked
+	Call     *ask.Call       `json:"call,omitempty"`    // of a tool, that the answer approves or refuses
+	Given    time.Time       `json:"given,omitzero"`    // of a standing answer: when it was given, to an earlier question
 }
 
 // Answer answers a question.
 type Answer struct {
-	Question string `json:"question"` // its path, its name, its number from 1, or the end of its path
-	Response string `json:"response"` // empty cancels the question
+	Question string `json:"question"`          // its path, its name, its number from 1, or the end of its path
+	Response string `json:"response"`          // empty cancels the question
+	Version  string `json:"version,omitempty"` // of the question that was shown; if it has changed, the answer is refused
 }
 
 // Problem is an error, as in RFC 9457.

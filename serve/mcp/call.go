@@ -60,14 +60,21 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 	}
 	id, _ := roundOf(req)
 	if run, err = c.run(ctx, id); err != nil || run.Pipeline != p.Name {
-		return run, said, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not that of a call of this tool"}
+		return run, said, errState
 	}
-	open, err := c.questions(ctx, run.ID)
-	if err != nil {
-		return run, said, err
-	}
-	said, err = answers(ctx, c, run.ID, open, req.Params.InputResponses)
+	said, err = given(ctx, c, run.ID, req)
 	return run, said, err
+}
+
+var errState = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState is not that of a call of this tool"}
+
+// given records the answers of a user that a call brings with it.
+func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) (said, error) {
+	open, err := c.questions(ctx, run)
+	if err != nil {
+		return said{}, err
+	}
+	return answers(ctx, c, run, open, req.Params.InputResponses)
 }
 
 // roundOf returns the run of a call that brings answers, and how often its user was asked;
@@ -130,7 +137,7 @@ func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, 
 			if run.Over() || run.State == journal.Waiting {
 				told.finish(run.State)
 			}
-			return outcomeOf(run, open), nil
+			return s.outcomeOf(run, open), nil
 		}
 	}
 }
@@ -150,7 +157,7 @@ func stopped(ctx context.Context, c client, id string, wait time.Duration) (run 
 }
 
 // outcomeOf is what a call returns of a run.
-func outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult {
+func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult {
 	out := outcome{Run: run.ID, State: run.State, Questions: open, Usage: run.Usage}
 	res := &sdk.CallToolResult{}
 	var text string
@@ -167,7 +174,10 @@ func outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult {
 			text = fmt.Sprintf("The run %s is %s: %s (%s at %s).", run.ID, run.State, run.Failure.Reason, run.Failure.Kind, run.Failure.Path)
 		}
 	case len(open) > 0:
-		text = fmt.Sprintf("The run %s waits for an answer: send it with run_answer.", run.ID)
+		text = fmt.Sprintf("The run %s waits for an answer: run_answer asks the user, or %s.", run.ID, byPerson(run.ID))
+		if s.open {
+			text = fmt.Sprintf("The run %s waits for an answer: send it with run_answer.", run.ID)
+		}
 		for _, q := range open {
 			text += fmt.Sprintf("\n- question %q: %s", q.Path, messageOf(q, ""))
 			if len(q.Choices) > 0 {

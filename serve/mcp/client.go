@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -10,11 +11,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
 
 // client sends requests to the API of a server in this process, as a caller.
-type client struct{ api http.Handler }
+type client struct {
+	api   http.Handler
+	model http.Handler // the same, for answers of the model of the caller
+}
+
+func clientOf(of *serve.Server, who serve.Principal) client {
+	model := who
+	model.By = "the model of " + cmp.Or(who.By, who.Name, "an unknown client")
+	return client{of.As(who), of.As(model)}
+}
 
 // do sends a request and reads the reply into out. The error of a refused request is an
 // *api.Problem.

@@ -23,7 +23,9 @@
 // io.modelcontextprotocol/tasks gets a task instead.
 //
 // A question of the run is put to the user of the client, where the client has elicitation.
-// Otherwise the call returns the question, and run_answer answers it.
+// Otherwise the call returns the question, and a person answers it elsewhere. The model of
+// the client does not answer, unless [Config.ModelMayAnswer] is set: run_answer has the client
+// ask its user.
 //
 // A call that is cancelled cancels its run, because nobody else knows it. A run whose call
 // has returned is left alone, and so are the runs of a client over standard input that ends:

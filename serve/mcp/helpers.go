@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -19,6 +20,7 @@ type ofRun struct {
 	Run string `json:"run" jsonschema:"id of the run"`
 }
 
+// ofAnswer are the arguments of run_answer, where the model may answer.
 type ofAnswer struct {
 	Run      string `json:"run" jsonschema:"id of the run"`
 	Question string `json:"question" jsonschema:"the question, as the run names it"`
@@ -46,26 +48,59 @@ func (s *server) addHelpers() {
 		return s.described(ctx, c, run)
 	})
 	writes := &sdk.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes}
-	helper(s, &sdk.Tool{Name: "run_answer", Description: "Answer a question of a run, which then continues. Only answers of the user may be sent.", Annotations: writes}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
-		if err := c.answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response}); err != nil {
-			return nil, err
-		}
-		run, err := c.result(ctx, in.Run, s.wait)
-		if err != nil {
-			return nil, err
-		}
-		return s.described(ctx, c, run)
-	})
+	if s.open {
+		helper(s, &sdk.Tool{Name: "run_answer", Description: "Answer a question of a run, which then continues.", Annotations: writes}, s.modelAnswers)
+	} else {
+		helper(s, &sdk.Tool{Name: "run_answer", Description: "Show the questions of a run to the user, who answers them; then the run continues.", Annotations: writes}, s.userAnswers)
+	}
 	stops := &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes, OpenWorldHint: &no}
 	helper(s, &sdk.Tool{Name: "run_cancel", Description: "Cancel a run.", Annotations: stops}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
 		run, err := c.cancel(ctx, in.Run)
 		if err != nil {
 			return nil, err
 		}
-		res := outcomeOf(run, nil)
+		res := s.outcomeOf(run, nil)
 		res.IsError = false // it is what was asked for
 		return res, nil
 	})
+}
+
+// modelAnswers answers a question with what the model says.
+func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
+	if err := (client{api: c.model}).answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response}); err != nil {
+		return nil, err
+	}
+	run, err := c.result(ctx, in.Run, s.wait)
+	if err != nil {
+		return nil, err
+	}
+	return s.described(ctx, c, run)
+}
+
+// userAnswers has the client ask its user the questions of a run. The model says nothing.
+func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
+	run, err := c.run(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if !elicits(req.Session) {
+		return nil, fmt.Errorf("this client cannot ask its user, and a model does not answer: %s", byPerson(run.ID))
+	}
+	var said said
+	if id, _ := roundOf(req); id != "" {
+		if id != run.ID {
+			return nil, errState
+		}
+		if said, err = given(ctx, c, run.ID, req); err != nil {
+			return nil, err
+		}
+	}
+	return s.await(ctx, c, req, run, said)
+}
+
+// byPerson says how a person answers the questions of a run.
+func byPerson(run string) string {
+	return fmt.Sprintf("a person answers with \"stone answer %s\", or on the page of the run", run)
 }
 
 func helper[In any](s *server, t *sdk.Tool, handle func(context.Context, client, *sdk.CallToolRequest, In) (*sdk.CallToolResult, error)) {
@@ -91,7 +126,7 @@ func (s *server) described(ctx context.Context, c client, run api.Run) (*sdk.Cal
 			return nil, err
 		}
 	}
-	return outcomeOf(run, open), nil
+	return s.outcomeOf(run, open), nil
 }
 
 const nodeScheme = "stone://run/"

@@ -21,6 +21,10 @@ type Config struct {
 	// Wait is how long a call waits for its run, at most a minute, before it returns the
 	// id of the run; 50 s if zero, because many clients give up after a minute.
 	Wait time.Duration
+	// ModelMayAnswer lets the model of the client answer questions itself, with the tool
+	// run_answer. A question guards what the model wants to do, so that without it run_answer
+	// only has the client ask its user.
+	ModelMayAnswer bool
 	// By names the client of Serve in the record of its answers, as "user ada". A mount has
 	// the callers of its server.
 	By string
@@ -33,6 +37,7 @@ const maxMessage = 8 << 20
 type server struct {
 	*sdk.Server
 	wait time.Duration
+	open bool        // the model may answer
 	gone func() bool // the client, or the server, has ended
 }
 
@@ -50,7 +55,7 @@ func Mount(cfg Config) serve.Mount {
 			DisableLocalhostProtection:   true, // of checks the host
 		})
 		return func(w http.ResponseWriter, r *http.Request, who serve.Principal) {
-			h.ServeHTTP(w, r.WithContext(withClient(r.Context(), client{of.As(who)})))
+			h.ServeHTTP(w, r.WithContext(withClient(r.Context(), clientOf(of, who))))
 		}, nil
 	}
 }
@@ -72,7 +77,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 		to.CloseWithError(err)
 	}()
 	defer from.Close()
-	err = s.Run(withClient(ctx, client{of.As(serve.Principal{By: cfg.By})}), &sdk.IOTransport{Reader: from, Writer: unclosed{out}, MaxLineLength: maxMessage})
+	err = s.Run(withClient(ctx, clientOf(of, serve.Principal{By: cfg.By})), &sdk.IOTransport{Reader: from, Writer: unclosed{out}, MaxLineLength: maxMessage})
 	if gone.Load() || ctx.Err() != nil {
 		return nil
 	}
@@ -88,14 +93,14 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 	capabilities := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}}
 	capabilities.AddExtension(tasksExtension, nil)
 	s := &server{
-		gone: func() bool { return false },
+		gone: func() bool { return false }, open: cfg.ModelMayAnswer,
 		wait: min(cmp.Or(cfg.Wait, 50*time.Second), time.Minute),
 		Server: sdk.NewServer(&sdk.Implementation{Name: "stone", Title: "Stone", Version: version()}, &sdk.ServerOptions{
 			Capabilities: capabilities,
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
 				c.CacheScope = "private" // what a caller sees is that of its tenant
 			},
-			Instructions: "Each pipeline is a tool. A call that returns a run which is not done continues: wait for it with run_result, answer its questions with run_answer.",
+			Instructions: "Each pipeline is a tool. A call that returns a run which is not done continues: wait for it with run_result. A person answers its questions: see run_answer.",
 		}),
 	}
 	all, err := of.Pipelines()

@@ -191,7 +191,7 @@ func TestTools(t *testing.T) {
 
 // Each protocol version, over HTTP and over a pipe, with a user who is asked and without.
 func TestCalls(t *testing.T) {
-	h := newHouse(t, nil, mcp.Config{})
+	h := newHouse(t, nil, mcp.Config{ModelMayAnswer: true})
 	for _, version := range []string{"", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run("pipe "+version, func(t *testing.T) {
 			h := *h
@@ -231,7 +231,6 @@ func calls(t *testing.T, s *sdk.ClientSession, u *user, elicits bool) {
 	for _, bad := range []struct{ tool, arguments, want string }{
 		{"draft", `{"text":7}`, "text"}, {"draft", `{}`, "text"}, {"shout", `{"inputs":"x"}`, "unknown field"}, {"shout", `{}`, "missing"},
 		{"run_status", `{"run":"none"}`, "no such run"}, {"run_status", `{"run":"../x"}`, "no such run"}, {"run_status", `{"run":".."}`, "no such"}, {"run_status", `{}`, "run"},
-		{"run_answer", `{"run":"none","question":"q","response":"r"}`, "no such run"},
 	} {
 		if text, _, failed := call(t, s, bad.tool, bad.arguments); !failed || !strings.Contains(text, bad.want) {
 			t.Errorf("%s %s: %q, want %q", bad.tool, bad.arguments, text, bad.want)
@@ -243,6 +242,9 @@ func calls(t *testing.T, s *sdk.ClientSession, u *user, elicits bool) {
 			t.Fatalf("a run that waits: %q, %v", text, out)
 		}
 		run := fmt.Sprint(out["run"])
+		if text, _, failed := call(t, s, "run_answer", `{"run":"none","question":"q","response":"r"}`); !failed || !strings.Contains(text, "no such run") {
+			t.Errorf("an answer to no run: %q", text)
+		}
 		if text, _, failed := call(t, s, "run_answer", fmt.Sprintf(`{"run":%q,"question":"page/approve","response":"perhaps"}`, run)); !failed || !strings.Contains(text, "perhaps") {
 			t.Errorf("an answer that does not fit: %q", text)
 		}

@@ -360,7 +360,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestTenants(t *testing.T) {
-	h := newHouse(t, tokens{}, mcp.Config{})
+	h := newHouse(t, tokens{}, mcp.Config{ModelMayAnswer: true})
 	as := func(name, version string) *sdk.ClientSession {
 		return h.connect(&user{}, false, version, &sdk.StreamableClientTransport{Endpoint: h.url, MaxRetries: -1, HTTPClient: &http.Client{Transport: bearer(name)}})
 	}

@@ -109,7 +109,7 @@ func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params
 	case journal.Canceled:
 		t.Status = "cancelled"
 	case journal.Done, journal.Failed: // failed is for errors of the protocol
-		t.Status, t.Result = "completed", outcomeOf(run, nil)
+		t.Status, t.Result = "completed", s.outcomeOf(run, nil)
 	case journal.Waiting:
 		open, err := callerOf(ctx).questions(ctx, run.ID)
 		if err != nil {
@@ -125,6 +125,9 @@ func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, par
 	run, err := runOf(ctx, session, params)
 	if err != nil {
 		return nil, err
+	}
+	if !elicits(session) {
+		return nil, &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "the client has not declared that it can ask its user", Data: []byte(`{"requiredCapabilities":{"elicitation":{}}}`)}
 	}
 	c := callerOf(ctx)
 	open, err := c.questions(ctx, run.ID)

@@ -123,7 +123,7 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if response == "" {
 		return &api.Problem{Type: api.Invalid, Title: "Unprocessable", Status: http.StatusUnprocessableEntity, Detail: "The answer is empty. Go back and fill in the form."}
 	}
-	if err := v.Answer(r.Context(), info.ID, api.Answer{Question: path, Response: response}); err != nil {
+	if err := v.Answer(r.Context(), info.ID, api.Answer{Question: path, Response: response, Version: r.PostForm.Get("version")}); err != nil {
 		return err
 	}
 	http.Redirect(w, r, runURL(info.ID), http.StatusSeeOther)

@@ -42,7 +42,7 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 			kept = *found
 		}
 		if kept.Problem = q.Problem; q.Problem != "" || found == nil {
-			kept.Text = q.Text
+			kept.Text, kept.Choices, kept.Schema, kept.Call, kept.Version = q.Text, q.Choices, q.Schema, q.Call, q.Version
 			kept.Response, kept.By, kept.Given, kept.Answered = "", "", time.Time{}, time.Time{}
 		}
 		return t.keepQuestion(row.Row, kept)
@@ -113,6 +113,9 @@ func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) erro
 		}
 		if q == nil || !q.Open() {
 			return none
+		}
+		if a.To != "" && a.To != q.Version {
+			return refused{fmt.Errorf("run %q, question at %s: %w", run, path, journal.ErrAsksOther)}
 		}
 		q.Response, q.By, q.Given, q.Answered = a.Response, a.By, a.Given, t.j.now()
 		return t.keepQuestion(row.Row, *q)
