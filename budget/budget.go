@@ -46,7 +46,9 @@ type Account struct {
 	held   Possible // the part of spent whose cost is unknown
 	used   Usage
 	since  bool            // used includes the usage recorded by earlier processes: see Under
-	open   int             // reserved estimates that are not settled
+	open   int             // reserved estimates that are not settled, slices included
+	lent   int             // slices that are not settled
+	slice  *sliced         // of an account that OpenSlice has opened
 	run    bool            // made by Run
 	shared bool            // by several runs: each account directly under it belongs to a whole run
 	runs   map[string]bill // of runs that can be resumed, by id
@@ -157,13 +159,21 @@ func (a *Account) left(back Amount) Limits {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var left Limits
+	return a.rest(back)
+}
+
+// rest is left for callers that have locked the tree.
+func (a *Account) rest(back Amount) (left Limits) {
 	for ; a != nil; a = a.above {
+		limits := a.limits
+		if a.slice != nil {
+			limits = a.slice.whole
+		}
 		left = Limits{
-			Roundtrips: least(left.Roundtrips, a.limits.Roundtrips, a.spent.Roundtrips-back.Roundtrips),
-			Tokens:     least(left.Tokens, a.limits.Tokens, a.spent.Tokens-back.Tokens),
-			USD:        least(left.USD, a.limits.USD, a.spent.USD-back.USD),
-			Latency:    least(left.Latency, a.limits.Latency, time.Since(a.opened)),
+			Roundtrips: least(left.Roundtrips, limits.Roundtrips, a.spent.Roundtrips-back.Roundtrips),
+			Tokens:     least(left.Tokens, limits.Tokens, a.spent.Tokens-back.Tokens),
+			USD:        least(left.USD, limits.USD, a.spent.USD-back.USD),
+			Latency:    least(left.Latency, limits.Latency, time.Since(a.opened)),
 		}
 	}
 	return left

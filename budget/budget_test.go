@@ -16,6 +16,16 @@ import (
 	"pgregory.net/rapid"
 )
 
+// draw draws a fixed amount and begins its work.
+func draw(t *testing.T, a *budget.Account, amount budget.Amount) (*budget.Draw, error) {
+	t.Helper()
+	d, err := a.Draw(t.Context(), "p", "s", budget.Fixed(amount))
+	if err == nil {
+		err = d.Begin()
+	}
+	return d, err
+}
+
 func limitOf(err error) string {
 	if e := (*budget.ExhaustedError)(nil); errors.As(err, &e) {
 		return e.Limit
@@ -50,7 +60,11 @@ func TestReserve(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			a := budget.New(tc.limits)
 			for i, amount := range tc.spend {
-				_, err := a.Reserve(amount)
+				afford := a.Affords(amount)
+				_, err := draw(t, a, amount)
+				if fmt.Sprint(afford) != fmt.Sprint(err) {
+					t.Errorf("it affords %v, but a draw says %v", afford, err)
+				}
 				if last := i == len(tc.spend)-1; last && limitOf(err) != tc.want {
 					t.Errorf("got %v, want %s", err, tc.want)
 				} else if !last && err != nil {
@@ -64,20 +78,19 @@ func TestReserve(t *testing.T) {
 func TestSettle(t *testing.T) {
 	a := budget.New(budget.Limits{Roundtrips: 2, Tokens: 100, USD: 1})
 	sub := a.Sub(budget.Limits{})
-	r, err := sub.Reserve(budget.Amount{Roundtrips: 1, USD: 0.75})
+	r, err := draw(t, sub, budget.Amount{Roundtrips: 1, USD: 0.75})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Reserve(budget.Amount{Roundtrips: 1, USD: 0.5}); limitOf(err) != "max-usd" {
+	if _, err := draw(t, a, budget.Amount{Roundtrips: 1, USD: 0.5}); limitOf(err) != "max-usd" {
 		t.Errorf("what is reserved can be had again: %v", err)
 	}
-	r.Settle(budget.Amount{Tokens: 120, USD: 0.25})
-	r.Settle(budget.Amount{Tokens: 999})
-	r.Cancel()
+	r.End(budget.Usage{InputTokens: 120, USD: 0.25})
+	r.Close()
 	if got, want := a.Spent(), (budget.Amount{Roundtrips: 1, Tokens: 120, USD: 0.25}); got != want {
 		t.Errorf("spent %+v, want %+v", got, want)
 	}
-	if _, err := sub.Reserve(budget.Amount{Roundtrips: 1}); limitOf(err) != "max-tokens" {
+	if err := sub.Affords(budget.Amount{Roundtrips: 1}); limitOf(err) != "max-tokens" {
 		t.Errorf("an overdrawn account gave more: %v", err)
 	}
 	if got, want := sub.Left(), (budget.Limits{Roundtrips: 1, Tokens: -1, USD: 0.75}); got != want {
@@ -89,12 +102,15 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+// What was drawn and not begun is given back.
 func TestCancelGivesAllBack(t *testing.T) {
 	a := budget.New(budget.Limits{Roundtrips: 1})
 	sub := a.Sub(budget.Limits{Roundtrips: 5})
-	r, _ := sub.Reserve(budget.Amount{Roundtrips: 1, Tokens: 3, USD: 2})
-	r.Cancel()
-	r.Settle(budget.Amount{Tokens: 7})
+	d, err := sub.Draw(t.Context(), "p", "s", budget.Fixed(budget.Amount{Roundtrips: 1, Tokens: 3, USD: 2}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
 	if a.Spent() != (budget.Amount{}) || sub.Spent() != (budget.Amount{}) {
 		t.Errorf("spent %+v and %+v", a.Spent(), sub.Spent())
 	}
@@ -104,7 +120,7 @@ func TestRefusalTakesNothing(t *testing.T) {
 	a := budget.New(budget.Limits{Roundtrips: 1})
 	sub := a.Sub(budget.Limits{Roundtrips: 3})
 	for range 3 {
-		_, _ = sub.Reserve(budget.Amount{Roundtrips: 1})
+		_, _ = draw(t, sub, budget.Amount{Roundtrips: 1})
 	}
 	if got := sub.Spent().Roundtrips; got != 1 {
 		t.Errorf("%d round trips were taken below, want 1", got)
@@ -124,14 +140,17 @@ func TestTogether(t *testing.T) {
 		sub := root.Sub(budget.Limits{Roundtrips: 90}).Sub(budget.Limits{})
 		all.Go(func() {
 			for i := range 200 {
-				r, err := sub.Reserve(budget.Amount{Roundtrips: 1, USD: 1})
+				r, err := sub.Draw(t.Context(), "p", "s", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
 				switch {
 				case err != nil:
 				case (i+lane)%5 == 0:
-					r.Cancel()
+					r.Close()
 				default:
 					granted.Add(1)
-					r.Settle(budget.Amount{USD: 0.5})
+					if err := r.Begin(); err != nil {
+						t.Error(err)
+					}
+					r.End(budget.Usage{USD: 0.5})
 				}
 				if s := root.Spent(); s.Roundtrips > limit || s.USD > limit {
 					t.Errorf("overdrawn: %+v", s)
@@ -159,7 +178,7 @@ func TestTime(t *testing.T) {
 		if limitOf(context.Cause(ctx)) != "latency-ms" || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("the context ended with %v because of %v", ctx.Err(), context.Cause(ctx))
 		}
-		if _, err := sub.Reserve(budget.Amount{}); limitOf(err) != "latency-ms" {
+		if err := sub.Affords(budget.Amount{}); limitOf(err) != "latency-ms" {
 			t.Errorf("late, and got %v", err)
 		}
 		if got := sub.Left().Latency; got != -1 {
@@ -170,9 +189,11 @@ func TestTime(t *testing.T) {
 
 func TestNoAccount(t *testing.T) {
 	a := budget.From(t.Context())
-	r, err := a.Reserve(budget.Amount{Roundtrips: 1 << 30})
-	r.Settle(budget.Amount{})
-	r.Cancel()
+	r, err := draw(t, a, budget.Amount{Roundtrips: 1 << 30})
+	r.End(budget.Usage{})
+	r.Close()
+	slice, _ := a.Slice(t.Context(), budget.Fixed(budget.Amount{USD: 1}), budget.Amount{})
+	slice.Settle(budget.Amount{USD: 1})
 	a.Charge(budget.Amount{USD: 1})
 	ctx, cancel := a.Context(t.Context())
 	defer cancel()
@@ -180,7 +201,7 @@ func TestNoAccount(t *testing.T) {
 	if a != nil || err != nil || timed || a.Left() != (budget.Limits{}) || a.Spent() != (budget.Amount{}) {
 		t.Error("no account bounds something")
 	}
-	if _, err := a.Sub(budget.Limits{Roundtrips: -1}).Reserve(budget.Amount{Roundtrips: 1}); err == nil {
+	if err := a.Sub(budget.Limits{Roundtrips: -1}).Affords(budget.Amount{Roundtrips: 1}); err == nil {
 		t.Error("an account under none bounds nothing")
 	}
 }
@@ -247,16 +268,20 @@ func Example() {
 	run := budget.New(budget.Limits{USD: 1})
 	step := run.Sub(budget.Limits{Roundtrips: 2})
 
-	draw, err := step.Reserve(budget.Amount{Roundtrips: 1, USD: 0.50})
+	draw, err := step.Draw(context.Background(), "", "ask", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 0.50}))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	draw.Settle(budget.Amount{Tokens: 1200, USD: 0.20})
+	defer draw.Close()
+	if err := draw.Begin(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	draw.End(budget.Usage{InputTokens: 1000, OutputTokens: 200, USD: 0.20})
 	fmt.Printf("%+v\n", run.Spent())
 
-	_, err = step.Reserve(budget.Amount{Roundtrips: 1, USD: 0.90})
-	fmt.Println(err)
+	fmt.Println(step.Affords(budget.Amount{Roundtrips: 1, USD: 0.90}))
 	// Output:
 	// {Roundtrips:1 Tokens:1200 USD:0.2}
 	// budget/exhausted: spent 0.2000, limit 1: set max-usd to at least 1.1
@@ -271,16 +296,16 @@ func TestShared(t *testing.T) {
 		return errors.As(err, &e) && e.EndsRun()
 	}
 	first, second := shared.Sub(budget.Limits{USD: 0.5}), shared.Sub(budget.Limits{})
-	if _, err := first.Reserve(budget.Amount{USD: 0.6}); !ends(err) {
+	if err := first.Affords(budget.Amount{USD: 0.6}); !ends(err) {
 		t.Errorf("beyond the limit of the run: %v", err)
 	}
-	if _, err := first.Sub(budget.Limits{USD: 0.1}).Reserve(budget.Amount{USD: 0.2}); err == nil || ends(err) {
+	if err := first.Sub(budget.Limits{USD: 0.1}).Affords(budget.Amount{USD: 0.2}); err == nil || ends(err) {
 		t.Errorf("beyond the limit of a part of the run: %v", err)
 	}
-	if _, err := second.Run("a", budget.Amount{USD: 5}, budget.Possible{}).Reserve(budget.Amount{USD: 0.7}); err != nil {
+	if _, err := draw(t, second.Run("a", budget.Amount{USD: 5}, budget.Possible{}), budget.Amount{USD: 0.7}); err != nil {
 		t.Error(err)
 	}
-	if _, err := first.Reserve(budget.Amount{USD: 0.4}); !ends(err) {
+	if err := first.Affords(budget.Amount{USD: 0.4}); !ends(err) {
 		t.Errorf("beyond what the other run has left: %v", err)
 	}
 	late := shared.Sub(budget.Limits{Latency: -1})

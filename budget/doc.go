@@ -7,20 +7,16 @@
 //
 // Calls and agents draw on the account in their context. They reserve the estimated cost
 // of a request before it is sent, which fails if the account cannot pay it. They settle
-// the actual cost afterwards. See [Draw]. A fixed cost needs no estimate:
-//
-//	draw, err := budget.From(ctx).Reserve(budget.Amount{Roundtrips: 1, USD: 0.01})
-//	if err != nil {
-//		return err // *budget.ExhaustedError
-//	}
-//	…
-//	draw.Settle(budget.Amount{Tokens: in + out, USD: price})
+// the actual cost afterwards: see [Draw]. [Fixed] is the quote of a step with a fixed cost.
 //
 // A step that a journal records draws with a [Draw]: a recorded result is not paid again
 // when a run is resumed. The account of such a run is charged with the cost of the run so
 // far, in whatever process, see [Account.Run].
 //
 // Reservations count as spent, so concurrent requests cannot overdraw together: the
-// account exceeds a limit by one estimate at most. An account that limits money rejects
+// account exceeds a limit by one estimate at most. A draw that only open estimates of others
+// stand against waits for them. An account that limits money rejects
 // models whose [Price] is not known.
+//
+// A step in another process spends a [Slice] of the account.
 package budget

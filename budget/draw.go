@@ -24,7 +24,7 @@ import (
 type Draw struct {
 	account  *Account
 	quote    Quote
-	reserved *Reservation
+	reserved *reservation
 	known    bool // nothing was reserved, since the result is recorded
 	before   bool // the result was recorded before this process
 	live     bool
@@ -41,22 +41,13 @@ func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, 
 	if d.known {
 		return d, nil
 	}
-	var err error
-	if ctx.Value(holdsKey{}) != nil {
-		d.reserved, err = a.reserve(q)
-		return d, err
+	if a == nil {
+		return d, nil
 	}
-	for {
-		var settled <-chan struct{}
-		if d.reserved, settled, err = a.reserveOr(q); settled == nil {
-			return d, err
-		}
-		select {
-		case <-settled:
-		case <-ctx.Done():
-			return nil, Costly(context.Cause(ctx), Usage{}) // nothing was sent
-		}
+	if err := a.await(ctx, q, func() { d.reserved = a.grant(q) }); err != nil {
+		return nil, err
 	}
+	return d, nil
 }
 
 type holdsKey struct{}
@@ -103,9 +94,9 @@ func (d *Draw) End(used Usage) {
 	spent := used.Amount()
 	switch {
 	case d.live:
-		d.reserved.Settle(spent)
+		d.reserved.settle(spent)
 	default:
-		d.reserved.Cancel()
+		d.reserved.cancel()
 		spent.Roundtrips = d.quote.Most.Roundtrips
 		d.account.Replay(spent)
 	}
@@ -123,7 +114,7 @@ func (d *Draw) Close() {
 	case d.live:
 		d.reserved.keep()
 	default:
-		d.reserved.Cancel()
+		d.reserved.cancel()
 	}
 }
 

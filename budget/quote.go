@@ -7,17 +7,18 @@ import (
 
 // A Quote is the estimated cost of a step before it starts.
 type Quote struct {
-	Least, Most Amount
+	Least Amount `json:"least,omitzero"`
+	Most  Amount `json:"most,omitzero"`
 	// Unpriced names a model whose price is not known. An account that limits money
 	// rejects it.
-	Unpriced string
+	Unpriced string `json:"unpriced,omitempty"`
 }
 
 // Fixed is the quote of a step with a fixed cost.
 func Fixed(a Amount) Quote { return Quote{Least: a, Most: a} }
 
 // estimate reports whether the step may cost less than is reserved.
-func (q Quote) estimate() bool { return q.Least != q.Most }
+func (q Quote) estimate() bool { return q.Least.sane() != q.Most.sane() }
 
 // UnpricedKind is the kind of the failure of a step without a known price that draws on
 // an account that limits money.

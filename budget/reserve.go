@@ -1,32 +1,40 @@
 package budget
 
 import (
+	"context"
 	"math"
 	"sync"
 	"time"
 )
 
-// A Reservation is an amount taken from an account before it is spent. Its methods may be
+// A reservation is an amount taken from an account before it is spent. Its methods may be
 // called on nil, and only the first call counts.
-type Reservation struct {
+type reservation struct {
 	from     *Account
 	took     Amount
 	estimate bool
+	lent     bool // a slice: round trips come back, too
 	once     sync.Once
 }
 
-// Reserve takes an amount from the account and all accounts above it, or from none of
-// them. The error is an *ExhaustedError if one of them would be overdrawn. If no tokens
-// are left it fails, even for an amount without tokens, since they are known only
-// afterwards. If no money is left, an amount without money is still granted.
-func (a *Account) Reserve(amount Amount) (*Reservation, error) {
-	return a.reserve(Fixed(amount))
+// Affords returns nil if the account and all accounts above it can pay the amount now, and
+// otherwise an *ExhaustedError. It takes nothing.
+func (a *Account) Affords(amount Amount) error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if refused := a.refused(Fixed(amount)); refused != nil {
+		return refused.err
+	}
+	return nil
 }
 
 // reserve takes the most that a step may cost. The account must have the least. It must
 // have the most only while other estimates are open, so that all running steps together
 // overdraw by one estimate at most.
-func (a *Account) reserve(q Quote) (*Reservation, error) {
+func (a *Account) reserve(q Quote) (*reservation, error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -38,34 +46,50 @@ func (a *Account) reserve(q Quote) (*Reservation, error) {
 	return a.grant(q), nil
 }
 
-// reserveOr is like reserve, but if settling an estimate may free the amount, it returns
-// a channel that is closed when one is settled.
-func (a *Account) reserveOr(q Quote) (*Reservation, <-chan struct{}, error) {
-	if a == nil {
-		return nil, nil, nil
+// await calls take with the tree locked as soon as the account has the amounts of the quote. While
+// open estimates of others leave too little, it waits until they are settled, unless ctx
+// belongs to a step with an open estimate of its own, which would wait for itself.
+func (a *Account) await(ctx context.Context, q Quote, take func()) error {
+	for {
+		settled, err := a.try(q, take)
+		if settled == nil {
+			return err
+		}
+		if ctx.Value(holdsKey{}) != nil {
+			return err
+		}
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return Costly(context.Cause(ctx), Usage{}) // nothing was sent
+		}
 	}
+}
+
+// try calls take, or returns the refusal. If settling an estimate may change that, it also returns
+// a channel that is closed when one is settled.
+func (a *Account) try(q Quote, take func()) (settled <-chan struct{}, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	refused := a.refused(q)
 	switch {
 	case refused == nil:
-		return a.grant(q), nil, nil
+		take()
+		return nil, nil
 	case refused.final:
-		return nil, nil, refused.err
+		return nil, refused.err
 	}
 	if a.settled == nil {
 		a.settled = make(chan struct{})
 	}
-	return nil, a.settled, nil
+	return a.settled, refused.err
 }
 
 // grant takes the reserved amount. The tree must be locked.
-func (a *Account) grant(q Quote) *Reservation {
-	r := &Reservation{from: a, took: q.Most.sane(), estimate: q.estimate()}
+func (a *Account) grant(q Quote) *reservation {
+	r := &reservation{from: a, took: q.Most.sane(), estimate: q.estimate()}
 	a.take(r.took)
-	if r.estimate {
-		a.estimates(+1)
-	}
+	r.count(+1)
 	return r
 }
 
@@ -76,8 +100,8 @@ type refusal struct {
 	final bool
 }
 
-// refused returns why an amount is denied, or nil. Limits on time and round trips are
-// final.
+// refused returns why an amount is denied, or nil. A limit on time is final. So is one on round
+// trips unless slices are open: a step keeps its round trip whatever it costs.
 func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
@@ -86,14 +110,15 @@ func (a *Account) refused(q Quote) (r *refusal) {
 			return &refusal{&UnpricedError{Model: q.Unpriced, Part: !up.whole()}, true}
 		}
 		limit := up.exceeded(least, now)
-		if limit == "" && up.open > 0 {
+		if limit == "" && (up.open > 0 || up.slice != nil) {
 			limit = up.exceeded(most, now)
 		}
 		if limit == "" {
 			continue
 		}
-		why := &refusal{up.exhausted(limit, q), up.open == 0 || limit == "latency-ms" || limit == "max-roundtrips"}
+		why := &refusal{up.exhausted(limit, q), up.open == 0 || limit == "latency-ms" || limit == "max-roundtrips" && up.lent == 0}
 		if why.final {
+			up.slice.note(q)
 			return why
 		}
 		r = why
@@ -128,25 +153,27 @@ func (a *Account) Charge(amount Amount) {
 	a.take(amount.sane())
 }
 
-// Settle replaces the reserved tokens and money by the amount spent. The round trips stay
-// taken.
-func (r *Reservation) Settle(spent Amount) {
+// settle replaces the reserved amount by the amount spent. The round trips stay taken, except for
+// those of a slice.
+func (r *reservation) settle(spent Amount) {
 	r.end(func() {
 		spent = spent.sane()
-		spent.Roundtrips = r.took.Roundtrips
+		if !r.lent {
+			spent.Roundtrips = r.took.Roundtrips
+		}
 		r.from.giveBack(r.took)
 		r.from.take(spent)
 	})
 }
 
-// Cancel returns the whole amount to the account: nothing was started.
-func (r *Reservation) Cancel() { r.end(func() { r.from.giveBack(r.took) }) }
+// cancel returns the whole amount to the account: nothing was started.
+func (r *reservation) cancel() { r.end(func() { r.from.giveBack(r.took) }) }
 
 // keep leaves the reserved amount taken: the actual cost is unknown.
-func (r *Reservation) keep() { r.end(func() { r.from.hold(r.took) }) }
+func (r *reservation) keep() { r.end(func() { r.from.hold(r.took) }) }
 
 // end settles a reservation once, and wakes draws that wait for it.
-func (r *Reservation) end(do func()) {
+func (r *reservation) end(do func()) {
 	if r == nil {
 		return
 	}
@@ -157,7 +184,7 @@ func (r *Reservation) end(do func()) {
 		if !r.estimate {
 			return
 		}
-		r.from.estimates(-1)
+		r.count(-1)
 		if t := r.from.tree; t.settled != nil {
 			close(t.settled)
 			t.settled = nil
@@ -165,10 +192,12 @@ func (r *Reservation) end(do func()) {
 	})
 }
 
-// estimates counts the open estimates. The tree must be locked.
-func (a *Account) estimates(n int) {
-	for ; a != nil; a = a.above {
-		a.open += n
+// count counts an open estimate or slice. The tree must be locked.
+func (r *reservation) count(n int) {
+	for a := r.from; a != nil && r.estimate; a = a.above {
+		if a.open += n; r.lent {
+			a.lent += n
+		}
 	}
 }
 

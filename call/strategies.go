@@ -102,11 +102,7 @@ func (s *session) unpaid() error {
 	if math.IsInf(least, 1) {
 		return nil
 	}
-	reserved, err := s.account.Reserve(budget.Amount{USD: least})
-	if err == nil {
-		reserved.Cancel()
-	}
-	return err
+	return s.account.Affords(budget.Amount{USD: least})
 }
 
 func (s *session) subject() string {

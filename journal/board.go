@@ -23,6 +23,9 @@ type Board interface {
 	PostHeld(ctx context.Context, run string, items ...Item) ([]Item, error)
 	// Posted returns the items that the board has of those with the keys, by their keys.
 	Posted(ctx context.Context, run string, keys ...string) (map[string]Item, error)
+	// PostedUnder returns the items that the board has whose keys begin with prefix, in the order in
+	// which they were stored. It reads these items alone: use it for few of them.
+	PostedUnder(ctx context.Context, run, prefix string) ([]Item, error)
 	// Watch yields the items after a position, 0 for all, whose keys begin with prefix, in
 	// the order in which they were stored, and then waits for more. It ends with the cause
 	// of ctx or an error of the store. A run without a board has no items.
@@ -42,8 +45,19 @@ var ErrNoBoard = errors.New("the run has no board: it has ended, or its holder h
 
 // memoryBoard is the board of a run in Memory.
 type memoryBoard struct {
-	items []Item
-	index map[string]int
+	items  []Item
+	index  map[string]int
+	groups map[string][]int // items by the first two parts of their keys
+}
+
+// groupOf returns the first two parts of a key, or "" if it has fewer.
+func groupOf(key string) string {
+	first, rest, _ := strings.Cut(key, "/")
+	second, _, _ := strings.Cut(rest, "/")
+	if second == "" {
+		return ""
+	}
+	return key[:len(first)+1+len(second)]
 }
 
 // PostHeld implements [Board].
@@ -63,7 +77,7 @@ func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, err
 		return nil, ErrNoBoard
 	}
 	if r.board == nil {
-		r.board = &memoryBoard{index: map[string]int{}}
+		r.board = &memoryBoard{index: map[string]int{}, groups: map[string][]int{}}
 	}
 	b, out := r.board, slices.Clone(items)
 	for i, item := range items {
@@ -71,6 +85,7 @@ func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, err
 		if !old {
 			at = len(b.items)
 			b.index[item.Key] = at
+			b.groups[groupOf(item.Key)] = append(b.groups[groupOf(item.Key)], at)
 			b.items = append(b.items, Item{Key: item.Key, Data: slices.Clone(item.Data), Seq: int64(at + 1)})
 		}
 		out[i] = b.items[at]
@@ -90,6 +105,32 @@ func (m *Memory) Posted(_ context.Context, run string, keys ...string) (map[stri
 				found[key] = r.board.items[i]
 			}
 		}
+	}
+	return found, nil
+}
+
+// PostedUnder implements [Board].
+func (m *Memory) PostedUnder(_ context.Context, run, prefix string) (found []Item, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.runs[run]
+	if r == nil || r.board == nil {
+		return nil, nil
+	}
+	b := r.board
+	add := func(item Item) {
+		if strings.HasPrefix(item.Key, prefix) {
+			found = append(found, item)
+		}
+	}
+	if group := groupOf(prefix); len(group) < len(prefix) && group != "" { // all in one group
+		for _, i := range b.groups[group] {
+			add(b.items[i])
+		}
+		return found, nil
+	}
+	for _, item := range b.items {
+		add(item)
 	}
 	return found, nil
 }

@@ -14,7 +14,7 @@ import (
 type DoneStep struct {
 	Key      step.Key      `json:"key"`
 	Declared budget.Amount `json:"declared,omitzero"` // as in Step
-	Attempts int           `json:"attempts"`          // how often its work was started
+	Attempts int           `json:"attempts"`          // how often its work was started; see Import
 	Record   *step.Record  `json:"record,omitempty"`  // nil if it has no result
 }
 
@@ -33,7 +33,8 @@ var errElsewhere = errors.New("an attempt in another process had no result")
 
 // Import records steps within a leaf that another process has done. Ctx is that of the work
 // of the leaf, as DoBy passes it to an executor. A body of the leaf that runs here later, and
-// a resumed run, find them. Without the recorder of Keep, Import does nothing.
+// a resumed run, find them. Attempts counts those that were not imported before: with a Record it may
+// be zero. Without the recorder of Keep, Import does nothing.
 func Import(ctx context.Context, steps ...DoneStep) error {
 	t := troubleIn(ctx)
 	if t == nil || t.recorder == nil {
@@ -43,7 +44,9 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 		ctx := budget.Declare(ctx, s.Declared)
 		lost := s.Attempts
 		if s.Record != nil {
-			lost--
+			if lost--; lost < 0 {
+				ctx = context.WithValue(ctx, countedKey{}, true)
+			}
 			if err := intact(s.Record); err != nil {
 				return fmt.Errorf("step %s: %w", s.Key.Path, err)
 			}
@@ -67,6 +70,12 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 	}
 	return nil
 }
+
+type countedKey struct{}
+
+// Counted reports whether the attempt of the step that ctx records was counted before: a Journal
+// keeps its result and counts no further attempt.
+func Counted(ctx context.Context) bool { return ctx.Value(countedKey{}) != nil }
 
 // intact makes the content of a record from another process canonical, and checks its sum.
 func intact(rec *step.Record) (err error) {

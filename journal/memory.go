@@ -49,7 +49,7 @@ type memoryStep struct {
 
 // Do implements [step.Recorder].
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	raw, attempt, err := m.find(key, budget.Declared(ctx))
+	raw, attempt, err := m.find(key, budget.Declared(ctx), Counted(ctx))
 	if err != nil {
 		return step.Record{}, err
 	}
@@ -85,7 +85,7 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 
 // find returns the record of the step. Without one, it notes that the step starts, and
 // returns the number of the attempt.
-func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, attempt int, err error) {
+func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (record []byte, attempt int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(key.RunID)
@@ -103,6 +103,9 @@ func (m *Memory) find(key step.Key, declared budget.Amount) (record []byte, atte
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 		m.append(s, true, budget.Usage{})
 		return s.record, 0, nil
+	}
+	if counted && s.Attempts > 0 {
+		return nil, s.Attempts, nil
 	}
 	s.Start(declared)
 	m.append(s, false, budget.Usage{})

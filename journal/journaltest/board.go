@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,6 +59,25 @@ func testBoard(t *testing.T, j tested) {
 	}
 	if got, err := other.Posted(ctx, "run", "order/b", "order/c", "order/a"); err != nil || len(got) != 2 || string(got["order/b"].Data) != "2" || got["order/a"].Seq != 1 {
 		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := j.Post(ctx, "run", note("result/b/2", "2"), note("result/b/1", "1"), note("result/bc", "3"), note("resulu", "4")); err != nil {
+		t.Fatal(err)
+	}
+	for prefix, want := range map[string]string{
+		"result/b": "result/b/2 result/b/1 result/bc", "result/b/": "result/b/2 result/b/1", "result/b/1": "result/b/1",
+		"result/": "result/a result/b/2 result/b/1 result/bc", "result/bcd": "", "r": "result/a result/b/2 result/b/1 result/bc resulu",
+	} {
+		got, err := other.PostedUnder(ctx, "run", prefix)
+		var keys []string
+		for _, i := range got {
+			keys = append(keys, i.Key)
+		}
+		if strings.Join(keys, " ") != want || err != nil {
+			t.Errorf("under %q there are %q, %v; want %q", prefix, keys, err, want)
+		}
+	}
+	if got, err := other.PostedUnder(ctx, "another", "result/"); len(got) > 0 || err != nil {
+		t.Errorf("a run without a board has items %v, %v", got, err)
 	}
 	runs, err := j.Runs(ctx, journal.Query{})
 	if err != nil || len(runs) != 1 {

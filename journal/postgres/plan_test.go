@@ -21,9 +21,9 @@ func TestLookUpsOnLargeBoards(t *testing.T) {
 	const items = 20_000
 	var keys []string
 	pgtest.Exec(t, address, "ALTER TABLE stone.records SET (autovacuum_enabled = false)")
-	read := func() (pages int) {
+	read := func(s log.Selection) (pages int) {
 		t.Helper()
-		text, args := selecting(boardOf(t, db), log.Selection{Paths: keys[len(keys)-100:]}, firstPage)
+		text, args := selecting(boardOf(t, db), s, firstPage)
 		var plan []string
 		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args}, func(v [][]byte) { plan = append(plan, string(v[0])) })
 		if err != nil {
@@ -53,12 +53,22 @@ func TestLookUpsOnLargeBoards(t *testing.T) {
 		}
 	}
 	const most = 100 * 6 // a descent of the index, and the row
-	stale := read()
-	pgtest.Exec(t, address, "ANALYZE stone.records")
-	fresh := read()
-	pgtest.Exec(t, address, "DELETE FROM pg_statistic WHERE starelid = 'stone.records'::regclass")
-	if none := read(); max(stale, fresh, none) > most {
-		t.Errorf("a lookup of 100 of %d items reads %d pages with old statistics, %d with fresh ones and %d without: want at most %d", items, stale, fresh, none, most)
+	lookUps := map[string]log.Selection{
+		"100 keys":               {Paths: keys[len(keys)-100:]},
+		"a prefix of 100 items":  {Prefix: keys[len(keys)-1][:len("order/000199")]},
+		"a prefix without items": {Prefix: "step/"},
+	}
+	for _, statistics := range []struct{ name, with string }{
+		{"old", ""}, {"fresh", "ANALYZE stone.records"}, {"no", "DELETE FROM pg_statistic WHERE starelid = 'stone.records'::regclass"},
+	} {
+		if statistics.with != "" {
+			pgtest.Exec(t, address, statistics.with)
+		}
+		for name, s := range lookUps {
+			if pages := read(s); pages > most {
+				t.Errorf("with %s statistics a lookup of %s among %d reads %d pages: want at most %d", statistics.name, name, items, pages, most)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -158,6 +159,9 @@ func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[
 	return pages(func(last **log.Row, limit int64) ([]*log.Row, error) {
 		if last != nil {
 			s.After = (*last).Seq
+			if s.Prefix != "" {
+				s.Path = (*last).Path
+			}
 		}
 		text, args := selecting(run, s, limit)
 		return rows(ctx, r, scanRow, text, args...)
@@ -184,6 +188,9 @@ var byPaths = fmt.Sprintf(`SELECT %s FROM (
 func selecting(run int64, s log.Selection, limit int64) (text string, args []any) {
 	if len(s.Paths) > 0 {
 		return byPaths, []any{run, s.After, textsOf(s.Paths), limit}
+	}
+	if s.Prefix != "" {
+		return byPrefix, []any{run, cmp.Or(s.Path, s.Prefix), s.After, s.Prefix + lastRune, limit}
 	}
 	text, args = "run = $1 AND seq > $2", []any{run, s.After}
 	and := func(condition string, more ...any) {
@@ -229,6 +236,16 @@ func selecting(run int64, s log.Selection, limit int64) (text string, args []any
 	}
 	return fmt.Sprintf("SELECT %s FROM stone.records WHERE %s%s ORDER BY seq LIMIT %d", columns, text, bound, limit), args
 }
+
+// byPrefix reads a range of paths, from a path and number on. Like byPaths, it has an order that only
+// the index of run, path and seq can serve.
+var byPrefix = fmt.Sprintf(`SELECT %s FROM (
+	SELECT *, sum(size) OVER (ORDER BY path, seq ROWS UNBOUNDED PRECEDING) - size AS before FROM (
+		SELECT *, coalesce(octet_length(content), 0) AS size FROM stone.records
+		WHERE (run, path, seq) > ((SELECT $1::bigint), $2, $3) AND (run, path) <= ((SELECT $1::bigint), $4) AND path IS NOT NULL
+		ORDER BY run, path, seq LIMIT $5
+	) found
+) page WHERE before < %d ORDER BY path, seq`, rowColumns, mostBytes)
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {

@@ -19,15 +19,18 @@ type Work struct {
 	Many bool   `json:"many,omitempty"` // a batch: its orders are on the board
 }
 
-// The keys of a board, before the digest of a leaf or a step.
+// The keys of a board, before the digest of a leaf. What belongs to a leaf is found by the first two
+// parts of its key.
 const (
 	orderKey  = "order/"
 	batchKey  = "batch/"
 	resultKey = "result/" // a further part makes it one that does not count for ever
-	stepKey   = "step/"
+	stepKey   = "step/"   // and a leaf, and a step within it
 	tryKey    = "try/"    // and a work id and the number of the attempt; or a leaf, a step within it that costs money and the number
-	sliceKey  = "slice/"  // and the number of the slice
+	voidKey   = "void/"   // and the rest of the key of an attempt that started nothing
+	sliceKey  = "slice/"  // and a leaf, and the number of the slice
 	holderKey = "holder/" // and the number of the process among those that have held the run
+	chargeKey = "charge/" // and the number of a holder that has charged the run with the attempts so far
 	partKey   = "part/"   // of a large content that orders read
 	endKey    = "end/"    // after any other key: an empty item that ends a reading of all items before it
 )
@@ -38,9 +41,10 @@ const large = 4 << 10
 // order is the item of an order.
 type order struct {
 	step.Order
-	Post  string         `json:"post"`            // random, of the call of Post
-	Batch *dag.ID        `json:"batch,omitempty"` // with which it first went out
-	Slice *budget.Amount `json:"slice,omitempty"` // slice 0 of the account, nil for no limit
+	Post   string         `json:"post"`             // random, of the call of Post
+	Batch  *dag.ID        `json:"batch,omitempty"`  // with which it first went out
+	Limits *budget.Limits `json:"limits,omitempty"` // slice 0, as in grant
+	Whole  *budget.Limits `json:"whole,omitempty"`
 
 	Holder int `json:"holder"` // number of the process that grants slice 0
 
@@ -48,14 +52,25 @@ type order struct {
 }
 
 // first returns slice 0 as a grant.
-func (o *order) first() grant { return grant{Holder: o.Holder, Post: o.Post, Limits: o.Slice} }
+func (o *order) first() grant {
+	return grant{Holder: o.Holder, Post: o.Post, Limits: o.Limits, Whole: o.Whole}
+}
 
 // grant is the item of a further slice, which replaces the earlier ones.
 type grant struct {
 	Holder int            `json:"holder"`           // number of the process that grants it
 	Post   string         `json:"post"`             // random, of the call that grants it
-	Limits *budget.Amount `json:"limits,omitempty"` // of all slices of the leaf together, nil for no limit
+	Limits *budget.Limits `json:"limits,omitempty"` // of all slices of the leaf together, nil for no limit
+	Whole  *budget.Limits `json:"whole,omitempty"`  // of the account of the run for the leaf, nil for no limit
 	Closed bool           `json:"closed,omitempty"` // nobody waits for the leaf: it must start no step that costs money
+}
+
+// account opens the account of the slice.
+func (g *grant) account() *budget.Account {
+	if g.Limits == nil || g.Whole == nil {
+		return budget.New(budget.Limits{})
+	}
+	return budget.OpenSlice(*g.Limits, *g.Whole)
 }
 
 // try is the item of an attempt.
@@ -76,11 +91,10 @@ func (o *order) work() Work {
 // result is the item of a result.
 type result struct {
 	Record *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
-	More   bool          `json:"more,omitempty"`   // it comes back for more budget
+	More   *budget.Quote `json:"more,omitempty"`   // it comes back for this: its slice refused it
 	Slice  int           `json:"slice,omitempty"`  // number of its slice
 	Spent  budget.Amount `json:"spent,omitzero"`
-	Steps  []dag.ID      `json:"steps,omitempty"` // digests of the steps within the leaf, in their order
-	Given  bool          `json:"given,omitempty"` // returned by a worker that does not know its steps
+	Steps  int           `json:"steps,omitempty"` // number of steps within the leaf, which are on the board
 }
 
 // final reports whether a result counts for ever.

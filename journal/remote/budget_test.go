@@ -362,3 +362,38 @@ func TestLostRun(t *testing.T) {
 		}
 	}
 }
+
+// A budget that suffices suffices, to the last dollar and wherever the leaves run: slices are given
+// back, so whoever needs them waits.
+func TestSufficientBudget(t *testing.T) {
+	for _, c := range []struct {
+		lanes, calls, runs int
+		elsewhere          bool
+	}{{16, 1, 20, true}, {16, 3, 10, true}, {64, 1, 5, true}, {200, 1, 2, true}, {200, 1, 2, false}} {
+		t.Run(fmt.Sprintf("%d lanes of %d USD with workers %v", c.lanes, c.calls, c.elsewhere), func(t *testing.T) {
+			for range c.runs {
+				var j journal.Memory
+				var calls atomic.Int64
+				p := stone.Seq("p",
+					stone.Map("each", dag.Derive(number, func(n int) []int { return make([]int, n) }), item, paid(c.calls, &calls), stone.Lanes(c.lanes), stone.AllLanes()),
+					stone.Reduce(stone.Func("count", dag.All(number), text, func(_ context.Context, all []int) (string, error) { return fmt.Sprint(len(all)), nil })))
+				limit := float64(c.lanes * c.calls)
+				account := budget.New(budget.Limits{USD: limit, Roundtrips: int(limit)})
+				cfg := stone.Config{RunID: "run", Input: dag.Of(number.With(c.lanes)), Recorder: journal.Keep(&j, journal.Options{})}
+				if c.elsewhere {
+					workers := make([]*remote.Worker, 4)
+					for i := range workers {
+						workers[i] = &remote.Worker{Journal: &j, Pipelines: []stone.Ashlar{p}}
+					}
+					cfg.Executor = remote.New(remote.Config{Journal: &j, Carrier: newPool(t, workers...), Routes: []remote.Route{{Leaf: "paid", Pool: "p"}}, Again: 50 * time.Millisecond, Window: c.lanes})
+				}
+				if _, err := stone.Run(budget.With(t.Context(), account), p, cfg); err != nil {
+					t.Fatalf("after %d calls, with %v spent: %v", calls.Load(), account.Spent(), err)
+				}
+				if got := account.Spent(); calls.Load() != int64(limit) || got.USD < limit-1e-6 || got.USD > limit+1e-6 || got.Roundtrips != int(limit) {
+					t.Errorf("%d calls, spent %+v, want %v", calls.Load(), got, limit)
+				}
+			}
+		})
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 
 	"github.com/stonelayer/stone/budget"
@@ -50,7 +49,7 @@ type outcome struct {
 
 func newDesk(e *Executor, run string) *desk {
 	return &desk{Executor: e, run: run, board: e.cfg.Journal, held: e.cfg.Journal.Held(run),
-		ledger:  ledger{noted: map[dag.ID]noted{}, before: map[dag.ID]budget.Amount{}},
+		ledger:  ledger{noted: map[string]noted{}, before: map[dag.ID]budget.Amount{}},
 		waiting: map[dag.ID]*pending{}, queues: map[*Route][]*pending{}, parts: map[dag.ID]bool{}}
 }
 
@@ -183,25 +182,37 @@ func (d *desk) fail(err error) {
 	}
 }
 
-// posted yields the items that are on the board when it is called and whose keys have the prefix.
-func (d *desk) posted(ctx context.Context, prefix string) iter.Seq2[journal.Item, error] {
-	return func(yield func(journal.Item, error) bool) {
-		end, err := d.board.Post(ctx, d.run, journal.Item{Key: prefix + endKey + rand.Text()})
-		if err != nil {
-			yield(journal.Item{}, err)
-			return
-		}
-		for item, err := range d.board.Watch(ctx, d.run, prefix, 0) {
-			switch {
-			case err != nil:
-				yield(item, err)
-				return
-			case item.Seq >= end[0].Seq:
-				return
-			case len(item.Data) == 0: // another end
-			case !yield(item, nil):
-				return
+// tried calls each with the attempts after a position that are on the board now, and returns the
+// position up to which it has read.
+func (d *desk) tried(ctx context.Context, since int64, each func(journal.Item) error) (until int64, err error) {
+	end, err := d.board.Post(ctx, d.run, journal.Item{Key: tryKey + endKey + rand.Text()})
+	if err != nil {
+		return 0, err
+	}
+	for item, err := range d.board.Watch(ctx, d.run, tryKey, since) {
+		switch {
+		case err != nil:
+			return 0, err
+		case item.Seq >= end[0].Seq:
+			return end[0].Seq, nil
+		case len(item.Data) == 0: // another end
+		default:
+			if err := each(item); err != nil {
+				return 0, err
 			}
 		}
 	}
+	return 0, context.Cause(ctx)
+}
+
+// sent waits until an order that was taken from its queue is written, or has failed. It reports
+// whether it was taken.
+func (d *desk) sent(p *pending) bool {
+	d.mu.Lock()
+	out := p.out
+	d.mu.Unlock()
+	if out != nil {
+		<-out
+	}
+	return out != nil
 }

@@ -32,10 +32,12 @@
 //
 // # Budgets
 //
-// The executor reserves a part of the account of the run before an order goes out, and the
-// worker opens an account of that size. If that is not enough the worker stops, the executor
-// reserves more, and the leaf continues after its last step. The reservation is settled with
-// the cost that the result names.
+// When an order gets its place in the window, the executor reserves a slice of the account of the run,
+// and the worker opens an account of that size. A step that the slice cannot pay for stops the leaf. Its
+// result names what the step needs, and nothing else of it counts. The executor then reserves that, or
+// waits until others have returned what they did not spend, and the leaf continues after its last
+// step. So a budget that suffices in one process suffices with workers. The reservation is settled with
+// the cost that the result names. The next holder of the run continues with what a leaf was granted.
 //
 // A leaf that was cancelled, or was left to the holder, starts no further step that costs money,
 // even if its worker cannot be stopped. Its reservation is settled with the known or possible cost

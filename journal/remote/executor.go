@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/journal"
@@ -128,35 +129,64 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 	if err := d.recall(ctx); err != nil {
 		return step.Record{}, err
 	}
-	for s := newSlice(ctx, d.ledger.spentBefore(o.Key.Digest)); ; {
-		if !s.take() {
-			return step.Record{}, step.ErrLocal // it fails here as it would without workers
-		}
-		p := &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)}
-		got, err := d.do(ctx, p)
-		if err != nil {
-			if d.held.Err() != nil || errors.Is(err, journal.ErrDrained) { // the next process takes the results
-				s.cancel()
-			} else if trouble := d.revoke(ctx, p); trouble != nil {
-				err = errors.Join(err, trouble)
-			}
-			return step.Record{}, err
-		}
-		more := got.More && s.grow()
-		if got.Record != nil || more {
-			s.settle(got.Spent)
-		} else if err := d.revoke(ctx, p); err != nil {
-			return step.Record{}, err
-		}
-		if more {
-			continue
-		}
-		if err := d.bring(ctx, o.Key.Path, got); err != nil {
-			return step.Record{}, err
-		}
-		if got.Record == nil {
-			return step.Record{}, step.ErrLocal
-		}
-		return *got.Record, nil
+	found, err := d.history(ctx, o.Key.Digest)
+	if err != nil {
+		return step.Record{}, err
 	}
+	s := newSlice(ctx, found)
+	p := &pending{order: o, route: route, slice: s}
+	for got := found.result; ; got = nil {
+		if got == nil {
+			if s.need != (budget.Quote{}) {
+				if err := s.more(ctx); err != nil {
+					return step.Record{}, d.home(ctx, p, err)
+				}
+			}
+			p = &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)}
+			out, err := d.do(ctx, p)
+			if err != nil {
+				return step.Record{}, d.drop(ctx, p, err)
+			}
+			got = &out
+		}
+		switch {
+		case got.More != nil:
+			s.settle(got.Spent)
+			s.need = *got.More
+		case got.Record == nil:
+			return step.Record{}, d.home(ctx, p, nil)
+		default:
+			s.settle(got.Spent)
+			return *got.Record, d.bring(ctx, o.Key.Digest, got.Steps)
+		}
+	}
+}
+
+// drop ends the wait for a leaf because of an error.
+func (d *desk) drop(ctx context.Context, p *pending, err error) error {
+	if d.held.Err() != nil || errors.Is(err, journal.ErrDrained) { // the next process takes the results
+		d.sent(p)
+		p.slice.cancel()
+		return err
+	}
+	if trouble := d.revoke(ctx, p); trouble != nil {
+		err = errors.Join(err, trouble)
+	}
+	return err
+}
+
+// home has the holder do a leaf, after the steps that other processes have done: it returns
+// step.ErrLocal, or the end of ctx. If the account cannot pay, the leaf fails here as it would without
+// workers.
+func (d *desk) home(ctx context.Context, p *pending, refused error) error {
+	if refused != nil && !budget.Refused(refused) {
+		return d.drop(ctx, p, refused)
+	}
+	if err := d.revoke(ctx, p); err != nil {
+		return err
+	}
+	if err := d.bring(ctx, p.order.Key.Digest, 1); err != nil {
+		return err
+	}
+	return step.ErrLocal
 }

@@ -2,12 +2,10 @@ package remote
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strings"
 	"sync"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -19,25 +17,24 @@ type ledger struct {
 	recalled  bool
 
 	mu     sync.Mutex
-	noted  map[dag.ID]noted         // by the digests of steps that cost money
-	before map[dag.ID]budget.Amount // spent earlier, by the digests of leaves that are entered again
+	noted  map[string]noted         // steps that cost money, by kind and path
+	before map[dag.ID]budget.Amount // spent by leaves that were revoked
 }
 
+// noted is what the journal knows of a step.
 type noted struct {
 	attempts int
 	done     bool
+	spent    budget.Amount // with which the run was charged when this process took it over
 }
 
-func (l *ledger) spentBefore(leaf dag.ID) budget.Amount {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.before[leaf]
-}
+func placeOf(kind, path string) string { return kind + " " + path }
 
 // recall charges the run, once, with the costs of its leaves that its journal does not know, because
 // the former process lost the run before they ended. That process may still live and grant slices,
 // and workers may still spend the old ones. So recall first takes the next number: slices of lower
 // numbers pay for nothing more, since a worker notes each attempt and then looks for a higher number.
+// A former process that has recalled has left the position up to which the journal knows all attempts.
 func (d *desk) recall(ctx context.Context) error {
 	d.ledger.recalling.Lock()
 	defer d.ledger.recalling.Unlock()
@@ -49,193 +46,285 @@ func (d *desk) recall(ctx context.Context) error {
 	if d.holder, err = note(ctx, d.board.PostHeld, d.run, holderKey, try{}); err != nil {
 		return err
 	}
-	paid, err := d.paid(ctx, tryKey)
-	if err != nil {
-		return err
+	if d.holder > 1 { // otherwise nobody has granted a slice before
+		if err := d.charge(ctx); err != nil {
+			return err
+		}
 	}
-	if len(paid) == 0 {
-		d.ledger.recalled = true
-		return nil
-	}
+	d.ledger.recalled = true
+	return nil
+}
+
+// charged is the item of a holder that has recalled.
+type charged struct {
+	Until int64 `json:"until"` // the journal knows the attempts up to this position
+}
+
+// charge charges the run with the attempts that its journal does not know, and notes them there.
+func (d *desk) charge(ctx context.Context) error {
 	steps, err := d.cfg.Journal.Steps(ctx, d.run)
 	if err != nil {
 		return err
 	}
-	known := map[string]noted{}
+	d.ledger.mu.Lock()
 	for _, s := range steps {
-		known[s.Kind+" "+s.Path] = noted{s.Attempts, s.Recorded}
-	}
-	d.ledger.recalled = true
-	for leaf, steps := range paid {
-		for _, s := range steps {
-			d.ledger.mu.Lock()
-			d.ledger.noted[s.Key.Digest] = known[s.Key.Kind+" "+s.Key.Path]
-			d.ledger.before[leaf] = d.ledger.before[leaf].Add(s.Spent())
-			d.ledger.mu.Unlock()
+		if s.Declared != (budget.Amount{}) {
+			d.ledger.noted[placeOf(s.Kind, s.Path)] = noted{s.Attempts, s.Recorded, s.Spent()}
 		}
-		spent, err := d.note(ctx, steps...)
+	}
+	d.ledger.mu.Unlock()
+	items, err := d.board.PostedUnder(ctx, d.run, chargeKey)
+	if err != nil {
+		return err
+	}
+	var last charged
+	for _, i := range items {
+		var c charged
+		if err := read(i, &c); err != nil {
+			return err
+		}
+		last.Until = max(last.Until, c.Until)
+	}
+	leaves := map[dag.ID]bool{}
+	last.Until, err = d.tried(ctx, last.Until, func(i journal.Item) error {
+		leaf, _, ok := strings.Cut(strings.TrimPrefix(i.Key, tryKey), "/")
+		if _, step, _ := strings.Cut(i.Key[len(tryKey):], "/"); !ok || !strings.Contains(step, "/") {
+			return nil // of work
+		}
+		id, err := dag.ParseID(leaf)
+		leaves[id] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for leaf := range leaves {
+		paid, err := d.paid(ctx, leaf)
+		if err != nil {
+			return err
+		}
+		spent, err := d.note(ctx, paid...)
 		if err != nil {
 			return err
 		}
 		budget.From(ctx).OfRun().Charge(spent)
 	}
-	return nil
+	i, err := item(fmt.Sprint(chargeKey, d.holder), last)
+	if err != nil {
+		return err
+	}
+	_, err = d.board.Post(ctx, d.run, i)
+	return err
 }
 
-// note imports steps without the attempts that the journal knows. It returns the cost of the other
-// attempts.
+// note imports steps without the attempts that the journal knows. It returns the cost that the journal
+// did not know. Steps that it has imported before add nothing.
 func (d *desk) note(ctx context.Context, steps ...journal.DoneStep) (spent budget.Amount, err error) {
-	var fresh []journal.DoneStep
-	d.ledger.mu.Lock()
 	for _, s := range steps {
+		at := placeOf(s.Key.Kind, s.Key.Path)
+		d.ledger.mu.Lock()
+		known := d.ledger.noted[at]
+		d.ledger.mu.Unlock()
+		total := s
 		if s.Declared != (budget.Amount{}) {
-			known := d.ledger.noted[s.Key.Digest]
 			if known.done || s.Record == nil && known.attempts >= s.Attempts {
 				continue
 			}
-			d.ledger.noted[s.Key.Digest] = noted{max(known.attempts, s.Attempts), s.Record != nil}
-			s.Attempts = max(s.Attempts-known.attempts, min(s.Attempts, 1))
-			spent = spent.Add(s.Spent())
+			s.Attempts = max(s.Attempts-known.attempts, 0)
 		}
-		fresh = append(fresh, s)
+		if err := journal.Import(ctx, s); err != nil {
+			return spent, err
+		}
+		if s.Declared == (budget.Amount{}) {
+			continue
+		}
+		now := noted{max(known.attempts, total.Attempts), s.Record != nil, larger(known.spent, total.Spent())}
+		spent = spent.Add(less(now.spent, known.spent))
+		d.ledger.mu.Lock()
+		d.ledger.noted[at] = now
+		d.ledger.mu.Unlock()
 	}
+	return spent, nil
+}
+
+// past is what the board has of a leaf that was out before.
+type past struct {
+	again  bool
+	result *result       // that counts for ever
+	need   budget.Quote  // that the last slice refused
+	want   budget.Amount // that the largest slice had left
+	number int           // of the last slice
+	before budget.Amount // with which the run was charged for the leaf
+}
+
+// history reads what earlier processes, or this one, have left of a leaf. It reads the items of this
+// leaf alone, and of one that has its result only what it has cost.
+func (d *desk) history(ctx context.Context, leaf dag.ID) (p past, err error) {
+	d.ledger.mu.Lock()
+	before, revoked := d.ledger.before[leaf]
+	delete(d.ledger.before, leaf)
 	d.ledger.mu.Unlock()
-	return spent, journal.Import(ctx, fresh...)
+	if d.holder == 1 && !revoked {
+		return past{}, nil
+	}
+	p.again, p.before = true, before
+	if !revoked {
+		paid, err := d.paid(ctx, leaf)
+		if err != nil {
+			return p, err
+		}
+		d.ledger.mu.Lock()
+		for _, s := range paid {
+			p.before = p.before.Add(d.ledger.noted[placeOf(s.Key.Kind, s.Key.Path)].spent)
+		}
+		d.ledger.mu.Unlock()
+	}
+	results, err := d.board.PostedUnder(ctx, d.run, resultKey+leaf.String())
+	if err != nil {
+		return p, err
+	}
+	for _, i := range results {
+		r := new(result)
+		if err := read(i, r); err != nil {
+			return p, err
+		}
+		if final(i.Key) {
+			p.result = r
+			return p, nil
+		}
+		if r.More != nil {
+			p.need = *r.More
+		}
+	}
+	return p, d.granted(ctx, leaf, &p)
+}
+
+// granted reads the slices of a leaf.
+func (d *desk) granted(ctx context.Context, leaf dag.ID, p *past) error {
+	items, err := d.board.PostedUnder(ctx, d.run, sliceKey+leaf.String()+"/")
+	if err != nil {
+		return err
+	}
+	p.number = len(items) // they are numbered from 1, without a gap
+	for _, i := range items {
+		var g grant
+		if err := read(i, &g); err != nil {
+			return err
+		}
+		if l := g.Limits; l != nil {
+			p.want = larger(p.want, less(budget.Amount{Roundtrips: l.Roundtrips, Tokens: l.Tokens, USD: l.USD}, p.before))
+		}
+	}
+	return nil
 }
 
 // revoke closes the slice of an order for which nobody waits any more, and settles it with the cost
 // of the leaf. Before it starts a step that costs money, a worker notes the attempt and then looks
 // for a closed slice. So either the worker finds the closed slice, or revoke finds the note. If the
-// journal fails, the slice stays reserved, since its cost is unknown.
+// journal fails, the amount of the slice stays taken, since its cost is unknown.
 func (d *desk) revoke(ctx context.Context, p *pending) error {
-	d.mu.Lock()
-	out := p.out
-	d.mu.Unlock()
-	if out == nil {
+	if !d.sent(p) && p.slice.number == 0 {
 		p.slice.cancel()
 		return nil
 	}
-	<-out
-	ctx = context.WithoutCancel(ctx)
-	leaf := p.order.Key.Digest
-	if err := p.slice.post(ctx, d, leaf, grant{Holder: d.holder, Post: rand.Text(), Closed: true}); err != nil {
-		return err
-	}
-	paid, err := d.paid(ctx, tryKey+leaf.String()+"/")
+	spent, err := d.close(context.WithoutCancel(ctx), p)
 	if err != nil {
+		p.slice.taken.Keep()
 		return err
 	}
-	var spent budget.Amount
-	for _, s := range paid[leaf] {
-		spent = spent.Add(s.Spent())
-	}
-	if _, err := d.note(ctx, paid[leaf]...); err != nil {
-		return err
-	}
-	d.ledger.mu.Lock()
-	d.ledger.before[leaf] = spent
-	d.ledger.mu.Unlock()
 	p.slice.settle(spent)
 	return nil
 }
 
-// paid returns, by leaf, the steps that cost money and have attempts on the board whose keys have the
-// prefix. An attempt without a result may have cost as much as it declared.
-func (d *desk) paid(ctx context.Context, prefix string) (map[dag.ID][]journal.DoneStep, error) {
-	type place struct{ leaf, step dag.ID }
-	started := map[place]*journal.DoneStep{}
-	var keys []string
-	for item, err := range d.posted(ctx, prefix) {
-		if err != nil {
-			return nil, err
-		}
-		var t try
-		if err := read(item, &t); err != nil {
-			return nil, err
-		}
-		if t.Key == nil {
-			continue // of work
-		}
-		digest, _, _ := strings.Cut(strings.TrimPrefix(item.Key, tryKey), "/")
-		leaf, err := dag.ParseID(digest)
-		if err != nil {
-			return nil, fmt.Errorf("item %s: %w", item.Key, err)
-		}
-		at := place{leaf, t.Key.Digest}
-		if started[at] == nil {
-			started[at] = &journal.DoneStep{Key: *t.Key, Declared: t.Declared}
-			keys = append(keys, stepKey+t.Key.Digest.String())
-		}
-		started[at].Attempts++
+// close closes the slices of a leaf and returns what they have paid for.
+func (d *desk) close(ctx context.Context, p *pending) (spent budget.Amount, err error) {
+	leaf := p.order.Key.Digest
+	if err := p.slice.post(ctx, d, leaf, grant{Closed: true}); err != nil {
+		return spent, err
 	}
-	if len(keys) == 0 {
-		return nil, nil
+	paid, err := d.paid(ctx, leaf)
+	if err != nil {
+		return spent, err
 	}
-	items, err := d.board.Posted(ctx, d.run, keys...)
+	if _, err := d.note(ctx, paid...); err != nil {
+		return spent, err
+	}
+	for _, s := range paid {
+		spent = spent.Add(s.Spent())
+	}
+	d.ledger.mu.Lock()
+	d.ledger.before[leaf] = spent
+	d.ledger.mu.Unlock()
+	return spent, nil
+}
+
+// paid returns the steps of a leaf that cost money and have attempts on the board. An attempt without
+// a result may have cost as much as it declared, unless it is void.
+func (d *desk) paid(ctx context.Context, leaf dag.ID) (steps []journal.DoneStep, err error) {
+	tries, err := d.board.PostedUnder(ctx, d.run, tryKey+leaf.String()+"/")
+	if err != nil || len(tries) == 0 {
+		return nil, err
+	}
+	voids, err := d.board.PostedUnder(ctx, d.run, voidKey+leaf.String()+"/")
 	if err != nil {
 		return nil, err
 	}
-	steps := map[dag.ID][]journal.DoneStep{}
-	for at, s := range started {
-		if found, ok := items[stepKey+at.step.String()]; ok {
-			attempts := s.Attempts
-			if err := read(found, s); err != nil {
+	void := map[string]bool{}
+	for _, i := range voids {
+		void[strings.TrimPrefix(i.Key, voidKey)] = true
+	}
+	index := map[dag.ID]int{}
+	var keys []string
+	for _, i := range tries {
+		var t try
+		if err := read(i, &t); err != nil {
+			return nil, err
+		}
+		if t.Key == nil || void[strings.TrimPrefix(i.Key, tryKey)] {
+			continue
+		}
+		at, ok := index[t.Key.Digest]
+		if !ok {
+			at = len(steps)
+			index[t.Key.Digest] = at
+			steps = append(steps, journal.DoneStep{Key: *t.Key, Declared: t.Declared})
+			keys = append(keys, stepOf(leaf, t.Key.Digest))
+		}
+		steps[at].Attempts++
+	}
+	done, err := d.board.Posted(ctx, d.run, keys...)
+	if err != nil {
+		return nil, err
+	}
+	for at, key := range keys {
+		if found, ok := done[key]; ok {
+			attempts := steps[at].Attempts
+			if err := read(found, &steps[at]); err != nil {
 				return nil, err
 			}
-			s.Attempts = max(s.Attempts, attempts)
+			steps[at].Attempts = max(steps[at].Attempts, attempts)
 		}
-		steps[at.leaf] = append(steps[at.leaf], *s)
 	}
 	return steps, nil
 }
 
-// bring records the steps within a leaf that other processes have done.
-func (d *desk) bring(ctx context.Context, leaf string, got result) error {
-	steps, err := d.stepsOf(ctx, leaf, got)
-	if err != nil || len(steps) == 0 {
+// bring records the steps within a leaf that other processes have done, of which there are at least n.
+func (d *desk) bring(ctx context.Context, leaf dag.ID, n int) error {
+	if n == 0 {
+		return nil
+	}
+	items, err := d.board.PostedUnder(ctx, d.run, stepKey+leaf.String()+"/")
+	if err != nil {
 		return err
+	}
+	steps := make([]journal.DoneStep, len(items))
+	for i := range items {
+		if err := read(items[i], &steps[i]); err != nil {
+			return err
+		}
 	}
 	_, err = d.note(ctx, steps...)
 	return err
 }
 
-func (d *desk) stepsOf(ctx context.Context, leaf string, got result) (steps []journal.DoneStep, err error) {
-	if got.Given {
-		return d.stepsIn(ctx, leaf)
-	}
-	if len(got.Steps) == 0 {
-		return nil, nil
-	}
-	keys := make([]string, len(got.Steps))
-	for i, digest := range got.Steps {
-		keys[i] = stepKey + digest.String()
-	}
-	items, err := d.board.Posted(ctx, d.run, keys...)
-	if err != nil {
-		return nil, err
-	}
-	steps = make([]journal.DoneStep, len(keys))
-	for i, key := range keys {
-		if err := read(items[key], &steps[i]); err != nil {
-			return nil, err
-		}
-	}
-	return steps, nil
-}
-
-// stepsIn returns the steps on the board that are within a leaf.
-func (d *desk) stepsIn(ctx context.Context, leaf string) (steps []journal.DoneStep, err error) {
-	for item, err := range d.posted(ctx, stepKey) {
-		if err != nil {
-			return nil, err
-		}
-		var s journal.DoneStep
-		if err := read(item, &s); err != nil {
-			return nil, err
-		}
-		if address.Within(s.Key.Path, leaf) {
-			steps = append(steps, s)
-		}
-	}
-	return steps, nil
-}
+func stepOf(leaf, step dag.ID) string { return stepKey + leaf.String() + "/" + step.String() }

@@ -26,14 +26,13 @@ type recorder struct {
 	mu       sync.Mutex
 	trouble  error // of the journal
 	attempts int   // of the leaf
-	steps    []dag.ID
-	known    map[dag.ID]bool
+	steps    map[dag.ID]bool
 }
 
-func (r *recorder) ended() (steps []dag.ID, trouble error) {
+func (r *recorder) ended() (steps int, trouble error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.steps, r.trouble
+	return len(r.steps), r.trouble
 }
 
 // Do implements [step.Recorder].
@@ -57,7 +56,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 
 // inner records a step within the leaf.
 func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	name := stepKey + key.Digest.String()
+	name := stepOf(r.leaf, key.Digest)
 	items, err := r.Journal.Posted(ctx, r.delivery.Run, name)
 	if err != nil {
 		return step.Record{}, r.fail(err)
@@ -113,17 +112,31 @@ func (r *recorder) replay(i journal.Item) (step.Record, error) {
 var errReplaced = errors.New("the process of the run has granted another slice of its budget")
 
 // begin notes an attempt of a step that costs money, and charges the earlier attempts. It checks
-// again after the note that the slice is still the last one: see desk.revoke.
+// again after the note that the slice is still the last one: see desk.revoke. If it is not, the note
+// is void: whoever reads the board later does not count it.
 func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amount) (n int, err error) {
 	if err := r.current(ctx); err != nil {
 		return 0, err
 	}
-	prefix := fmt.Sprintf("%s%s/%s/", tryKey, r.leaf, key.Digest)
-	if n, err = note(ctx, r.Journal.Post, r.delivery.Run, prefix, try{Key: &key, Declared: declared}); err != nil {
+	of := fmt.Sprintf("%s/%s/", r.leaf, key.Digest)
+	if n, err = note(ctx, r.Journal.Post, r.delivery.Run, tryKey+of, try{Key: &key, Declared: declared}); err != nil {
 		return 0, err
 	}
-	r.account.Charge(declared.Times(n - 1))
-	return n, r.current(ctx)
+	void := 0
+	if n > 1 {
+		voids, err := r.Journal.PostedUnder(ctx, r.delivery.Run, voidKey+of)
+		if err != nil {
+			return 0, err
+		}
+		void = len(voids)
+	}
+	r.account.Charge(declared.Times(n - 1 - void))
+	err = r.current(ctx)
+	if errors.Is(err, errReplaced) {
+		_, trouble := r.Journal.Post(context.WithoutCancel(ctx), r.delivery.Run, journal.Item{Key: fmt.Sprint(voidKey, of, n), Data: []byte("{}")})
+		err = errors.Join(err, trouble)
+	}
+	return n - void, err
 }
 
 // current returns errReplaced if the slice is not the last one, or pays for nothing more.
@@ -162,12 +175,10 @@ func note(ctx context.Context, post func(context.Context, string, ...journal.Ite
 func (r *recorder) met(digest dag.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.known[digest] {
-		if r.known == nil {
-			r.known = map[dag.ID]bool{}
-		}
-		r.known[digest], r.steps = true, append(r.steps, digest)
+	if r.steps == nil {
+		r.steps = map[dag.ID]bool{}
 	}
+	r.steps[digest] = true
 }
 
 // fail notes an error of the journal: the order must be delivered again.

@@ -58,6 +58,9 @@ func (d *desk) send(ctx context.Context, route *Route) {
 	if len(taken) == 0 {
 		return
 	}
+	for _, p := range taken {
+		p.slice.first(d.cfg.Window * route.size())
+	}
 	batches, err := d.post(ctx, taken)
 	for _, p := range taken {
 		close(p.out)
@@ -78,6 +81,11 @@ func (d *desk) send(ctx context.Context, route *Route) {
 // deliver sends a batch until it has ended.
 func (d *desk) deliver(ctx context.Context, pool string, b *batch) {
 	again, pause, trouble := b.again, shortest, time.Time{}
+	select {
+	case <-b.ended: // the results were there before
+		return
+	default:
+	}
 	for {
 		err := d.cfg.Carrier.Send(ctx, pool, b.work)
 		wait := again
@@ -160,10 +168,13 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 		}
 		works[i] = o.work()
 		if old[i] = o.Post != id; old[i] {
-			if err = p.slice.post(ctx, d, p.order.Key.Digest, grant{Holder: d.holder, Post: id, Limits: p.slice.limits}); err != nil {
+			if results[i], err = d.earlier(ctx, p); err != nil {
 				return nil, err
 			}
-			if results[i], err = d.earlier(ctx, p); err != nil {
+			if results[i] != nil {
+				continue
+			}
+			if err = p.slice.post(ctx, d, p.order.Key.Digest, grant{Limits: p.slice.limits, Whole: p.slice.whole}); err != nil {
 				return nil, err
 			}
 		}
@@ -196,7 +207,7 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 	}
 	parts := map[dag.ID]json.RawMessage{}
 	for _, p := range taken {
-		o := order{Order: p.order, Post: id, Batch: many, Slice: p.slice.limits, Holder: d.holder}
+		o := order{Order: p.order, Post: id, Batch: many, Limits: p.slice.limits, Whole: p.slice.whole, Holder: d.holder}
 		var contents map[dag.ID]json.RawMessage
 		o.Reads, contents = o.Reads.Detach(large)
 		add(orderKey+p.order.Key.Digest.String(), o)

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	"github.com/stonelayer/stone/budget"
@@ -11,82 +12,99 @@ import (
 // slice is the part of the run's account that one leaf may spend in another process.
 type slice struct {
 	account *budget.Account
-	part    int            // it is so much of what is left
-	number  int            // of the slice, among those of the leaf in all processes
-	limits  *budget.Amount // of all slices of the leaf so far, nil without a limit
-	charged budget.Amount  // spent from the earlier slices, or by earlier processes
-	taken   *budget.Reservation
+	number  int           // of the last slice of the leaf that is known, in any process
+	need    budget.Quote  // the last slice refused it; zero before
+	want    budget.Amount // what the largest slice had left for the leaf
+	charged budget.Amount // spent from the earlier slices, or by earlier processes
+	taken   *budget.Slice // nil until it is taken
+
+	limits, whole *budget.Limits // of all slices of the leaf so far, nil without a limit
 }
 
-const (
-	firstPart = 64 // the first slice is this part of what is left
-	growth    = 8  // the next one is so many times larger
-	lastPart  = 2  // others must not find the account empty for a reservation alone
-)
-
-// newSlice returns the first slice of a leaf. The run was already charged with what the leaf spent
+// newSlice returns the slice of a leaf. The run was already charged with what the leaf spent
 // before the run was resumed.
-func newSlice(ctx context.Context, before budget.Amount) *slice {
+func newSlice(ctx context.Context, p past) *slice {
 	account := budget.From(ctx)
-	account.Replay(before)
-	return &slice{account: account, part: firstPart, charged: before}
+	account.Replay(p.before)
+	return &slice{account: account, number: p.number, need: p.need, want: p.want, charged: p.before}
 }
 
-// take reserves the slice. It reports false if the account cannot pay.
-func (s *slice) take() bool {
-	if s.account == nil {
-		return true
+// first takes a slice for a leaf that has a place in the window: a part of what is left for each
+// place, or as much as an earlier process gave it.
+func (s *slice) first(places int) {
+	if s.taken != nil {
+		return
 	}
-	left := s.account.Left()
-	if left.Roundtrips < 0 || left.Tokens < 0 || left.USD < 0 {
-		return false
+	left, part := s.account.Left(), 2*places
+	s.want = larger(s.want, budget.Amount{Roundtrips: share(left.Roundtrips, part), Tokens: share(left.Tokens, part), USD: left.USD / float64(part)})
+	// The zero quote waits for nothing and is never refused.
+	if taken, err := s.account.Slice(context.Background(), budget.Quote{}, s.want); err == nil {
+		s.took(taken)
 	}
-	amount := budget.Amount{Roundtrips: share(left.Roundtrips, s.part), Tokens: share(left.Tokens, s.part), USD: left.USD / float64(s.part)}
-	if amount != (budget.Amount{}) {
-		// A dimension without a limit stays zero, which is no limit in the other process too.
-		all := amount.Add(budget.Amount{
-			Roundtrips: min(amount.Roundtrips, 1) * s.charged.Roundtrips,
-			Tokens:     min(amount.Tokens, 1) * s.charged.Tokens,
-		})
-		if amount.USD > 0 {
-			all.USD += s.charged.USD
-		}
-		s.limits = &all
-	}
-	var err error
-	s.taken, err = s.account.Reserve(amount)
-	return err == nil
 }
 
 func share(left, part int) int { return (left + part - 1) / part }
 
-// settle replaces the reservation by what all slices of the leaf have spent. That is charged
-// first, so that no one else can spend it in between.
+// more takes what the last slice refused, and as much again as the leaf has spent so far. It waits
+// while other slices and estimates leave too little, and the leaf has no place in the window.
+func (s *slice) more(ctx context.Context) error {
+	taken, err := s.account.Slice(ctx, s.need, larger(s.want, s.charged))
+	if err == nil {
+		s.took(taken)
+	}
+	return err
+}
+
+// took notes a slice. Its limits in the other process include what the leaf has spent.
+func (s *slice) took(taken *budget.Slice) {
+	s.taken, s.limits, s.whole = taken, nil, nil
+	if taken.Whole != (budget.Limits{}) {
+		s.limits, s.whole = new(beyond(taken.Limits, s.charged)), new(beyond(taken.Whole, s.charged))
+	}
+}
+
+// beyond returns limits that have room for an amount that was spent before.
+func beyond(l budget.Limits, spent budget.Amount) budget.Limits {
+	return budget.Limits{Roundtrips: after(l.Roundtrips, spent.Roundtrips), Tokens: after(l.Tokens, spent.Tokens), USD: after(l.USD, spent.USD)}
+}
+
+func after[N int | float64](limit, spent N) N {
+	switch {
+	case limit == 0:
+		return 0
+	case limit < 0 && spent == 0:
+		return -1
+	}
+	return max(limit, 0) + spent
+}
+
+// settle replaces the reservation by what all slices of the leaf have spent. If that is less than the
+// leaf was charged with, an attempt that counted as paid was not made.
 func (s *slice) settle(spent budget.Amount) {
-	s.account.Charge(budget.Amount{
-		Roundtrips: spent.Roundtrips - s.charged.Roundtrips, Tokens: spent.Tokens - s.charged.Tokens, USD: spent.USD - s.charged.USD,
-	})
-	s.charged = spent
-	s.cancel()
+	s.account.Refund(less(s.charged, spent))
+	s.taken.Settle(less(spent, s.charged))
+	s.taken, s.charged = nil, spent
 }
 
 // cancel gives the reservation back.
 func (s *slice) cancel() {
-	s.taken.Cancel()
+	s.taken.Settle(budget.Amount{})
 	s.taken = nil
 }
 
-// grow makes the next slice larger. It reports false if it cannot be.
-func (s *slice) grow() bool {
-	if s.limits == nil || s.part == lastPart {
-		return false
-	}
-	s.part = max(s.part/growth, lastPart)
-	return true
+// less returns by how much m is larger than n, in each part.
+func less(m, n budget.Amount) budget.Amount {
+	return budget.Amount{Roundtrips: max(m.Roundtrips-n.Roundtrips, 0), Tokens: max(m.Tokens-n.Tokens, 0), USD: max(m.USD-n.USD, 0)}
+}
+
+// larger returns the larger of two amounts, in each part.
+func larger(m, n budget.Amount) budget.Amount {
+	return budget.Amount{Roundtrips: max(m.Roundtrips, n.Roundtrips), Tokens: max(m.Tokens, n.Tokens), USD: max(m.USD, n.USD)}
 }
 
 // post writes a grant as the next slice of a leaf.
 func (s *slice) post(ctx context.Context, d *desk, leaf dag.ID, g grant) error {
+	g.Holder, g.Post = d.holder, rand.Text()
 	for n := s.number + 1; ; n++ {
 		i, err := item(sliceOf(leaf, n), g)
 		if err != nil {

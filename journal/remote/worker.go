@@ -48,7 +48,7 @@ func (w *Worker) GiveBack(ctx context.Context, work Work) error {
 		if err != nil {
 			return err
 		}
-		return w.post(ctx, d.Run, o, result{Given: true, Slice: n})
+		return w.post(ctx, d.Run, o, result{Slice: n})
 	})
 }
 
@@ -190,21 +190,13 @@ func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashl
 				return false, err
 			}
 		}
-		r := &recorder{Worker: w, delivery: d, leaf: o.Key.Digest, grant: last, slice: n, account: open(last.Limits)}
+		r := &recorder{Worker: w, delivery: d, leaf: o.Key.Digest, grant: last, slice: n, account: last.account()}
 		other, err := w.doWithin(ctx, r, o, p)
 		if !errors.Is(err, errReplaced) {
 			return other, err
 		}
 		d = w.deliver(ctx, d.Work) // the leaf starts once more
 	}
-}
-
-// open opens the account of a slice.
-func open(limits *budget.Amount) *budget.Account {
-	if limits == nil {
-		return budget.New(budget.Limits{})
-	}
-	return budget.New(budget.Limits{Roundtrips: limits.Roundtrips, Tokens: limits.Tokens, USD: limits.USD})
 }
 
 // doWithin does an order within a slice. The error is errReplaced if another slice has replaced it.
@@ -223,14 +215,13 @@ func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.As
 		return stone.Result{}, err
 	})
 	steps, trouble := r.ended()
-	limited := r.account.Left() != budget.Limits{}
 	done := result{Spent: r.account.Spent(), Steps: steps, Slice: r.slice}
 	var failure *stone.Failure
-	switch {
+	switch done.More = r.account.Refused(); {
 	case trouble != nil:
 		return false, trouble
-	case err == nil && rec.Failure != nil && limited && rec.Failure.Kind == budget.Kind:
-		done.More = true
+	case done.More != nil:
+		// Whatever the body made of the refusal: the account of the run decides.
 	case err == nil:
 		done.Record = &rec
 	case ctx.Err() != nil:
@@ -238,7 +229,6 @@ func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.As
 	case errors.As(err, &failure) && failure.Kind == kind.Replay:
 		return true, nil
 	default: // the holder does the rest, and finds out what is wrong
-		done.More = limited && budget.Refused(err)
 	}
 	return false, w.post(ctx, r.delivery.Run, o, done)
 }

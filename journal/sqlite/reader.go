@@ -141,6 +141,8 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 			paths = append(paths, path)
 		}
 		and("seq >> 32 = ? AND path IN (?"+strings.Repeat(", ?", len(s.Paths)-1)+")", paths...)
+	case s.Prefix != "":
+		and("seq >> 32 = ? AND path BETWEEN ? AND ?", run, s.Prefix, s.Prefix+string(rune(0x10FFFF)))
 	case s.Node != nil:
 		return selectNode, []any{run << 32, run<<32 | (log.Aside - 1), s.Node[0][:], s.Node[1][:]}
 	default:

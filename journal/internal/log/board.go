@@ -215,6 +215,20 @@ func (j *Journal) Posted(ctx context.Context, run string, keys ...string) (map[s
 	return items, cmp.Or(j.data.Explain(err), broken)
 }
 
+// PostedUnder implements [journal.Board].
+func (j *Journal) PostedUnder(ctx context.Context, run, prefix string) (found []journal.Item, err error) {
+	board, err := j.data.Run(ctx, run+onBoard)
+	if err != nil || board == nil {
+		return nil, j.data.Explain(err)
+	}
+	err = j.items(ctx, board, Selection{Prefix: prefix}, func(row *Row) bool {
+		found = append(found, itemOf(row))
+		return true
+	})
+	slices.SortFunc(found, func(a, b journal.Item) int { return cmp.Compare(a.Seq, b.Seq) })
+	return found, err
+}
+
 // items reads items of a board until f returns false, and checks them.
 func (j *Journal) items(ctx context.Context, board *Run, s Selection, f func(*Row) bool) error {
 	for row, err := range j.data.Rows(ctx, board.Row, s) {

@@ -88,17 +88,18 @@ type Reader interface {
 
 // Selection selects records of a run; its zero value selects all.
 type Selection struct {
-	After int64      // with a higher number than this
-	Seq   int64      // with this number
-	Seqs  []int64    // with these numbers
-	Path  string     // results of the step with this path
-	Paths []string   // the first result of each step with one of these paths; only After goes with it
-	Under string     // results only of steps whose paths begin with this
-	Node  *[2]dag.ID // with a node whose id is between the two, both included
-	Nodes bool       // with a node
-	Steps bool       // of steps only: results and intents
-	Heads bool       // results without their Content
-	Aside bool       // with numbers from Aside on; otherwise only with lower ones
+	After  int64      // with a higher number than this
+	Seq    int64      // with this number
+	Seqs   []int64    // with these numbers
+	Path   string     // results of the step with this path
+	Paths  []string   // the first result of each step with one of these paths; only After goes with it
+	Prefix string     // results of steps whose paths begin with this, by the index of paths and in any order; nothing goes with it
+	Under  string     // results only of steps whose paths begin with this
+	Node   *[2]dag.ID // with a node whose id is between the two, both included
+	Nodes  bool       // with a node
+	Steps  bool       // of steps only: results and intents
+	Heads  bool       // results without their Content
+	Aside  bool       // with numbers from Aside on; otherwise only with lower ones
 }
 
 // QuestionSelection selects questions; its zero value selects all.

@@ -35,6 +35,9 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if rec, err := j.reuse(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
 		}
+		if journal.Counted(ctx) {
+			break
+		}
 		j.opts.Reached("before intent")
 		err := j.out.write(&write{run: r, intent: intent})
 		if started = err == nil; !started && !errors.Is(err, errStale) {
