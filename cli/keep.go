@@ -285,7 +285,7 @@ func (a *app) ended(r *keptRun, err error) error {
 			fmt.Fprintln(a.Stderr, "  "+text.Line(line))
 		}
 		a.complain("Start a new run, or resume and keep the unchanged steps: %s", a.command(r.store, "resume", r.id, "--force"))
-	case r != nil && errors.Is(err, kind.Waiting):
+	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):
 		return a.waiting(r)
 	default:
 		a.complain("failed: %v", err)
@@ -311,7 +311,7 @@ func raised(err error) []string {
 // resumable reports whether a run that ended with an error can be resumed: it has
 // started, and the error would not occur again at once.
 func (r *keptRun) resumable(err error) bool {
-	if r == nil || errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoInput) {
+	if r == nil || errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoInput) || errors.Is(err, journal.ErrGone) {
 		return false
 	}
 	info, err := r.Find(context.Background(), r.id) // also when the run was cancelled

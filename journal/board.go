@@ -73,7 +73,7 @@ func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
-	if r == nil || r.board == nil && !r.held {
+	if r == nil || r.board == nil && (!r.held || r.info.State == Done || r.info.State == Failed) {
 		return nil, ErrNoBoard
 	}
 	if r.board == nil {

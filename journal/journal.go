@@ -95,7 +95,9 @@ type Reader interface {
 // and its path.
 type Interviewer interface {
 	// Ask records a question if it is new, and returns it with its answer, if it has one.
-	// If q has a Problem, the answer is withdrawn first.
+	// If q has a Problem, its text is replaced and its answer is withdrawn first. Only the holder
+	// of the run may do that: if this Journal does not hold it, the error is the cause of
+	// Holder.Held, and an answer stands.
 	Ask(ctx context.Context, q Question) (Question, error)
 	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
 	// it is already answered; ErrAsksOther, that it now asks another version than a.To.
@@ -235,6 +237,9 @@ var (
 	// its server does not answer or has no free connection, its file is locked, its disk is full.
 	// The store has retried already. Test for it with errors.Is; the error itself says more.
 	ErrUnavailable = errors.New("the store is not available now: try again later")
+	// ErrGone means that the store was removed or replaced while it was in use, so that runs in it
+	// cannot be resumed.
+	ErrGone = errors.New("the store is gone")
 	// ErrNoRun means that no run has the id.
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
 	// ErrNoStep means that the run has no result of such a step.

@@ -240,6 +240,11 @@ func (m *Memory) Remove(_ context.Context, id string) error {
 
 // Ask implements [Interviewer].
 func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
+	if q.Problem != "" {
+		if err := context.Cause(m.Held(q.Run)); err != nil {
+			return Question{}, err
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(q.Run)

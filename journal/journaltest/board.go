@@ -150,6 +150,9 @@ func testBoardEnds(t *testing.T, j tested) {
 		if err := j.End(ctx, run, journal.Outcome{State: state}); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := j.Post(ctx, run, note("late", "1")); (err == nil) != kept || err != nil && !errors.Is(err, journal.ErrNoBoard) {
+			t.Errorf("%s, and not left yet: got %v", state, err)
+		}
 		if err := j.Release(run); err != nil {
 			t.Fatal(err)
 		}

@@ -293,6 +293,18 @@ func testQuestions(t *testing.T, j tested) {
 		t.Errorf("recorded question: %+v", q)
 	}
 	first.Problem, first.Text, first.Version, first.Choices = "no good", "why not?", "new", []string{"z"}
+	if _, err := j.Ask(t.Context(), first); err == nil {
+		t.Error("a journal that does not hold the run withdrew its answer")
+	}
+	begin(t, j, journal.RunInfo{ID: "run"})
+	if other := j.open(); other != j.Journal {
+		if _, err := other.Ask(t.Context(), first); err == nil {
+			t.Error("a journal withdrew an answer of a run that another one holds")
+		}
+	}
+	if questions, err := j.Questions(t.Context(), "run"); err != nil || questions[0].Response != "x" || questions[0].Text != "why?" {
+		t.Errorf("after that: %+v, %v; want that the answer stands", questions, err)
+	}
 	if kept := put(first); !kept.Open() || kept.By != "" || !kept.Given.IsZero() || kept.Problem != "no good" || kept.Text != "why not?" || kept.Version != "new" || fmt.Sprint(kept.Choices) != "[z]" || !kept.Asked.Equal(moment) {
 		t.Errorf("after its answer was refused: %+v, want it open, with its new text", kept)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
@@ -78,9 +79,13 @@ func (f *file) Check() error {
 	now, err := os.Stat(f.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("database %s was removed while it was open: later results are lost with it; put it back or start new runs", f.name)
+		return gone(f.name, "was removed while it was open: later results are lost with it; put it back or start new runs")
 	case err == nil && !os.SameFile(f.opened, now):
-		return fmt.Errorf("database %s was replaced while it was open: later results are not in the new file; put the old one back or start new runs", f.name)
+		return gone(f.name, "was replaced while it was open: later results are not in the new file; put the old one back or start new runs")
 	}
 	return nil // an error that matters is reported by the next commit
+}
+
+func gone(name, what string) error {
+	return &log.Trouble{What: fmt.Sprintf("database %s %s", name, what), Err: journal.ErrGone}
 }

@@ -17,13 +17,14 @@ import (
 // the result of a step aside, and increments the beat of the run. The holder sees from the
 // beat that somebody else wrote, and looks for results aside before it works on a step.
 
-// putAside puts a result aside for the holder of a run, since this Journal has lost the
-// run, and returns why. The first result of a step wins; failures are not kept.
+// putAside puts a result aside for the holder of a run, since this Journal cannot record it
+// itself, and returns why. The first result of a step wins; failures are not kept. It is retried as
+// long as other results are: it may have been paid for.
 func (j *Journal) putAside(r *run, result *result, why error) error {
 	if result.failed {
 		return why
 	}
-	err := j.out.write(&write{also: r.id, do: func(t *transaction) error {
+	err := j.out.write(&write{also: r.id, stays: true, paid: true, do: func(t *transaction) error {
 		run, err := t.Run(background, r.id)
 		if err != nil || run == nil {
 			return err
@@ -54,7 +55,7 @@ func (j *Journal) putAside(r *run, result *result, why error) error {
 		}
 		return t.Advance([]*Beat{{Run: run.Row, Owner: run.Owner, Rows: -1}})
 	}})
-	if err != nil {
+	if err != nil && !errors.Is(why, err) {
 		return fmt.Errorf("%w; the result of %s is lost: %w", why, result.Path, err)
 	}
 	return why

@@ -52,7 +52,7 @@ func (j *Journal) post(of *run, run string, items []journal.Item) ([]journal.Ite
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	p := &post{run: run, rows: rows, holds: j.holding(run) != nil}
+	p := &post{run: run, rows: rows}
 	if err := j.out.write(&write{run: of, also: run + onBoard, stays: true, paid: true, post: p}); err != nil {
 		return nil, err // the writer may still own p
 	}
@@ -65,10 +65,9 @@ func (j *Journal) post(of *run, run string, items []journal.Item) ([]journal.Ite
 
 // A post is a write to the board of a run.
 type post struct {
-	run   string
-	rows  []*Row
-	holds bool   // this Journal holds the run
-	kept  []*Row // the rows of the board with these keys, after the commit
+	run  string
+	rows []*Row
+	kept []*Row // the rows of the board with these keys, after the commit
 }
 
 func itemOf(r *Row) journal.Item {
@@ -96,7 +95,7 @@ func (t *transaction) post() error {
 
 // postTo appends the rows whose keys the board of a run does not have.
 func (t *transaction) postTo(run string, posts []*write) error {
-	board, err := t.board(run, slices.ContainsFunc(posts, func(x *write) bool { return x.post.holds }))
+	board, err := t.board(run)
 	if errors.Is(err, journal.ErrNoBoard) {
 		for _, x := range posts {
 			x.err = err
@@ -164,23 +163,27 @@ func found(ctx context.Context, from Reader, board int64, keys []string, each fu
 }
 
 // board returns the board of a run, which no other transaction changes until this one ends.
-// If the run has none, it makes one for the holder.
-func (t *transaction) board(run string, holds bool) (*Run, error) {
+// If the run has none, it makes one for the holder of a run that has not ended.
+func (t *transaction) board(run string) (*Run, error) {
 	if board := t.boards[run]; board != nil {
 		return board, nil
 	}
 	board, err := t.Run(background, run+onBoard)
-	switch {
-	case err != nil:
-		return nil, err
-	case board == nil && !holds:
-		return nil, journal.ErrNoBoard
-	case board == nil:
-		board = &Run{ID: run + onBoard, Owner: boardOwner}
-		err = t.Insert(board)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if board == nil {
+		of, now, err := t.j.lease(background, t, run)
+		if err != nil {
+			return nil, err
+		}
+		if now.free() || now.owner != t.j.owner || isOver(journal.State(of.State)) {
+			return nil, journal.ErrNoBoard
+		}
+		board = &Run{ID: run + onBoard, Owner: boardOwner}
+		if err := t.Insert(board); err != nil {
+			return nil, err
+		}
 	}
 	if t.boards == nil {
 		t.boards = map[string]*Run{}
@@ -188,6 +191,9 @@ func (t *transaction) board(run string, holds bool) (*Run, error) {
 	t.boards[run] = board
 	return board, nil
 }
+
+// isOver reports whether no process needs the board of a run with this state to resume it.
+func isOver(s journal.State) bool { return s == journal.Done || s == journal.Failed }
 
 // clear removes the board of a run, if it has one.
 func (t *transaction) clear(run string) error {

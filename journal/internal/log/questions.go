@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -22,8 +23,17 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 			return *found, err
 		}
 	}
+	var holder *run
+	if q.Problem != "" {
+		if holder = j.holding(q.Run); holder == nil {
+			return journal.Question{}, cmp.Or(context.Cause(j.Held(q.Run)), j.notHeld(q.Run))
+		}
+	}
 	var kept journal.Question
-	err = j.out.write(&write{also: q.Run, do: func(t *transaction) error {
+	err = j.out.write(&write{run: holder, also: q.Run, do: func(t *transaction) error {
+		if holder != nil {
+			t.part(holder)
+		}
 		row, err := t.Run(background, q.Run)
 		if err != nil {
 			return err

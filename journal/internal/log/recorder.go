@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,18 +91,19 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage) error {
 func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record) (step.Record, error) {
 	for {
 		x := &write{run: r, result: result}
-		first, err := j.put(ctx, r, key.Digest, x)
+		first, err := j.put(r, key.Digest, x)
 		if err == nil && !first {
 			return j.find(ctx, r, key)
 		}
-		if err == nil {
+		queued := err == nil
+		if queued {
 			err = j.out.wait(x)
 		}
 		switch {
 		case err == nil:
 			j.opts.Reached("after acknowledge")
 			return rec, nil
-		case errors.As(err, new(*journal.HeldError)) || errors.Is(err, errNotHeld):
+		case !queued || errors.As(err, new(*journal.HeldError)):
 			return step.Record{}, j.putAside(r, result, err)
 		case !errors.Is(err, errStale):
 			return step.Record{}, err
@@ -109,24 +111,14 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 	}
 }
 
-// put queues a result, unless the step already has one. A run that was lost is taken
-// again, if possible, and loaded: the other process may have recorded the step first.
-func (j *Journal) put(ctx context.Context, r *run, digest dag.ID, x *write) (first bool, err error) {
-	for {
-		first, ready, err := r.put(digest, x, j.out)
-		if ready || err != nil {
-			return first, err
-		}
-		j.mu.Lock()
-		gone := j.runs[r.id] != r || r.leaving != nil
-		j.mu.Unlock()
-		if gone {
-			return false, j.notHeld(r.id)
-		}
-		if _, err := j.open(context.WithoutCancel(ctx), r.id); err != nil {
-			return false, err
-		}
+// put queues a result, unless the step already has one. It never takes a run that was lost: nobody
+// would release it.
+func (j *Journal) put(r *run, digest dag.ID, x *write) (first bool, err error) {
+	first, ready, err := r.put(digest, x, j.out)
+	if !ready && err == nil {
+		err = cmp.Or(context.Cause(j.Held(r.id)), j.notHeld(r.id))
 	}
+	return first, err
 }
 
 func (r *run) put(digest dag.ID, x *write, out *writer) (first, ready bool, err error) {

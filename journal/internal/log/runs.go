@@ -245,7 +245,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	if err != nil {
 		return fmt.Errorf("outcome of run %q: %w", id, err)
 	}
-	return j.send(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
+	err = j.send(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
 		p := t.part(r)
 		tail := p.next + 1
 		for n := range nodes.Nodes() {
@@ -268,7 +268,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 				return err
 			}
 		}
-		if o.State == journal.Done || o.State == journal.Failed {
+		if isOver(o.State) {
 			if err := t.clear(id); err != nil {
 				return err
 			}
@@ -284,4 +284,8 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		row.seal()
 		return t.Put(row)
 	}})
+	if err != nil {
+		return err
+	}
+	return j.data.Check()
 }

@@ -401,7 +401,15 @@ func (w *writer) close(runs []*run) error {
 		time.Sleep(w.longest())
 	}
 	if len(kept) > 0 {
-		return w.data.Explain(errors.Join(w.trouble, kept[0].err))
+		return w.data.Explain(w.trouble)
+	}
+	for _, x := range group {
+		if x.err != nil {
+			return x.err
+		}
+	}
+	if len(group) > 0 {
+		return w.data.Check()
 	}
 	return nil
 }
