@@ -25,7 +25,8 @@ type Options struct {
 	Retry time.Duration
 	// RetryResults is the same for the result of a step, which may have cost money. 2
 	// minutes if zero, and at least Retry. A result that is not written by then is still
-	// written when that becomes possible, as long as the DB is open.
+	// written when that becomes possible, as long as the DB is open. Trouble that lasts longer
+	// than Retry is logged once, with slog.Default.
 	RetryResults time.Duration
 	// Listen is the address of the server itself, if that of Open leads to a pooler such
 	// as PgBouncer: notifications need a session. Without it followers of runs poll.

@@ -3,8 +3,10 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -90,4 +92,38 @@ func TestCloseTellsOfLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, db.Close(), "never")
+}
+
+// A result that waits for the database is announced once, while it is still waiting.
+func TestLongTroubleIsLogged(t *testing.T) {
+	before := slog.Default()
+	t.Cleanup(func() { slog.SetDefault(before) })
+	lines := make(chan string, 100)
+	slog.SetDefault(slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
+	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Retry: 50 * time.Millisecond, RetryResults: time.Minute})
+	do(t, db, stepKey("r", 1))
+	_, err := db.Do(t.Context(), stepKey("r", 2), func(context.Context) (step.Record, error) {
+		unlock := lock(t, db.file.name)
+		go func() {
+			line := <-lines
+			if !strings.Contains(line, "level=WARN") || !strings.Contains(line, "is locked: end the program that holds it") || !strings.Contains(line, ": trying again") {
+				t.Errorf("logged: %s", line)
+			}
+			unlock()
+		}()
+		return step.Record{Content: []byte(`1`)}, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if len(lines) > 0 {
+		t.Errorf("logged again: %s", <-lines)
+	}
+}
+
+type lineWriter chan<- string
+
+func (w lineWriter) Write(line []byte) (int, error) {
+	w <- string(line)
+	return len(line), nil
 }

@@ -3,6 +3,7 @@ package log
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -118,13 +119,16 @@ func (w *writer) write(x *write) error {
 	return w.wait(x)
 }
 
-// loop commits the queue. It keeps failed writes and retries them.
+// loop commits the queue. It keeps failed writes and retries them. It logs once, with
+// [slog.Default], that they have failed for as long as Retry, so that somebody can help.
 func (w *writer) loop() {
 	defer close(w.ended)
 	beats := time.NewTicker(max(w.opts.Lease/4, time.Millisecond))
 	defer beats.Stop()
 	var kept []*write
 	var pause time.Duration
+	var since time.Time // the first failure of those in a row
+	var told bool
 	for stopped := false; !stopped; {
 		var again <-chan time.Time
 		wake := w.wake
@@ -146,6 +150,13 @@ func (w *writer) loop() {
 		if kept = w.commit(append(group, signs...)); len(kept) == 0 {
 			pause = 0
 			continue
+		}
+		if pause == 0 {
+			since, told = time.Now(), false
+		}
+		if !told && time.Since(since) >= w.opts.Retry {
+			told = true
+			slog.Warn(fmt.Sprintf("%v: trying again", w.data.Explain(w.trouble)))
 		}
 		pause = min(max(2*pause, 5*time.Millisecond), w.longest())
 	}
