@@ -112,7 +112,9 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		switch {
 		case err != nil && a.told:
 			err = budget.Costly(err, a.Usage)
-		case err != nil && !errors.Is(err, kind.Waiting):
+		case errors.Is(err, kind.Waiting): // the invocation is made when the question is answered
+			err = budget.Costly(err, budget.Usage{})
+		case err != nil:
 			err = budget.Costly(err, draw.Estimate()) // its actual cost is unknown
 		case err == nil && a.Failure != nil:
 			err = &setback{a}

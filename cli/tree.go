@@ -201,6 +201,9 @@ func (p *treePrinter) state(b *branch) (mark, note string) {
 	var notes []string
 	q, asked := p.asked[s.Path]
 	paid := s.PossiblyPaid()
+	if len(b.below) > 0 { // the steps in it say what was in flight
+		paid = s.Possible.Attempts
+	}
 	switch {
 	case s.Failure != "":
 		mark, notes = "✗", append(notes, text.Line(s.Failure+": "+s.Reason))

@@ -189,6 +189,15 @@ type row struct {
 	More   int // branches right below it that are not shown
 }
 
+// Paid returns how many attempts at the row itself may have been billed. If the row has steps
+// below it, they say what was in flight, unless the attempts have a cost of their own.
+func (r row) Paid() int {
+	if r.Step == nil || r.Step.Recorded || r.Below > 0 && r.Step.Declared == (budget.Amount{}) {
+		return 0
+	}
+	return r.Step.PossiblyPaid()
+}
+
 const (
 	rowsOfTree = 100    // right below the path that is shown
 	rowsInAll  = 160    // with what is below them
