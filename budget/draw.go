@@ -24,6 +24,9 @@ import (
 type Draw struct {
 	account  *Account
 	quote    Quote
+	outputs  *outputs
+	class    string // of the step, for outputs
+	lost     Amount // counted if the step starts and its cost stays unknown
 	reserved *reservation
 	known    bool // nothing was reserved, since the result is recorded
 	before   bool // the result was recorded before this process
@@ -36,7 +39,10 @@ type Draw struct {
 // waits until they are settled, unless ctx belongs to a step with an open estimate of its
 // own. The error is an *ExhaustedError, an *UnpricedError or the cause of the end of ctx.
 func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, error) {
-	d := &Draw{account: a, quote: q, known: Recorded(ctx, path, step)}
+	d := &Draw{account: a, quote: q, known: Recorded(ctx, path, step), outputs: outputsIn(ctx), lost: q.Most.sane()}
+	if d.outputs != nil && q.Output > 0 {
+		d.class = classOf(path, step)
+	}
 	d.before = d.known
 	if d.known {
 		return d, nil
@@ -52,14 +58,17 @@ func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, 
 
 type holdsKey struct{}
 
-// Context returns the context for the step. It declares the most that the step may cost,
-// which a journal notes with each attempt: an attempt without a result is assumed to have
-// cost it.
+// Context returns the context for the step. It declares what the step may cost, as far as the
+// outputs of such steps in the run tell. A journal notes that with each attempt: an attempt without
+// a result is assumed to have cost it.
 func (d *Draw) Context(ctx context.Context) context.Context {
+	if !d.known {
+		d.lost = d.outputs.expected(d.class, d.quote)
+	}
 	if d.quote.estimate() && ctx.Value(holdsKey{}) == nil {
 		ctx = context.WithValue(ctx, holdsKey{}, true)
 	}
-	return Declare(ctx, d.quote.Most)
+	return Declare(ctx, d.lost)
 }
 
 // Begin must be called when the work of the step starts. It fails with an *ExhaustedError
@@ -72,10 +81,10 @@ func (d *Draw) Begin() (err error) {
 	return err
 }
 
-// Estimate returns the most that the step may have used, for a step that started and
-// whose usage is unknown.
+// Estimate returns what the step may have used, for a step that started and whose usage is
+// unknown.
 func (d *Draw) Estimate() Usage {
-	return Usage{OutputTokens: d.quote.Most.Tokens, USD: d.quote.Most.USD, Estimated: true}
+	return Usage{OutputTokens: d.lost.Tokens, USD: d.lost.USD, Estimated: true}
 }
 
 // Left returns the remaining budget for the step, including its reservation.
@@ -88,12 +97,15 @@ func (d *Draw) Left() Limits {
 }
 
 // End settles the cost of the step, whether it was spent now or recorded before. It must
-// not be called for work that started and did not finish: the reservation stays taken.
+// not be called for work that started and did not finish: Close charges the estimate.
 func (d *Draw) End(used Usage) {
 	d.ended = true
 	spent := used.Amount()
 	switch {
 	case d.live:
+		if !used.Estimated {
+			d.outputs.observe(d.class, used.OutputTokens)
+		}
 		d.reserved.settle(spent)
 	default:
 		d.reserved.cancel()
@@ -107,12 +119,12 @@ func (d *Draw) End(used Usage) {
 func (d *Draw) Live() bool { return d.live }
 
 // Close must be called last. Without an End it cancels the reservation if the step was
-// not started, and leaves it taken otherwise.
+// not started, and otherwise replaces it by the cost that the step declared.
 func (d *Draw) Close() {
 	switch {
 	case d == nil || d.ended:
 	case d.live:
-		d.reserved.keep()
+		d.reserved.lose(d.lost)
 	default:
 		d.reserved.cancel()
 	}

@@ -9,6 +9,10 @@ import (
 type Quote struct {
 	Least Amount `json:"least,omitzero"`
 	Most  Amount `json:"most,omitzero"`
+	// Output is the number of output tokens in Most, and USDPerOutput the price of each. They are
+	// zero for a cost that does not depend on the output.
+	Output       int     `json:"output,omitempty"`
+	USDPerOutput float64 `json:"usd-per-output,omitempty"`
 	// Unpriced names a model whose price is not known. An account that limits money
 	// rejects it.
 	Unpriced string `json:"unpriced,omitempty"`

@@ -169,8 +169,14 @@ func (r *reservation) settle(spent Amount) {
 // cancel returns the whole amount to the account: nothing was started.
 func (r *reservation) cancel() { r.end(func() { r.from.giveBack(r.took) }) }
 
-// keep leaves the reserved amount taken: the actual cost is unknown.
-func (r *reservation) keep() { r.end(func() { r.from.hold(r.took) }) }
+// lose replaces the reserved amount by what an attempt declared whose cost is unknown.
+func (r *reservation) lose(declared Amount) {
+	r.end(func() {
+		r.from.giveBack(r.took)
+		r.from.take(declared)
+		r.from.hold(declared)
+	})
+}
 
 // end settles a reservation once, and wakes draws that wait for it.
 func (r *reservation) end(do func()) {

@@ -69,8 +69,8 @@ func (s *Slice) Settle(spent Amount) {
 
 // Keep ends the slice and leaves it taken: what was spent of it is unknown.
 func (s *Slice) Keep() {
-	if s != nil {
-		s.reserved.keep()
+	if s != nil && s.reserved != nil {
+		s.reserved.lose(s.reserved.took)
 	}
 }
 

@@ -258,6 +258,7 @@ func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 	q.Least.USD += e.Cost.Price.Of(u)
 	u.OutputTokens = answerTokens
 	q.Most.USD, q.Most.Tokens = q.Most.USD+e.Cost.Price.Of(u), u.Tokens()
+	q.Output, q.USDPerOutput = answerTokens, e.Cost.Price.Out/1e6
 	return q
 }
 

@@ -183,7 +183,7 @@ type Step struct {
 	Failure  string       `json:"failure,omitempty"` // kind of the failure with which it ended
 	Reason   string       `json:"reason,omitempty"`  // of the failure
 	Usage    budget.Usage `json:"usage,omitzero"`    // of the result and of all failures
-	// Declared is the maximum cost of an attempt, as given to budget.Declare; zero for a
+	// Declared is the estimated cost of an attempt, as given to budget.Declare; zero for a
 	// step without cost.
 	Declared budget.Amount `json:"declared,omitzero"`
 	// Possible has the attempts that declared a cost and have neither a result nor a known

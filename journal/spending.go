@@ -12,6 +12,7 @@ import (
 // earlier cost of a resumed run is charged first, once; recorded steps are not charged
 // again. Leave is called at the end of the run.
 func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(over bool), err error) {
+	ctx = budget.WithOutputs(ctx)
 	account := budget.From(ctx)
 	if account == nil {
 		return ctx, func(bool) {}, nil
@@ -28,6 +29,8 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 			before, held = before.Add(s.Spent()), held.Add(s.Possible)
 			if s.Usage != (budget.Usage{}) {
 				used = append(used, spent{s.Path, s.Usage})
+				at := bodyOf(s.Path, s.Name)
+				budget.Observe(ctx, at.path, at.step, s.Usage)
 			}
 			if s.Recorded && s.Declared != (budget.Amount{}) {
 				r.paid.Store(bodyOf(s.Path, s.Name), true)

@@ -94,6 +94,7 @@ func (f *fallback) quote(ctx context.Context, req *Request) (q budget.Quote) {
 		}
 		q.Least.USD = min(q.Least.USD, one.Least.USD)
 		q.Most.USD = max(q.Most.USD, one.Most.USD)
+		q.Output, q.USDPerOutput = min(q.Output, one.Output), min(q.USDPerOutput, one.USDPerOutput)
 		if q.Unpriced == "" {
 			q.Unpriced = one.Unpriced
 		}

@@ -153,8 +153,9 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 		least.CacheReadTokens, most.CacheWriteTokens = in, in
 	}
 	q := budget.Quote{
-		Least: budget.Amount{Roundtrips: 1, USD: price.Of(least)},
-		Most:  budget.Amount{Roundtrips: 1, Tokens: in + out, USD: price.Of(most)},
+		Least:  budget.Amount{Roundtrips: 1, USD: price.Of(least)},
+		Most:   budget.Amount{Roundtrips: 1, Tokens: in + out, USD: price.Of(most)},
+		Output: out, USDPerOutput: price.Out / 1e6,
 	}
 	if !ok {
 		q.Unpriced = cmp.Or(req.Model, InfoOf(m).Model, "unnamed")
