@@ -3,9 +3,12 @@ package stone
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
@@ -52,8 +55,42 @@ func (f *frame) Send(data event.Data) {
 		f.say(d)
 	case event.Retracted:
 		f.unsay(d)
+	case event.Notice:
+		f.notice(d)
 	default:
 		f.tell(f.spanned().spec.name, f.path(), data)
+	}
+}
+
+// maxNotices bounds the notices of a run, maxNotice the text of one in bytes.
+const maxNotices, maxNotice = 100, 4 << 10
+
+// notices are those of a run.
+type notices struct {
+	mu  sync.Mutex
+	all []event.Notice
+}
+
+// notice adds a notice to the result of the run, and sends it, unless the run has one with its code at
+// its place.
+func (f *frame) notice(n event.Notice) {
+	if n.Path == "" {
+		n.Path = f.path()
+	}
+	if len(n.Text) > maxNotice {
+		n.Text = strings.ToValidUTF8(n.Text[:maxNotice], "") + "…"
+	}
+	kept := &f.run.notices
+	kept.mu.Lock()
+	known := len(kept.all) >= maxNotices || slices.ContainsFunc(kept.all, func(k event.Notice) bool {
+		return k.Code == n.Code && address.Place(k.Path) == address.Place(n.Path)
+	})
+	if !known {
+		kept.all = append(kept.all, n)
+	}
+	kept.mu.Unlock()
+	if !known && f.Wants(slog.LevelWarn) {
+		f.tell(f.spanned().spec.name, n.Path, n)
 	}
 }
 

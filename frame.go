@@ -34,6 +34,8 @@ type extra struct {
 	said     *said // guarded by the words of the run
 	steps    stepNames
 	digest   *dag.ID                 // with a recorder: of the step as part of which a body runs
+	tries    *tries                  // of an attempt
+	twin     *dag.ID                 // see twinOf; nil outside of attempts
 	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
 	grant    []string                // of an ashlar run with RunDynamic; nil for that around it
 	flow     *flowing                // of the visit of a flow

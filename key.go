@@ -18,14 +18,14 @@ import (
 func (f *frame) key(kind string, d dag.DAG) step.Key {
 	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	fingerprint := Ashlar{f.spec}.Fingerprint()
-	rendered := f.rendered(kind, d)
 	h := sha256.New()
 	h.Write(fingerprint[:])
 	h.Write([]byte(kind + "\x00" + k.Path + "\x00"))
 	reads := f.digest(d)
 	h.Write(reads[:])
-	h.Write(rendered)
 	h.Sum(k.Digest[:0])
+	k.Loose = f.spec.glue
+	f.twinOf(&k, fingerprint[:], reads[:])
 	extra, age := f.spec.cached(kind, f.granted())
 	if age > 0 {
 		k.Fresh = f.run.now().Add(-age)
@@ -39,7 +39,7 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 		}
 		h.Write(f.appendSample(nil))
 		h.Write([]byte{0})
-		h.Write(rendered)
+		h.Write(f.rendered(kind, d))
 		h.Write(extra)
 		h.Sum(k.Reuse[:0])
 	}

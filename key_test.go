@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -92,9 +93,10 @@ func TestReuseKnowsLanesByTheirItem(t *testing.T) {
 	}
 }
 
-// A leaf depends on what its judges read as on what it reads itself.
+// A leaf depends on what its judges read as on what it reads itself: no other run takes its result,
+// and the same run refuses it.
 func TestKeyCoversChildren(t *testing.T) {
-	for _, id := range []string{"two", "one"} { // reused and resumed
+	for _, id := range []string{"two", "one"} {
 		var memory journal.Memory
 		judge := stone.New("judge", word, func(_ context.Context, d dag.DAG) (string, error) {
 			rules, err := dag.All(list).From(d)
@@ -107,12 +109,16 @@ func TestKeyCoversChildren(t *testing.T) {
 		run := func(id string, rule int) string {
 			rules := stone.Func0("rules", list, func(context.Context) ([]int, error) { return []int{rule}, nil }, stone.Version(fmt.Sprint(rule)))
 			result, err := stone.Run(t.Context(), stone.Seq("s", rules, leaf), stone.Config{RunID: id, Recorder: &memory})
+			if errors.Is(err, kind.Replay) {
+				return "refused"
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			return result.Node.Text()
 		}
-		if a, b := run("one", 1), run(id, 2); a != "[[1]]" || b != "[[2]]" {
+		want := map[string]string{"two": "[[2]]", "one": "refused"}[id]
+		if a, b := run("one", 1), run(id, 2); a != "[[1]]" || b != want {
 			t.Errorf("run one gave %s, and run %s with another rule %s", a, id, b)
 		}
 	}
@@ -170,69 +176,104 @@ func (s settled) Render(d dag.DAG) ([]byte, error) {
 	return []byte(s.say + w), err
 }
 
-// The fingerprint covers the description of a detail, and keys cover its rendered text.
+// The fingerprint covers the description of a detail, and the key of reuse its rendered text, which
+// does not matter within a run.
 func TestKeyCoversDetail(t *testing.T) {
 	var memory journal.Memory
 	runs := 0
 	for i, tt := range []struct {
-		id     string
-		detail settled
-		want   int
-	}{{"a", settled{"1", "x"}, 1}, {"b", settled{"1", "x"}, 1}, {"c", settled{"2", "x"}, 2}, {"a", settled{"2", "x"}, 2},
-		{"a", settled{"1", "y"}, 3}, {"d", settled{"1", "y"}, 3}} {
+		id      string
+		detail  settled
+		want    int
+		refused bool
+	}{{"a", settled{"1", "x"}, 1, false}, {"b", settled{"1", "x"}, 1, false}, {"c", settled{"2", "x"}, 2, false}, {"a", settled{"2", "x"}, 2, true},
+		{"a", settled{"1", "y"}, 2, false}, {"d", settled{"1", "y"}, 3, false}} {
 		p := stone.Seq("s", say("ask", "w"), counting("leaf", &runs, stone.Detail(tt.detail)))
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: tt.id, Recorder: &memory}); err != nil || runs != tt.want {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: tt.id, Recorder: &memory}); errors.Is(err, kind.Replay) != tt.refused || err != nil && !tt.refused || runs != tt.want {
 			t.Errorf("run %d: %d runs so far, %v; want %d", i, runs, err, tt.want)
 		}
 	}
 }
 
-// A question with another text is another question.
+// An answer that is recorded stands, whatever the question now is; other choices are another pipeline.
 func TestKeyCoversQuestion(t *testing.T) {
 	var memory journal.Memory
 	asks := func(text string, choices ...string) (asked bool) {
 		p := stone.Ask("q", dag.Nothing, reply, func(struct{}) string { return text }, stone.Choices(choices...))
 		asker := frontend(func(context.Context, ask.Question) (string, error) { asked = true; return "yes", nil })
-		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Frontend: asker}); err != nil {
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory, Frontend: asker})
+		if errors.Is(err, kind.Replay) != (len(choices) > 1) || err != nil && len(choices) == 1 {
 			t.Fatal(err)
 		}
 		return asked
 	}
-	if !asks("deploy?", "yes") || asks("deploy?", "yes") || !asks("delete?", "yes") || !asks("deploy?", "yes", "no") {
-		t.Error("want each question asked once")
+	if !asks("deploy?", "yes") || asks("deploy?", "yes") || asks("delete?", "yes") || asks("deploy?", "yes", "no") {
+		t.Error("want the question asked once")
 	}
 }
 
-// Steps that take turns by luck get their own results in a resumed run.
-func TestStepsAreToldApartByInput(t *testing.T) {
-	var memory journal.Memory
-	var got []string
-	worked := 0
-	run := func(inputs ...string) {
-		got = nil
-		p := stone.New("leaf", word, func(ctx context.Context, _ dag.DAG) (string, error) {
-			for _, in := range inputs {
-				v, err := stone.Step(ctx, "fetch", in, func(_ context.Context, in string) (string, error) {
+// fetches runs a body that fetches the inputs, each on a goroutine of its own if they take turns.
+func fetches(t *testing.T, memory *journal.Memory, turns bool, inputs ...string) (got []string, worked int, result stone.Result, err error) {
+	p := stone.New("leaf", word, func(ctx context.Context, _ dag.DAG) (string, error) {
+		for _, in := range inputs {
+			var v string
+			var err error
+			fetch := func() {
+				v, err = stone.Step(ctx, "fetch", in, func(_ context.Context, in string) (string, error) {
 					worked++
 					return fmt.Sprint(in, worked), nil
 				})
-				if err != nil {
-					return "", err
-				}
-				got = append(got, v)
 			}
-			return "", kind.Waiting
-		})
-		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: &memory})
-		wantKind(t, err, kind.Error)
+			if turns {
+				var wait sync.WaitGroup
+				wait.Go(fetch)
+				wait.Wait()
+			} else {
+				fetch()
+			}
+			if err != nil {
+				return "", err
+			}
+			got = append(got, v)
+		}
+		if len(inputs) == 1 {
+			return "x", nil
+		}
+		return "", kind.Waiting
+	})
+	result, err = stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory, journal.Options{})})
+	return got, worked, result, err
+}
+
+// Goroutines that take turns get their own results in a resumed run. What it leaves unused is named.
+func TestStepsThatTakeTurns(t *testing.T) {
+	var memory journal.Memory
+	fetches(t, &memory, true, "a", "b", "a")
+	got, worked, _, _ := fetches(t, &memory, true, "b", "a", "c", "a")
+	if diff := cmp.Diff([]string{"b2", "a1", "c1", "a3"}, got); diff != "" || worked != 1 {
+		t.Errorf("resumed in another order, %d steps worked (-want +got):\n%s", worked, diff)
 	}
-	run("a", "b", "a")
-	if diff := cmp.Diff([]string{"a1", "b2", "a3"}, got); diff != "" {
-		t.Fatal(diff)
+	_, _, result, err := fetches(t, &memory, true, "b")
+	if err != nil || len(result.Notices) != 1 || result.Notices[0].Code != event.UnusedRecords || !strings.Contains(result.Notices[0].Text, "leaf/fetch, leaf/fetch@3:") {
+		t.Errorf("resumed with fewer steps: %v, notices %+v, want the unused ones", err, result.Notices)
 	}
-	run("b", "a", "c", "a")
-	if diff := cmp.Diff([]string{"b2", "a1", "c4", "a3"}, got); diff != "" {
-		t.Errorf("resumed in another order (-want +got):\n%s", diff)
+	info, err := memory.Find(t.Context(), "r")
+	if err != nil || len(info.Notices) != 1 {
+		t.Errorf("the journal has the notices %+v, %v", info.Notices, err)
+	}
+}
+
+// A body that makes one step after the other is refused at the first one that differs, before that
+// does anything.
+func TestStepsInOrder(t *testing.T) {
+	for _, inputs := range [][]string{{"b", "a", "a"}, {"a", "c", "a"}, {"a", "a", "b"}} {
+		var memory journal.Memory
+		fetches(t, &memory, false, "a", "b", "a")
+		_, worked, _, err := fetches(t, &memory, false, inputs...)
+		f := wantKind(t, err, kind.Replay)
+		if worked != 0 || !strings.HasPrefix(f.Path, "leaf/fetch") {
+			t.Errorf("resumed with %v: %v after %d steps, want the refusal before any", inputs, err, worked)
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 )
 
 func (t task) Do(d dag.DAG) dag.DAG {
-	if t.f.run.recorder != nil {
+	if t.f.recorded() {
 		return t.f.recordLeaf(d)
 	}
 	return t.f.work(d)
@@ -106,7 +106,7 @@ func (f *frame) caught(err *error) {
 }
 
 func (t task) Decide(d dag.DAG) (any, error) {
-	if t.f.run.recorder != nil {
+	if t.f.recorded() {
 		return t.f.recordDecision(d)
 	}
 	return t.f.decide(d)

@@ -357,7 +357,7 @@ func (r *run) scoped(f *frame, d dag.DAG) dag.DAG {
 		return f.fail(d, err)
 	}
 	defer f.release()
-	if r.recorder != nil {
+	if f.recorded() {
 		within := f.digest(d)
 		f.more().digest = &within
 	}

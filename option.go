@@ -121,14 +121,15 @@ func Children(walk Walk) LeafOption {
 //   - Fingerprint() []byte: part of the fingerprint of the leaf and of its keys.
 //     Return everything beside the body that can change the result: settings,
 //     limits, the name of a model.
-//   - Render(dag.DAG) ([]byte, error): part of the keys of the leaf. Return the
-//     texts that the body makes of the DAG before it starts, such as prompts. It is
-//     called before the body, in runs with a Recorder, and may read everything that
-//     the leaf declares.
+//   - Render(dag.DAG) ([]byte, error): part of the key under which other runs reuse the leaf.
+//     Return the texts that the body makes of the DAG before it starts, such as prompts. It is
+//     called before the body and may read everything that the leaf declares.
 //   - Cached(grant []string) (key []byte, age time.Duration): with an age above zero the leaf
 //     is like a Reusable one, but takes results of any run that are at most so old, whatever
 //     the run says about reuse. The key is part of the key of reuse; it covers what depends on
 //     the effects that the run grants, all if the grant is nil.
+//   - Prompt() string: the text that the leaf sends to a model whatever it reads. It is in no key: a
+//     journal compares it when a run is resumed, and the run says that it changed.
 //   - Guards() bool: true if the leaf is there for its failure. Nothing need read its node.
 //   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
 //     and values; see tree.Facts.

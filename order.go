@@ -41,6 +41,7 @@ func (t task) DoBy(d dag.DAG, perform func(context.Context, step.Order) (step.Re
 	f := t.f
 	return f.recordWork(order.Key, d, func(own *frame) (step.Record, error) {
 		rec, err := perform(own, order)
+		rec.Remote = true
 		switch {
 		case errors.Is(err, step.ErrLocal):
 			return own.leafRecord(d)

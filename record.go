@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"strings"
 	"time"
 
@@ -53,12 +54,17 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		rec.Sum = rec.Seal()
 		return rec, nil
 	}
-	recorder := f.run.recorder
-	if recorder == nil { // the executor called DoBy in a run without a recorder
-		recorder = forgetful{}
+	rec, err := f.ask(at, key, do)
+	differs := rec.Differs || rec.Replayed && key.Kind == stepKind && rec.Path != "" && rec.Path != key.Path
+	if differs && key.Kind == stepKind && !f.ownGoroutine() {
+		if differs = false; rec.Differs {
+			key.Loose = true
+			rec, err = f.ask(at, key, do)
+		}
 	}
-	rec, err := guarded(at, func(context.Context) (step.Record, error) { return recorder.Do(at, key, do) })
 	switch {
+	case differs:
+		return step.Record{}, f.mismatch(key, "it was recorded for something else than the %s now is given: make the program as deterministic as it was, resume with --force to keep the record, or with --again to do the work anew", key.Kind)
 	case unfinished != nil:
 		return step.Record{}, unfinished
 	case err != nil && f.over() != nil: // the recorder was told to stop too
@@ -69,6 +75,43 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		return f.replay(key, rec)
 	}
 	return rec, failed
+}
+
+// ask passes the key to what has the records: the earlier attempts of the leaf in this process, and
+// the recorder of the run.
+func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (step.Record, error) {
+	recorder := f.run.recorder
+	if recorder == nil { // for earlier attempts alone, or because the executor called DoBy
+		recorder = forgetful{}
+	}
+	if tries := f.tries(); tries != nil {
+		recorder = &retrying{tries, f.more().twin, recorder}
+	}
+	return guarded(at, func(context.Context) (step.Record, error) { return recorder.Do(at, key, do) })
+}
+
+// recorded reports whether steps at f have a record, in the recorder of the run or in that of a leaf
+// that is tried again.
+func (f *frame) recorded() bool {
+	return f.run.recorder != nil || f.tries() != nil
+}
+
+// ownGoroutine reports whether the calling goroutine runs the body that f is in, so that the steps
+// that the body makes here have an order. The stack of a goroutine that a body has started has no
+// body in it. It is asked only where a record differs.
+func (f *frame) ownGoroutine() bool {
+	pcs := make([]uintptr, 256)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		at, more := frames.Next()
+		name := strings.TrimPrefix(at.Function, "github.com/stonelayer/stone.")
+		if name == "(*frame).call" || name == "(*run).scoped" || strings.HasPrefix(name, "given[") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 // recorderFailure returns the failure of a run whose recorder failed. If the recorder

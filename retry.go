@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 const (
@@ -18,7 +19,8 @@ const (
 )
 
 // attempts runs the body of a leaf and retries it according to its policy. Every
-// attempt has an address of its own, so the steps of two attempts differ.
+// attempt has an address of its own. It takes the results of the steps that an earlier one has
+// completed.
 func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 	if err := f.over(); err != nil {
 		return nil, err
@@ -31,8 +33,9 @@ func (f *frame) attempts(d dag.DAG) (*dag.Node, error) {
 
 func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 	made := 0
+	before := &tries{done: map[dag.ID]step.Record{}, paid: map[string]bool{}}
 	for i := 1; ; i++ {
-		a := f.below(f.spec, attemptSegment, i)
+		a := f.again(i, before)
 		n, err := a.attempt(d)
 		made += attemptsIn(err)
 		if err == nil || made >= policy.Attempts || !policy.covers(err) {

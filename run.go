@@ -59,6 +59,9 @@ type Result struct {
 	Node *dag.Node
 	// Lost lists the lanes that failed and were dropped. See [dag.CountLost].
 	Lost []dag.LostLane
+	// Notices are what a person should know of the run, such as a prompt that is no longer the
+	// one with which a resumed conversation began. At most 100.
+	Notices []event.Notice
 }
 
 // run is one run of a pipeline.
@@ -78,6 +81,8 @@ type run struct {
 	halted     atomic.Pointer[error]
 	apart      bool        // the run is in another process, see Perform
 	lossy      atomic.Bool // lanes may have been lost
+	retries    atomic.Bool // a leaf has a Retry
+	notices    notices
 	values     runvalue.Values
 }
 
@@ -204,7 +209,7 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (*run, error) {
 
 // result returns the result of a run whose last DAG is out.
 func (r *run) result(out dag.DAG) (Result, error) {
-	result := Result{RunID: r.id, DAG: out}
+	result := Result{RunID: r.id, DAG: out, Notices: r.notices.all}
 	if r.lossy.Load() {
 		// No error: a run has written or checked every failure node.
 		result.Lost, _ = dag.Lost(out)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"reflect"
-	"strconv"
 	"sync"
 
 	"github.com/stonelayer/stone/address"
@@ -26,11 +25,12 @@ import (
 // error of kind "panic".
 //
 // A name may be used again once the previous step has returned; two steps with one
-// name at the same time are an error. Steps with one name are told apart by their
-// input, and steps with the same input by their order, so goroutines that take turns
-// replay their own results. Path numbers the steps in the order in which they start:
-// give steps of different goroutines different names if they use Path as an
-// idempotency key.
+// name at the same time are an error. Path numbers the steps of a name in the order in which
+// they start. A resumed body must give the step at a path the input that it was recorded with:
+// otherwise the run stops with kind "replay-mismatch" before fn is called. Steps that the body
+// calls on other goroutines are told apart by their input, and steps with the same input by their
+// order, so goroutines that take turns replay their own results: give them different names if
+// they use Path as an idempotency key.
 func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	at, err := enterStep(ctx, name, reflect.TypeFor[A]())
 	if err != nil {
@@ -38,12 +38,34 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 	}
 	if at != nil {
 		defer at.leaveStep()
-		if at.run.recorder != nil {
-			return recorded(at, in, fn)
+		if at.recorded() {
+			return recorded(at, stepKind, in, fn)
 		}
 	}
 	return unrecorded(ctx, at, name, in, fn)
 }
+
+// Value returns what fn returns and records it as a part of a body: a resumed run gets the
+// recorded value and does not call fn. Use it for what may be different in the next process, such as
+// the time, a random number or a text made of them. Fn must have no effects, cost nothing and be
+// fast; use Step for everything else. Of an error, only kind and reason are replayed.
+//
+// T must survive a round trip through JSON, which a recorded value makes. In a run without a
+// recorder, and outside of a run, Value only calls fn. A name may be used again as in Step.
+func Value[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (v T, err error) {
+	if f := frameOf(ctx); f == nil || !f.recorded() {
+		return fn(ctx)
+	}
+	at, err := enterStep(ctx, name, reflect.TypeFor[struct{}]())
+	if err != nil {
+		return v, err
+	}
+	defer at.leaveStep()
+	return recorded(at, step.Value, struct{}{}, func(ctx context.Context, _ struct{}) (T, error) { return fn(ctx) })
+}
+
+// stepKind is the kind of the key of a Step.
+const stepKind = "step"
 
 // enterStep returns the frame of a Step, or nil outside a run.
 func enterStep(ctx context.Context, name string, input reflect.Type) (*frame, error) {
@@ -85,12 +107,12 @@ func unrecorded[A, T any](ctx context.Context, at *frame, name string, in A, fn 
 	return kept(name, v)
 }
 
-func recorded[A, T any](at *frame, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
+func recorded[A, T any](at *frame, kind string, in A, fn func(context.Context, A) (T, error)) (v T, err error) {
 	input, err := canon.Append(nil, &in)
 	if err != nil {
 		return v, noInput(at.spec.name, err)
 	}
-	key := at.stepKey(input)
+	key := at.stepKey(kind, input)
 	rec, err := at.record(key, func(own *frame) (step.Record, error) {
 		v, err := given(own, in, fn)
 		if err != nil {
@@ -143,19 +165,21 @@ func kept[T any](name string, v T) (T, error) {
 	return out, nil
 }
 
-// stepKey makes the key of a Step. Its digest numbers the steps with the same name and
-// input, not all steps with the name.
-func (f *frame) stepKey(input []byte) step.Key {
-	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: "step", Name: f.spec.name}
+// stepKey makes the key of a Step or Value. Its digest numbers those with the same name and
+// input, not all with the name.
+func (f *frame) stepKey(kind string, input []byte) step.Key {
+	k := step.Key{RunID: f.run.id, Path: f.path(), Kind: kind, Name: f.spec.name}
 	in := sha256.Sum256(input)
+	nth := ordinal(f.up.names().count(f.spec.name, in))
 	h := sha256.New()
 	part := f.partOf()
 	h.Write(part[:])
 	h.Write(in[:])
-	place := append(f.up.appendPath([]byte("step\x00")), '/')
+	place := append(f.up.appendPath(append([]byte(kind), 0)), '/')
 	place = append(address.AppendName(place, f.spec.name), 0)
-	h.Write(strconv.AppendInt(place, int64(f.up.names().count(f.spec.name, in)), 10))
+	h.Write(append(place, nth...))
 	h.Sum(k.Digest[:0])
+	f.twinOf(&k, in[:], nth)
 	return k
 }
 

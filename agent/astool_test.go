@@ -60,11 +60,11 @@ func TestAsToolResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addresses := []string{"step all/lead/turn-1",
-		"step all/lead/tool-1-1/research/turn-1", "step all/lead/tool-1-1/research/tool-1-1", "step all/lead/tool-1-1/research/turn-2", "leaf all/lead/tool-1-1/research", "step all/lead/tool-1-1",
+	addresses := []string{"value all/lead/opening", "step all/lead/turn-1",
+		"value all/lead/tool-1-1/research/opening", "step all/lead/tool-1-1/research/turn-1", "step all/lead/tool-1-1/research/tool-1-1", "step all/lead/tool-1-1/research/turn-2", "leaf all/lead/tool-1-1/research", "step all/lead/tool-1-1",
 		"step all/lead/tool-1-2", "step all/lead/turn-2",
-		"step all/lead/tool-2-1/research/turn-1", "leaf all/lead/tool-2-1/research", "step all/lead/tool-2-1",
-		"step all/lead/tool-2-2/research/turn-1", "leaf all/lead/tool-2-2/research", "step all/lead/tool-2-2",
+		"value all/lead/tool-2-1/research/opening", "step all/lead/tool-2-1/research/turn-1", "leaf all/lead/tool-2-1/research", "step all/lead/tool-2-1",
+		"value all/lead/tool-2-2/research/opening", "step all/lead/tool-2-2/research/turn-1", "leaf all/lead/tool-2-2/research", "step all/lead/tool-2-2",
 		"step all/lead/turn-3", "leaf all/lead", "leaf all/count"}
 	if got := fmt.Sprint(whole.log); got != fmt.Sprint(addresses) {
 		t.Fatalf("records %v, want %v", got, addresses)

@@ -153,12 +153,6 @@ type summary struct {
 	Usage budget.Usage `json:"usage,omitzero"`
 }
 
-// compactInput is the input of the step of a compaction.
-type compactInput struct {
-	Instruction string        `json:"instruction"`
-	Messages    []llm.Message `json:"messages"`
-}
-
 func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.Message) (summary, error) {
 	if cfg.Model == nil {
 		return summary{Text: fmt.Sprintf("[%d messages of the conversation are left out here.]", len(middle))}, nil
@@ -173,7 +167,7 @@ func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.
 	if err != nil {
 		return summary{}, err
 	}
-	s, err := stone.Step(p.Context(ctx), step, compactInput{cfg.Instruction, middle}, func(ctx context.Context, _ compactInput) (summary, error) {
+	s, err := stone.Step(p.Context(ctx), step, struct{}{}, func(ctx context.Context, _ struct{}) (summary, error) {
 		return cfg.ask(ctx, req, len(middle), &p)
 	})
 	c.uses(p.end(s.Usage, err))

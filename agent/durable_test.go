@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -87,7 +88,7 @@ func TestResume(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addresses := []string{"step all/talk/turn-1", "step all/talk/tool-1-1", "step all/talk/turn-2", "step all/talk/tool-2-1", "step all/talk/tool-2-2",
+	addresses := []string{"value all/talk/opening", "step all/talk/turn-1", "step all/talk/tool-1-1", "step all/talk/tool-1-2", "step all/talk/turn-2", "step all/talk/tool-2-1", "step all/talk/tool-2-2",
 		"step all/talk/turn-3", "leaf all/talk/judge", "step all/talk/turn-4", "leaf all/talk/judge@2", "leaf all/talk", "leaf all/after"}
 	if got := fmt.Sprint(whole.log); got != fmt.Sprint(addresses) {
 		t.Fatalf("records %v, want %v", got, addresses)
@@ -133,9 +134,10 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestOtherPrompt checks that recorded turns do not answer another prompt.
+// TestOtherPrompt checks that a conversation goes on with the prompt that it began with, and that the
+// result says so.
 func TestOtherPrompt(t *testing.T) {
-	mem := &memory{left: 1}
+	mem := &memory{left: 3} // the opening, a turn and its call
 	talk := func(prompt string, m llm.Model) stone.Ashlar {
 		return agent.New("talk", note, m, agent.Config{User: agent.Say(prompt), Use: []agent.Middleware{agent.Use(echo())}})
 	}
@@ -143,9 +145,17 @@ func TestOtherPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	mem.left = -1
-	res, err := run(t, talk("start", model(says("x"))), stone.Config{Recorder: mem, RunID: "r"})
-	if err != nil || !strings.Contains(res.Node.JSON(), `"x"`) {
-		t.Errorf("got %v, %v; want the answer to the other prompt", res.Node, err)
+	rest := model(says("x"))
+	res, err := run(t, talk("start", rest), stone.Config{Recorder: mem, RunID: "r"})
+	if err != nil || rest.calls() != 1 {
+		t.Fatalf("the model was asked %d times, %v; want the second turn alone", rest.calls(), err)
+	}
+	want := "user: begin\ncall: echo {\"text\":\"a\"}\ntool: echo a\nassistant: x\n"
+	if got := transcript(conversation(t, res)); got != want {
+		t.Errorf("conversation\n%s\nwant\n%s", got, want)
+	}
+	if len(res.Notices) != 1 || res.Notices[0].Code != event.PromptChanged || !strings.Contains(res.Notices[0].Text, "- user: begin\n+ user: start") {
+		t.Errorf("the result has the notices %+v, want the difference of the prompts", res.Notices)
 	}
 }
 
@@ -178,8 +188,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestRetry checks that the options of the leaf are the agent's: each attempt has its
-// own turns and addresses.
+// TestRetry checks that the options of the leaf are the agent's: the second attempt goes on where
+// the first one failed, and pays for no turn and runs no tool twice, with a recorder and without.
 func TestRetry(t *testing.T) {
 	mem := &memory{left: -1}
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
@@ -189,11 +199,11 @@ func TestRetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "user: go\ncall: echo {\"text\":\"b\"}\ntool: echo b\nassistant: done\n"
+	want := "user: go\ncall: echo {\"text\":\"a\"}\ntool: echo a\ncall: echo {\"text\":\"b\"}\ntool: echo b\nassistant: done\n"
 	if got := transcript(conversation(t, res)); got != want {
 		t.Errorf("conversation\n%s\nwant\n%s", got, want)
 	}
-	addresses := "[step talk/turn-1 step talk/tool-1-1 step talk/turn-2 step talk~2/turn-1 step talk~2/tool-1-1 step talk~2/turn-2 leaf talk]"
+	addresses := "[value talk/opening step talk/turn-1 step talk/tool-1-1 step talk/turn-2 step talk~2/turn-2 step talk~2/tool-2-1 step talk~2/turn-3 leaf talk]"
 	if got := fmt.Sprint(mem.log); got != addresses {
 		t.Errorf("records %s, want %s", got, addresses)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
@@ -30,7 +31,7 @@ type printedUse struct {
 
 // Fingerprint is a part of the fingerprint of the leaf: the model, as far as it
 // identifies itself, limits, and middlewares by their names with the tools that they
-// offer. Prompts are rendered for each run, see Render.
+// offer. Prompts are recorded values, see opening.
 func (a *agent) Fingerprint() []byte {
 	p := printed{
 		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.maxHealing,
@@ -57,8 +58,22 @@ func (a *agent) Fingerprint() []byte {
 	return data
 }
 
-// Render returns the prompts, their media and the conversation so far, which are a part of the keys of
-// the leaf. The keys of reuse cover nodes without their conversations.
+// Prompt returns the prompts that read nothing.
+func (a *agent) Prompt() string {
+	var said []string
+	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {
+		if p == nil || len(p.Queries()) > 0 {
+			continue
+		}
+		if text, err := prompt(p, dag.DAG{}); err == nil {
+			said = append(said, text)
+		}
+	}
+	return strings.Join(said, "\n\n")
+}
+
+// Render returns the prompts, their media and the conversation so far, which are a part of the key of
+// reuse of the leaf. The keys of reuse cover nodes without their conversations.
 func (a *agent) Render(d dag.DAG) ([]byte, error) {
 	system, err := prompt(a.cfg.System, d)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -36,9 +37,8 @@ type run struct {
 	healed   int
 	paused   bool
 	models
-	answer event.Place  // where the last answer was streamed
-	said   conversation // the digests of the turns' requests
-	prefix *llm.Prefix  // what the last reply reported about its request
+	answer event.Place // where the last answer was streamed
+	prefix *llm.Prefix // what the last reply reported about its request
 }
 
 // run is the body of the leaf.
@@ -94,36 +94,83 @@ func (r *run) nextTurn(conversation []llm.Message) *Context {
 	return &c
 }
 
-// open renders the prompts and makes the context with which every turn starts.
+// open makes the context with which every turn starts. The conversation goes on with the opening that
+// is recorded, whatever the prompts now render.
 func (r *run) open(ctx context.Context) error {
 	c := &r.start
 	*c = Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
 	r.window = llm.SpecOf(ctx, r.model, &llm.Request{Model: r.cfg.Model}).Window
-	system, err := prompt(r.cfg.System, r.dag)
+	fresh := false
+	o, err := stone.Value(ctx, "opening", func(ctx context.Context) (opening, error) {
+		fresh = true
+		return r.render(ctx)
+	})
 	if err != nil {
 		return err
+	}
+	if !fresh {
+		for i := range o.Messages {
+			o.Messages[i].ToolCalls = withoutNull(o.Messages[i].ToolCalls)
+		}
+		r.compare(ctx, &o)
+	}
+	c.System, c.Messages = o.System, o.Messages
+	return nil
+}
+
+// opening is what the prompts of an agent render: the record with which its conversation begins.
+type opening struct {
+	System   string        `json:"system,omitempty"`
+	Messages []llm.Message `json:"messages"`
+}
+
+// render makes the opening.
+func (r *run) render(ctx context.Context) (o opening, err error) {
+	if o.System, err = prompt(r.cfg.System, r.dag); err != nil {
+		return o, err
 	}
 	user, err := prompt(r.cfg.User, r.dag)
 	if err != nil {
-		return err
+		return o, err
 	}
 	said, err := read(r.cfg.Conversation, r.dag)
 	if err != nil {
-		return err
+		return o, err
 	}
 	media, err := read(r.cfg.Media, r.dag)
 	if err != nil {
-		return err
+		return o, err
 	}
 	// An undeclared read has canceled the context: no request must be sent then.
 	if err := ctx.Err(); err != nil {
-		return err
+		return o, err
 	}
-	c.System, c.Messages = system, append(make([]llm.Message, 0, len(said)+8), said...)
+	o.Messages = append(make([]llm.Message, 0, len(said)+8), said...)
 	if user != "" || len(media) > 0 {
-		c.Messages = append(c.Messages, llm.User(user, media...))
+		o.Messages = append(o.Messages, llm.User(user, media...))
 	}
-	return nil
+	return o, nil
+}
+
+// compare sends a notice if the prompts now render another opening than the recorded one.
+func (r *run) compare(ctx context.Context, recorded *opening) {
+	now, err := r.render(ctx)
+	why := "the prompt changed since the conversation began, which goes on with the old one"
+	if err != nil {
+		event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
+	} else if before, after := recorded.text(), now.text(); before != after {
+		event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + "\n" + text.Changed(before, after)})
+	}
+}
+
+// text is the opening for people.
+func (o *opening) text() string {
+	var b strings.Builder
+	b.WriteString(o.System)
+	for i := range o.Messages {
+		b.WriteString("\n" + transcript(o.Messages[i:i+1]))
+	}
+	return b.String()
 }
 
 func prompt(p dag.Reader[string], d dag.DAG) (string, error) {

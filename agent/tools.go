@@ -137,23 +137,14 @@ func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from
 	return errors.Join(errs...)
 }
 
-// call runs one call, or returns the reason for the model why not. Its address is turn
-// and position, since the call ids of providers are not unique.
+// call runs one call. Its address is turn and position, since the call ids of providers are not unique.
 func (r *run) call(ctx context.Context, c *Context, i int) (outcome, error) {
 	j := &job{run: r, context: c, turn: c.Turn, position: i + 1, call: c.Reply.ToolCalls[i]}
 	j.tool = find(c.Tools, j.call.Name)
 	if r.info {
 		j.start = time.Now()
 	}
-	refusal, err := r.refuse(ctx, c.Tools, j)
-	if err != nil {
-		return outcome{}, err
-	}
-	if refusal != "" {
-		o := outcome{Text: refusal, Failed: true}
-		j.dispatched(o)
-		return o, nil
-	}
+	j.offered = c.Tools
 	o, err := stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), toolInput{j.call.Name, j.call.Input}, j.do)
 	if o.Kept != nil && !j.done {
 		r.room.Add(-int64(o.Kept.Bytes))
@@ -174,6 +165,7 @@ type job struct {
 	turn, position int
 	call           llm.ToolCall
 	tool           *Tool // nil if no tool has the name
+	offered        []Tool
 	start          time.Time
 	done           bool    // and not replayed
 	end            dag.DAG // with the nodes of the call; empty if it has none
@@ -235,13 +227,18 @@ func alike(name, tool string) bool {
 	return a != "" && b != "" && (strings.Contains(a, b) || strings.Contains(b, a))
 }
 
-// do runs the tool. The model gets its errors, except the end of the run and a question
-// that waits for its answer: the call is made again when the run is resumed.
+// do runs the tool, or tells the model why not. The model gets its errors, except the end of the run and
+// a question that waits for its answer: the call is made again when the run is resumed.
 func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
 	}
 	j.done = true
+	if refusal, err := j.refuse(ctx, j.offered, j); err != nil || refusal != "" {
+		o := outcome{Text: refusal, Failed: true}
+		j.dispatched(o)
+		return o, err
+	}
 	j.dispatching()
 	res, err := j.guarded(context.WithValue(ctx, jobKey{}, j))
 	switch {

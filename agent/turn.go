@@ -161,13 +161,14 @@ type turnRecord struct {
 	Usage budget.Usage `json:"usage,omitzero"`
 }
 
-// recall asks the model, or takes its answer from the run's records.
+// recall asks the model, or takes its answer from the run's records. A recorded answer is that of its
+// turn, whatever the request now is.
 func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 	q, err := r.question(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := stone.Step(q.Context(ctx), q.step(), turnInput{&r.said, &q.req}, q.ask)
+	rec, err := stone.Step(q.Context(ctx), q.step(), struct{}{}, q.ask)
 	return q.reply(c, &rec, err)
 }
 
@@ -235,7 +236,7 @@ func (r *run) question(ctx context.Context, c *Context) (q *question, err error)
 }
 
 // ask asks the model.
-func (q *question) ask(ctx context.Context, _ turnInput) (turnRecord, error) {
+func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	q.asked, q.answer = true, event.At(ctx)
 	var voice *event.Voice
 	if q.answer.Wants(event.LevelDelta) {

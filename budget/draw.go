@@ -30,6 +30,7 @@ type Draw struct {
 	reserved *reservation
 	known    bool // nothing was reserved, since the result is recorded
 	before   bool // the result was recorded before this process
+	repeated bool // the result was charged in this process already: see WithRepeated
 	live     bool
 	ended    bool
 }
@@ -39,12 +40,12 @@ type Draw struct {
 // waits until they are settled, unless ctx belongs to a step with an open estimate of its
 // own. The error is an *ExhaustedError, an *UnpricedError or the cause of the end of ctx.
 func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, error) {
-	d := &Draw{account: a, quote: q, known: Recorded(ctx, path, step), outputs: outputsIn(ctx), lost: q.Most.sane()}
+	d := &Draw{account: a, quote: q, known: Recorded(ctx, path, step), repeated: repeated(ctx, path, step), outputs: outputsIn(ctx), lost: q.Most.sane()}
 	if d.outputs != nil && q.Output > 0 {
 		d.class = classOf(path, step)
 	}
 	d.before = d.known
-	if d.known {
+	if d.known = d.known || d.repeated; d.known {
 		return d, nil
 	}
 	if a == nil {
@@ -102,6 +103,8 @@ func (d *Draw) End(used Usage) {
 	d.ended = true
 	spent := used.Amount()
 	switch {
+	case d.repeated && !d.live:
+		return
 	case d.live:
 		if !used.Estimated {
 			d.outputs.observe(d.class, used.OutputTokens)
@@ -163,6 +166,20 @@ func WithRecorded(ctx context.Context, known func(path, step string) bool, used 
 func Recorded(ctx context.Context, path, step string) bool {
 	r, ok := ctx.Value(recordedKey{}).(recorded)
 	return ok && r.known(path, step)
+}
+
+type repeatedKey struct{}
+
+// WithRepeated returns the context of a repeated attempt at a body. It takes the results of those
+// steps for which known returns true, given the path of the body and the name, from an attempt before
+// it in the same process, which was charged for them.
+func WithRepeated(ctx context.Context, known func(path, step string) bool) context.Context {
+	return context.WithValue(ctx, repeatedKey{}, known)
+}
+
+func repeated(ctx context.Context, path, step string) bool {
+	known, ok := ctx.Value(repeatedKey{}).(func(path, step string) bool)
+	return ok && known(path, step)
 }
 
 // MetaKey is the key of the usage of a failed step in its meta, a Usage as JSON.

@@ -23,6 +23,9 @@ type Capability struct {
 	// Quote estimates the cost of an invocation, which is reserved before it starts. Nil
 	// estimates by Cost.
 	Quote func(ctx context.Context, req *Request) budget.Quote
+	// Prompt returns the instructions that go with every request of the intent, for a run that
+	// is resumed to say that they changed. Nil means none.
+	Prompt func(intent string) string
 }
 
 // Metadata describes a capability to the registry.

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -189,19 +191,11 @@ func (s *session) prepare() (err error) {
 	spec := &s.spec
 	r := &s.request
 	*r = Request{Intent: spec.Intent, Requires: spec.Requires, Schema: s.wanted, schemaID: s.wantedID, Done: s.done, Cache: s.cache, Turn: s.turn}
-	typed, err := (*schema.Schema)(nil), error(nil)
-	if r.Input, typed, err = readPart(spec.Input, s.dag); err != nil {
+	parts, typed, err := s.parts()
+	if err != nil {
 		return err
 	}
-	if r.Input == nil {
-		r.Input = JSON("{}")
-	}
-	if r.Context, _, err = readPart(spec.Context, s.dag); err != nil {
-		return err
-	}
-	if r.Constraints, _, err = readPart(spec.Constraints, s.dag); err != nil {
-		return err
-	}
+	r.Input, r.Context, r.Constraints = parts.Input, parts.Context, parts.Constraints
 	r.InSchema = cmp.Or(typed, s.in)
 	if s.in != nil && s.in != typed {
 		if err := s.in.Validate(s.ctx, r.Input); err != nil {
@@ -209,6 +203,51 @@ func (s *session) prepare() (err error) {
 		}
 	}
 	return nil
+}
+
+// requestParts are the parts of a request that come from the DAG.
+type requestParts struct {
+	Input       JSON `json:"input"`
+	Context     JSON `json:"context,omitempty"`
+	Constraints JSON `json:"constraints,omitempty"`
+}
+
+// parts returns the parts of the request and the schema of the input's type. A request that was recorded
+// goes on unchanged, whatever the program now makes of the DAG. That of a turn is recorded by its agent.
+func (s *session) parts() (p requestParts, typed *schema.Schema, err error) {
+	if s.turn != nil {
+		return s.readParts()
+	}
+	fresh := false
+	p, err = stone.Value(s.ctx, "request", func(context.Context) (p requestParts, err error) {
+		fresh = true
+		p, typed, err = s.readParts()
+		return p, err
+	})
+	if err != nil || fresh {
+		return p, typed, err
+	}
+	now, typed, err := s.readParts()
+	if err != nil || !slices.EqualFunc(now.all(), p.all(), func(a, b JSON) bool { return bytes.Equal(a, b) }) {
+		event.At(s.ctx).Send(event.Notice{Code: event.PromptChanged, Text: "the program now makes another request of what the call reads: the call goes on with the recorded one"})
+	}
+	return p, typed, nil
+}
+
+func (p *requestParts) all() []JSON { return []JSON{p.Input, p.Context, p.Constraints} }
+
+func (s *session) readParts() (p requestParts, typed *schema.Schema, err error) {
+	if p.Input, typed, err = readPart(s.spec.Input, s.dag); err != nil {
+		return p, nil, err
+	}
+	if p.Input == nil {
+		p.Input = JSON("{}")
+	}
+	if p.Context, _, err = readPart(s.spec.Context, s.dag); err != nil {
+		return p, nil, err
+	}
+	p.Constraints, _, err = readPart(s.spec.Constraints, s.dag)
+	return p, typed, err
 }
 
 // refused records a call that failed before any capability was invoked, and returns e.

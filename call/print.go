@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
@@ -45,8 +46,23 @@ func (c *caller) Fingerprint() []byte {
 	return data
 }
 
+// Prompt returns the instructions of the capabilities that may answer.
+func (c *caller) Prompt() string {
+	s := &c.spec
+	if s.Applicator == nil || s.open() {
+		return ""
+	}
+	var said []string
+	for _, candidate := range s.Applicator.candidates(s, nil) {
+		if e := candidate.entry; candidate.reason == "" && e != nil && e.Prompt != nil {
+			said = append(said, e.ID+": "+e.Prompt(s.Intent))
+		}
+	}
+	return strings.Join(said, "\n\n")
+}
+
 // Render returns the parts of the request that come from the DAG. They are part of the
-// keys of the leaf.
+// key of reuse of the leaf.
 func (c *caller) Render(d dag.DAG) ([]byte, error) {
 	var parts []JSON
 	for _, from := range []dag.Reader[any]{c.spec.Input, c.spec.Context, c.spec.Constraints} {

@@ -47,19 +47,20 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// A resumed run refuses another version of a capability. If it is forced, the new version is
-// asked, and the record says which one answered.
+// A resumed run refuses another version of a capability. If it is forced, the recorded answer stands;
+// if the call is made again, the new version is asked, and the record says which one answered.
 func TestVersions(t *testing.T) {
 	w := &world{}
 	var memory journal.Memory
 	for i, tc := range []struct {
 		version string
 		force   bool
+		again   []string
 		want    string
 		calls   int
-	}{{"1", false, "1", 1}, {"1", false, "1", 1}, {"2", false, "", 1}, {"2", true, "2", 2}} {
+	}{{"1", false, nil, "1", 1}, {"1", false, nil, "1", 1}, {"2", false, nil, "", 1}, {"2", true, nil, "1", 1}, {"2", true, []string{"reply"}, "2", 2}, {"2", false, nil, "2", 2}} {
 		spec := call.Spec{Applicator: app(w.cap(nil, call.Metadata{ID: "a", Version: tc.version})), Cap: "a"}
-		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Force: tc.force})})
+		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Force: tc.force, Again: tc.again})})
 		if v.rec.Version != tc.want || tc.want != "" && v.rec.Tried[0].Version != tc.want || len(w.calls) != tc.calls {
 			t.Errorf("run %d with version %s: asked %d times: %v %+v", i, tc.version, len(w.calls), v.err, v.rec)
 		}

@@ -245,6 +245,21 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
+// Notice is something that a person should know of a run although it goes on. It is also in the
+// result of the run. Of the notices with one Code at one place of the pipeline, a run sends the
+// first.
+type Notice struct {
+	Code string `json:"code"`           // such as "prompt-changed"
+	Path string `json:"path,omitempty"` // of the step; if empty, where it was sent
+	Text string `json:"text"`           // for people, at most a few lines
+}
+
+// The codes of the notices of a resumed run.
+const (
+	PromptChanged = "prompt-changed" // recorded answers and conversations keep the old prompt
+	UnusedRecords = "unused-records" // a body did not ask for steps that it had recorded
+)
+
 // Custom is an event that a body defines.
 type Custom struct {
 	Name  string // such as "cache-hit"
@@ -278,4 +293,5 @@ func (CallVerdict) about() (string, slog.Level)      { return "call-verdict", sl
 func (PlanChecked) about() (string, slog.Level)      { return "plan-checked", slog.LevelInfo }
 func (Delta) about() (string, slog.Level)            { return "delta", LevelDelta }
 func (Retracted) about() (string, slog.Level)        { return "retracted", LevelDelta }
+func (Notice) about() (string, slog.Level)           { return "notice", slog.LevelWarn }
 func (c Custom) about() (string, slog.Level)         { return c.Name, c.At }

@@ -250,4 +250,8 @@ func (d PlanChecked) attrs(e Event) []slog.Attr {
 	return attrs
 }
 
+func (d Notice) attrs(e Event) []slog.Attr {
+	return e.placed(slog.String("code", d.Code), slog.String("text", d.Text))
+}
+
 func (d Custom) attrs(Event) []slog.Attr { return d.Attrs }

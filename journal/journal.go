@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -136,23 +137,33 @@ type RunInfo struct {
 	Reuse       string            `json:"reuse,omitempty"` // as in Options
 	Input       dag.ID            `json:"input,omitzero"`  // digest of the input DAG, zero for an empty one
 
+	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose
+
 	Owner   string    `json:"owner,omitempty"`  // the holder, or empty
 	Started time.Time `json:"started,omitzero"` // first
 	Outcome
 }
 
+// Again is a step that a resumed run did anew: see Options.Again. An empty path stands for the input,
+// which was replaced by force.
+type Again struct {
+	Path string    `json:"path,omitempty"`
+	Time time.Time `json:"time"` // earlier records of the step, and of those that read what it made, do not count
+}
+
 // Outcome is how a run ended the last time.
 type Outcome struct {
-	State   State        `json:"state"`
-	Ended   time.Time    `json:"ended,omitzero"`
-	Failure *Failure     `json:"failure,omitempty"`
-	Retry   []string     `json:"retry,omitempty"` // paths of the steps to retry when a failed run is resumed
-	Node    dag.ID       `json:"node,omitzero"`   // the last node: the result, or the failure
-	Heads   []dag.ID     `json:"heads,omitempty"` // of the DAG; End sets it
-	Steps   int          `json:"steps"`           // steps with a result
-	Usage   budget.Total `json:"usage"`           // of all steps
-	Lanes   dag.Losses   `json:"lanes,omitzero"`  // numbers of lost lanes, of fan-outs that lost any
-	DAG     dag.DAG      `json:"-"`               // for End only
+	State   State          `json:"state"`
+	Ended   time.Time      `json:"ended,omitzero"`
+	Failure *Failure       `json:"failure,omitempty"`
+	Retry   []string       `json:"retry,omitempty"`   // paths of the steps to retry when a failed run is resumed
+	Node    dag.ID         `json:"node,omitzero"`     // the last node: the result, or the failure
+	Heads   []dag.ID       `json:"heads,omitempty"`   // of the DAG; End sets it
+	Steps   int            `json:"steps"`             // steps with a result
+	Usage   budget.Total   `json:"usage"`             // of all steps
+	Lanes   dag.Losses     `json:"lanes,omitzero"`    // numbers of lost lanes, of fan-outs that lost any
+	Notices []event.Notice `json:"notices,omitempty"` // those of the last process
+	DAG     dag.DAG        `json:"-"`                 // for End only
 }
 
 // Failure explains why a run or a step ended without a result.

@@ -33,6 +33,7 @@ type memoryRun struct {
 	outer     *memoryRun    // whose holder also has it, nil if it is held by itself
 	steps     []*memoryStep // in the order in which they were first started
 	index     map[dag.ID]*memoryStep
+	places    map[dag.ID]*memoryStep // with a result, by step.Place; without loose ones
 	questions []*Question
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
@@ -42,19 +43,23 @@ type memoryRun struct {
 type memoryStep struct {
 	Step
 	run    *memoryRun
+	digest dag.ID
 	reuse  dag.ID
+	loose  bool
 	record []byte    // JSON, so that no caller can change it; nil without a result
 	node   *dag.Node // nil if it made none in this run
 }
 
 // Do implements [step.Recorder].
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	raw, attempt, err := m.find(key, budget.Declared(ctx), Counted(ctx))
+	found, attempt, err := m.find(key, budget.Declared(ctx), Counted(ctx))
 	if err != nil {
 		return step.Record{}, err
 	}
-	if raw != nil {
-		return decode(raw)
+	if found != nil {
+		rec, err := decode(found.record)
+		rec.Path, rec.Differs = found.Path, found.digest != key.Digest
+		return rec, err
 	}
 	rec, err := work(WithAttempt(ctx, attempt))
 	if err != nil {
@@ -63,7 +68,8 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 		}
 		return step.Record{}, err
 	}
-	if raw, err = json.Marshal(rec); err != nil {
+	raw, err := json.Marshal(rec)
+	if err != nil {
 		return step.Record{}, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
 	if first := m.keep(key, rec, raw); first != nil {
@@ -83,14 +89,17 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 	}
 }
 
-// find returns the record of the step. Without one, it notes that the step starts, and
-// returns the number of the attempt.
-func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (record []byte, attempt int, err error) {
+// find returns the step with a record, or that of other work at its place. Without one, it notes
+// that the step starts, and returns the number of the attempt.
+func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (found *memoryStep, attempt int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(key.RunID)
 	if s := r.index[key.Digest]; s != nil && s.record != nil {
-		return s.record, 0, nil
+		return s, 0, nil
+	}
+	if other := r.places[key.Place()]; other != nil && other.record != nil && !key.Loose {
+		return other, 0, nil
 	}
 	if r.info.State == Done {
 		return nil, 0, fmt.Errorf("run %q, %s: %w", key.RunID, key.Path, ErrDone)
@@ -101,8 +110,9 @@ func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (recor
 		s.Step.take(from.Step)
 		s.From, s.record = from.run.info.ID, raw
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
+		s.settle()
 		m.append(s, true, budget.Usage{})
-		return s.record, 0, nil
+		return s, 0, nil
 	}
 	if counted && s.Attempts > 0 {
 		return nil, s.Attempts, nil
@@ -116,10 +126,17 @@ func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (recor
 func (r *memoryRun) step(key step.Key) *memoryStep {
 	s := r.index[key.Digest]
 	if s == nil {
-		s = &memoryStep{Step: Step{Path: key.Path, Kind: key.Kind, Name: key.Name}, run: r, reuse: key.Reuse}
+		s = &memoryStep{Step: Step{Path: key.Path, Kind: key.Kind, Name: key.Name}, run: r, digest: key.Digest, reuse: key.Reuse, loose: key.Loose}
 		r.index[key.Digest], r.steps = s, append(r.steps, s)
 	}
 	return s
+}
+
+// settle notes the place of a step that has a result.
+func (s *memoryStep) settle() {
+	if !s.loose {
+		s.run.places[step.Place(s.Kind, s.Path)] = s
+	}
 }
 
 // take gives a step the result of another one.
@@ -172,6 +189,7 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 		return s.record
 	}
 	s.record, s.node = raw, rec.Node
+	s.settle()
 	used := s.used(rec)
 	s.Recorded, s.Time, s.Ended, s.Type, s.Sum = true, rec.Time, time.Now(), rec.Type, rec.Sum
 	s.Settle(used)
@@ -194,7 +212,7 @@ func (m *Memory) run(id string) *memoryRun {
 	}
 	r := m.runs[id]
 	if r == nil {
-		r = &memoryRun{info: RunInfo{ID: id}, index: map[dag.ID]*memoryStep{}}
+		r = &memoryRun{info: RunInfo{ID: id}, index: map[dag.ID]*memoryStep{}, places: map[dag.ID]*memoryStep{}}
 		m.runs[id], m.order = r, append(m.order, r)
 	}
 	return r

@@ -33,10 +33,18 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 // record is Do, also while the run is drained: the step was started before.
 func (r *recorder) record(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if news := r.news.Swap(nil); news != nil {
-		event.At(ctx).Send(*news)
+		for _, n := range *news {
+			event.At(ctx).Send(n)
+		}
 	}
+	if r.resumed && key.Kind == "step" {
+		if err := r.earlier(ctx, func(*left) {}); err != nil {
+			return step.Record{}, err
+		}
+	}
+	r.renew(&key)
 	cleaned, started := false, false
-	rec, err := r.journal.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	make := func(ctx context.Context) (step.Record, error) {
 		started = true
 		asking := &trouble{recorder: r}
 		rec, err := work(context.WithValue(ctx, troubleKey{}, asking))
@@ -47,14 +55,28 @@ func (r *recorder) record(ctx context.Context, key step.Key, work func(context.C
 		if err == nil {
 			cleaned, err = cleanRecord(r.secrets, &rec)
 		}
+		if err == nil && key.Kind == "leaf" && !rec.Remote {
+			err = r.tellUnused(ctx, key.Path)
+		}
 		return rec, err
-	})
+	}
+	rec, err := r.journal.Do(ctx, key, make)
+	if rec.Differs && r.renewed(rec.Time) {
+		key.Loose = true
+		rec, err = r.journal.Do(ctx, key, make)
+	}
 	declared := budget.Declared(ctx)
 	if err != nil && started {
 		r.tally.left(declared, err)
 	}
 	if err == nil {
-		r.tally.add(rec, declared != (budget.Amount{}))
+		if rec.Replayed && r.resumed && key.Kind == "step" {
+			err = r.earlier(ctx, func(l *left) { delete(l.of, rec.Path) })
+		}
+		if r.opts.Force {
+			rec.Differs, rec.Path = false, ""
+		}
+		r.tally.add(key.Kind, rec, declared != (budget.Amount{}))
 		// The run continues with the recorded result, as a resumed run does, and not with
 		// the one that work returned.
 		rec.Replayed = rec.Replayed || cleaned
@@ -72,11 +94,11 @@ type tally struct {
 	cost  budget.Total
 }
 
-// add adds a step with a result, once. A result of another run costs nothing.
-func (t *tally) add(rec step.Record, costs bool) {
+// add adds a step with a result, once. A result of another run costs nothing, and a value is no step.
+func (t *tally) add(kind string, rec step.Record, costs bool) {
 	var usage budget.Usage
 	switch reused := rec.Meta[dag.MetaFrom] != ""; {
-	case rec.Replayed && !reused:
+	case rec.Replayed && !reused || kind == step.Value:
 		return
 	case costs && !reused:
 		usage = UsageOf(rec)
@@ -107,7 +129,7 @@ func (t *tally) sum() (int, budget.Total) {
 const inputStep = "input"
 
 func inputKey(info RunInfo) step.Key {
-	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Digest: sha256.Sum256([]byte("input " + info.Input.String()))}
+	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Loose: true, Digest: sha256.Sum256([]byte("input " + info.Input.String()))}
 }
 
 // InputStep returns the step whose result is the input of a run, and that result. It is for

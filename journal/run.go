@@ -45,8 +45,12 @@ type Options struct {
 	// Resume only resumes: the error is ErrNoRun if the journal has no run with the id of
 	// the Config.
 	Resume bool
-	// Force resumes a run although its pipeline or its input changed.
+	// Force resumes a run although its pipeline or its input changed. What is recorded stands:
+	// only steps without a result use what changed.
 	Force bool
+	// Again lists paths of recorded steps that a resumed run does anew, with all steps below them
+	// and all that read something else for it. Their cost is charged again.
+	Again []string
 	// Reuse is the id, or its unique prefix, of the run from which leaves that are
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
 	// with which it started.
@@ -127,8 +131,10 @@ type runner struct {
 	before  Outcome           // with which it was resumed
 	session map[string]string // the label of its session; nil without one
 	tally   tally
-	paid    sync.Map                     // of body: recorded steps that have cost something before this process, or in another one
-	news    atomic.Pointer[event.Custom] // emitted with the first step
+	paid    sync.Map // of body: recorded steps that have cost something before this process, or in another one
+	again   []Again
+	left    left
+	news    atomic.Pointer[[]event.Data] // emitted with the first step
 }
 
 // acquire takes the run and starts it, or leaves it on an error.
@@ -196,6 +202,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 // keeps.
 func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	var changes []string
+	var news []event.Data
 	if before.Fingerprint != now.Fingerprint {
 		if changes = Changes(before.Shape, now.Shape); len(changes) == 0 {
 			changes = []string{"its fingerprint changed"}
@@ -208,10 +215,22 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 		return &ChangedError{Run: before.ID, Changes: changes}
 	}
 	if before.Revision != now.Revision {
-		r.news.Store(&event.Custom{Name: "revision-changed", At: slog.LevelWarn, Attrs: []slog.Attr{
+		news = append(news, event.Custom{Name: "revision-changed", At: slog.LevelWarn, Attrs: []slog.Attr{
 			slog.String("before", before.Revision), slog.String("now", now.Revision),
 		}})
 	}
+	for _, n := range prompts(before.Shape, now.Shape) {
+		news = append(news, n)
+	}
+	r.news.Store(&news)
+	now.Again = before.Again
+	if now.Input != (dag.ID{}) && now.Input != before.Input { // forced: what reads it is done anew
+		now.Again = append(now.Again, Again{Time: r.now()})
+	}
+	for _, path := range r.opts.Again {
+		now.Again = append(now.Again, Again{path, r.now()})
+	}
+	r.again = now.Again
 	now.Started, now.Reuse, now.Steps, now.Usage = before.Started, before.Reuse, before.Steps, before.Usage
 	now.Input = cmp.Or(now.Input, before.Input)
 	if len(now.Source) == 0 {
@@ -272,7 +291,7 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 	if r.doneBefore() || errors.As(err, new(*HeldError)) {
 		return nil // it has its end, or another holder has the run
 	}
-	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost)}
+	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost), Notices: r.cleanNotices(result.Notices)}
 	if n := result.DAG.Latest(); n != nil {
 		o.Node = n.ID()
 	}
@@ -300,7 +319,9 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 }
 
 // doneBefore reports whether the run had all its results when it was resumed.
-func (r *runner) doneBefore() bool { return r.resumed && r.before.State == Done && !r.opts.Force }
+func (r *runner) doneBefore() bool {
+	return r.resumed && r.before.State == Done && !r.opts.Force && len(r.opts.Again) == 0
+}
 
 func stateOf(ctx context.Context, err error) State {
 	switch {

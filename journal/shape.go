@@ -23,6 +23,7 @@ type Part struct {
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
 	Detail   string   `json:"detail,omitempty"`   // digest of its configuration: model, tools, checks
+	Prompt   string   `json:"prompt,omitempty"`   // that it sends as it stands, at most 4 KiB and a digest of the rest
 	Print    dag.ID   `json:"print"`              // its fingerprint, with all below it
 }
 
@@ -80,6 +81,9 @@ func part(a stone.Ashlar, path string) Part {
 		sum := sha256.Sum256(d.Fingerprint())
 		p.Detail = fmt.Sprintf("%x", sum[:8])
 	}
+	if d, ok := a.Detail().(interface{ Prompt() string }); ok {
+		p.Prompt = shortened(d.Prompt())
+	}
 	for _, q := range a.Queries() {
 		r := Read{Query: q.String(), Nearest: q.IsNearest()}
 		if t := q.Type(); t != nil {
@@ -88,6 +92,16 @@ func part(a stone.Ashlar, path string) Part {
 		p.Reads = append(p.Reads, r)
 	}
 	return p
+}
+
+// shortened bounds a prompt that is kept with a run.
+func shortened(prompt string) string {
+	const most = 4 << 10
+	if len(prompt) <= most {
+		return prompt
+	}
+	sum := sha256.Sum256([]byte(prompt))
+	return fmt.Sprintf("%s\n… (%d bytes, %x)", strings.ToValidUTF8(prompt[:most], ""), len(prompt), sum[:8])
 }
 
 // Changes lists in words the changes from one shape to another, none if they are equal.

@@ -25,6 +25,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		if err != nil {
 			return ctx, nil, err
 		}
+		r.left.load(steps)
 		for _, s := range steps {
 			before, held = before.Add(s.Spent()), held.Add(s.Possible)
 			if s.Usage != (budget.Usage{}) {

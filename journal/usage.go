@@ -56,7 +56,7 @@ func Total(steps []Step) (n int, cost budget.Total) {
 	for i := range steps {
 		s := &steps[i]
 		cost = cost.Add(s.Total())
-		if s.Recorded && s.Kind != inputStep {
+		if s.Recorded && s.Kind != inputStep && s.Kind != step.Value {
 			n++
 		}
 	}

@@ -15,13 +15,15 @@ import (
 type Key struct {
 	RunID string // the run
 	Path  string // the address in the tree; with Kind unique within the run
-	Kind  string // "leaf", "decision" or "step"
+	Kind  string // "leaf", "decision", "step" or "value"
 	Name  string // of the ashlar, or of the step
-	// Digest identifies the step within its run. It covers Kind, Path, the
-	// fingerprint of the ashlar, the ids of the nodes that the ashlar and its
-	// Children read, and the text that the leaf renders from them (see Detail).
-	// For a Step it covers the body of the step, its name and its input.
+	// Digest identifies the work within its run. It covers Kind, Path, the fingerprint of
+	// the ashlar and the ids of the nodes that the ashlar and its Children read. For a Step
+	// it covers the body of the step, its name and its input.
 	Digest dag.ID
+	// Loose is set if other work may be recorded at Path and Kind: for glue, which has the
+	// path of what it is in, and for a Step of goroutines that take turns.
+	Loose bool
 	// Reuse identifies the step across runs. It covers the fingerprint of the
 	// ashlar, the contents of the nodes that it and its Children read, the text
 	// that it renders from them, and the round, lane, visit or attempt. It is
@@ -31,6 +33,15 @@ type Key struct {
 	// Reuse, whatever the run says about reuse, but none whose Time is before Fresh.
 	Fresh time.Time
 }
+
+// Value is the Kind of a recorded value: see stone.Value.
+const Value = "value"
+
+// Place identifies the place of a key that is not Loose: its Kind and Path.
+func (k Key) Place() dag.ID { return Place(k.Kind, k.Path) }
+
+// Place is the place of the key with a Kind and a Path.
+func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00" + path)) }
 
 // A Recorder records the steps of a run: every leaf, every decision and every Step.
 // Its method is called from several goroutines at once, but within one run never
@@ -60,6 +71,13 @@ type Recorder interface {
 	// records. Under Reuse no record with a Failure is found, and none that is
 	// Unshared. If another process has recorded the key while work ran, the first
 	// record is kept, and returned with Replayed set.
+	//
+	// Unless the key is Loose, the record of a place is found even if it is of other work:
+	// if the run has no record with the Digest, but one with the Path and Kind, Do returns
+	// that one, with Replayed and Differs set, and does not call work.
+	//
+	// A key of kind "value" is of work without effects or costs: its record need not be
+	// durable when Do returns, but must be before that of any later step.
 	//
 	// An error of work is returned and nothing is recorded: the work is not
 	// finished. Work does not panic. Its result is recorded even if ctx is done
@@ -99,6 +117,14 @@ type Record struct {
 	Node *dag.Node `json:"-"`
 	// Replayed reports that the record was made earlier.
 	Replayed bool `json:"-"`
+	// Remote reports that the work was done in another process, see Task.DoBy.
+	Remote bool `json:"-"`
+	// Path is where the replayed record was made: a step of goroutines that take turns may be
+	// replayed at another path.
+	Path string `json:"-"`
+	// Differs reports that the replayed record is at the place of the key, but of other
+	// work: it has another Digest.
+	Differs bool `json:"-"`
 }
 
 // ReusedFrom returns the record as another run keeps it: the meta dag.MetaFrom names the run from

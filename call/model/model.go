@@ -66,7 +66,8 @@ func New(m call.Metadata, c Config) call.Capability {
 		c.Model = llm.Priced(c.Model, m.Cost.Price)
 	}
 	quote := func(ctx context.Context, req *call.Request) budget.Quote { return c.quote(ctx, req, m) }
-	return call.Capability{Metadata: m, Quote: quote, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	instructions := func(intent string) string { return c.system(intent, wanted{}) }
+	return call.Capability{Metadata: m, Quote: quote, Prompt: instructions, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
 			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
 		}

@@ -42,6 +42,7 @@ func All() []event.Data {
 		event.CallAttempt{Call: text, Cap: text, Attempt: 1, Repair: true, Latency: time.Second, Usage: usage, Score: &score, Failure: text},
 		event.CallVerdict{Call: text, Intent: text, Cap: text, Attempts: 1, Latency: time.Second, Usage: usage, Score: &score, Failure: text},
 		event.PlanChecked{Plan: text, Findings: []string{text}},
+		event.Notice{Code: "SECRET", Path: "SECRET", Text: "SECRET"},
 		event.Custom{Name: "SECRET", At: slog.LevelInfo, Attrs: []slog.Attr{
 			slog.String("a", text), slog.Any("b", raw), slog.Group("c", slog.String("d", text))}},
 		event.StepFailed{Kind: text, Reason: text},

@@ -1,5 +1,7 @@
 package text
 
+import "strings"
+
 // An Edit is a line of a difference. Its sign is ' ' if the line is in both texts, '-' if it is
 // only in the first and '+' if it is only in the second.
 type Edit struct {
@@ -71,4 +73,22 @@ func common(a, b []string) func(i, j int) int32 {
 		}
 	}
 	return func(i, j int) int32 { return n[i*width+j] }
+}
+
+// Changed returns the lines that differ in two texts, each with its sign: at most 12 lines of at most
+// 200 bytes.
+func Changed(before, now string) string {
+	var out []string
+	for _, e := range Diff(strings.Split(before, "\n"), strings.Split(now, "\n")) {
+		switch {
+		case e.Sign == ' ':
+		case len(out) == 12:
+			return strings.Join(append(out, "…"), "\n")
+		case len(e.Line) > 200:
+			out = append(out, string(e.Sign)+" "+strings.ToValidUTF8(e.Line[:200], "")+"…")
+		default:
+			out = append(out, string(e.Sign)+" "+e.Line)
+		}
+	}
+	return strings.Join(out, "\n")
 }

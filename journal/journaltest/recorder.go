@@ -35,6 +35,8 @@ var cases = []struct {
 	{"replays failures", testFailure},
 	{"records nothing when work fails", testUnfinished},
 	{"tells runs and digests apart", testKeys},
+	{"finds other work at a place", testPlaces},
+	{"records values", testValues},
 	{"reuses across runs", testReuse},
 	{"reuses what is fresh", testReuseFresh},
 	{"does not reuse failures", testReuseFailure},
@@ -176,6 +178,7 @@ func testKeys(t *testing.T, r recorder) {
 	other.RunID = "other"
 	changed := key("a")
 	changed.Digest[31]++
+	changed.Loose = true
 	for i, k := range []step.Key{key("a"), other, changed, key("b")} {
 		if got := r.do(k, value(fmt.Sprint(i))); got.Replayed {
 			t.Errorf("Do took the record of another key for %+v", k)
@@ -184,6 +187,45 @@ func testKeys(t *testing.T, r recorder) {
 	for i, k := range []step.Key{key("a"), other, changed, key("b")} {
 		r.want(r.replay(k), fmt.Sprintf("%q", fmt.Sprint(i)))
 	}
+}
+
+// The record at a place is found even if it is of other work.
+func testPlaces(t *testing.T, r recorder) {
+	r.do(key("a"), value("one"))
+	other := key("a")
+	other.Digest[31]++
+	for range 2 {
+		got := r.do(other, value("two"))
+		if !got.Replayed || !got.Differs || got.Path != other.Path {
+			t.Errorf("Do of other work at a place returned %+v, want the record there, with Replayed, Differs and its path", got)
+		}
+		r.want(got, `"one"`)
+		if got := r.replay(key("a")); got.Differs || got.Path != other.Path {
+			t.Errorf("Do returned %+v for the recorded key, want its path and no Differs", got)
+		}
+	}
+	kind := other
+	kind.Kind = "leaf"
+	kind.Digest[30]++
+	if got := r.do(kind, value("a leaf")); got.Replayed {
+		t.Error("Do took the record of another kind at the path")
+	}
+	loose := other
+	loose.Loose = true
+	if got := r.do(loose, value("three")); got.Replayed {
+		t.Error("Do took the record of other work for a loose key")
+	}
+	r.want(r.replay(loose), `"three"`)
+}
+
+// A value is recorded like a step.
+func testValues(t *testing.T, r recorder) {
+	k := key("now")
+	k.Kind = step.Value
+	r.do(k, value("one"))
+	r.want(r.replay(k), `"one"`)
+	r.do(key("a"), value("two"))
+	r.want(r.replay(k), `"one"`)
 }
 
 func testReuse(t *testing.T, r recorder) {

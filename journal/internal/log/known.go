@@ -19,13 +19,14 @@ func halfOf(id dag.ID) (h half) {
 // known has the steps of a run that have a result.
 type known struct {
 	rows    map[half]uint32 // the numbers of their rows, which are below Aside
+	places  map[half]uint32 // the same by place; the last one counts
 	pending map[half]*write // the ones that are not on disk yet
 	ahead   ahead
 	next    int64 // 1 more than the number of the last row that was read again
 }
 
 func newKnown() known {
-	return known{rows: map[half]uint32{}, pending: map[half]*write{}, ahead: ahead{rows: map[half]*Row{}}}
+	return known{rows: map[half]uint32{}, places: map[half]uint32{}, pending: map[half]*write{}, ahead: ahead{rows: map[half]*Row{}}}
 }
 
 func (k *known) has(digest dag.ID) bool {

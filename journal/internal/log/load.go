@@ -35,6 +35,7 @@ func (j *Journal) startLoading(r *run) {
 	r.loading = l
 	clear(r.attempts)
 	clear(r.known.rows)
+	clear(r.known.places)
 	r.known.ahead.trim(0)
 	r.aside.stale.Store(!r.fresh)
 	if r.fresh {
@@ -105,6 +106,9 @@ func (r *run) met(rows []*Row) (enough bool) {
 		switch digest := id(row.Digest); {
 		case row.isResult() && !r.known.has(digest):
 			r.known.rows[halfOf(digest)] = uint32(row.Seq)
+			if place, ok := row.place(); ok {
+				r.known.places[halfOf(place)] = uint32(row.Seq)
+			}
 			r.known.ahead.put(halfOf(digest), row)
 			delete(r.attempts, digest)
 		case row.isIntent():

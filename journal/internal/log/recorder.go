@@ -36,6 +36,9 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if rec, err := j.reuse(ctx, r, key); err != nil || rec.Replayed {
 			return rec, err
 		}
+		if key.Kind == step.Value {
+			return j.value(ctx, r, key, work)
+		}
 		if journal.Counted(ctx) {
 			break
 		}
@@ -59,6 +62,31 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		return step.Record{}, err
 	}
 	return j.keep(ctx, r, key, result, rec)
+}
+
+// value makes and queues the record of a value. It is not announced, and not waited for: a value that
+// is lost is made again, and no later record of the run is written before it.
+func (j *Journal) value(ctx context.Context, r *run, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	rec, err := work(ctx)
+	if err != nil {
+		return step.Record{}, err
+	}
+	result, err := newResult(ctx, key, rec, "", j.now())
+	if err != nil {
+		return step.Record{}, err
+	}
+	first, err := j.put(r, key.Digest, &write{run: r, result: result, stays: true, then: r.orFail})
+	if err == nil && !first {
+		return j.find(ctx, r, key)
+	}
+	return rec, err
+}
+
+// orFail stores the error of a write that nobody waits for: the next step gets it.
+func (r *run) orFail(err error) {
+	if err != nil {
+		r.fail(err)
+	}
 }
 
 // ended records that an attempt ended without a result.
@@ -151,7 +179,7 @@ func (r *run) begin(digest dag.ID) int {
 
 // find returns the record of the step with Replayed set, or a zero one.
 func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, error) {
-	k, err := r.look(key.Digest)
+	k, err := r.look(key)
 	switch {
 	case err != nil || k == place{}:
 		return step.Record{}, err
@@ -161,7 +189,9 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 		}
 		k.seq = k.pending.result.Seq
 	case k.row != nil: // it was checked when it was read
-		return j.replay(r.id, k.row)
+		rec, err := j.replay(r.id, k.row)
+		rec.Differs = k.differs
+		return rec, err
 	}
 	row, err := j.reread(context.WithoutCancel(ctx), r, k.seq) // the rest of the step does not end with ctx either
 	if err == nil && row == nil {
@@ -170,7 +200,9 @@ func (j *Journal) find(ctx context.Context, r *run, key step.Key) (step.Record, 
 	if err != nil {
 		return step.Record{}, err
 	}
-	return j.replay(r.id, row)
+	rec, err := j.replay(r.id, row)
+	rec.Differs = k.differs
+	return rec, err
 }
 
 // reread returns the row with a number, or nil. It reads ahead if callers ask for rows in order.
@@ -227,24 +259,30 @@ type place struct {
 	seq     int64
 	row     *Row // nil if it has to be read
 	pending *write
+	differs bool // see step.Record
 }
 
-// look finds the result of a step. While the run is being loaded it waits for the step.
-func (r *run) look(digest dag.ID) (place, error) {
+// look finds the result of a step, or that of other work at its place. While the run is being loaded
+// it waits for the step.
+func (r *run) look(key step.Key) (place, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key := halfOf(digest); ; r.waitForMore() {
-		if x := r.known.pending[key]; x != nil {
+	for digest := halfOf(key.Digest); ; r.waitForMore() {
+		if x := r.known.pending[digest]; x != nil {
 			return place{pending: x}, nil
 		}
-		if seq, ok := r.known.rows[key]; ok {
-			row := r.known.ahead.take(key)
+		if seq, ok := r.known.rows[digest]; ok {
+			row := r.known.ahead.take(digest)
 			r.taken()
 			return place{seq: int64(seq), row: row}, nil
 		}
-		if r.loading.over {
-			return place{}, r.loading.err
+		if !r.loading.over {
+			continue
 		}
+		if seq, ok := r.known.places[halfOf(key.Place())]; ok && !key.Loose && r.loading.err == nil {
+			return place{seq: int64(seq), differs: true}, nil
+		}
+		return place{}, r.loading.err
 	}
 }
 
@@ -374,6 +412,7 @@ func (j *Journal) replay(run string, row *Row) (step.Record, error) {
 	if err != nil {
 		return step.Record{}, j.damage(run, row, err)
 	}
+	h.Record.Path = row.Path
 	return *h.Record, nil
 }
 

@@ -31,7 +31,8 @@ type result struct {
 // head is the JSON of a row: the fields that the database does not need. Record lacks its
 // Content, which is in the row.
 type head struct {
-	Kind    string       `json:"kind,omitempty"`
+	Kind    string       `json:"kind,omitempty"`  // place reads these two without a decoder
+	Loose   bool         `json:"loose,omitempty"` // see step.Key
 	Name    string       `json:"name,omitempty"`
 	From    string       `json:"from,omitempty"` // run from which it was reused
 	At      int64        `json:"at"`             // milliseconds of Unix time, for people
@@ -110,7 +111,7 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 	if key.Reuse != (dag.ID{}) && rec.Failure == nil && !rec.Unshared {
 		r.Reuse = key.Reuse[:]
 	}
-	h := head{Kind: key.Kind, Name: key.Name, From: from, At: at.UnixMilli()}
+	h := head{Kind: key.Kind, Loose: key.Loose, Name: key.Name, From: from, At: at.UnixMilli()}
 	if from == "" && budget.Declared(ctx) != (budget.Amount{}) {
 		h.Usage = journal.UsageOf(rec)
 	}
@@ -160,6 +161,16 @@ func (r *Row) fill(h head, rec step.Record, n *dag.Node) (err error) {
 
 func (r *Row) seal() {
 	r.Seal = seal(r.Content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head)
+}
+
+// place returns the place of a result, and false if it is loose.
+func (r *Row) place() (dag.ID, bool) {
+	text, ok := bytes.CutPrefix(r.Head, []byte(`{"kind":"`))
+	kind, rest, found := bytes.Cut(text, []byte(`"`))
+	if !ok || !found || bytes.HasPrefix(rest, []byte(`,"loose":true`)) {
+		return dag.ID{}, false
+	}
+	return step.Place(string(kind), r.Path), true
 }
 
 func (r *Row) isResult() bool { return r.Digest != nil }

@@ -208,6 +208,9 @@ func (r *run) settled(x *write) {
 	delete(r.known.pending, halfOf(digest))
 	if x.err == nil {
 		r.known.rows[halfOf(digest)] = uint32(x.result.Seq)
+		if place, ok := x.result.place(); ok {
+			r.known.places[halfOf(place)] = uint32(x.result.Seq)
+		}
 		delete(r.attempts, digest)
 	}
 }

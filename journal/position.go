@@ -1,0 +1,133 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/event"
+	texts "github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/step"
+)
+
+// A resumed run is a replay by position: the record at a place is the truth of that place. This file
+// has what is said of the differences between the record and the program.
+
+// prompts returns a notice for each part whose prompt changed.
+func prompts(before, now []Part) (all []event.Notice) {
+	old := index(before)
+	for _, p := range now {
+		if was, known := old[p.Path]; known && was.Prompt != p.Prompt {
+			all = append(all, event.Notice{Code: event.PromptChanged, Path: p.Path, Text: "the prompt changed since the run started: what has an answer keeps it, and a conversation that began goes on with the old prompt\n" + texts.Changed(was.Prompt, p.Prompt)})
+		}
+	}
+	return all
+}
+
+// cleanNotices returns the notices without secrets.
+func (r *runner) cleanNotices(all []event.Notice) []event.Notice {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Text = r.secrets.Clean(all[i].Text)
+	}
+	return all
+}
+
+// renew gives the key of a step that is done anew another digest, so that the old record is not found.
+func (r *runner) renew(key *step.Key) {
+	n := 0
+	for _, a := range r.again {
+		if key.Path == a.Path || address.Within(key.Path, a.Path) {
+			n++
+		}
+	}
+	if n > 0 {
+		key.Digest = sha256.Sum256(binary.AppendUvarint(key.Digest[:], uint64(n)))
+	}
+}
+
+// renewed reports whether a record was made before a step of the run was last done anew. A step that
+// differs from it reads what that step made.
+func (r *runner) renewed(made time.Time) bool {
+	n := len(r.again)
+	return n > 0 && !made.After(r.again[n-1].Time)
+}
+
+// left has the recorded steps of unfinished bodies that a resumed run has not used yet.
+type left struct {
+	mu     sync.Mutex
+	loaded bool
+	of     map[string]string   // the path of the leaf, by that of the step
+	under  map[string][]string // paths of steps, by that of their leaf
+}
+
+// load finds them among the steps that earlier processes have recorded.
+func (l *left) load(steps []Step) {
+	l.loaded, l.of, l.under = true, map[string]string{}, map[string][]string{}
+	open := map[string]bool{} // leaves without a result
+	for _, s := range steps {
+		if s.Kind == "leaf" && !s.Recorded {
+			open[s.Path] = true
+		}
+	}
+	for _, s := range steps {
+		if s.Kind != "step" || !s.Recorded || len(open) == 0 {
+			continue
+		}
+		for up := address.Parent(s.Path); up != ""; up = address.Parent(up) {
+			if open[up] {
+				l.of[s.Path], l.under[up] = up, append(l.under[up], s.Path)
+				break
+			}
+		}
+	}
+}
+
+// earlier calls use with the steps of r.left. They are read once, before this process records a step
+// within a body.
+func (r *runner) earlier(ctx context.Context, use func(*left)) error {
+	r.left.mu.Lock()
+	defer r.left.mu.Unlock()
+	if !r.left.loaded {
+		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+		if err != nil {
+			return err
+		}
+		r.left.load(steps)
+	}
+	use(&r.left)
+	return nil
+}
+
+// tellUnused sends a notice if the body of the leaf at path, which was resumed, has not asked for
+// results that earlier processes have recorded.
+func (r *recorder) tellUnused(ctx context.Context, path string) error {
+	if !r.resumed || len(r.again) > 0 {
+		return nil
+	}
+	var unused []string
+	err := r.earlier(ctx, func(l *left) {
+		for _, p := range l.under[path] {
+			if l.of[p] != "" && !slices.Contains(unused, p) {
+				unused = append(unused, p)
+			}
+		}
+		delete(l.under, path)
+	})
+	if err != nil || len(unused) == 0 {
+		return err
+	}
+	const most = 10
+	names := strings.Join(unused[:min(len(unused), most)], ", ")
+	if len(unused) > most {
+		names += fmt.Sprintf(" and %d more", len(unused)-most)
+	}
+	event.At(ctx).Send(event.Notice{Code: event.UnusedRecords, Path: path, Text: "the body ended without steps that it had recorded: " + names + ": what they did was done, and nothing has used it"})
+	return nil
+}

@@ -1,0 +1,118 @@
+package stone
+
+import (
+	"context"
+	"crypto/sha256"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
+)
+
+// tries has the results of the steps within a leaf that is tried again. An attempt takes them from
+// the attempts before it, so that nothing that has succeeded is done or paid for twice. It is a part
+// of the process: a resumed run makes the same attempts again and so has the same results. The tries
+// of an outer leaf serve those of the leaves within it.
+type tries struct {
+	mu   sync.Mutex
+	done map[dag.ID]step.Record // by frame.twin
+	paid map[string]bool        // the paths of the steps among them, without attempts
+}
+
+// tries returns those of the outermost attempt around f, or nil if f is in no leaf that is tried
+// again.
+func (f *frame) tries() (outer *tries) {
+	if !f.run.retries.Load() {
+		return nil
+	}
+	for up := f.up; up != nil; up = up.up {
+		if x := up.extra.Load(); x != nil && x.tries != nil {
+			outer = x.tries
+		}
+	}
+	return outer
+}
+
+// retrying is a step.Recorder that looks into the earlier attempts first.
+type retrying struct {
+	*tries
+	twin *dag.ID // of the step that is asked for
+	next step.Recorder
+}
+
+// Do implements step.Recorder.
+func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	r.mu.Lock()
+	rec, ok := r.done[*r.twin]
+	r.mu.Unlock()
+	if ok {
+		rec.Replayed, rec.Path = true, key.Path
+		return rec, nil
+	}
+	rec, err := r.next.Do(ctx, key, work)
+	if err == nil && rec.Failure == nil && !rec.Differs {
+		kept := rec
+		kept.Node = nil
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.done[*r.twin] = kept; key.Kind == stepKind {
+			r.paid[withoutAttempts(key.Path)] = true
+		}
+	}
+	return rec, err
+}
+
+// twinOf notes what identifies the work at f in each attempt of the leaves around it: what its key
+// covers, with a path that has no attempts.
+func (f *frame) twinOf(key *step.Key, parts ...[]byte) {
+	if f.tries() == nil {
+		return
+	}
+	h := sha256.New()
+	h.Write([]byte(key.Kind + "\x00" + withoutAttempts(key.Path) + "\x00"))
+	for up := f.up; up != nil; up = up.up {
+		if x := up.extra.Load(); x != nil && x.twin != nil {
+			h.Write(x.twin[:])
+			break
+		}
+	}
+	for _, part := range parts {
+		h.Write(part)
+	}
+	twin := sum(h)
+	f.more().twin = &twin
+}
+
+// again makes the frame of the i-th attempt of the leaf at f, with the results of those before it.
+func (f *frame) again(i int, before *tries) *frame {
+	f.run.retries.Store(true)
+	a := f.below(f.spec, attemptSegment, i)
+	a.more().tries = before
+	if i > 1 {
+		all := a.below(a.spec, innerSegment, 0).tries()
+		a.Context = budget.WithRepeated(a.Context, func(path, step string) bool {
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			return all.paid[withoutAttempts(path+"/"+address.Escape(step))]
+		})
+	}
+	return a
+}
+
+// withoutAttempts returns the path without the numbers of attempts in it.
+func withoutAttempts(path string) string {
+	for {
+		before, after, found := strings.Cut(path, "~")
+		if !found {
+			return path
+		}
+		path = before + strings.TrimLeft(after, "0123456789")
+	}
+}
+
+// ordinal is the number n as a part of a key.
+func ordinal(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }
