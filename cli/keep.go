@@ -34,9 +34,10 @@ type keepFlags struct {
 	id     string
 	reuse  string
 	grace  time.Duration
-	resume string // the database that already has the run
-	force  bool   // although its pipeline changed
-	name   string // under which it is listed; "" is that of its pipeline
+	resume string   // the database that already has the run
+	force  bool     // although its pipeline changed
+	again  []string // the steps to do anew
+	name   string   // under which it is listed; "" is that of its pipeline
 	labels map[string]string
 
 	made source
@@ -100,7 +101,8 @@ func addKeepFlags(c *cobra.Command, k *keepFlags) {
 	graceFlag(f, &k.grace)
 	f.StringVar(&k.resume, "resume", "", "")
 	f.BoolVar(&k.force, "force", false, "")
-	for _, name := range []string{"resume", "force"} {
+	f.StringArrayVar(&k.again, "again", nil, "")
+	for _, name := range []string{"resume", "force", "again"} {
 		f.Lookup(name).Hidden = true // they are for what other commands pass on
 	}
 }
@@ -208,7 +210,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
 	k.made.Budget = budgetLine(a.calls.limits)
-	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: chatLabel, Resume: k.resume != "", Force: k.force, Reuse: k.reuse, Grace: k.grace}
+	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: chatLabel, Resume: k.resume != "", Force: k.force, Again: k.again, Reuse: k.reuse, Grace: k.grace}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}

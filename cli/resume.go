@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,10 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // aRun is what each help about a RUN ends with.
@@ -66,13 +69,15 @@ func (a *app) resume() *cobra.Command {
 		Use:   "resume RUN [flags]",
 		Short: "Resume an interrupted, failed or waiting run",
 		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
-			"and continues the run. Recorded steps are not repeated. Failed steps are retried. The run keeps its\n" +
-			"budget, less its spending so far, unless a flag raises or lowers it.",
+			"and continues the run. Recorded steps are not repeated: a conversation continues with the prompt it\n" +
+			"started with. Failed steps are retried. The run keeps its budget, less its spending so far, unless a\n" +
+			"flag raises or lowers it.",
 		Example: a.example("resume last", "resume nightly --max-usd 5"),
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0]) })
 	f := c.Flags()
 	dbFlag(f, &db)
-	f.Bool("force", false, "resume although the pipeline changed; steps that are unchanged are not repeated")
+	f.Bool("force", false, "resume although the pipeline changed; recorded steps are not repeated, new ones use what changed")
+	f.StringArray("again", nil, "do the recorded step `STEP` again, with all below it and all that reads what it made; repeatable")
 	graceFlag(f, &flags.keep.grace)
 	budgetFlags(f, new(budget.Limits)) // which run reads
 	flags.shown(f)
@@ -97,6 +102,11 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 			file, err = filepath.Abs(file)
 		}
 		line = append(strings.Fields(from.command()), "--resume="+file, "--id="+info.ID)
+		if err != nil {
+			return err
+		}
+		again, err := a.again(c.Context(), s, info, repeatable(c.Flags(), "again"))
+		line = append(line, again...)
 		return err
 	})
 	if err != nil {
@@ -121,10 +131,58 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 	return root.ExecuteContext(c.Context())
 }
 
+// repeatable returns the values of a flag that can be repeated.
+func repeatable(flags *pflag.FlagSet, name string) []string {
+	if f := flags.Lookup(name); f == nil || !f.Changed {
+		return nil
+	}
+	all, _ := flags.GetStringArray(name) // it has this type
+	return all
+}
+
+// again returns the flags for the steps that are done again, and says what that repeats and what it has
+// cost.
+func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string) (line []string, err error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	steps, err := s.Steps(ctx, info.ID)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+	for _, name := range names {
+		at, err := stepOf(info.ID, steps, name)
+		if err != nil {
+			return nil, err
+		}
+		var repeated []journal.Step
+		calls := 0
+		for _, st := range steps {
+			if st.Recorded && st.Kind != step.Value && (st.Path == at.Path || address.Within(st.Path, at.Path)) {
+				repeated = append(repeated, st)
+				if toolCall.MatchString(st.Name) {
+					calls++
+				}
+			}
+		}
+		n, cost := journal.Total(repeated)
+		said := fmt.Sprintf("%s is done again: %s, of them %s, and every later step that reads what changes", at.Path, plural(n, "recorded step"), plural(calls, "tool call"))
+		if c := total(cost); c != "" {
+			said += "; they have cost " + c
+		}
+		a.complain("%s", said)
+		line = append(line, "--again="+at.Path)
+	}
+	return line, nil
+}
+
 // fromAnywhere returns the flags that were set as they are typed in any directory.
 func fromAnywhere(flags *pflag.FlagSet) []string {
 	var line []string
 	flags.Visit(func(f *pflag.Flag) {
+		if f.Name == "again" { // as whole paths, see app.again
+			return
+		}
 		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !isAddress(f.Value.String()) && f.Value.String() != "" {
 			line = append(line, "--"+f.Name+"="+path)
 			return

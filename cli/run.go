@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
@@ -127,6 +128,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	}
 	result, err := a.execute(ctx, p, cfg, run, trace, flags)
 	a.printLost(result, err)
+	a.printNotices(result.Notices)
 	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
 	for _, failure := range []error{output(pieces.Close()), print(result, run), target.write(result.DAG), trace.close(), run.close(), closeWire()} {
@@ -163,6 +165,17 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	ctx, drain, stop := interruptible(ctx, say, resume)
 	defer stop()
 	return run.start(ctx, p, cfg, drain)
+}
+
+// printNotices prints what a person should know of a run.
+func (a *app) printNotices(notices []event.Notice) {
+	for _, n := range notices {
+		lines := text.Lines(n.Text)
+		a.complain("%s: %s", n.Path, lines[0])
+		for _, line := range lines[1:] {
+			fmt.Fprintln(a.Stderr, "  "+line)
+		}
+	}
 }
 
 // maxLost is how many of the lanes that were lost are listed.

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/export"
+	"github.com/stonelayer/stone/step"
 )
 
 // showFlags are the flags of show.
@@ -139,7 +141,7 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 	}
 	recorded := 0
 	for _, s := range steps {
-		if s.Recorded {
+		if s.Recorded && s.Kind != step.Value {
 			recorded++
 		}
 	}
@@ -186,6 +188,7 @@ func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Ques
 	if err := a.printQuestions(a.Stdout, s, open); err != nil {
 		return err
 	}
+	a.printNotices(info.Notices)
 	if info.State != journal.Done && info.State != journal.Running {
 		a.complain("to continue: %s", a.command(s, "resume", info.ID))
 	}

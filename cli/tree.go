@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // A branch is one place of a run with all that was done there.
@@ -29,13 +30,13 @@ type branch struct {
 }
 
 // treeOf makes the tree of the steps of a run. A decision has no branch of its own
-// unless it failed, since the branch it took shows. Troubles are the answers of
+// unless it failed, since the branch it took shows. Values have none either. Troubles are the answers of
 // failed tool calls, by path.
 func treeOf(steps []journal.Step, troubles map[string]string) *branch {
 	root := &branch{}
 	for i := range steps {
 		s := &steps[i]
-		if s.Kind == "input" || s.Kind == "decision" && s.Recorded && s.Failure == "" {
+		if s.Kind == "input" || s.Kind == step.Value || s.Kind == "decision" && s.Recorded && s.Failure == "" {
 			continue
 		}
 		at, trouble := root, troubles[s.Path]

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/step"
 )
 
 // An Inspector shows parts of a run: its current activity, one level of the tree, one
@@ -150,7 +151,9 @@ func (b Branch) State() BranchState {
 }
 
 // OutlineOf returns the outline of steps in the order in which they started.
-func OutlineOf(steps []Step) Outline { return stepsOutline(steps) }
+func OutlineOf(steps []Step) Outline {
+	return stepsOutline(slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Kind == step.Value }))
+}
 
 type stepsOutline []Step
 

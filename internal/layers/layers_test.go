@@ -56,7 +56,7 @@ var table = []struct{ pkg, imports string }{
 	{"ask", "schema"},
 	{".", "address ask dag effect event finding kind step internal/panics internal/runvalue internal/suggest"},
 
-	{"journal/internal/outline", "address budget"},
+	{"journal/internal/outline", "address budget step"},
 	{"journal/internal/...", "journal journal/internal/outline"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},

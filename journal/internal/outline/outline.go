@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/step"
 )
 
 // What is the kind of an event.
@@ -147,6 +148,10 @@ const (
 
 // Fold adds an event.
 func (t *Tree) Fold(ctx context.Context, e Event) error {
+	if e.Kind == step.Value { // a part of what its step has done
+		t.At = max(t.At, e.Seq)
+		return nil
+	}
 	t.chain = append(t.chain[:0], link{t.root, nil})
 	for start := 0; start < len(e.Path); {
 		end := next(e.Path, start)
