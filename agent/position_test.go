@@ -197,7 +197,9 @@ func now(clock *int) dag.Reader[string] {
 
 type yes struct{}
 
-func (yes) Ask(context.Context, people.Question) (string, error) { return "yes", nil }
+func (yes) Ask(context.Context, people.Question) (people.Answer, error) {
+	return people.Answer{Response: "yes"}, nil
+}
 
 // recordedCalls returns the calls with a record, as the effects name them.
 func recordedCalls(t *testing.T, m *memory) (all []string) {
