@@ -100,10 +100,8 @@ func (s sentLines) Write(line []byte) (int, error) {
 
 // readEnvelope reads the body of a request for a capability.
 func readEnvelope(r *http.Request) ([]byte, error) {
-	switch kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind {
-	case "", "application/json", "application/edn":
-	default:
-		return nil, problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json or application/edn", kind)
+	if err := wantType(r, "application/json", "application/edn"); err != nil {
+		return nil, err
 	}
 	data, err := io.ReadAll(r.Body)
 	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {

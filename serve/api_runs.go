@@ -318,6 +318,9 @@ func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
+	if strings.HasPrefix(info.Pipeline, hookName("")) { // it is the evidence that a notice was sent
+		return conflict("the run is a notice of a webhook, which only the operator removes")
+	}
 	if err := s.cfg.Journal.Remove(r.Context(), info.ID); err != nil {
 		return err
 	}

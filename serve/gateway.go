@@ -49,6 +49,9 @@ func (s *Server) gatewayRoutes() (out []route) {
 			role = "" // models check it: an intent needs another one than a pipeline
 		}
 		out = append(out, route{r.Pattern, role, func(w http.ResponseWriter, req *http.Request, who Principal) error {
+			if err := wantType(req, "application/json"); err != nil {
+				return err
+			}
 			return r.Serve(w, req, gateway{s, who})
 		}})
 	}

@@ -95,6 +95,26 @@ func TestHostileRequests(t *testing.T) {
 	}
 	try("a form", body("PUT /v1/runs/b", "pipeline=draft", "Content-Type: application/x-www-form-urlencoded"), 415)
 	try("plain text", body("PUT /v1/runs/b", start, "Content-Type: text/plain"), 415)
+	for _, kind := range []string{"application/jsonx", "application/json-seq", "application/jsonp; charset=utf-8", "text/json", "application/json, text/plain", ";", "multipart/form-data"} {
+		for _, path := range []string{"PUT /v1/runs/b", "POST /v1/responses", "POST /v1/chat/completions"} {
+			try(path+" of type "+kind, body(path, start, "Content-Type: "+kind), 415)
+		}
+	}
+	try("json of a charset", body("POST /v1/responses", `{}`, "Content-Type: application/json; charset=utf-8"), 400)
+
+	// Queries that cannot be read, and values that do not exist.
+	for _, query := range []string{"?pipeline=';x", "?a=%zz", "?label.x=%", "?x;y"} {
+		for _, path := range []string{"/v1/runs", "/v1/runs/a", "/runs/a", "/", "/v1/questions"} {
+			try(path+query, request("GET "+path+query, "localhost"), 400)
+		}
+	}
+	for _, path := range []string{"/runs/a?only=x", "/runs/a?at=x&only=%00", "/runs/a?from=x&only=Done"} {
+		try(path, request("GET "+path, "localhost"), 404)
+	}
+	// Both lengths: what follows the body is not a second request.
+	if got := replies(t, h, "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nDELETE /v1/runs/a HTTP/1.1\r\nHost: localhost\r\n\r\n"); got != 1 {
+		t.Errorf("a request with two lengths has %d replies", got)
+	}
 	try("two lengths", request("PUT /v1/runs/b", "localhost", "Content-Length: 5", "Content-Length: 6")+"{}", 400)
 	try("length and chunks", request("PUT /v1/runs/b", "localhost", "Content-Length: 5", "Transfer-Encoding: x")+"{}", 400, 501)
 
@@ -122,6 +142,21 @@ func TestHostileRequests(t *testing.T) {
 		resp.Header.Get("X-Content-Type-Options") != "nosniff" || !strings.HasPrefix(resp.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%v %v %s", err, resp.Header, text)
 	}
+}
+
+// replies sends bytes and returns the number of replies until the server closes the connection.
+func replies(t *testing.T, h *house, raw string) int {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, raw); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(conn)
+	return strings.Count(string(text), "HTTP/1.1 ")
 }
 
 // rawRequest sends bytes and returns the status and the body of the reply.

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -72,6 +74,10 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 		}
 		if !s.serves(r.Host) {
 			s.turnAway(w, r, problem(api.Forbidden, http.StatusMisdirectedRequest, "this server does not serve the host of the request"))
+			return
+		}
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // URL.Query would leave parts out
+			s.turnAway(w, r, unreadable("the query of the address cannot be read: %v", err))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -154,10 +160,20 @@ func (s *Server) unrouted(r *http.Request) error {
 	return p
 }
 
+// wantType checks the type of a body. A request without one is from no browser, which is what the
+// check is about: a page of another origin can send a body of few types without being asked.
+func wantType(r *http.Request, types ...string) error {
+	text := r.Header.Get("Content-Type")
+	if kind, _, err := mime.ParseMediaType(text); text == "" || err == nil && slices.Contains(types, kind) {
+		return nil
+	}
+	return problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want %s", text, strings.Join(types, " or "))
+}
+
 // readBody reads the body of a request, which is one JSON value with known fields alone.
 func readBody(r *http.Request, to any) error {
-	if kind := r.Header.Get("Content-Type"); kind != "" && !strings.HasPrefix(kind, "application/json") {
-		return problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want application/json", kind)
+	if err := wantType(r, "application/json"); err != nil {
+		return err
 	}
 	data, err := io.ReadAll(r.Body)
 	if errors.As(err, new(*http.MaxBytesError)) {

@@ -303,3 +303,22 @@ func TestWebhookRefused(t *testing.T) {
 		}
 	}
 }
+
+// A caller who may remove its runs does not remove the evidence of notices.
+func TestNoticesStay(t *testing.T) {
+	h := newHouse(t, nil)
+	if _, err := h.journal.Acquire(t.Context(), "n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.journal.Begin(t.Context(), journal.RunInfo{ID: "n", Pipeline: "webhook/x", Started: time.Now()}, dag.DAG{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.journal.End(t.Context(), "n", journal.Outcome{State: journal.Done, Ended: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.journal.Release("n"); err != nil {
+		t.Fatal(err)
+	}
+	h.want("DELETE", "/v1/runs/n", "", 409, "notice of a webhook")
+	h.want("GET", "/v1/runs/n", "", 200, `"webhook/x"`)
+}

@@ -219,6 +219,10 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 	if err != nil {
 		return t, err
 	}
+	states := []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen, journal.BranchDone}
+	if only := journal.BranchState(v.Only); only != "" && !slices.Contains(states, only) {
+		return t, missing("No step has the state %q: want %q.", v.Only, states)
+	}
 	whole, err := o.Level(ctx, "", journal.Page{Limit: 1})
 	if err != nil {
 		return t, err
@@ -231,7 +235,7 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 		return t, missing("Run %q has nothing below %q.", info.ID, v.At)
 	}
 	t.All, t.Next, t.Hidden = top.All, top.Next, top.Hidden
-	for _, s := range []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen, journal.BranchDone} {
+	for _, s := range states {
 		if top.Counts[s] > 0 {
 			t.Counts = append(t.Counts, stateCount{string(s), top.Counts[s]})
 		}
