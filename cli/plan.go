@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tree"
@@ -111,7 +112,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	if len(after) > 0 {
 		return fmt.Errorf("unexpected argument %q after --: a plan takes --bind NAME=VALUE", after[0])
 	}
-	data, err := os.ReadFile(file)
+	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no plan file %s", file)
 	} else if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/internal/token"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -82,7 +83,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
 			}
-			a.complain("serving http://%s%s", cfg.Listener.Addr(), namesOf(cfg.Pipelines))
+			cfg.Ready = func() { a.complain("serving http://%s%s", cfg.Listener.Addr(), namesOf(cfg.Pipelines)) }
 			return publish.Serve(ctx, cfg)
 		})
 	})
@@ -218,7 +219,7 @@ func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 }
 
 func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
-	data, err := os.ReadFile(file)
+	data, err := regular.Read(file, regular.Config)
 	if err != nil {
 		return p, err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/internal/load"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/trust"
 )
@@ -85,10 +87,16 @@ func (f found) print(w io.Writer) {
 	for _, want := range f.wants {
 		fmt.Fprintln(w, "  "+text.Line(want))
 	}
-	for _, file := range f.files {
+	for _, file := range f.files[:min(len(f.files), maxShown)] {
 		fmt.Fprintln(w, "  see "+text.Line(file))
 	}
+	if more := len(f.files) - maxShown; more > 0 {
+		fmt.Fprintf(w, "  and %s\n", plural(more, "more file"))
+	}
 }
+
+// maxShown is the number of files that a question shows.
+const maxShown = 20
 
 func (f found) changed() (files []string, known bool, err error) {
 	s, err := trust.Open()
@@ -164,7 +172,10 @@ func (a *app) foundConfig() (found, error) {
 		if err != nil {
 			return f, err
 		}
-		f.dir, f.wants, f.files = filepath.Dir(file), conf.Reaches(), []string{file}
+		f.dir, f.files = filepath.Dir(file), []string{file}
+		if err := f.configured(conf); err != nil {
+			return f, err
+		}
 	}
 	if !defaultWanted.Load() {
 		return f, nil
@@ -212,13 +223,16 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 	default:
 		pipeline = ""
 	}
-	var of []string
-	if pipeline != "" {
-		if of, err = config.PipelineFiles(pipeline); err != nil {
+	switch {
+	case isPlan(pipeline):
+		f.add(pipeline)
+	case pipeline != "":
+		of, err := load.Sources(context.Background(), pipeline, ".")
+		if err != nil {
 			return f, err
 		}
+		f.add(slices.DeleteFunc(of, f.written)...)
 	}
-	f.add(of...)
 	settings, err := foundSettings()
 	if err != nil {
 		return f, err
@@ -228,8 +242,27 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 	if err != nil {
 		return f, err
 	}
+	return f, errors.Join(f.configured(conf), conf.Close())
+}
+
+// written reports whether a file is one that Stone writes there: the database, which a
+// package may embed with the whole directory.
+func (f *found) written(file string) bool {
+	names := []string{"stone.db", "stone.db-wal", "stone.db-shm", "stone.db-journal", ".gitignore"}
+	return filepath.Dir(file) == f.dir && slices.Contains(names, filepath.Base(file))
+}
+
+// configured adds what a configuration reaches, and the files that this comes from.
+func (f *found) configured(conf *config.Config) error {
 	f.wants = append(f.wants, conf.Reaches()...)
-	return f, conf.Close()
+	f.add(conf.ProgramFiles()...)
+	names := conf.Packages()
+	if len(names) == 0 {
+		return nil
+	}
+	of, err := load.Sources(context.Background(), conf.Dir, names...)
+	f.add(of...)
+	return err
 }
 
 // add adds files, each once.
@@ -374,7 +407,8 @@ func (a *app) addTrust(dir string) error {
 		return err
 	}
 	if len(f.wants) == 0 {
-		return fmt.Errorf("%s starts, asks and sends nothing: it needs no trust", of)
+		a.complain("%s starts, asks and sends nothing: it needs no trust", of)
+		return nil
 	}
 	if err := f.trust(); err != nil {
 		return err

@@ -184,7 +184,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	if v, ok := m.Field("server"); ok && v.Name(&name) {
 		kinds.CheckEach(v, "server", slices.Sorted(maps.Keys(servers(r))))
 		if s = servers(r)[name]; s != nil {
-			at.At, at.Program = s.at, len(s.cfg.Command) > 0
+			at.At, at.Command = s.at, s.cfg.Command
 			r.Secrets = append(r.Secrets, s.secrets...)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -67,7 +68,7 @@ func (v Value) read() (llm.Secret, error) {
 			return "", fmt.Errorf("the variable %s is not set", v.Env)
 		}
 	case v.File != "":
-		data, err := os.ReadFile(v.File)
+		data, err := regular.Read(v.File, regular.Config)
 		if err != nil {
 			return "", err
 		}

@@ -21,7 +21,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	m.Need("command")
 	c.Command = r.Argv(m)
 	if len(c.Command) > 0 {
-		at.At, at.Program = c.Command[0], true
+		at.At, at.Command = c.Command[0], c.Command
 	}
 	m.Entries("options", func(name string, v form.Value) {
 		if n, ok := v.EDN().Int64(); ok {

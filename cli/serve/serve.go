@@ -41,6 +41,9 @@ func run(ctx context.Context, cfg publish.Config) error {
 	if err != nil {
 		return errors.Join(err, cfg.Listener.Close())
 	}
+	if cfg.Ready != nil {
+		cfg.Ready()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

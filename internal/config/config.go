@@ -47,6 +47,7 @@ type Config struct {
 	principal call.Principal
 	roles     call.Roles
 	closers   []func() error
+	argvs     [][]string // of all programs
 }
 
 // Grant returns the effects that runs may have: those granted in the configuration
@@ -172,7 +173,7 @@ func read(v edn.Value, file, dir string) (*Config, error) {
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
-	c.closers, c.Logins = r.Closers, r.Reader.Logins
+	c.closers, c.Logins, c.argvs = r.Closers, r.Reader.Logins, r.Argvs
 	return c, nil
 }
 

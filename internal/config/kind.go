@@ -95,7 +95,7 @@ func path(v form.Value) (p answers.Path) {
 func (r *reader) command(m *form.Map, at *kinds.Reached) kinds.Builder {
 	c := r.program(m)
 	if len(c.Command) > 0 {
-		at.At, at.Program = c.Command[0], true
+		at.At, at.Command = c.Command[0], c.Command
 	}
 	return func(meta call.Metadata) (call.Capability, error) { return command.New(meta, c), c.Check() }
 }

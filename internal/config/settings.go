@@ -6,12 +6,12 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/regular"
 )
 
 // Settings are those of a project. Unset ones are "".
@@ -100,7 +100,7 @@ func (s Settings) Check() error {
 
 // parse reads a file. One whose name ends in .json is JSON.
 func parse(path string) (edn.Value, error) {
-	data, err := os.ReadFile(path)
+	data, err := regular.Read(path, regular.Config)
 	if err != nil {
 		return edn.Value{}, err
 	}

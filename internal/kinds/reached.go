@@ -16,9 +16,9 @@ type Reached struct {
 	Secrets []Secret
 	Priced  string // the day of its price, if that comes from the price list
 
-	Package         string // the Go package whose pipeline it is
-	Program         bool   // At is one
-	Provider, Model string // of a language model
+	Package         string   // the Go package whose pipeline it is
+	Command         []string // the program and its arguments; At is the program
+	Provider, Model string   // of a language model
 }
 
 // Probe checks cheaply whether the capability can be available: its secrets exist, its
@@ -29,7 +29,7 @@ func (a Reached) Probe(ctx context.Context) error {
 			return err
 		}
 	}
-	if a.Program {
+	if len(a.Command) > 0 {
 		return startable(a.At)
 	}
 	if u, err := url.Parse(a.At); err == nil && u.Host != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -26,6 +27,7 @@ type Reader struct {
 	Parts   map[string]any                      // results of ReadSection
 	Closers []func() error                      // end what capabilities start
 	Logins  map[string]Login                    // by the name of the server
+	Argvs   [][]string                          // all that Argv has read
 }
 
 // A Login logs the user in to a server. It calls show with the address to open in a browser.
@@ -96,6 +98,7 @@ func (r *Reader) Argv(m *form.Map) (argv []string) {
 		v.Fault(form.Invalid, "expected the path of a program, such as \"/usr/bin/%s\" or \"./%[1]s\", found %[1]q", argv[0])
 	default:
 		argv[0] = Within(r.Dir, argv[0])
+		r.Argvs = append(r.Argvs, argv)
 	}
 	return argv
 }
@@ -179,7 +182,7 @@ func Shown(path string) string {
 
 // ReadFile reads a file that a value names.
 func ReadFile(v form.Value, file string) ([]byte, bool) {
-	data, err := os.ReadFile(file)
+	data, err := regular.Read(file, regular.Config)
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		err = e.Err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -29,7 +30,7 @@ func (s Secret) Read() (llm.Secret, error) {
 		}
 		return llm.Secret(value), nil
 	}
-	data, err := os.ReadFile(s.File)
+	data, err := regular.Read(s.File, regular.Config)
 	if err != nil {
 		return "", err
 	}

@@ -43,6 +43,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/webhook", ""},
 	{"internal/panics", ""},
 	{"internal/pattern", ""},
+	{"internal/regular", ""},
 	{"internal/redact", ""},
 	{"internal/retryafter", ""},
 	{"internal/runvalue", ""},

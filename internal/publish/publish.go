@@ -18,6 +18,7 @@ import (
 // Config says what to publish and where. Its fields are those of serve.Config.
 type Config struct {
 	Listener   net.Listener
+	Ready      func() // if not nil, called when the server accepts requests
 	Journal    journal.Journal
 	Pipelines  []Pipeline
 	Applicator *call.Applicator // nil without a configuration

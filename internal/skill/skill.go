@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stonelayer/stone/internal/regular"
 )
 
 // Name is the name of the skill and of its folder.
@@ -83,7 +85,7 @@ func inspect(path string) (*InstalledError, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s is in the way: %w", path, err)
 	}
-	head, err := os.ReadFile(filepath.Join(path, "SKILL.md"))
+	head, err := regular.Read(filepath.Join(path, "SKILL.md"), regular.Config)
 	if (err != nil || !strings.Contains(string(head), "name: "+Name+"\n")) && len(entries) > 0 {
 		return nil, fmt.Errorf("%s is in the way and not an installation of this skill: move it elsewhere", path)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/regular"
 )
 
 // Prefix starts every token, so that scanners for leaked secrets recognise them.
@@ -103,7 +104,7 @@ func (f *File) read() error {
 	if f.stamp != nil && os.SameFile(info, f.stamp) && info.ModTime().Equal(f.stamp.ModTime()) && info.Size() == f.stamp.Size() {
 		return nil
 	}
-	data, err := os.ReadFile(f.name)
+	data, err := regular.Read(f.name, regular.Config)
 	if err != nil {
 		return err
 	}

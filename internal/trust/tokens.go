@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"github.com/stonelayer/stone/internal/regular"
 )
 
 // tokens is the file with the tokens of the user for a server. It is readable by the user alone,
@@ -27,7 +28,7 @@ func (s *Store) Tokens(project, server string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(file)
+	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

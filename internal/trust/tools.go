@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
+
+	"github.com/stonelayer/stone/internal/regular"
 )
 
 // Tools are the definitions of the tools of a server that a user has accepted, by the names of the
@@ -30,7 +31,7 @@ type servers map[string]map[string]Tools
 func (s *Store) tools() string { return filepath.Join(filepath.Dir(s.file), "tools.json") }
 
 func (s *Store) readTools() (servers, error) {
-	data, err := os.ReadFile(s.tools())
+	data, err := regular.Read(s.tools(), regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return servers{}, nil
 	}

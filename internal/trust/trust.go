@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/stonelayer/stone/internal/regular"
 )
 
 // A Store is the file with the trusted projects. It has digests of files, no contents.
@@ -34,7 +36,7 @@ func Open() (*Store, error) {
 type book map[string]map[string]string
 
 func (s *Store) read() (book, error) {
-	data, err := os.ReadFile(s.file)
+	data, err := regular.Read(s.file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return book{}, nil
 	}
@@ -171,7 +173,7 @@ func digests(project string, files []string) (dir string, of map[string]string, 
 }
 
 func digest(file string) (string, error) {
-	f, err := os.Open(file)
+	f, err := regular.Open(file, regular.Source)
 	if err != nil {
 		return "", err
 	}

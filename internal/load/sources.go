@@ -1,0 +1,94 @@
+package load
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// source is the output of `go list` for a package: where it is, and its files.
+type source struct {
+	Dir                                             string
+	Standard                                        bool
+	GoFiles, CgoFiles, CFiles, CXXFiles, MFiles     []string
+	HFiles, FFiles, SFiles, SwigFiles, SwigCXXFiles []string
+	SysoFiles, EmbedFiles                           []string
+	Module                                          *struct{ GoMod string }
+}
+
+// Sources returns the files outside of the module cache that a build of the packages
+// compiles or embeds: those of the user's modules, of replaced ones and of a folder vendor,
+// and the files of the modules and the workspace. The packages are named as seen from dir.
+// Sources uses no network and runs no code of the packages.
+func Sources(ctx context.Context, dir string, packages ...string) ([]string, error) {
+	tool := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOPROXY=off", "GOSUMDB=off")
+		out, err := cmd.Output()
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = errors.New(firstLine(string(exit.Stderr), err))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot list what is compiled in %s: %w", dir, err)
+		}
+		return out, nil
+	}
+	out, err := tool("env", "-json", "GOMODCACHE", "GOWORK")
+	if err != nil {
+		return nil, err
+	}
+	var env struct{ GOMODCACHE, GOWORK string }
+	if err := json.Unmarshal(out, &env); err != nil {
+		return nil, err
+	}
+	var all []string
+	if env.GOWORK != "" && env.GOWORK != "off" {
+		all = append(all, env.GOWORK, strings.TrimSuffix(env.GOWORK, ".work")+".work.sum")
+	}
+	if out, err = tool(append([]string{"list", "-e", "-deps", "-mod=readonly", "-json"}, packages...)...); err != nil {
+		return nil, err
+	}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var s source
+		if err := dec.Decode(&s); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if !s.Standard && !within(s.Dir, env.GOMODCACHE) {
+			all = append(all, s.files()...)
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(file string) bool {
+		_, err := os.Lstat(file)
+		return errors.Is(err, fs.ErrNotExist)
+	}), nil
+}
+
+func (s source) files() (all []string) {
+	for _, names := range [][]string{s.GoFiles, s.CgoFiles, s.CFiles, s.CXXFiles, s.MFiles, s.HFiles, s.FFiles, s.SFiles, s.SwigFiles, s.SwigCXXFiles, s.SysoFiles, s.EmbedFiles} {
+		for _, name := range names {
+			all = append(all, filepath.Join(s.Dir, name))
+		}
+	}
+	if s.Module != nil && s.Module.GoMod != "" {
+		mod := filepath.Dir(s.Module.GoMod)
+		all = append(all, s.Module.GoMod, filepath.Join(mod, "go.sum"), filepath.Join(mod, "vendor", "modules.txt"))
+	}
+	return all
+}
+
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return dir != "" && err == nil && filepath.IsLocal(rel)
+}

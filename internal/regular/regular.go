@@ -1,0 +1,61 @@
+// Package regular reads files that somebody else may have put there, such as the files of
+// a checkout. A device, a pipe or an endless file is refused before anything is read.
+package regular
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Sizes of files, in bytes.
+const (
+	Config = 8 << 20   // of what is read as a whole: configurations, plans, tokens, secrets
+	Source = 256 << 20 // of what is only digested
+)
+
+// Open opens a regular file of at most limit bytes. It follows symbolic links and never
+// waits for a writer. The error is a *fs.PathError.
+func Open(path string, limit int64) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("not a regular file")
+	case info.Size() > limit:
+		err = tooLarge(limit)
+	default:
+		return f, nil
+	}
+	return nil, errors.Join(wrap(path, err), f.Close())
+}
+
+// Read reads a file as Open opens it. A file that grows beyond the limit is an error too.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := Open(path, limit)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = wrap(path, tooLarge(limit))
+	}
+	return data, err
+}
+
+func tooLarge(limit int64) error { return fmt.Errorf("larger than %d MiB", limit>>20) }
+
+func wrap(path string, err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return err
+	}
+	return &fs.PathError{Op: "read", Path: path, Err: err}
+}
