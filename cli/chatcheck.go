@@ -112,8 +112,7 @@ func lastLeaves(p stone.Ashlar) (names []string) {
 func remembers(p stone.Ashlar) bool {
 	made := p.ProducesAll()
 	return slices.ContainsFunc(tree.Inputs(p), func(in tree.Input) bool {
-		return in.Many && !ofPlans(in.Type) ||
-			in.Optional && slices.ContainsFunc(made, func(t dag.AnyType) bool { return t.Name() == in.Type.Name() && !ofPlans(t) })
+		return in.Many || in.Optional && slices.ContainsFunc(made, func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
 	}) || readsEverything(p)
 }
 

@@ -113,7 +113,7 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 func inputs(p stone.Ashlar, cfg stone.Config) (need []tree.Input) {
 	given := cfg.Input.Types()
 	for _, in := range tree.Inputs(p) {
-		if name := in.Type.Name(); !slices.Contains(given, name) && !strings.HasPrefix(name, "stone/") {
+		if name := in.Type.Name(); !slices.Contains(given, name) {
 			need = append(need, in)
 		}
 	}

@@ -139,6 +139,29 @@ var attacks = map[string]func(pid int) error{
 	"chmod 2": func(int) error {
 		return unix.Fchmodat(unix.AT_FDCWD, os.Getenv("OUT"), 0o777, unix.AT_SYMLINK_NOFOLLOW)
 	},
+	// What it makes in its own directory, the host finds there: see special.
+	"suid by fchmod": func(int) error {
+		f, err := os.Create("special")
+		if err != nil {
+			return err
+		}
+		return unix.Fchmod(int(f.Fd()), 0o4755)
+	},
+	"sgid by chmod": func(int) error {
+		return errors.Join(os.WriteFile("special", nil, 0o700), unix.Chmod("special", 0o2755))
+	},
+	"suid by open": func(int) error {
+		_, err := unix.Open("special", unix.O_CREAT|unix.O_WRONLY, 0o6755)
+		return err
+	},
+	"suid by openat2": func(int) error {
+		_, err := unix.Openat2(unix.AT_FDCWD, "special", &unix.OpenHow{Flags: unix.O_CREAT | unix.O_WRONLY, Mode: 0o4755})
+		return err
+	},
+	"suid by mknod": func(int) error { return unix.Mknod("special", unix.S_IFREG|0o4755, 0) },
+	"times": func(int) error {
+		return os.Chtimes(filepath.Join(os.Getenv("OUT"), "secret"), time.Unix(1, 0), time.Unix(1, 0))
+	},
 	"tcp":       func(int) error { return say("tcp", os.Getenv("TCP")) },
 	"udp":       func(int) error { return say("udp", os.Getenv("UDP")) },
 	"unix":      func(int) error { return say("unix", os.Getenv("SOCKET")) },
@@ -308,6 +331,9 @@ func TestAttacksOnTheHost(t *testing.T) {
 					}
 					if got != "" {
 						t.Errorf("a listener outside received %q", got)
+					}
+					if info, err := os.Stat(filepath.Join(w.work, "special")); err == nil && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+						t.Errorf("it left a file with the mode %v", info.Mode())
 					}
 					if after := modes(t, w.outside); after != before {
 						t.Errorf("files outside were %s, are %s", before, after)

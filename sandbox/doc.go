@@ -16,10 +16,11 @@
 //   - [Landlock], a part of Linux (6.12 and later), lets the command see the same
 //     file system but neither read nor write outside of the policy. It does not
 //     guard everything else, so a system call filter denies sockets, changes of
-//     modes and owners by path (use fchmod), System V shared memory, and leaving the
-//     process group.
+//     modes, owners and times by path (use fchmod and futimens), System V shared memory,
+//     and leaving the process group.
 //
-// Under both a command has no capabilities, even if this process runs as root. It
+// Under both a command cannot set the set-user-id and set-group-id bits of a file. It has
+// no capabilities, even if this process runs as root. It
 // cannot trace or read other processes, change their limits, or make namespaces. It
 // cannot open Unix sockets that have an address. /proc and /sys are read-only.
 //

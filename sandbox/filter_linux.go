@@ -65,6 +65,39 @@ func onlySelf(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
 }
 
+// modeCalls are the calls that give files a mode, with the number of its argument.
+var modeCalls = append([]modeCall{
+	{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2},
+	{unix.SYS_MKNODAT, 2},
+}, legacyModes...)
+
+type modeCall struct{ call, arg uint32 }
+
+// noSpecialMode denies a call that would set the set-user-id or set-group-id bit: whoever
+// runs such a file later would be the user of this program.
+func noSpecialMode(call, n uint32) rule {
+	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, 0, 1), denied, allowed}}
+}
+
+// openCalls are the calls that may make a file, with the number of their flags. The mode
+// follows, and has a meaning only if a file is made.
+var openCalls = append([]modeCall{{unix.SYS_OPENAT, 2}}, legacyOpens...)
+
+// noSpecialFile is noSpecialMode for a call that may make a file.
+func noSpecialFile(call, flags uint32) rule {
+	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+	return rule{call, []unix.SockFilter{
+		load(arg(flags)), jump(unix.BPF_JSET, makes, 1, 0), allowed,
+		load(arg(flags + 1)), jump(unix.BPF_JSET, unix.S_ISUID|unix.S_ISGID, 0, 1), denied, allowed}}
+}
+
+// noPath denies a call whose n-th argument, a path, is not NULL.
+func noPath(call, n uint32) rule {
+	return rule{call, []unix.SockFilter{
+		load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 3),
+		load(arg(n) + 4), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
+}
+
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
@@ -81,7 +114,15 @@ func always() []rule {
 		unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_IO_URING_SETUP,
 		unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
 	)
+	for _, c := range modeCalls {
+		rules = append(rules, noSpecialMode(c.call, c.arg))
+	}
+	for _, c := range openCalls {
+		rules = append(rules, noSpecialFile(c.call, c.arg))
+	}
 	return append(rules,
+		// The mode is in memory, where a filter cannot read it. Programs fall back to openat.
+		rule{unix.SYS_OPENAT2, []unix.SockFilter{missing}},
 		// The flags of clone3 are in memory, where a filter cannot read them. Programs
 		// fall back to clone if the call is missing.
 		rule{unix.SYS_CLONE3, []unix.SockFilter{missing}},
@@ -107,16 +148,16 @@ func always() []rule {
 
 // underLandlock denies the calls whose effect a namespace would isolate.
 func underLandlock() []rule {
-	return append(deny(legacyChanges...), deny(
+	return append(deny(legacyChanges...), append(deny(
 		unix.SYS_SETSID, unix.SYS_SETPGID, // the supervisor kills the group
-		// Landlock does not guard modes, owners and attributes of files. Those of an
-		// open file can be changed.
+		// Landlock does not guard modes, owners, times and attributes of files. Those of
+		// an open file can be changed.
 		unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT,
 		unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT, unix.SYS_FILE_SETATTR,
 		unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT,
 		// Shared memory, semaphores and queues of the user, which stay for ever.
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SEMGET, unix.SYS_MSGGET, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK,
-	)...)
+	), noPath(unix.SYS_UTIMENSAT, 1))...)
 }
 
 // sockets allows Internet sockets and queries of addresses, or none.
@@ -133,10 +174,12 @@ func sockets(inet bool) []rule {
 
 // filterCalls applies the filter to the calling thread, permanently. It needs no_new_privs.
 func filterCalls(m Method, network bool) error {
-	rules := append(always(), sockets(network || m == Bubblewrap)...) // bubblewrap's network is empty
+	// The first rule for a call counts.
+	var rules []rule
 	if m == Landlock {
-		rules = append(rules, underLandlock()...)
+		rules = underLandlock()
 	}
+	rules = append(append(rules, always()...), sockets(network || m == Bubblewrap)...) // bubblewrap's network is empty
 	filter := callFilter(rules)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); errno != 0 {

@@ -22,10 +22,29 @@ type Input struct {
 	Many     bool // every reader reads all nodes of the type
 }
 
+// reserved is the prefix of the types that a pipeline's own steps write and read, such as
+// the answer that a plan emits. A caller who could give them would forge what the pipeline
+// has not done.
+const reserved = "stone/"
+
 // Inputs returns what a run of p needs in its input DAG, in the order of the names of the
-// types. It leaves out readers of the latest node and of the whole DAG, which ask for no
-// type.
+// types. It leaves out reserved types, and readers of the latest node and of the whole DAG,
+// which ask for no type.
 func Inputs(p stone.Ashlar) []Input {
+	return slices.DeleteFunc(reads(p), Input.reserved)
+}
+
+// bare reports whether the JSON of the input is the content of its only type, without an
+// object around it. What reads reserved types as well, as a plan does, names its inputs.
+func bare(p stone.Ashlar) bool {
+	all := reads(p)
+	return len(all) == 1 && !all[0].reserved()
+}
+
+func (in Input) reserved() bool { return strings.HasPrefix(in.Type.Name(), reserved) }
+
+// reads is Inputs with reserved types.
+func reads(p stone.Ashlar) []Input {
 	index := map[string]int{}
 	var out []Input
 	for _, q := range p.QueriesAll() {
@@ -51,7 +70,7 @@ func Inputs(p stone.Ashlar) []Input {
 // property for each type, of the type's name. An input that is Many is an array.
 func InputSchema(p stone.Ashlar) (*schema.Schema, error) {
 	inputs := Inputs(p)
-	if len(inputs) == 1 {
+	if bare(p) {
 		return inputs[0].schema()
 	}
 	object := struct {
@@ -95,7 +114,7 @@ func (in Input) schema() (*schema.Schema, error) {
 func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.DAG, error) {
 	inputs := Inputs(p)
 	given := map[string]json.RawMessage{}
-	if len(inputs) == 1 {
+	if bare(p) {
 		if data = json.RawMessage(strings.TrimSpace(string(data))); len(data) > 0 {
 			given[inputs[0].Type.Name()] = data
 		}

@@ -33,6 +33,8 @@ func TestReadInput(t *testing.T) {
 	})
 	inner := stone.Seq("p", stone.Func("make", note, ticket, func(context.Context, string) (ticketDoc, error) { return ticketDoc{}, nil }), one)
 	none := leaf("a")
+	emitted := dag.NewType[string]("stone/emit")
+	plan := stone.Func2("read", note, dag.Maybe(emitted), text, func(_ context.Context, n string, _ *string) (string, error) { return n, nil })
 	for _, tt := range []struct {
 		name   string
 		p      stone.Ashlar
@@ -57,6 +59,9 @@ func TestReadInput(t *testing.T) {
 		{"two, unknown", two, "", `{"ticket":{"text":"a"},"nota":1}`, `the pipeline has no input "nota": did you mean "note"?`},
 		{"two, no object", two, "", `[]`, `the input: want an object with "note" (optional), "ticket"`},
 		{"what the pipeline makes is no input", inner, note.Schema().String(), `"n"`, `note "n"`},
+		{"a reserved type is no input", plan, `{"additionalProperties":false,"properties":{"note":{"type":"string"}},"required":["note"],"type":"object"}`, `{"note":"n"}`, `note "n"`},
+		{"a reserved type is not forged", plan, "", `{"note":"n","stone/emit":"forged"}`, `the pipeline has no input "stone/emit": `},
+		{"only a reserved type", reads(dag.Maybe(emitted)), `{"additionalProperties":false,"properties":{},"type":"object"}`, `{"stone/emit":"forged"}`, `the pipeline has no input: leave it out`},
 		{"none", none, `{"additionalProperties":false,"properties":{},"type":"object"}`, ``, ``},
 		{"none, an object", none, "", `{}`, ``},
 		{"none, a field", none, "", `{"x":1}`, `the pipeline has no input: leave it out`},
