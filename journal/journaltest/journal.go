@@ -69,6 +69,7 @@ var storeCases = []journalCase{
 	{"shows a node", testNode},
 	{"finds a node by a prefix of its id", testNodePrefix},
 	{"releases inner runs with the outer one", testInner},
+	{"many readers of a large run do not wait for each other", testReaders},
 }
 
 func must(t *testing.T, err error) {

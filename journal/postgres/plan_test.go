@@ -23,7 +23,7 @@ func TestLookUpsOnLargeBoards(t *testing.T) {
 	pgtest.Exec(t, address, "ALTER TABLE stone.records SET (autovacuum_enabled = false)")
 	read := func(s log.Selection) (pages int) {
 		t.Helper()
-		text, args := selecting(boardOf(t, db), s, firstPage)
+		text, args := selecting(boardOf(t, db), s, 64)
 		var plan []string
 		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args}, func(v [][]byte) { plan = append(plan, string(v[0])) })
 		if err != nil {

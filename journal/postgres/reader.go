@@ -27,39 +27,11 @@ func rows[T any](ctx context.Context, r reader, scan func([][]byte) T, text stri
 	return found, err
 }
 
-// Sizes of pages. The first is small, since many callers need few rows. A page ends after
-// the row with which its contents have so many bytes.
+// Bounds of a page.
 const (
-	firstPage = 64
 	mostRows  = 8192
-	mostBytes = 8 << 20
+	mostBytes = 8 << 20 // of contents; the last row may exceed it
 )
-
-// pages ranges over a query that next continues after the last row, in pages.
-func pages[T any](next func(after *T, limit int64) ([]T, error), size func(T) int) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var last *T
-		for limit := int64(firstPage); ; {
-			page, err := next(last, limit)
-			if err != nil {
-				var none T
-				yield(none, err)
-				return
-			}
-			bytes := 0
-			for _, row := range page {
-				bytes += size(row)
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if len(page) < int(limit) && bytes < mostBytes {
-				return
-			}
-			last, limit = &page[len(page)-1], min(8*limit, mostRows)
-		}
-	}
-}
 
 const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome"
 
@@ -98,16 +70,17 @@ func (r reader) run(ctx context.Context, id, lock string) (*log.Run, error) {
 
 // Runs implements [log.Reader].
 func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Seq2[*log.Run, error] {
-	return pages(func(last **log.Run, limit int64) ([]*log.Run, error) {
+	return log.Pages(mostRows, 0, func(last **log.Run, limit int) ([]*log.Run, bool, error) {
 		if last != nil {
 			before = (*last).Row
 		}
-		text, args := "SELECT "+runColumns+" FROM stone.runs WHERE ($1 = 0 OR run < $1)", []any{before, limit}
+		text, args := "SELECT "+runColumns+" FROM stone.runs WHERE ($1 = 0 OR run < $1)", []any{before, int64(limit)}
 		if len(states) > 0 {
 			text, args = text+" AND state = ANY ($3)", append(args, textsOf(states))
 		}
-		return rows(ctx, r, scanRun, text+" ORDER BY run DESC LIMIT $2", args...)
-	}, func(*log.Run) int { return 0 })
+		page, err := rows(ctx, r, scanRun, text+" ORDER BY run DESC LIMIT $2", args...)
+		return page, len(page) == limit, err
+	})
 }
 
 func textsOf(list []string) texts {
@@ -156,20 +129,20 @@ func scanRow(v [][]byte) *log.Row {
 
 // Rows implements [log.Reader].
 func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[*log.Row, error] {
-	return pages(func(last **log.Row, limit int64) ([]*log.Row, error) {
+	return log.Pages(mostRows, s.Most, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
 		if last != nil {
 			s.After = (*last).Seq
 			if s.Prefix != "" {
 				s.Path = (*last).Path
 			}
 		}
-		text, args := selecting(run, s, limit)
-		return rows(ctx, r, scanRow, text, args...)
-	}, func(r *log.Row) int {
-		if s.Heads {
-			return 0
+		text, args := selecting(run, s, int64(limit))
+		page, err := rows(ctx, r, scanRow, text, args...)
+		bytes := 0
+		for _, row := range page {
+			bytes += len(row.Content)
 		}
-		return len(r.Content)
+		return page, len(page) == limit || !s.Heads && bytes >= mostBytes, err
 	})
 }
 
@@ -249,20 +222,21 @@ var byPrefix = fmt.Sprintf(`SELECT %s FROM (
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
-	const few = int64(4) // nearly always the first is taken
-	return pages(func(last **log.Row, _ int64) ([]*log.Row, error) {
+	const few = 4 // nearly always the first is taken
+	return log.Pages(few, 0, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
 		var run, seq int64
 		if last != nil {
 			run, seq = (*last).Run, (*last).Seq
 		}
-		return rows(ctx, r, scanRow, "SELECT "+rowColumns+` FROM stone.records
+		page, err := rows(ctx, r, scanRow, "SELECT "+rowColumns+` FROM stone.records
 			WHERE reuse = $1 AND ($2 = 0 OR run = $2) AND run <> $3 AND (run, seq) > ($4, $5) ORDER BY run, seq LIMIT $6`,
-			reuse, from, but, run, seq, few)
-	}, func(*log.Row) int { return mostBytes }) // there may be more
+			reuse, from, but, run, seq, int64(limit))
+		return page, len(page) == limit, err
+	})
 }
 
 // Questions implements [log.Reader].
-func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
+func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) ([]*log.Question, error) {
 	text, args := "SELECT run, path, open, question, seal FROM stone.questions WHERE run = $1", []any{run}
 	if s.Path != "" {
 		text, args = text+" AND path = $2", append(args, s.Path)
@@ -270,19 +244,9 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	if s.Open {
 		text += " AND open"
 	}
-	return func(yield func(*log.Question, error) bool) {
-		found, err := rows(ctx, r, func(v [][]byte) *log.Question {
-			return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
-		}, text+" ORDER BY seq", args...)
-		for _, q := range found {
-			if !yield(q, nil) {
-				return
-			}
-		}
-		if err != nil {
-			yield(nil, err)
-		}
-	}
+	return rows(ctx, r, func(v [][]byte) *log.Question {
+		return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
+	}, text+" ORDER BY seq", args...)
 }
 
 // Block implements [log.Reader].

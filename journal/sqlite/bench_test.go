@@ -223,6 +223,46 @@ func manySteps(ctx context.Context, n, extra int, value string) (string, error) 
 	return "", errors.Join(append(errs, kind.Waiting)...)
 }
 
+// BenchmarkRead measures the CPU time for reading a run of 50,000 records.
+func BenchmarkRead(b *testing.B) {
+	const n = 25_000
+	db := open(b, filepath.Join(b.TempDir(), "stone.db"), Options{})
+	steps(b, db, 0, n)
+	for _, c := range []struct {
+		name string
+		read func() error
+	}{
+		{"steps", func() error {
+			found, err := db.Steps(b.Context(), "bench")
+			if err == nil && len(found) != n {
+				err = fmt.Errorf("%d steps", len(found))
+			}
+			return err
+		}},
+		{"follow", func() error {
+			ctx, cancel := context.WithCancel(b.Context())
+			defer cancel()
+			rows := 0
+			for _, err := range db.Follow(ctx, "bench", 0) {
+				if rows++; err != nil || rows == 2*n {
+					return err
+				}
+			}
+			return errors.New("too few rows")
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			measure(b, func() {
+				for range b.N {
+					if err := c.read(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // BenchmarkResumable looks for unfinished runs among 100,000 finished ones, as a server
 // does when it starts and every few seconds.
 func BenchmarkResumable(b *testing.B) {

@@ -28,7 +28,6 @@ const (
 	version     = 4          // of the schema
 	oldest      = 3          // oldest version that can be read; the first write upgrades it
 	application = 0x73746e65 // "stne" marks the file as ours
-	readers     = 8          // connections that read at the same time
 )
 
 // file is the [log.Database] of a DB.

@@ -17,27 +17,51 @@ type reader struct {
 	}
 }
 
-// query ranges over rows, each of which scan reads.
-func query[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), text string, args ...any) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var none T
-		rows, err := r.sql.QueryContext(ctx, text, args...)
+// Bounds of a page of records.
+const (
+	mostRows  = 512
+	mostBytes = 1 << 20 // of heads and contents; the last row may exceed it
+)
+
+// query returns rows, each of which scan reads, until enough returns true for one. More reports that
+// rows may follow. Rows are read completely before a caller gets them: SQLite has few connections,
+// and a caller may need one itself while it works on a row.
+func query[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), enough func(T) bool, text string, args ...any) (found []T, more bool, err error) {
+	rows, err := r.sql.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		one, err := scan(rows)
 		if err != nil {
-			yield(none, err)
-			return
+			return nil, false, err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			found, err := scan(rows)
-			if !yield(found, err) || err != nil {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(none, err)
+		if found = append(found, one); enough(one) {
+			return found, true, nil
 		}
 	}
+	return found, false, rows.Err()
 }
+
+// all returns all rows of a query.
+func all[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), text string, args ...any) ([]T, error) {
+	found, _, err := query(ctx, r, scan, func(T) bool { return false }, text, args...)
+	return found, err
+}
+
+// atMost returns a function that is true for the row with which a page is full.
+func atMost[T any](rows int, size func(T) int) func(T) bool {
+	bytes := 0
+	return func(row T) bool {
+		rows, bytes = rows-1, bytes+size(row)
+		return rows <= 0 || bytes >= mostBytes
+	}
+}
+
+func sizeOfRow(r *log.Row) int { return len(r.Head) + len(r.Content) }
+
+func sizeOfRun(r *log.Run) int { return len(r.Info) + len(r.Outcome) }
 
 const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome"
 
@@ -53,16 +77,22 @@ func scanRun(rows *sql.Rows) (*log.Run, error) {
 
 // Run implements [log.Reader].
 func (r reader) Run(ctx context.Context, id string) (*log.Run, error) {
-	for run, err := range query(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id = ?", id) {
-		return run, err
+	found, err := all(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id = ?", id)
+	if len(found) == 0 {
+		return nil, err
 	}
-	return nil, nil
+	return found[0], err
 }
 
 // Runs implements [log.Reader].
 func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Seq2[*log.Run, error] {
-	text, args := runsIn(before, states)
-	return query(ctx, r, scanRun, text, args...)
+	return log.Pages(mostRows, 0, func(last **log.Run, limit int) ([]*log.Run, bool, error) {
+		if last != nil {
+			before = (*last).Row
+		}
+		text, args := runsIn(before, states)
+		return query(ctx, r, scanRun, atMost(limit, sizeOfRun), text, args...)
+	})
 }
 
 // runsIn returns the query for runs in some states, and its arguments.
@@ -89,15 +119,9 @@ const (
 )
 
 // Named implements [log.Reader].
-func (r reader) Named(ctx context.Context, prefix string, limit int) (found []*log.Run, err error) {
+func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run, error) {
 	end := prefix + string(rune(0x10FFFF)) // the last character of Unicode
-	for run, err := range query(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", prefix, end, limit) {
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, run)
-	}
-	return found, nil
+	return all(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", prefix, end, limit)
 }
 
 const rowColumns = "seq, digest, reuse, node, parents, path, head, seal, content"
@@ -107,8 +131,14 @@ const headColumns = "seq, digest, reuse, node, parents, path, head, seal, CASE W
 
 // Rows implements [log.Reader].
 func (r reader) Rows(ctx context.Context, run int64, s log.Selection) iter.Seq2[*log.Row, error] {
-	text, args := selecting(run, s)
-	return query(ctx, r, new(scanner).scan, text, args...)
+	scan := new(scanner).scan
+	return log.Pages(mostRows, s.Most, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
+		if last != nil {
+			s.After = (*last).Seq
+		}
+		text, args := selecting(run, s)
+		return query(ctx, r, scan, atMost(limit, sizeOfRow), text, args...)
+	})
 }
 
 // selecting returns the query for a selection, and its arguments.
@@ -144,13 +174,16 @@ func selecting(run int64, s log.Selection) (text string, args []any) {
 	case s.Prefix != "":
 		and("seq >> 32 = ? AND path BETWEEN ? AND ?", run, s.Prefix, s.Prefix+string(rune(0x10FFFF)))
 	case s.Node != nil:
-		return selectNode, []any{run << 32, run<<32 | (log.Aside - 1), s.Node[0][:], s.Node[1][:]}
-	default:
+		return selectNode, []any{run<<32 | (s.After + 1), run<<32 | (log.Aside - 1), s.Node[0][:], s.Node[1][:]}
+	}
+	if s.Seq == 0 && s.Path == "" && s.Prefix == "" && len(s.Seqs)+len(s.Paths) == 0 {
 		first, last := s.After+1, int64(log.Aside-1)
 		if s.Aside {
 			first, last = max(first, log.Aside), 2*log.Aside-1
 		}
 		and("seq BETWEEN ? AND ?", run<<32|first, run<<32|last)
+	} else if s.After > 0 {
+		and("seq > ?", run<<32|s.After)
 	}
 	if s.Under != "" {
 		and("(digest IS NULL OR path BETWEEN ? AND ?)", s.Under, s.Under+string(rune(0x10FFFF)))
@@ -169,16 +202,24 @@ const selectNode = `WITH RECURSIVE groups(g, last) AS (
 		SELECT ?1 >> 10, max(seq) >> 10 FROM records WHERE seq BETWEEN ?1 AND ?2
 		UNION ALL SELECT g + 1, last FROM groups WHERE g < last)
 	SELECT ` + rowColumns + ` FROM groups CROSS JOIN records
-	WHERE seq >> 10 = g AND node BETWEEN ?3 AND ?4 ORDER BY seq`
+	WHERE seq >> 10 = g AND seq >= ?1 AND node BETWEEN ?3 AND ?4 ORDER BY seq`
 
 // Reusable implements [log.Reader].
 func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*log.Row, error] {
-	return query(ctx, r, new(scanner).scan, "SELECT "+rowColumns+` FROM records
-		WHERE reuse = ?1 AND (?2 = 0 OR seq >> 32 = ?2) AND seq >> 32 <> ?3 ORDER BY seq`, reuse, from, but)
+	const few = 4 // nearly always the first is taken
+	scan := new(scanner).scan
+	return log.Pages(few, 0, func(last **log.Row, limit int) ([]*log.Row, bool, error) {
+		after := int64(0)
+		if last != nil {
+			after = (*last).Run<<32 | (*last).Seq
+		}
+		return query(ctx, r, scan, atMost(limit, sizeOfRow), "SELECT "+rowColumns+` FROM records
+			WHERE reuse = ?1 AND (?2 = 0 OR seq >> 32 = ?2) AND seq >> 32 <> ?3 AND seq > ?4 ORDER BY seq`, reuse, from, but, after)
+	})
 }
 
 // Questions implements [log.Reader].
-func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
+func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) ([]*log.Question, error) {
 	text, args := "SELECT run, path, open, question, seal FROM questions WHERE run = ?", []any{run}
 	if s.Path != "" {
 		text, args = text+" AND path = ?", append(args, s.Path)
@@ -186,7 +227,7 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	if s.Open {
 		text += " AND open"
 	}
-	return query(ctx, r, func(rows *sql.Rows) (*log.Question, error) {
+	return all(ctx, r, func(rows *sql.Rows) (*log.Question, error) {
 		q := new(log.Question)
 		return q, rows.Scan(&q.Run, &q.Path, &q.Open, &q.Text, &q.Seal)
 	}, text+" ORDER BY seq", args...)
@@ -194,25 +235,21 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 
 // Block implements [log.Reader].
 func (r reader) Block(ctx context.Context, run int64, parent, slot string) (*log.Block, error) {
-	for b, err := range query(ctx, r, scanBlock, "SELECT parent, slot, counts, seal, data FROM blocks WHERE run = ? AND parent = ? AND slot = ?", run, parent, slot) {
-		return b, unlessOld(err)
+	found, err := all(ctx, r, scanBlock, "SELECT parent, slot, counts, seal, data FROM blocks WHERE run = ? AND parent = ? AND slot = ?", run, parent, slot)
+	if len(found) == 0 {
+		return nil, unlessOld(err)
 	}
-	return nil, nil
+	return found[0], err
 }
 
 // Blocks implements [log.Reader].
-func (r reader) Blocks(ctx context.Context, run int64, parent string, whole bool) (found []*log.Block, err error) {
+func (r reader) Blocks(ctx context.Context, run int64, parent string, whole bool) ([]*log.Block, error) {
 	columns := "parent, slot, counts, seal"
 	if whole {
 		columns += ", data"
 	}
-	for b, err := range query(ctx, r, scanBlock, "SELECT "+columns+" FROM blocks WHERE run = ? AND parent = ?", run, parent) {
-		if err != nil {
-			return nil, unlessOld(err)
-		}
-		found = append(found, b)
-	}
-	return found, nil
+	found, err := all(ctx, r, scanBlock, "SELECT "+columns+" FROM blocks WHERE run = ? AND parent = ?", run, parent)
+	return found, unlessOld(err)
 }
 
 // unlessOld returns the error of a query for blocks, or nil if the file has version 3, which has

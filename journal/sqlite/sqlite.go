@@ -42,11 +42,13 @@ type shared = log.Journal
 var ErrClosed = log.ErrClosed
 
 // Changed by tests: a function for the points at which they kill the process, the clock,
-// and how often Follow looks for rows of other processes.
+// how often Follow looks for rows of other processes, and how many connections read at the same
+// time.
 var (
 	reached = func(string) {}
 	now     = time.Now
 	poll    = 200 * time.Millisecond
+	readers = 8
 )
 
 // Open opens the file, and creates it if it does not exist; its directory must exist. It

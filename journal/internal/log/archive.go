@@ -63,10 +63,8 @@ func (j *Journal) visible(ctx context.Context, runs []*Run) (found []*Run, err e
 
 // asks reports whether a run has a question of the selection.
 func asks(ctx context.Context, from Reader, run int64, s QuestionSelection) (bool, error) {
-	for _, err := range from.Questions(ctx, run, s) {
-		return err == nil, err
-	}
-	return false, nil
+	found, err := from.Questions(ctx, run, s)
+	return len(found) > 0, err
 }
 
 // seen completes the facts about a run with the state of its owner and its questions.

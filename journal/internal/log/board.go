@@ -227,16 +227,13 @@ func (j *Journal) PostedUnder(ctx context.Context, run, prefix string) (found []
 	if err != nil || board == nil {
 		return nil, j.data.Explain(err)
 	}
-	err = j.items(ctx, board, Selection{Prefix: prefix}, func(row *Row) bool {
-		found = append(found, itemOf(row))
-		return true
-	})
+	err = j.items(ctx, board, Selection{Prefix: prefix}, func(row *Row) { found = append(found, itemOf(row)) })
 	slices.SortFunc(found, func(a, b journal.Item) int { return cmp.Compare(a.Seq, b.Seq) })
 	return found, err
 }
 
-// items reads items of a board until f returns false, and checks them.
-func (j *Journal) items(ctx context.Context, board *Run, s Selection, f func(*Row) bool) error {
+// items passes items of a board to f, and checks them.
+func (j *Journal) items(ctx context.Context, board *Run, s Selection, f func(*Row)) error {
 	for row, err := range j.data.Rows(ctx, board.Row, s) {
 		if err != nil {
 			return j.data.Explain(err)
@@ -244,9 +241,7 @@ func (j *Journal) items(ctx context.Context, board *Run, s Selection, f func(*Ro
 		if err := row.check(true); err != nil {
 			return j.damage(strings.TrimSuffix(board.ID, onBoard), row, err)
 		}
-		if !f(row) {
-			return nil
-		}
+		f(row)
 	}
 	return nil
 }
@@ -285,10 +280,7 @@ func (j *Journal) more(ctx context.Context, run, prefix string, after int64) (fo
 	if err != nil || board == nil || board.Tip <= after {
 		return nil, after, j.data.Explain(err)
 	}
-	err = j.items(ctx, board, Selection{After: after, Under: prefix}, func(row *Row) bool {
-		found = append(found, itemOf(row))
-		return len(found) < most
-	})
+	err = j.items(ctx, board, Selection{After: after, Under: prefix, Most: most}, func(row *Row) { found = append(found, itemOf(row)) })
 	switch {
 	case err != nil:
 		return nil, after, err

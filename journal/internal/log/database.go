@@ -61,7 +61,7 @@ type UnknownError struct {
 func (e *UnknownError) Error() string { return e.Err.Error() }
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// A Reader reads rows.
+// A Reader reads rows. It holds no connection while the caller ranges over them: see [Pages].
 type Reader interface {
 	// Run returns the run with the id, or nil.
 	Run(ctx context.Context, id string) (*Run, error)
@@ -78,7 +78,7 @@ type Reader interface {
 	Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*Row, error]
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
-	Questions(ctx context.Context, run int64, s QuestionSelection) iter.Seq2[*Question, error]
+	Questions(ctx context.Context, run int64, s QuestionSelection) ([]*Question, error)
 	// Block returns a block of the outline of a run, or nil.
 	Block(ctx context.Context, run int64, parent, slot string) (*Block, error)
 	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data is
@@ -100,6 +100,7 @@ type Selection struct {
 	Steps  bool       // of steps only: results and intents
 	Heads  bool       // results without their Content
 	Aside  bool       // with numbers from Aside on; otherwise only with lower ones
+	Most   int        // only the first ones, all if 0
 }
 
 // QuestionSelection selects questions; its zero value selects all.

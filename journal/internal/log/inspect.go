@@ -165,8 +165,8 @@ func (j *Journal) Last(ctx context.Context, run string) (int64, error) {
 // read returns the next rows. They are read before the caller gets the first one:
 // a slow caller must not keep a connection.
 func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
-	const most = 256
-	s := Selection{After: max(f.after>>placeBits-1, f.whole), Steps: true, Heads: true}
+	const most = 256 // records
+	s := Selection{After: max(f.after>>placeBits-1, f.whole), Steps: true, Heads: true, Most: most}
 	err = f.recordsOf(ctx, f.data, f.id, f.run, s, func(record *Row, h head) error {
 		for place, row := range followed(record, h) {
 			if row.Seq = record.Seq<<placeBits | int64(place); row.Seq > f.after {
@@ -174,14 +174,8 @@ func (f *follower) read(ctx context.Context) (rows []journal.Row, err error) {
 			}
 		}
 		f.whole = record.Seq
-		if len(rows) >= most {
-			return errEnough
-		}
 		return nil
 	})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
 	return rows, err
 }
 

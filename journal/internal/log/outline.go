@@ -110,27 +110,18 @@ func (t *transaction) extend(p *part, tree *outline.Tree) error {
 
 // catchUp adds records whose steps are not in recent. It reports whether it added all of them.
 func (t *transaction) catchUp(p *part, tree *outline.Tree) (complete bool, err error) {
-	type record struct {
-		*Row
-		head
-	}
-	var records []record // read before the tree reads its blocks
-	err = t.j.recordsOf(background, t.Tx, p.run.id, p.row, Selection{After: tree.At, Steps: true, Heads: true}, func(row *Row, h head) error {
-		if len(records) == outlineEvery || row.Seq > p.recent.after {
+	added := 0
+	err = t.j.recordsOf(background, t.Tx, p.run.id, p.row, Selection{After: tree.At, Steps: true, Heads: true, Most: outlineEvery}, func(row *Row, h head) error {
+		if row.Seq > p.recent.after {
 			return errEnough
 		}
-		records = append(records, record{row, h})
-		return nil
+		added++
+		return fold(background, tree, row, h)
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return false, err
 	}
-	for _, r := range records {
-		if err := fold(background, tree, r.Row, r.head); err != nil {
-			return false, err
-		}
-	}
-	return len(records) < outlineEvery, nil
+	return added < outlineEvery, nil
 }
 
 func (t *transaction) store(p *part, tree *outline.Tree) error {

@@ -65,14 +65,15 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 
 // question reads a question, nil if there is none.
 func (j *Journal) question(ctx context.Context, from Reader, run int64, id, path string) (*journal.Question, error) {
-	for row, err := range from.Questions(ctx, run, QuestionSelection{Path: path}) {
-		if err != nil {
-			return &journal.Question{}, j.data.Explain(err)
-		}
-		q, err := j.asked(row, id)
-		return &q, err
+	found, err := from.Questions(ctx, run, QuestionSelection{Path: path})
+	if err != nil {
+		return &journal.Question{}, j.data.Explain(err)
 	}
-	return nil, nil
+	if len(found) == 0 {
+		return nil, nil
+	}
+	q, err := j.asked(found[0], id)
+	return &q, err
 }
 
 // asked returns the question in a row, or an error if the row was changed.
@@ -139,10 +140,11 @@ func (j *Journal) Questions(ctx context.Context, run string) ([]journal.Question
 		return nil, j.data.Explain(err)
 	}
 	var questions []journal.Question
-	for row, err := range j.data.Questions(ctx, row.Row, QuestionSelection{}) {
-		if err != nil {
-			return nil, j.data.Explain(err)
-		}
+	found, err := j.data.Questions(ctx, row.Row, QuestionSelection{})
+	if err != nil {
+		return nil, j.data.Explain(err)
+	}
+	for _, row := range found {
 		q, err := j.asked(row, run)
 		if err != nil {
 			return nil, err

@@ -1,0 +1,150 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// testReaders reads a large run that is not over with 32 readers at once, by every method that
+// reads. None of them may need something that another one has: a store with few connections would
+// stand still.
+func testReaders(t *testing.T, j tested) {
+	const lanes = 2100 // more than 4,096 records, and some after them
+	held, reached := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	ended := make(chan error, 1)
+	go func() {
+		_, err := run(t, j, wide(lanes, func(i int) bool {
+			if i == lanes-1 {
+				once.Do(func() { close(reached) })
+				<-held
+			}
+			return false
+		}), journal.Options{})
+		ended <- err
+	}()
+	select {
+	case <-reached:
+	case err := <-ended:
+		t.Fatalf("the run ended: %v", err)
+	}
+	_, err := j.Ask(t.Context(), journal.Question{Run: "run", Path: "p", Name: "p", Asked: moment})
+	must(t, err)
+	_, err = j.Post(t.Context(), "run", journal.Item{Key: "a", Data: []byte("1")})
+	must(t, err)
+
+	other := j.open()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only a standstill takes so long
+	defer cancel()
+	var readers sync.WaitGroup
+	for i := range 32 {
+		readers.Go(func() {
+			for k := range 5 {
+				read := reading[(i+3*k)%len(reading)]
+				if err := read.do(ctx, other); err != nil {
+					t.Errorf("%s: %v", read.name, err)
+				}
+			}
+		})
+	}
+	readers.Wait()
+	close(held)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// reading has every method of a journal that reads.
+var reading = []struct {
+	name string
+	do   func(context.Context, journal.Journal) error
+}{
+	{"Outline", func(ctx context.Context, j journal.Journal) error {
+		o, err := j.Outline(ctx, "run")
+		if err != nil {
+			return err
+		}
+		l, err := o.Level(ctx, "all/each", journal.Page{Limit: 1000})
+		if err == nil && len(l.Branches) != 1000 {
+			err = fmt.Errorf("%d branches", len(l.Branches))
+		}
+		if err == nil {
+			_, err = o.Places(ctx)
+		}
+		return err
+	}},
+	{"Steps", func(ctx context.Context, j journal.Journal) error {
+		steps, err := j.Steps(ctx, "run")
+		if err == nil && len(steps) < 4000 {
+			err = fmt.Errorf("%d steps", len(steps))
+		}
+		return err
+	}},
+	{"Record", func(ctx context.Context, j journal.Journal) error {
+		_, err := j.Record(ctx, "run", "all/each[7]/work", "leaf")
+		return err
+	}},
+	{"DAG", func(ctx context.Context, j journal.Journal) error {
+		d, err := j.DAG(ctx, "run")
+		if err == nil && d.Len() < 2000 {
+			err = fmt.Errorf("%d nodes", d.Len())
+		}
+		return err
+	}},
+	{"Follow", func(ctx context.Context, j journal.Journal) error {
+		rows := 0
+		for _, err := range j.Follow(ctx, "run", 0) {
+			if rows++; err != nil || rows == 4000 {
+				return err
+			}
+			if rows == 300 { // a follower that reads while it follows
+				if _, err := j.Find(ctx, "run"); err != nil {
+					return err
+				}
+			}
+		}
+		return fmt.Errorf("%d rows", rows)
+	}},
+	{"Changes", func(ctx context.Context, j journal.Journal) error {
+		for range j.Changes(ctx) {
+			_, err := j.Find(ctx, "run")
+			return err
+		}
+		return ctx.Err()
+	}},
+	{"Last", func(ctx context.Context, j journal.Journal) error { _, err := j.Last(ctx, "run"); return err }},
+	{"Node", func(ctx context.Context, j journal.Journal) error {
+		if _, err := j.Node(ctx, "run", dag.ID{7}.String()); !errors.Is(err, journal.ErrNoNode) {
+			return fmt.Errorf("unknown node: %v", err)
+		}
+		return nil
+	}},
+	{"Find", func(ctx context.Context, j journal.Journal) error { _, err := j.Find(ctx, "ru"); return err }},
+	{"Runs", func(ctx context.Context, j journal.Journal) error {
+		found, err := j.Runs(ctx, journal.Query{})
+		if err == nil && len(found) != 1 {
+			err = fmt.Errorf("%d runs", len(found))
+		}
+		return err
+	}},
+	{"Resumable", func(ctx context.Context, j journal.Journal) error { _, err := journal.Resumable(ctx, j); return err }},
+	{"OpenQuestions", func(ctx context.Context, j journal.Journal) error {
+		_, err := journal.OpenQuestions(ctx, j, nil)
+		return err
+	}},
+	{"Questions", func(ctx context.Context, j journal.Journal) error { _, err := j.Questions(ctx, "run"); return err }},
+	{"Posted", func(ctx context.Context, j journal.Journal) error { _, err := j.Posted(ctx, "run", "a"); return err }},
+	{"Watch", func(ctx context.Context, j journal.Journal) error {
+		for _, err := range j.Watch(ctx, "run", "", 0) {
+			return err
+		}
+		return ctx.Err()
+	}},
+}
