@@ -121,6 +121,7 @@ const (
 	Canceled    State = "canceled"    // by its user, before its end
 	Drained     State = "drained"     // its process was stopped, see Options.Drain
 	Interrupted State = "interrupted" // its process died without reporting
+	Damaged     State = "damaged"     // what it was started with, or how it ended, was changed: its Failure says what; it can be removed
 )
 
 // RunInfo describes a run, without its steps.

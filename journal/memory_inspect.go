@@ -77,9 +77,12 @@ func (r memoryRow) row(seq int64) Row {
 // Follow implements [Inspector].
 func (m *Memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
+		m.mu.Lock()
+		r := m.runs[run]
+		m.mu.Unlock()
 		for range m.Changes(ctx) {
 			for more := true; more; {
-				rows, held, err := m.rows(run, after)
+				rows, held, err := m.rows(run, r, after)
 				if err != nil {
 					yield(Row{}, err)
 					return
@@ -109,13 +112,13 @@ func (m *Memory) Last(_ context.Context, run string) (int64, error) {
 	return int64(len(r.rows)), nil
 }
 
-// rows returns the next rows after a position, and whether the run is held.
-func (m *Memory) rows(run string, after int64) (rows []Row, held bool, err error) {
+// rows returns the next rows of a run after a position, and whether it is held. Another run with
+// its id is not the same.
+func (m *Memory) rows(run string, r *memoryRun, after int64) (rows []Row, held bool, err error) {
 	const most = 256
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.runs[run]
-	if !r.visible() {
+	if m.runs[run] != r || !r.visible() {
 		return nil, false, fmt.Errorf("run %q: %w", run, ErrNoRun)
 	}
 	for i := max(after, 0); i < int64(len(r.rows)) && len(rows) < most; i++ {

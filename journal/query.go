@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -52,7 +53,8 @@ func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
 }
 
 // OpenQuestions returns the open questions of all runs with the labels, those of the
-// oldest run first.
+// oldest run first. It leaves out runs with a damaged question, for which Questions returns a
+// *DamageError.
 func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]Question, error) {
 	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled}, Labels: labels})
 	if err != nil {
@@ -61,6 +63,9 @@ func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]
 	var open []Question
 	for _, r := range runs {
 		questions, err := j.Questions(ctx, r.ID)
+		if errors.As(err, new(*DamageError)) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -69,6 +69,8 @@ var storeCases = []journalCase{
 	{"shows a node", testNode},
 	{"finds a node by a prefix of its id", testNodePrefix},
 	{"releases inner runs with the outer one", testInner},
+	{"a run is not confused with one that was removed", testIdentity},
+	{"finds a run behind others that do not exist yet", testHidden},
 	{"many readers of a large run do not wait for each other", testReaders},
 }
 

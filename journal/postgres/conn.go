@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A statement and its arguments: nil, int64, string, bool, []byte, texts, blobs or
+// A statement and its arguments: nil, int64, float64, string, bool, []byte, texts, blobs or
 // []int64. It has no name on the server, so it works behind a pooler that gives every
 // transaction another connection.
 type statement struct {
@@ -55,6 +56,8 @@ func encode(arg any) (value []byte, oid uint32) {
 		return nil, 0
 	case int64:
 		return integerOf(arg), pgtype.Int8OID
+	case float64:
+		return integerOf(int64(math.Float64bits(arg))), pgtype.Float8OID
 	case string:
 		return []byte(arg), pgtype.TextOID
 	case []byte:

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -33,4 +34,19 @@ func TestDB(t *testing.T) {
 		address := pgtest.Database(t)
 		return func() journal.Journal { return open(t, address, Options{Lease: time.Second}) }
 	})
+}
+
+// A damaged run hides no other and can be removed.
+func TestDamage(t *testing.T) {
+	const record = " AND run = (SELECT run FROM stone.runs WHERE id = 'run')"
+	journaltest.TestDamage(t, func() (func() journal.Journal, func(string)) {
+		address := pgtest.Database(t)
+		return func() journal.Journal { return open(t, address, Options{Lease: time.Second}) }, func(statement string) { pgtest.Exec(t, address, statement) }
+	}, map[string]string{
+		"content":        "UPDATE stone.records SET content = '2' WHERE digest IS NOT NULL" + record,
+		"lost":           "DELETE FROM stone.records WHERE true" + record,
+		"question":       "UPDATE stone.questions SET question = replace(question, 'yes', 'not'), open = true WHERE true" + record,
+		"facts: info":    "UPDATE stone.runs SET info = replace(info, 'name', 'nome') WHERE id = 'run'",
+		"facts: outcome": "UPDATE stone.runs SET outcome = replace(outcome, '7', '8') WHERE id = 'run'",
+	}, func(name string) bool { return strings.HasPrefix(name, "facts") })
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/stonelayer/stone/journal/internal/log"
 )
@@ -33,16 +34,17 @@ const (
 	mostBytes = 8 << 20 // of contents; the last row may exceed it
 )
 
-const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome"
+const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, pipeline, started, ended, seal, info, outcome"
 
 func scanRun(v [][]byte) *log.Run {
 	r := &log.Run{
 		Row: integer(v[0]), ID: string(v[1]), Owner: string(v[2]), Beat: integer(v[3]), Lease: integer(v[4]), Outer: string(v[5]),
 		Rows: integer(v[6]), State: string(v[7]), Tail: integer(v[8]), Tip: integer(v[9]),
-		Seal: clone(v[10]), Info: clone(v[11]), Outcome: clone(v[12]),
+		Pipeline: string(v[10]), Started: integer(v[11]), Ended: integer(v[12]),
+		Seal: clone(v[13]), Info: clone(v[14]), Outcome: clone(v[15]),
 	}
-	if len(v) > 13 {
-		r.Shape = clone(v[13])
+	if len(v) > 16 {
+		r.Shape = clone(v[16])
 	}
 	return r
 }
@@ -69,18 +71,28 @@ func (r reader) run(ctx context.Context, id, lock string) (*log.Run, error) {
 }
 
 // Runs implements [log.Reader].
-func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Seq2[*log.Run, error] {
-	return log.Pages(mostRows, 0, func(last **log.Run, limit int) ([]*log.Run, bool, error) {
+func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run, error] {
+	return log.Pages(mostRows, s.Most, func(last **log.Run, limit int) ([]*log.Run, bool, error) {
 		if last != nil {
-			before = (*last).Row
+			s.Before = (*last).Row
 		}
-		text, args := "SELECT "+runColumns+" FROM stone.runs WHERE ($1 = 0 OR run < $1)", []any{before, int64(limit)}
-		if len(states) > 0 {
-			text, args = text+" AND state = ANY ($3)", append(args, textsOf(states))
+		text, args := selectingRuns(s, limit)
+		page, err := rows(ctx, r, scanRun, text, args...)
+		bytes := 0
+		for _, run := range page {
+			bytes += len(run.Info) + len(run.Outcome)
 		}
-		page, err := rows(ctx, r, scanRun, text+" ORDER BY run DESC LIMIT $2", args...)
-		return page, len(page) == limit, err
+		return page, len(page) == limit || bytes >= mostBytes, err
 	})
+}
+
+// selectingRuns returns the query for a page of a selection, and its arguments.
+func selectingRuns(s log.RunSelection, limit int) (text string, args []any) {
+	keys, args := s.Keys("stone.", limit)
+	return fmt.Sprintf(`SELECT %s FROM (
+		SELECT *, sum(size) OVER (ORDER BY run DESC ROWS UNBOUNDED PRECEDING) - size AS before
+		FROM (SELECT *, coalesce(octet_length(info), 0) + coalesce(octet_length(outcome), 0) AS size FROM stone.runs WHERE run IN (%s)) listed
+	) page WHERE before < %d ORDER BY run DESC`, runColumns, keys, mostBytes), args
 }
 
 func textsOf(list []string) texts {
@@ -97,7 +109,7 @@ const lastRune = "\U0010FFFF"
 
 // Named implements [log.Reader].
 func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run, error) {
-	return rows(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM stone.runs WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3",
+	return rows(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM stone.runs r WHERE id BETWEEN $1 AND $2 AND "+log.Visible("stone.")+" ORDER BY id LIMIT $3",
 		prefix, prefix+lastRune, int64(limit))
 }
 
@@ -247,6 +259,16 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	return rows(ctx, r, func(v [][]byte) *log.Question {
 		return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
 	}, text+" ORDER BY seq", args...)
+}
+
+// Spent implements [log.Reader].
+func (r reader) Spent(ctx context.Context, account string, day int64) (float64, error) {
+	found, err := rows(ctx, r, func(v [][]byte) float64 { return math.Float64frombits(uint64(integer(v[0]))) },
+		"SELECT usd FROM stone.spending WHERE account = $1 AND day = $2", account, day)
+	if len(found) == 0 {
+		return 0, err
+	}
+	return found[0], err
 }
 
 // Block implements [log.Reader].

@@ -182,8 +182,35 @@ func (t *tx) Insert(r *log.Run) error {
 
 // Put implements [log.Tx].
 func (t *tx) Put(r *log.Run) error {
-	t.exec("UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, state = $5, tail = $6, tip = $7, seal = $8, info = $9, outcome = $10, shape = $11 WHERE run = $1",
-		r.Row, r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Seal, text(r.Info), text(r.Outcome), text(r.Shape))
+	t.exec(`UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, state = $5, tail = $6, tip = $7, seal = $8, info = $9, outcome = $10, shape = $11,
+		pipeline = $12, started = $13, ended = $14 WHERE run = $1`,
+		r.Row, r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Seal, text(r.Info), text(r.Outcome), text(r.Shape), r.Pipeline, r.Started, r.Ended)
+	return nil
+}
+
+// Label implements [log.Tx].
+func (t *tx) Label(run int64, labels map[string]string) error {
+	t.exec("DELETE FROM stone.labels WHERE run = $1", run)
+	var names, values texts
+	for name, value := range labels {
+		names, values = append(names, new(log.Column(name))), append(values, new(log.Column(value)))
+	}
+	if len(names) > 0 {
+		t.exec("INSERT INTO stone.labels (name, value, run) SELECT *, $3 FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING", names, values, run)
+	}
+	return nil
+}
+
+// Spend implements [log.Tx].
+func (t *tx) Spend(account string, day int64, usd float64) error {
+	t.exec(`INSERT INTO stone.spending AS s (account, day, usd) VALUES ($1, $2, $3)
+		ON CONFLICT (account, day) DO UPDATE SET usd = s.usd + excluded.usd`, account, day, usd)
+	return nil
+}
+
+// ForgetSpending implements [log.Tx].
+func (t *tx) ForgetSpending(before int64) error {
+	t.exec("DELETE FROM stone.spending WHERE day < $1", before)
 	return nil
 }
 
@@ -259,6 +286,7 @@ func (t *tx) Delete(run, first, last int64) (int64, error) {
 func (t *tx) Remove(run int64) error {
 	t.exec("DELETE FROM stone.records WHERE run = $1", run)
 	t.exec("DELETE FROM stone.questions WHERE run = $1", run)
+	t.exec("DELETE FROM stone.labels WHERE run = $1", run)
 	t.exec("DELETE FROM stone.runs WHERE run = $1", run)
 	return t.RemoveBlocks(run)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -19,21 +20,27 @@ import (
 //go:embed schema.sql
 var schema string
 
-// upgrade turns a file of version 3 into one of version 4.
-//
 //go:embed schema4.sql
-var upgrade string
+var schema4 string
+
+//go:embed schema5.sql
+var schema5 string
+
+// upgrades turn a file of the version before into one of version 4, and so on.
+var upgrades = []string{schema4, schema5}
 
 const (
-	version     = 4          // of the schema
-	oldest      = 3          // oldest version that can be read; the first write upgrades it
+	oldest      = 3          // version of schema.sql, the oldest that can be upgraded
 	application = 0x73746e65 // "stne" marks the file as ours
 )
+
+var version = oldest + len(upgrades) // of the schema
 
 // file is the [log.Database] of a DB.
 type file struct {
 	name, path string
 	retry      time.Duration
+	made       int         // version of the schema when it was opened
 	opened     os.FileInfo // nil if the disk is not one of the operating system
 
 	reader
@@ -87,6 +94,11 @@ func (f *file) open() error {
 			_, err = f.look(f.source())
 		}
 	}
+	if err == nil && f.made < version {
+		if err = f.patiently(f.connect); err != nil {
+			err = fmt.Errorf("database %s has schema %d, this program needs %d and cannot upgrade it: %w", f.name, f.made, version, f.Explain(err))
+		}
+	}
 	if err == nil {
 		if f.opened, err = os.Stat(f.path); errors.Is(err, os.ErrNotExist) {
 			f.opened, err = nil, nil
@@ -128,30 +140,35 @@ func (f *file) look(source string) (tables int, err error) {
 	}
 	f.pool.SetMaxOpenConns(readers)
 	f.reader = reader{f.pool}
-	var made, app int
+	var app int
 	err = f.pool.QueryRow(`SELECT (SELECT user_version FROM pragma_user_version),
-		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&made, &app, &tables)
+		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&f.made, &app, &tables)
 	switch {
 	case err != nil || tables == 0:
 		return tables, err
 	case app != application:
 		return tables, fmt.Errorf("database %s belongs to another program: name another file", f.name)
-	case made < oldest || made > version:
-		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, made, version)
+	case f.made < oldest || f.made > version:
+		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, f.made, version)
 	}
 	// A truncated file is detected when each table is read.
 	_, err = f.pool.Exec("SELECT max(seq) FROM records UNION SELECT max(seq) FROM questions UNION SELECT max(run) FROM runs")
 	return tables, err
 }
 
-// make creates the tables of a new file. Several processes may do so at once.
-func (f *file) make() error {
-	err := f.connect()
+// patiently repeats what fails for a reason that may pass.
+func (f *file) patiently(do func() error) error {
+	err := do()
 	for started := time.Now(); err != nil && f.Passing(err) && time.Since(started) < f.retry; {
 		time.Sleep(10 * time.Millisecond)
-		err = f.connect()
+		err = do()
 	}
-	if err != nil {
+	return err
+}
+
+// make creates the tables of a new file. Several processes may do so at once.
+func (f *file) make() error {
+	if err := f.patiently(f.connect); err != nil {
 		return err
 	}
 	return f.transact(func() error {
@@ -159,7 +176,7 @@ func (f *file) make() error {
 		if err := f.conn.QueryRowContext(background, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables > 0 {
 			return err
 		}
-		_, err := f.conn.ExecContext(background, fmt.Sprintf("%s; %s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, upgrade, version, application))
+		_, err := f.conn.ExecContext(background, fmt.Sprintf("%s; %s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, strings.Join(upgrades, ";"), version, application))
 		return err
 	})
 }
@@ -192,21 +209,25 @@ func (f *file) connect() (err error) {
 	return nil
 }
 
-// upgrade upgrades a file to the version of this program.
+// upgrade upgrades a file with tables to the version of this program.
 func (f *file) upgrade() error {
-	old := func() (bool, error) {
-		made := 0
-		err := f.conn.QueryRowContext(background, "PRAGMA user_version").Scan(&made)
-		return made == oldest, err
+	old := func() (made int, err error) {
+		tables := 0
+		err = f.conn.QueryRowContext(background, "SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)").Scan(&made, &tables)
+		if tables == 0 {
+			made = version
+		}
+		return made, err
 	}
-	if is, err := old(); !is || err != nil {
+	if made, err := old(); made >= version || err != nil {
 		return err
 	}
 	return f.transact(func() error {
-		is, err := old() // another process may have done it
-		if is && err == nil {
-			_, err = f.conn.ExecContext(background, fmt.Sprintf("%s; PRAGMA user_version = %d", upgrade, version))
+		made, err := old() // another process may have done it
+		if made >= version || err != nil {
+			return err
 		}
+		_, err = f.conn.ExecContext(background, fmt.Sprintf("%s; PRAGMA user_version = %d", strings.Join(upgrades[made-oldest:], ";"), version))
 		return err
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/journaltest"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -99,6 +100,24 @@ func TestFileIsGone(t *testing.T) {
 		wantError(t, err, db.file.name, c.want)
 		_ = db.Close() // it returns the same error
 	}
+}
+
+// A damaged run hides no other and can be removed.
+func TestDamage(t *testing.T) {
+	journaltest.TestDamage(t, func() (func() journal.Journal, func(string)) {
+		file := filepath.Join(memdir.New(t), "stone.db")
+		return func() journal.Journal { return open(t, file, Options{Lease: time.Second}) }, func(statement string) { execute(t, file, statement) }
+	}, map[string]string{
+		"digest":         "UPDATE records SET digest = zeroblob(32) WHERE path = 'a' AND seq >> 32 = (SELECT run FROM runs WHERE id = 'run')",
+		"content":        "UPDATE records SET content = x'32' WHERE digest IS NOT NULL AND seq >> 32 = (SELECT run FROM runs WHERE id = 'run')",
+		"lost":           "DELETE FROM records WHERE seq >> 32 = (SELECT run FROM runs WHERE id = 'run')",
+		"question":       "UPDATE questions SET question = replace(question, 'yes', 'not'), open = 1 WHERE run = (SELECT run FROM runs WHERE id = 'run')",
+		"facts: info":    "UPDATE runs SET info = replace(info, 'name', 'nome') WHERE id = 'run'",
+		"facts: text":    "UPDATE runs SET info = '{' WHERE id = 'run'",
+		"facts: outcome": "UPDATE runs SET outcome = replace(outcome, '7', '8') WHERE id = 'run'",
+		"facts: tail":    "UPDATE runs SET tail = 1, tip = 20 WHERE id = 'run'",
+		"facts: seal":    "UPDATE runs SET seal = x'00' WHERE id = 'run'",
+	}, func(name string) bool { return strings.HasPrefix(name, "facts") })
 }
 
 // A changed or missing record is detected before any new work starts.

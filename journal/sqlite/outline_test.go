@@ -78,28 +78,6 @@ func wantNodes(t *testing.T, db *DB, n int) {
 	}
 }
 
-// A file of version 3 has no outlines. It can be read as it is. The first write upgrades it, and
-// then its large runs get outlines.
-func TestVersion3(t *testing.T) {
-	file := filepath.Join(memdir.New(t), "stone.db")
-	db := open(t, file, Options{})
-	lanes(t, db, 0, 4500)
-	wantLanes(t, db, 4500, "some")
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	execute(t, file, "DROP TABLE blocks; DROP INDEX unfinished; DROP INDEX nodes; CREATE INDEX nodes ON records (node) WHERE node IS NOT NULL; PRAGMA user_version = 3")
-	db = open(t, file, Options{})
-	wantLanes(t, db, 4500, "no such table")
-	wantNodes(t, db, 4500)
-	lanes(t, db, 4500, 4501)
-	wantLanes(t, db, 4501, "some")
-	wantNodes(t, db, 4501)
-	if runs, err := db.Runs(t.Context(), journal.Query{States: []journal.State{journal.Running}}); err != nil || len(runs) != 1 {
-		t.Errorf("%d running runs, %v; want 1", len(runs), err)
-	}
-}
-
 // Damaged blocks are detected, and the outline is made from the records.
 func TestDamagedOutline(t *testing.T) {
 	for _, damage := range []string{
@@ -115,18 +93,6 @@ func TestDamagedOutline(t *testing.T) {
 		wantLanes(t, db, 4500, "")
 		lanes(t, db, 4500, 9100)
 		wantLanes(t, db, 9100, "")
-	}
-}
-
-// Queries for unfinished runs use an index.
-func TestUnfinished(t *testing.T) {
-	db := open(t, "", Options{})
-	lanes(t, db, 0, 1)
-	for finished, states := range map[bool][]string{false: {"running", ""}, true: {"running", "done"}} {
-		text, args := runsIn(0, states)
-		if plan := planOf(t, db, text, args); strings.Contains(plan[0], "unfinished") == finished {
-			t.Errorf("runs in the states %q: %s", states, plan)
-		}
 	}
 }
 

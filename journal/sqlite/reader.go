@@ -63,11 +63,11 @@ func sizeOfRow(r *log.Row) int { return len(r.Head) + len(r.Content) }
 
 func sizeOfRun(r *log.Run) int { return len(r.Info) + len(r.Outcome) }
 
-const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome"
+const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip, pipeline, started, ended, seal, info, outcome"
 
 func scanRun(rows *sql.Rows) (*log.Run, error) {
 	r := new(log.Run)
-	into := []any{&r.Row, &r.ID, &r.Owner, &r.Beat, &r.Lease, &r.Outer, &r.Rows, &r.State, &r.Tail, &r.Tip, &r.Seal, &r.Info, &r.Outcome, &r.Shape}
+	into := []any{&r.Row, &r.ID, &r.Owner, &r.Beat, &r.Lease, &r.Outer, &r.Rows, &r.State, &r.Tail, &r.Tip, &r.Pipeline, &r.Started, &r.Ended, &r.Seal, &r.Info, &r.Outcome, &r.Shape}
 	columns, err := rows.Columns()
 	if err != nil {
 		return nil, err
@@ -85,43 +85,25 @@ func (r reader) Run(ctx context.Context, id string) (*log.Run, error) {
 }
 
 // Runs implements [log.Reader].
-func (r reader) Runs(ctx context.Context, before int64, states []string) iter.Seq2[*log.Run, error] {
-	return log.Pages(mostRows, 0, func(last **log.Run, limit int) ([]*log.Run, bool, error) {
+func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run, error] {
+	return log.Pages(mostRows, s.Most, func(last **log.Run, limit int) ([]*log.Run, bool, error) {
 		if last != nil {
-			before = (*last).Row
+			s.Before = (*last).Row
 		}
-		text, args := runsIn(before, states)
+		text, args := selectingRuns(s, limit)
 		return query(ctx, r, scanRun, atMost(limit, sizeOfRun), text, args...)
 	})
 }
 
-// runsIn returns the query for runs in some states, and its arguments.
-func runsIn(before int64, states []string) (text string, args []any) {
-	text, args = "SELECT "+runColumns+" FROM runs WHERE (?1 = 0 OR run < ?1)", []any{before}
-	if len(states) > 0 {
-		text += " AND state IN (?" + strings.Repeat(", ?", len(states)-1) + ")"
-		finished := false
-		for _, s := range states {
-			args = append(args, s)
-			finished = finished || s != "" && strings.Contains(isFinished, s)
-		}
-		if !finished {
-			text += " AND " + isUnfinished
-		}
-	}
-	return text + " ORDER BY run DESC", args
+func selectingRuns(s log.RunSelection, limit int) (text string, args []any) {
+	keys, args := s.Keys("", limit)
+	return "SELECT " + runColumns + " FROM runs WHERE run IN (" + strings.ReplaceAll(keys, "$", "?") + ") ORDER BY run DESC", args
 }
-
-// isUnfinished is the condition of an index. SQLite uses the index for queries that repeat it.
-const (
-	isUnfinished = "state NOT IN " + isFinished
-	isFinished   = "('done', 'failed', 'canceled')"
-)
 
 // Named implements [log.Reader].
 func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run, error) {
 	end := prefix + string(rune(0x10FFFF)) // the last character of Unicode
-	return all(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?", prefix, end, limit)
+	return all(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs r WHERE id BETWEEN ? AND ? AND "+log.Visible("")+" ORDER BY id LIMIT ?", prefix, end, limit)
 }
 
 const rowColumns = "seq, digest, reuse, node, parents, path, head, seal, content"
@@ -233,11 +215,21 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	}, text+" ORDER BY seq", args...)
 }
 
+// Spent implements [log.Reader].
+func (r reader) Spent(ctx context.Context, account string, day int64) (float64, error) {
+	found, err := all(ctx, r, func(rows *sql.Rows) (usd float64, err error) { return usd, rows.Scan(&usd) },
+		"SELECT usd FROM spending WHERE account = ? AND day = ?", account, day)
+	if len(found) == 0 {
+		return 0, err
+	}
+	return found[0], err
+}
+
 // Block implements [log.Reader].
 func (r reader) Block(ctx context.Context, run int64, parent, slot string) (*log.Block, error) {
 	found, err := all(ctx, r, scanBlock, "SELECT parent, slot, counts, seal, data FROM blocks WHERE run = ? AND parent = ? AND slot = ?", run, parent, slot)
 	if len(found) == 0 {
-		return nil, unlessOld(err)
+		return nil, err
 	}
 	return found[0], err
 }
@@ -248,17 +240,7 @@ func (r reader) Blocks(ctx context.Context, run int64, parent string, whole bool
 	if whole {
 		columns += ", data"
 	}
-	found, err := all(ctx, r, scanBlock, "SELECT "+columns+" FROM blocks WHERE run = ? AND parent = ?", run, parent)
-	return found, unlessOld(err)
-}
-
-// unlessOld returns the error of a query for blocks, or nil if the file has version 3, which has
-// no blocks.
-func unlessOld(err error) error {
-	if err != nil && strings.Contains(err.Error(), "no such table: blocks") {
-		return nil
-	}
-	return err
+	return all(ctx, r, scanBlock, "SELECT "+columns+" FROM blocks WHERE run = ? AND parent = ?", run, parent)
 }
 
 func scanBlock(rows *sql.Rows) (*log.Block, error) {

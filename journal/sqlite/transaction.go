@@ -47,8 +47,33 @@ func (t *tx) Insert(r *log.Run) error {
 
 // Put implements [log.Tx].
 func (t *tx) Put(r *log.Run) error {
-	_, err := t.do("UPDATE runs SET owner = ?, lease = ?, outside = ?, state = ?, tail = ?, tip = ?, seal = ?, info = ?, outcome = ?, shape = ? WHERE run = ?",
-		r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, blob(r.Seal), text(r.Info), text(r.Outcome), text(r.Shape), r.Row)
+	_, err := t.do("UPDATE runs SET owner = ?, lease = ?, outside = ?, state = ?, tail = ?, tip = ?, pipeline = ?, started = ?, ended = ?, seal = ?, info = ?, outcome = ?, shape = ? WHERE run = ?",
+		r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Pipeline, r.Started, r.Ended, blob(r.Seal), text(r.Info), text(r.Outcome), text(r.Shape), r.Row)
+	return err
+}
+
+// Label implements [log.Tx].
+func (t *tx) Label(run int64, labels map[string]string) error {
+	if _, err := t.do("DELETE FROM labels WHERE run = ?", run); err != nil {
+		return err
+	}
+	for name, value := range labels {
+		if _, err := t.do("INSERT OR IGNORE INTO labels (name, value, run) VALUES (?, ?, ?)", log.Column(name), log.Column(value), run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Spend implements [log.Tx].
+func (t *tx) Spend(account string, day int64, usd float64) error {
+	_, err := t.do("INSERT INTO spending (account, day, usd) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd", account, day, usd)
+	return err
+}
+
+// ForgetSpending implements [log.Tx].
+func (t *tx) ForgetSpending(before int64) error {
+	_, err := t.do("DELETE FROM spending WHERE day < ?", before)
 	return err
 }
 
@@ -95,6 +120,9 @@ func (t *tx) Remove(run int64) error {
 	}
 	if err == nil {
 		err = t.RemoveBlocks(run)
+	}
+	if err == nil {
+		err = t.Label(run, nil)
 	}
 	if err == nil {
 		_, err = t.do("DELETE FROM runs WHERE run = ?", run)

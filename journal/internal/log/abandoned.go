@@ -74,7 +74,7 @@ func (j *Journal) Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, erro
 // live owner.
 func (j *Journal) silent(ctx context.Context) (found []*Run, err error) {
 	seen := map[string]sighting{}
-	for r, err := range j.data.Runs(ctx, 0, []string{string(journal.Running), string(journal.Drained)}) {
+	for r, err := range j.data.Runs(ctx, RunSelection{States: []string{string(journal.Running), string(journal.Drained)}}) {
 		if err != nil {
 			if ctx.Err() != nil {
 				err = nil

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
+	"time"
 
 	"github.com/stonelayer/stone/journal"
 )
@@ -13,52 +14,33 @@ import (
 func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, error) {
 	const most = 6
 	var found []*Run
-	whole, err := j.data.Run(ctx, prefix)
-	if err == nil && whole != nil {
-		found, err = j.visible(ctx, []*Run{whole})
-	}
-	if err == nil && prefix != "" && len(found) == 0 {
-		if found, err = j.data.Named(ctx, prefix, most); err == nil {
-			found, err = j.visible(ctx, found)
-		}
+	var err error
+	if prefix != "" {
+		found, err = j.data.Named(ctx, prefix, most)
 	}
 	switch {
 	case err != nil:
 		return journal.RunInfo{}, j.data.Explain(err)
 	case len(found) == 0:
-		return journal.RunInfo{}, fmt.Errorf("run %q: %w", prefix, journal.ErrNoRun)
-	case len(found) > 1:
+		return journal.RunInfo{}, noRun(prefix)
+	case len(found) > 1 && found[0].ID != prefix:
 		several := &journal.AmbiguousError{Prefix: prefix}
 		for _, r := range found {
 			several.Found = append(several.Found, r.ID)
 		}
 		return journal.RunInfo{}, several
 	}
-	info, err := j.opened(found[0], true)
-	if err != nil {
-		return info, err
-	}
-	return j.seen(ctx, info, found[0])
+	return j.described(ctx, found[0], true)
 }
 
-// visible leaves out boards, and runs that were acquired but have no start, step or question: their
-// process died in between, or will start them soon.
-func (j *Journal) visible(ctx context.Context, runs []*Run) (found []*Run, err error) {
-	for _, r := range runs {
-		if isBoard(r.ID) {
-			continue
-		}
-		there := r.Info != nil || r.Rows > 0
-		if !there {
-			if there, err = asks(ctx, j.data, r.Row, QuestionSelection{}); err != nil {
-				return nil, j.data.Explain(err)
-			}
-		}
-		if there {
-			found = append(found, r)
-		}
+// described returns the facts about a run as others see it. Of a damaged run that is not much.
+func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.RunInfo, error) {
+	info, err := j.opened(r, shape)
+	if err != nil {
+		info = journal.RunInfo{Pipeline: r.Pipeline}
+		info.State, info.Failure = journal.Damaged, &journal.Failure{Kind: string(journal.Damaged), Reason: err.Error()}
 	}
-	return found, nil
+	return j.seen(ctx, info, r)
 }
 
 // asks reports whether a run has a question of the selection.
@@ -106,69 +88,85 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 			return nil, j.data.Explain(err)
 		}
 		if older == nil {
-			return nil, fmt.Errorf("run %q: %w", q.Before, journal.ErrNoRun)
+			return nil, noRun(q.Before)
 		}
 		before = older.Row
 	}
 	var page []journal.RunInfo
 	const few = 64
 	limit := cmp.Or(q.Limit, journal.DefaultLimit)
-	for {
-		wanted := max(limit-len(page), few)
-		// Only a query of the owner shows whether a run is interrupted, so a chunk is read
-		// completely before any of its runs is examined.
-		chunk, err := j.chunk(ctx, before, q.States, wanted)
-		if err != nil {
-			return nil, err
-		}
-		full := len(chunk) == wanted
-		if full {
-			before = chunk[wanted-1].Row
-		}
-		if chunk, err = j.visible(ctx, chunk); err != nil {
-			return nil, err
-		}
-		for _, r := range chunk {
-			info, err := j.opened(r, false)
-			if err == nil {
-				info, err = j.seen(ctx, info, r)
+	for wanted := limit; ; wanted = max(limit-len(page), few) {
+		s := selected(q)
+		s.Before, s.Most = before, wanted
+		read := 0
+		for r, err := range j.data.Runs(ctx, s) {
+			if err != nil {
+				return nil, j.data.Explain(err)
 			}
+			read, before = read+1, r.Row
+			info, err := j.described(ctx, r, false)
 			if err != nil {
 				return nil, err
 			}
-			if q.Selects(info) {
+			if selects(q, info) {
 				page = append(page, info)
 			}
 			if len(page) == limit {
 				return page, nil
 			}
 		}
-		if !full {
+		if read < wanted {
 			return page, nil
 		}
 	}
 }
 
-// chunk returns up to n runs that may be in one of the states.
-func (j *Journal) chunk(ctx context.Context, before int64, states []journal.State, n int) (found []*Run, err error) {
-	var stored []string
-	for _, s := range states {
-		switch stored = append(stored, string(s)); s {
+// selected returns the conditions of a query that the database checks. Times have a millisecond
+// to spare: see RunSelection.
+func selected(q journal.Query) RunSelection {
+	s := RunSelection{Pipeline: q.Pipeline, Labels: q.Labels, Started: millis(q.Since) - 1, Ended: millis(q.Ended) - 1}
+	if q.Since.IsZero() {
+		s.Started = 0
+	}
+	if q.Ended.IsZero() {
+		s.Ended = 0
+	}
+	if !q.Until.IsZero() {
+		s.Until = millis(q.Until) + 1
+	}
+	for _, state := range q.States {
+		switch state {
+		case journal.Damaged: // of any state
+			s.States = nil
+			return s
 		case journal.Running, journal.Interrupted:
-			stored = append(stored, string(journal.Running), "")
+			s.States = append(s.States, string(journal.Running), "")
 		case journal.Answered:
-			stored = append(stored, string(journal.Waiting))
+			s.States = append(s.States, string(journal.Waiting))
+		default:
+			s.States = append(s.States, string(state))
 		}
 	}
-	for r, err := range j.data.Runs(ctx, before, stored) {
-		if err != nil {
-			return nil, j.data.Explain(err)
-		}
-		if found = append(found, r); len(found) == n {
-			break
-		}
+	slices.Sort(s.States)
+	s.States = slices.Compact(s.States)
+	return s
+}
+
+// millis returns a time in milliseconds of Unix time, 0 for none.
+func millis(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
 	}
-	return found, nil
+	return at.UnixMilli()
+}
+
+// selects reports whether a query selects a run that the database has selected. Of a damaged run
+// only the database knows more than the state.
+func selects(q journal.Query, info journal.RunInfo) bool {
+	if info.State != journal.Damaged {
+		return q.Selects(info)
+	}
+	return (len(q.States) == 0 || slices.Contains(q.States, journal.Damaged)) && q.Text == "" && q.MinCost == 0
 }
 
 // Remove implements [journal.Archive]. The space is reused; the file does not become
@@ -179,14 +177,11 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 		return j.data.Explain(err)
 	}
 	if row == nil {
-		return fmt.Errorf("run %q: %w", id, journal.ErrNoRun)
+		return noRun(id)
 	}
-	if _, err := j.Acquire(ctx, id); err != nil && !errors.As(err, new(*journal.DamageError)) {
+	r, err := j.hold(ctx, id)
+	if err != nil {
 		return err
-	}
-	r := j.holding(id)
-	if r == nil {
-		return j.notHeld(id)
 	}
 	err = j.out.write(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
 		p := t.part(r)

@@ -65,12 +65,13 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 type Reader interface {
 	// Run returns the run with the id, or nil.
 	Run(ctx context.Context, id string) (*Run, error)
-	// Runs returns runs without their Shape, the newest first. Before limits them to runs
-	// older than it, if it is not 0; states to runs in one of them, if it is not empty.
-	Runs(ctx context.Context, before int64, states []string) iter.Seq2[*Run, error]
-	// Named returns up to limit runs whose id begins with prefix, in the order
-	// of their ids.
+	// Runs returns runs without their Shape, the newest first.
+	Runs(ctx context.Context, s RunSelection) iter.Seq2[*Run, error]
+	// Named returns up to limit runs that others may see and whose id begins with prefix, in
+	// the order of their ids.
 	Named(ctx context.Context, prefix string, limit int) ([]*Run, error)
+	// Spent returns what an account has spent on a day, see Tx.Spend.
+	Spent(ctx context.Context, account string, day int64) (usd float64, err error)
 	// Rows returns records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]
 	// Reusable returns records of all runs but one that have the Reuse, the oldest first;
@@ -119,6 +120,13 @@ type Tx interface {
 	Insert(r *Run) error
 	// Put replaces a run, except for its ID, Beat and Rows.
 	Put(r *Run) error
+	// Label replaces the labels of a run, by which Runs selects it: see Column.
+	Label(run int64, labels map[string]string) error
+	// Spend adds to what an account has spent on a day, a number of days of Unix time. Remove
+	// does not change it.
+	Spend(account string, day int64, usd float64) error
+	// ForgetSpending removes what was spent before a day.
+	ForgetSpending(before int64) error
 	// Advance increments the beats of runs and sets the numbers of their records. It sets
 	// each Now, to 0 for a run that has another owner, which it does not change. Until the
 	// transaction ends no other one can change the owners.
@@ -152,7 +160,7 @@ const Aside = 1 << 31
 
 // Run is a run as a database keeps it.
 type Run struct {
-	Row   int64 // its number; newer runs have higher ones
+	Row   int64 // its number, which no other run ever gets; newer runs have higher ones
 	ID    string
 	Owner string // the present or last holder
 	Beat  int64  // grows as long as the owner lives
@@ -160,13 +168,16 @@ type Run struct {
 	Outer string // id of the run whose lease covers it, empty for its own
 	Rows  int64  // number of its records
 
-	State   string // of the Outcome
-	Info    []byte // JSON, nil until the run is started
-	Shape   []byte // JSON
-	Outcome []byte // JSON
-	Tail    int64  // the numbers of the first
-	Tip     int64  // and last record that belong only to the Outcome
-	Seal    []byte // of the fields from State on, nil until the run is started
+	State    string // of the Outcome
+	Pipeline string // for RunSelection, as the next two
+	Started  int64
+	Ended    int64
+	Info     []byte // JSON, nil until the run is started
+	Shape    []byte // JSON
+	Outcome  []byte // JSON
+	Tail     int64  // the numbers of the first
+	Tip      int64  // and last record that belong only to the Outcome
+	Seal     []byte // of the fields from State on, nil until the run is started
 }
 
 // Row is a record. With a Digest it is the result of a step, with only a Node a node that

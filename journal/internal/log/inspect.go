@@ -16,18 +16,17 @@ import (
 
 // existing returns the row of a run, or journal.ErrNoRun.
 func (j *Journal) existing(ctx context.Context, id string) (*Run, error) {
-	r, err := j.data.Run(ctx, id)
+	found, err := j.data.Named(ctx, id, 1) // nothing sorts before the id itself
 	if err != nil {
 		return nil, j.data.Explain(err)
 	}
-	if r != nil {
-		found, err := j.visible(ctx, []*Run{r})
-		if len(found) > 0 || err != nil {
-			return r, err
-		}
+	if len(found) == 0 || found[0].ID != id {
+		return nil, noRun(id)
 	}
-	return nil, fmt.Errorf("run %q: %w", id, journal.ErrNoRun)
+	return found[0], nil
 }
+
+func noRun(id string) error { return fmt.Errorf("run %q: %w", id, journal.ErrNoRun) }
 
 // Node implements [journal.Inspector].
 func (j *Journal) Node(ctx context.Context, run, prefix string) (journal.NodeInfo, error) {
@@ -202,12 +201,12 @@ func followed(record *Row, h head) []journal.Row {
 // left reports whether the run has no holder any more. As for Acquire, an owner in
 // another process is gone when it was silent for the time of its lease.
 func (f *follower) left(ctx context.Context) (bool, error) {
-	_, now, err := f.lease(ctx, f.data, f.id)
+	row, now, err := f.lease(ctx, f.data, f.id)
 	if err != nil {
 		return false, f.data.Explain(err)
 	}
-	if !now.exists {
-		return false, fmt.Errorf("run %q: %w", f.id, journal.ErrNoRun)
+	if row == nil || row.Row != f.run { // removed, perhaps for another one with this id
+		return false, noRun(f.id)
 	}
 	if now != f.seen {
 		f.seen, f.since = now, time.Now()

@@ -42,44 +42,49 @@ func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, leas
 
 // Acquire implements [journal.Holder].
 func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
-	r, err := j.entry(id)
+	r, err := j.hold(ctx, id)
 	if err != nil {
 		return journal.RunInfo{}, err
 	}
+	info, err := j.info(ctx, r)
+	if err != nil { // the caller does not release what it did not get
+		return journal.RunInfo{}, errors.Join(err, j.Release(id))
+	}
+	return info, nil
+}
+
+// hold takes the lease of a run without reading the facts about it, which may be damaged.
+func (j *Journal) hold(ctx context.Context, id string) (*run, error) {
+	r, err := j.entry(id)
+	if err != nil {
+		return nil, err
+	}
 	if r.acquired || r.held.Load() {
 		j.mu.Unlock()
-		return journal.RunInfo{}, j.held(id, j.owner)
+		return nil, j.held(id, j.owner)
 	}
 	r.acquired = true
 	j.mu.Unlock()
 
-	info, err := j.taken(ctx, r)
-	if err == nil {
-		return info, nil
+	if err = j.taken(ctx, r); err == nil {
+		return r, nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r.acquired = false; !r.held.Load() && j.runs[id] == r {
 		delete(j.runs, id)
 	}
-	return journal.RunInfo{}, j.data.Explain(err)
+	return nil, j.data.Explain(err)
 }
 
-// taken returns the facts about a run that is ours now.
-func (j *Journal) taken(ctx context.Context, r *run) (journal.RunInfo, error) {
+// taken returns when the run is ours.
+func (j *Journal) taken(ctx context.Context, r *run) error {
 	r.taking.Lock()
 	defer r.taking.Unlock()
 	if r.held.Load() { // by Do, meanwhile
-		return j.info(ctx, r)
+		return nil
 	}
-	if err := j.acquire(ctx, r); err != nil {
-		return journal.RunInfo{}, err
-	}
-	info, err := j.info(ctx, r)
-	if err != nil { // the caller does not release what it did not get
-		err = errors.Join(err, j.Release(r.id))
-	}
-	return info, err
+	return j.acquire(ctx, r)
 }
 
 // acquire takes the lease of a run: at once if it has no holder, otherwise when its owner

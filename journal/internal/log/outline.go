@@ -246,7 +246,22 @@ func (v *view) open(ctx context.Context, store outline.Store) (*outline.Tree, er
 	err = v.recordsOf(ctx, v.data, v.id, v.run, Selection{After: tree.At, Steps: true, Heads: true}, func(row *Row, h head) error {
 		return fold(ctx, tree, row, h)
 	})
-	return tree, err
+	if err == nil {
+		err = v.exists(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tree, nil
+}
+
+// exists returns journal.ErrNoRun if the run was removed, also if another one has its id now.
+func (v *view) exists(ctx context.Context) error {
+	r, err := v.existing(ctx, v.id)
+	if err == nil && r.Row != v.run {
+		err = noRun(v.id)
+	}
+	return err
 }
 
 // noStore is the store of a run whose outline cannot be read.

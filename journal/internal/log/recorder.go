@@ -395,7 +395,7 @@ var errNoName = errors.New("the run of a record has no row")
 
 // name returns the id of the run with a number.
 func (j *Journal) name(ctx context.Context, row int64) (string, error) {
-	for run, err := range j.data.Runs(ctx, row+1, nil) {
+	for run, err := range j.data.Runs(ctx, RunSelection{Before: row + 1, Most: 1}) {
 		if err != nil {
 			return "", j.data.Explain(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -84,7 +85,8 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	}
 	r.stopLoading()
 	x := &write{run: r, do: func(t *transaction) error {
-		return t.begin(r, Run{State: string(journal.Running), Info: text, Shape: shape, Outcome: outcome}, given)
+		as := Run{State: string(journal.Running), Pipeline: Column(info.Pipeline), Started: millis(info.Started), Info: text, Shape: shape, Outcome: outcome}
+		return t.begin(r, as, info.Labels, given)
 	}}
 	r.mu.Lock()
 	fresh := r.fresh
@@ -106,7 +108,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 
 // begin records that a run starts or continues, with its input if that is new. It removes the
 // records that only belonged to its outcome, and the failures to retry.
-func (t *transaction) begin(r *run, as Run, input *result) error {
+func (t *transaction) begin(r *run, as Run, labels map[string]string, input *result) error {
 	p := t.part(r)
 	if err := t.flush(); err != nil {
 		return err
@@ -132,9 +134,15 @@ func (t *transaction) begin(r *run, as Run, input *result) error {
 		}
 	}
 	row.State, row.Info, row.Shape, row.Outcome, row.Tail, row.Tip = as.State, as.Info, as.Shape, as.Outcome, 0, 0
+	row.Pipeline, row.Started, row.Ended = as.Pipeline, as.Started, 0
 	row.seal()
 	if err := t.Put(row); err != nil {
 		return err
+	}
+	if !maps.Equal(labels, before.Labels) {
+		if err := t.Label(row.Row, labels); err != nil {
+			return err
+		}
 	}
 	loaded := p.rows >= 0
 	p.rows, p.touched = row.Rows-removed, true
@@ -278,6 +286,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 			return err
 		}
 		row.State, row.Outcome, row.Tail, row.Tip = string(o.State), text, 0, 0
+		row.Ended = millis(o.Ended)
 		if tail <= p.next {
 			row.Tail, row.Tip = tail, p.next
 		}

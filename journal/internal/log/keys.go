@@ -1,0 +1,123 @@
+package log
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// RunSelection selects runs that others may see: those that were started, or have a step or a
+// question. Boards are not among them. Its zero value selects all. The columns that it compares
+// are shortened and not sealed, so the caller compares the facts about the runs again.
+type RunSelection struct {
+	Before   int64             // older than the run with this number
+	States   []string          // in one of these states
+	Pipeline string            // see Column
+	Labels   map[string]string // with all of these, see Column
+	Started  int64             // at or after this time, in milliseconds of Unix time
+	Until    int64             // started at or before this time
+	Ended    int64             // at or after this time
+	Most     int               // only the newest, all if 0
+}
+
+// unfinished are the states of few runs.
+var unfinished = []string{"", string(journal.Running), string(journal.Waiting), string(journal.Drained)}
+
+// Column returns a text as columns with an index have it. An index has a maximum size, and
+// databases refuse some characters.
+func Column(s string) string {
+	const most = 100 // characters, as in the migrations
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, string(utf8.RuneError)), "\x00", string(utf8.RuneError))
+	n := 0
+	for i := range s {
+		if n++; n > most {
+			return s[:i]
+		}
+	}
+	return s
+}
+
+// Visible is the condition that others may see a run r. Schema is the prefix of tables.
+func Visible(schema string) string {
+	return fmt.Sprintf("r.owner <> '%s' AND (r.info IS NOT NULL OR r.rows > 0 OR EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run))", boardOwner, schema)
+}
+
+// Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments.
+// Schema is the prefix of tables. The query reads one index, from the newest run on, until it has
+// enough: that of unfinished states, of a label, of the pipeline, or of the states. If only times
+// are given, it sorts the runs since then, and reads nothing but the index. An expression instead of a column keeps a database from
+// choosing another index.
+func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
+	place := func(value any) string {
+		args = append(args, value)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	var where []string
+	and := func(condition string, value any) { where = append(where, fmt.Sprintf(condition, place(value))) }
+	from, order := schema+"runs r", "r.run"
+	labels := slices.Sorted(maps.Keys(s.Labels))
+	states := s.States
+	few := len(states) > 0 && !slices.ContainsFunc(states, func(s string) bool { return !slices.Contains(unfinished, s) })
+	byState := few || len(states) > 0 && len(labels) == 0 && s.Pipeline == "" && s.Started == 0 && s.Ended == 0
+	byTime := !byState && len(labels) == 0 && s.Pipeline == "" && (s.Started != 0 || s.Ended != 0)
+	if !byTime { // a run with a time was started
+		where = append(where, Visible(schema))
+	}
+	switch {
+	case byTime:
+		order = "(r.run + 0)"
+	case !byState && len(labels) > 0:
+		from, order = fmt.Sprintf("%slabels l CROSS JOIN %sruns r", schema, schema), "l.run"
+		where = append(where, "r.run = l.run")
+		and("l.name = %s", Column(labels[0]))
+		and("l.value = %s", Column(s.Labels[labels[0]]))
+		labels = labels[1:]
+	}
+	if s.Before != 0 {
+		and(order+" < %s", s.Before)
+	}
+	for _, name := range labels {
+		where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM %slabels has WHERE has.name = %s AND has.value = %s AND has.run = r.run)",
+			schema, place(Column(name)), place(Column(s.Labels[name]))))
+	}
+	if s.Pipeline != "" {
+		and("r.pipeline = %s", Column(s.Pipeline))
+	}
+	since := func(column string, at int64) {
+		if at == 0 {
+			return
+		}
+		and("r."+column+" >= %s", at)
+		if !byTime && !few { // the scan stops at the oldest of them
+			where = append(where, fmt.Sprintf("%s >= (SELECT coalesce(min(run + 0), 0) FROM %sruns WHERE %s >= $%d)", order, schema, column, len(args)))
+		}
+	}
+	since("ended", s.Ended)
+	since("started", s.Started)
+	if s.Until != 0 {
+		and("r.started <= %s", s.Until)
+	}
+	if !byState && len(states) > 0 {
+		places := make([]string, len(states))
+		for i, state := range states {
+			places[i] = place(state)
+		}
+		where = append(where, "r.state || '' IN ("+strings.Join(places, ", ")+")")
+	}
+	one := func(more string) string {
+		return fmt.Sprintf("SELECT r.run FROM %s WHERE %s ORDER BY %s DESC LIMIT %d", from, strings.Join(where, " AND ")+more, order, limit)
+	}
+	if !byState {
+		return one(""), args
+	}
+	// Each state has the order of its own index.
+	all := make([]string, len(states))
+	for i, state := range states {
+		all[i] = "SELECT run FROM (" + one(" AND r.state = "+place(state)) + ") s" + fmt.Sprint(i)
+	}
+	return fmt.Sprintf("SELECT run FROM (%s) found ORDER BY run DESC LIMIT %d", strings.Join(all, " UNION ALL "), limit), args
+}

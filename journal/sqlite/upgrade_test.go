@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/journal"
+)
+
+// downgrade makes a file of an older version of one of this version.
+func downgrade(t *testing.T, file string, to int) {
+	t.Helper()
+	execute(t, file, `CREATE TABLE old (
+			run INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, beat INTEGER NOT NULL, lease INTEGER NOT NULL,
+			outside TEXT NOT NULL DEFAULT '', rows INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT '',
+			tail INTEGER NOT NULL DEFAULT 0, tip INTEGER NOT NULL DEFAULT 0, seal BLOB, info TEXT, outcome TEXT, shape TEXT) STRICT;
+		INSERT INTO old SELECT run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome, shape FROM runs;
+		DROP TABLE runs; ALTER TABLE old RENAME TO runs; DROP TABLE labels; DROP TABLE spending;
+		CREATE INDEX unfinished ON runs (run) WHERE state NOT IN ('done', 'failed', 'canceled'); PRAGMA user_version = 4`)
+	if to == 3 {
+		execute(t, file, "DROP TABLE blocks; DROP INDEX unfinished; DROP INDEX nodes; CREATE INDEX nodes ON records (node) WHERE node IS NOT NULL; PRAGMA user_version = 3")
+	}
+}
+
+// A file of version 3 has no outlines. It is upgraded when it is opened, and then its large runs
+// get outlines.
+func TestVersion3(t *testing.T) {
+	file := filepath.Join(memdir.New(t), "stone.db")
+	db := open(t, file, Options{})
+	lanes(t, db, 0, 4500)
+	wantLanes(t, db, 4500, "some")
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	downgrade(t, file, 3)
+	db = open(t, file, Options{})
+	wantLanes(t, db, 4500, "none")
+	wantNodes(t, db, 4500)
+	lanes(t, db, 4500, 4501)
+	wantLanes(t, db, 4501, "some")
+	wantNodes(t, db, 4501)
+	if runs, err := db.Runs(t.Context(), journal.Query{States: []journal.State{journal.Running}}); err != nil || len(runs) != 1 {
+		t.Errorf("%d running runs, %v; want 1", len(runs), err)
+	}
+}
+
+// A file of version 4 is upgraded once, by several processes that open it at once. Its runs are then
+// found by all that a query asks for, and a damaged one among them does no harm.
+func TestVersion4(t *testing.T) {
+	file := filepath.Join(memdir.New(t), "stone.db")
+	db := open(t, file, Options{})
+	started := time.Date(2026, 3, 4, 5, 6, 7, 891_234_567, time.FixedZone("", -5400))
+	for _, id := range []string{"one", "damaged", "last"} {
+		_, err := db.Acquire(t.Context(), id)
+		info := journal.RunInfo{ID: id, Pipeline: "p-" + id, Started: started, Labels: map[string]string{"team": "a", "name": id}}
+		if err := errors.Join(err, db.Begin(t.Context(), info), db.End(t.Context(), id, journal.Outcome{State: journal.Done, Ended: started.Add(time.Hour)}), db.Release(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := rowOf(t, db, "last")
+	if err := errors.Join(db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	downgrade(t, file, 4)
+	execute(t, file, "UPDATE runs SET info = '{' WHERE id = 'damaged'")
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			db, err := Open(file, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	db = open(t, file, Options{})
+	for want, q := range map[string]journal.Query{
+		"last":              {Pipeline: "p-last"},
+		"one":               {Labels: map[string]string{"team": "a", "name": "one"}},
+		"last one":          {Labels: map[string]string{"team": "a"}, Since: started, Ended: started.Add(time.Hour)},
+		"last one ":         {Since: started},
+		"last damaged one ": {Ended: started.Add(time.Hour), Until: started.Add(1)},
+		"":                  {Until: started, Pipeline: "p-one"},
+		" ":                 {Ended: started.Add(time.Hour + 1), Pipeline: "p-one"},
+		"last damaged one":  {Limit: 3},
+	} {
+		runs, err := db.Runs(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, r := range runs {
+			ids = append(ids, r.ID)
+		}
+		if got := strings.Join(ids, " "); got != strings.TrimSpace(want) {
+			t.Errorf("Runs(%+v) = %q, want %q", q, got, want)
+		}
+	}
+	if err := db.Remove(t.Context(), "last"); err != nil {
+		t.Fatal(err)
+	}
+	do(t, db, stepKey("next", 1))
+	if next := rowOf(t, db, "next"); next <= last {
+		t.Errorf("after run %d was removed, the next one is %d: want a new number", last, next)
+	}
+}
+
+func rowOf(t *testing.T, db *DB, id string) int64 {
+	t.Helper()
+	r, err := db.file.Run(t.Context(), id)
+	if err != nil || r == nil {
+		t.Fatalf("run %s: %v", id, err)
+	}
+	return r.Row
+}
+
+// An old file that cannot be written is refused in words.
+func TestOldFileReadOnly(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everything")
+	}
+	dir := memdir.New(t)
+	file := filepath.Join(dir, "stone.db")
+	db := open(t, file, Options{})
+	do(t, db, stepKey("r", 1))
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	downgrade(t, file, 4)
+	if err := errors.Join(os.Chmod(file, 0o400), os.Chmod(dir, 0o500)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	_, err := Open(file, Options{})
+	wantError(t, err, fmt.Sprintf("has schema 4, this program needs %d and cannot upgrade it: ", version), "cannot be written: check the permissions")
+}
