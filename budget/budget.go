@@ -77,6 +77,16 @@ func NewShared(l Limits) *Account {
 // whole reports whether the account is that of a whole run, or above one.
 func (a *Account) whole() bool { return a.above == nil || a.above.shared }
 
+// LimitUSD replaces the limit of money. What was spent stays.
+func (a *Account) LimitUSD(usd float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.limits.USD = usd; a.settled != nil { // draws that wait look again
+		close(a.settled)
+		a.settled = nil
+	}
+}
+
 // Sub opens an account under this one, with limits of its own. Its time starts now. Under
 // a nil account it is like New.
 func (a *Account) Sub(l Limits) *Account {

@@ -68,8 +68,14 @@ type Archive interface {
 	// that was acquired, but neither started nor given a step or a question, does not
 	// exist for Find and Runs. The error is ErrNoRun, or an *AmbiguousError.
 	Find(ctx context.Context, prefix string) (RunInfo, error)
-	// Runs returns a page of runs, the newest first, without their Shape.
+	// Runs returns a page of runs, the newest first, without their Shape. A run whose facts are
+	// damaged is Damaged, here and for Find: of the conditions of a Query, those about a cost or
+	// failure exclude it.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
+	// Spent returns the cost in USD of the attempts of the runs with an Account that ended on a
+	// day (UTC), also of runs that were removed since, and of inner runs without an account of
+	// their own. Days are kept for more than a year.
+	Spent(ctx context.Context, account string, day time.Time) (usd float64, err error)
 	// Remove deletes a run with all its records. Other runs keep the results that they
 	// have reused. A run that is held is a *HeldError.
 	Remove(ctx context.Context, id string) error
@@ -135,8 +141,9 @@ type RunInfo struct {
 	Shape       []Part            `json:"shape,omitempty"`    // of the pipeline
 	Revision    string            `json:"revision,omitempty"` // of the program, in its version control
 	Labels      map[string]string `json:"labels,omitempty"`
-	Reuse       string            `json:"reuse,omitempty"` // as in Options
-	Input       dag.ID            `json:"input,omitzero"`  // digest of the input DAG, zero for an empty one
+	Reuse       string            `json:"reuse,omitempty"`   // as in Options
+	Account     string            `json:"account,omitempty"` // as in Options
+	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
 
 	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose
 

@@ -21,6 +21,7 @@ type Memory struct {
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
 	reusable map[dag.ID][]*memoryStep // by step.Key.Reuse, the oldest first
+	spent    map[spending]float64     // USD
 	news     chan struct{}            // closed at the next change; nil without a waiting caller
 }
 
@@ -86,6 +87,7 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 		s.Failures++
 		s.Settle(used)
 		m.append(s, true, used)
+		m.spend(s.run, used)
 	}
 }
 
@@ -202,7 +204,38 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
 	m.append(s, true, used)
+	m.spend(s.run, used)
 	return nil
+}
+
+// spending is what an account has spent on a day, a number of days of Unix time.
+type spending struct {
+	account string
+	day     int64
+}
+
+func spendingOn(account string, day time.Time) spending {
+	return spending{account, day.Unix() / int64(24*time.Hour/time.Second)}
+}
+
+// spend adds to what the account of a run has spent today.
+func (m *Memory) spend(r *memoryRun, used budget.Usage) {
+	if r.info.Account == "" && r.outer != nil {
+		r = r.outer
+	}
+	if m.spent == nil {
+		m.spent = map[spending]float64{}
+	}
+	if used = used.Sane(); r.info.Account != "" && used.USD > 0 {
+		m.spent[spendingOn(r.info.Account, time.Now())] += used.USD
+	}
+}
+
+// Spent implements [Archive].
+func (m *Memory) Spent(_ context.Context, account string, day time.Time) (float64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spent[spendingOn(account, day)], nil
 }
 
 // run returns a run, and makes it if it does not exist.

@@ -55,6 +55,9 @@ type Options struct {
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
 	// with which it started.
 	Reuse string
+	// Account names who pays for the run, see Archive.Spent. If it is empty, a resumed run keeps its
+	// own.
+	Account string
 	// Secrets are values that must not be recorded, of at least 8 bytes each, in addition
 	// to those that models, capabilities and tools of Stone use in the run.
 	Secrets []string
@@ -164,7 +167,7 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	info := RunInfo{
 		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
 		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Started: r.now(),
-		Labels: r.opts.Labels,
+		Labels: r.opts.Labels, Account: r.opts.Account,
 	}
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
@@ -232,7 +235,7 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	}
 	r.again = now.Again
 	now.Started, now.Reuse, now.Steps, now.Usage = before.Started, before.Reuse, before.Steps, before.Usage
-	now.Input = cmp.Or(now.Input, before.Input)
+	now.Input, now.Account = cmp.Or(now.Input, before.Input), cmp.Or(now.Account, before.Account)
 	if len(now.Source) == 0 {
 		now.Source = before.Source
 	}

@@ -137,17 +137,14 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 		clean := redact.From(s.cfg.Base()).Clean
 		keep := respond.Keep{
 			Journal: s.cfg.Journal, Run: cfg.RunID, Clean: clean, Used: "the run " + id + " is no answer to this request: choose another id",
-			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
+			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Account: clean(who.Name), Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
 		}
 		maps.Copy(keep.Options.Labels, who.labels())
-		if who.USDADay > 0 {
-			keep.Options.Labels[callerLabel] = clean(who.Name)
-		}
 		if cfg.Recorder, recorded, err = keep.Recorder(ctx, data); err != nil {
 			return call.Response{Trace: trace, Err: err}
 		}
 	}
-	account, err := s.account(ctx, who.Name, who.USDADay, least(s.cfg.Limits, who.Limits, nil))
+	account, err := s.account(ctx, who.Name, who.USDADay, true, least(s.cfg.Limits, who.Limits, nil))
 	if err != nil {
 		return call.Response{Trace: trace, Err: err}
 	}

@@ -65,7 +65,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		}
 	})
 	s.active[t.run.RunID] = run
-	t.keep.Pipeline, t.keep.Drain, t.keep.Grace = t.Name, s.drain, s.cfg.Grace
+	t.keep.Pipeline, t.keep.Account, t.keep.Drain, t.keep.Grace = t.Name, t.source.Owner, s.drain, s.cfg.Grace
 	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it contains only text and numbers
 		panic(err)
 	}
@@ -109,7 +109,7 @@ func (s *Server) run(ctx context.Context, t task) error {
 	if t.source.Person {
 		ctx = limit.Interactive(ctx)
 	}
-	account, err := s.account(ctx, t.source.Owner, t.source.USDADay, t.source.Budget)
+	account, err := s.account(ctx, t.source.Owner, t.source.USDADay, false, t.source.Budget)
 	if err != nil {
 		return err
 	}

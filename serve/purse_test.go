@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -94,4 +95,57 @@ type broke struct{}
 
 func (broke) Principal(*http.Request) (serve.Principal, error) {
 	return serve.Principal{Name: "ci", USDADay: -1}, nil
+}
+
+// A daily limit that changes does not open a second purse: what was spent counts, and runs that
+// are resumed do not bring the old limit back. Removing a run gives nothing back.
+func TestUSDADayChanges(t *testing.T) {
+	var j journal.Memory
+	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "greeter", Intents: []string{"text/greet"}, Cost: call.Cost{USD: 0.4}},
+		func(_ context.Context, in greetingOf) (string, error) { return "Hello, " + in.Name, nil }))}
+	name, greeting := dag.NewType[greetingOf]("name"), dag.NewType[string]("greeting")
+	greet := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
+	limit := new(risen)
+	limit.usd.Store(1)
+	start := func() (client.Client, func()) {
+		s := servetest.Start(t, serve.Config{Journal: &j, Access: limit, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
+		return client.Client{URL: s.URL, Token: "ada"}, s.Stop
+	}
+	c, end := start()
+	want := func(id string, state journal.State) {
+		t.Helper()
+		run, err := c.Start(t.Context(), id, api.Start{Pipeline: "greet", Input: []byte(`{"name":"x"}`)})
+		if err == nil {
+			run, err = c.Result(t.Context(), run.ID)
+		}
+		refused := err != nil && strings.Contains(err.Error(), "has spent its daily limit") // before it starts
+		if refused != (state == "") || !refused && (err != nil || run.State != state) {
+			t.Errorf("run %s is %s, %v; want it %s", id, run.State, err, state)
+		}
+	}
+	want("a", journal.Done)
+	want("b", journal.Done)
+	want("c", journal.Failed) // 0.2 are left
+	if err := j.Remove(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	want("d", journal.Failed)
+	limit.usd.Store(2)
+	want("e", journal.Done)
+	want("f", journal.Done)
+	want("g", journal.Done)
+	want("h", "") // 2.0 are spent
+	end()
+	c, end = start()
+	defer end()
+	want("i", "")
+	limit.usd.Store(3)
+	want("k", journal.Done)
+}
+
+// risen is an Access with a daily limit that changes.
+type risen struct{ usd atomic.Int64 }
+
+func (r *risen) Principal(*http.Request) (serve.Principal, error) {
+	return serve.Principal{Name: "ada", USDADay: float64(r.usd.Load())}, nil
 }

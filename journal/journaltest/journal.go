@@ -71,6 +71,7 @@ var storeCases = []journalCase{
 	{"releases inner runs with the outer one", testInner},
 	{"a run is not confused with one that was removed", testIdentity},
 	{"finds a run behind others that do not exist yet", testHidden},
+	{"keeps what an account has spent", testSpending},
 	{"many readers of a large run do not wait for each other", testReaders},
 }
 

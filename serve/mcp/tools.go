@@ -66,7 +66,7 @@ func outcomeSchema(result json.RawMessage) json.RawMessage {
 	}
 	return fmt.Appendf(nil, `{"type":"object","properties":{`+
 		`"run":{"type":"string","description":"id of the run"},`+
-		`"state":{"type":"string","enum":["running","drained","interrupted","answered","waiting","done","failed","canceled"]},`+
+		`"state":{"type":"string","enum":["running","drained","interrupted","answered","waiting","done","failed","canceled","damaged"]},`+
 		`"result":%s,`+
 		`"node":{"type":"string","description":"resource with the result"},`+
 		`"failure":{"type":"object"},`+

@@ -47,7 +47,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	body := runPage{runRow: runRow{info}, Failed: info.State == journal.Failed && info.Failure != nil, Answers: v.Answer != nil}
+	body := runPage{runRow: runRow{info}, Failed: (info.State == journal.Failed || info.State == journal.Damaged) && info.Failure != nil, Answers: v.Answer != nil}
 	if body.Asked, err = askedIn(ctx, v, info.ID); err != nil {
 		return err
 	}

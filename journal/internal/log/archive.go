@@ -37,7 +37,8 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.RunInfo, error) {
 	info, err := j.opened(r, shape)
 	if err != nil {
-		info = journal.RunInfo{Pipeline: r.Pipeline}
+		info = journal.RunInfo{Pipeline: r.Pipeline, Started: instant(r.Started)}
+		info.Ended = instant(r.Ended)
 		info.State, info.Failure = journal.Damaged, &journal.Failure{Kind: string(journal.Damaged), Reason: err.Error()}
 	}
 	return j.seen(ctx, info, r)

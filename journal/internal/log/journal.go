@@ -37,6 +37,7 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
+	day       int64 // on which the writer has forgotten old spending
 
 	mu     sync.Mutex
 	runs   map[string]*run

@@ -44,6 +44,7 @@ type run struct {
 	over    bool      // done and not begun again, so it takes no more steps
 	failed  error     // of a write without a waiting caller
 	reuse   string    // from which run results are taken, as in journal.RunInfo
+	account string    // as in journal.RunInfo
 	known   known
 	loading *loading
 
@@ -167,13 +168,24 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over = info.State == journal.Done
+	r.over, r.account = info.State == journal.Done, info.Account
 	if r.reuse = info.Reuse; info.ID == "" {
 		r.reuse = journal.AnyRun
 	}
 	j.startLoading(r)
 	r.ready = true
 	return r, nil
+}
+
+// payer returns the account of the run, or that of its outer run.
+func (r *run) payer() string {
+	r.mu.Lock()
+	account := r.account
+	r.mu.Unlock()
+	if account == "" && r.outer != nil {
+		return r.outer.payer()
+	}
+	return account
 }
 
 func (r *run) hasNode(id dag.ID) bool { return r.nodes[halfOf(id)] }

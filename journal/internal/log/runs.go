@@ -98,6 +98,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.account = info.Account
 	if fresh {
 		r.reuse = reuse
 	} else {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -35,7 +36,8 @@ type part struct {
 	touched bool // written to, so it must be ours
 	gone    bool // removed from the database
 	intents []*intent
-	nodes   []half // new in the database
+	nodes   []half  // new in the database
+	spent   float64 // USD, by the rows to be appended
 
 	recent   recent
 	outlined int64
@@ -192,6 +194,7 @@ func (t *transaction) append(p *part, r *Row, events ...outline.Event) {
 	r.Run, r.Seq = p.row, p.next
 	for _, e := range events {
 		e.Seq = r.Seq
+		p.spent += e.Usage.Sane().USD
 		p.recent.events = append(p.recent.events, e)
 	}
 	if r.Node != nil && !p.run.hasNode(id(r.Node)) {
@@ -228,10 +231,51 @@ func (t *transaction) flush() error {
 		}
 	}
 	t.rows, t.since = nil, nil
+	if err == nil {
+		err = t.spend()
+	}
 	if err != nil {
 		return err
 	}
 	return t.post()
+}
+
+// spend adds the cost of the appended rows to what their accounts have spent today.
+func (t *transaction) spend() error {
+	for _, p := range t.parts {
+		usd := p.spent
+		if p.spent = 0; usd == 0 {
+			continue
+		}
+		account := p.run.payer()
+		if account == "" {
+			continue
+		}
+		today := dayOf(t.j.now())
+		if err := t.Spend(Column(account), today, usd); err != nil {
+			return err
+		}
+		if t.j.day == today {
+			continue
+		}
+		if err := t.ForgetSpending(today - spendingDays); err != nil {
+			return err
+		}
+		t.j.day = today
+	}
+	return nil
+}
+
+// spendingDays is how long it is kept what an account has spent on a day.
+const spendingDays = 400
+
+// dayOf returns the number of days of Unix time.
+func dayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
+
+// Spent implements [journal.Archive].
+func (j *Journal) Spent(ctx context.Context, account string, day time.Time) (float64, error) {
+	usd, err := j.data.Spent(ctx, Column(account), dayOf(day))
+	return usd, j.data.Explain(err)
 }
 
 // advance gives a sign of life for each run that is written to.

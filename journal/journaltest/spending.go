@@ -1,0 +1,66 @@
+package journaltest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+)
+
+// testSpending pays three dollars: for a step, for an attempt that fails and for another one when the
+// run is resumed. What is replayed is not counted again, and removing the run changes nothing.
+func testSpending(t *testing.T, j tested) {
+	broken := true
+	p := stone.Seq("all",
+		stone.Func0("one", draft, func(ctx context.Context) (string, error) {
+			return "ok", pay(ctx, "ask", func(context.Context) error { return nil })
+		}),
+		stone.Func0("two", final, func(ctx context.Context) (string, error) {
+			return "ok", pay(ctx, "ask", func(context.Context) error {
+				if broken {
+					return errors.New("no answer")
+				}
+				return nil
+			})
+		}))
+	before := time.Now()
+	want := func(account string, usd float64) {
+		t.Helper()
+		sum := 0.0
+		for _, day := range []time.Time{before, before.Add(24 * time.Hour)} { // the test may see midnight
+			spent, err := j.open().Spent(t.Context(), account, day)
+			must(t, err)
+			sum += spent
+		}
+		if sum != usd {
+			t.Errorf("%s has spent %v USD, want %v", account, sum, usd)
+		}
+	}
+	opts := journal.Options{Account: "ada"}
+	if _, err := run(t, j, p, opts); err == nil {
+		t.Fatal("the run did not fail")
+	}
+	want("ada", 2)
+	broken = false
+	mustRun(t, j, p, journal.Options{}) // the account stays
+	want("ada", 3)
+	mustRun(t, j, p, opts)
+	must(t, j.Remove(t.Context(), "run"))
+	want("ada", 3)
+	want("bob", 0)
+
+	// An inner run is paid by its outer one.
+	begin(t, j, journal.RunInfo{ID: "exp", Account: "bob"})
+	inner := config()
+	inner.RunID = "exp/1"
+	_, err := stone.Run(t.Context(), p, kept(inner, j, journal.Options{}))
+	must(t, err)
+	finish(t, j, "exp", journal.Outcome{State: journal.Done})
+	want("bob", 2)
+	if spent, err := j.Spent(t.Context(), "ada", before.Add(-24*time.Hour)); spent != 0 || err != nil {
+		t.Errorf("the day before: %v USD, %v", spent, err)
+	}
+}
