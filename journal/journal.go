@@ -72,9 +72,9 @@ type Archive interface {
 	// damaged is Damaged, here and for Find: of the conditions of a Query, those about a cost or
 	// failure exclude it.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
-	// Spent returns the cost in USD of the attempts of the runs with an Account that ended on a
-	// day (UTC), also of runs that were removed since, and of inner runs without an account of
-	// their own. Days are kept for more than a year.
+	// Spent returns the cost in USD of the attempts that ended on a day (UTC), of the runs with an
+	// Account and of their inner runs without one, removed runs included. What lost attempts may
+	// have cost is added when their run ends or stops. Days are kept for more than a year.
 	Spent(ctx context.Context, account string, day time.Time) (usd float64, err error)
 	// Remove deletes a run with all its records. Other runs keep the results that they
 	// have reused. A run that is held is a *HeldError.

@@ -87,7 +87,7 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 		s.Failures++
 		s.Settle(used)
 		m.append(s, true, used)
-		m.spend(s.run, used)
+		m.spend(s.run, used.Sane().USD)
 	}
 }
 
@@ -204,7 +204,7 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
 	m.append(s, true, used)
-	m.spend(s.run, used)
+	m.spend(s.run, used.Sane().USD)
 	return nil
 }
 
@@ -219,15 +219,15 @@ func spendingOn(account string, day time.Time) spending {
 }
 
 // spend adds to what the account of a run has spent today.
-func (m *Memory) spend(r *memoryRun, used budget.Usage) {
+func (m *Memory) spend(r *memoryRun, usd float64) {
 	if r.info.Account == "" && r.outer != nil {
 		r = r.outer
 	}
 	if m.spent == nil {
 		m.spent = map[spending]float64{}
 	}
-	if used = used.Sane(); r.info.Account != "" && used.USD > 0 {
-		m.spent[spendingOn(r.info.Account, time.Now())] += used.USD
+	if r.info.Account != "" {
+		m.spent[spendingOn(r.info.Account, time.Now())] += usd
 	}
 }
 

@@ -114,6 +114,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(id)
+	m.spend(r, o.Usage.Possible.USD-r.info.Usage.Possible.USD) // what lost attempts may have cost is known now
 	r.dag, o.Heads, o.DAG = o.DAG, HeadsOf(o.DAG), dag.DAG{}
 	if r.info.Outcome = o; o.State == Done || o.State == Failed {
 		r.board = nil

@@ -60,6 +60,25 @@ func testSpending(t *testing.T, j tested) {
 	must(t, err)
 	finish(t, j, "exp", journal.Outcome{State: journal.Done})
 	want("bob", 2)
+	// What a lost attempt may have cost counts once.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lost := stone.Func0("lost", final, func(ctx context.Context) (string, error) {
+		return "ok", pay(ctx, "ask", func(context.Context) error {
+			cancel()
+			return ctx.Err()
+		})
+	})
+	if _, err := stone.Run(ctx, lost, kept(config(), j, journal.Options{Account: "carol"})); err == nil {
+		t.Fatal("a run that was canceled ended well")
+	}
+	want("carol", 1)
+	cancel = func() {}
+	if _, err := stone.Run(t.Context(), lost, kept(config(), j, journal.Options{})); err != nil {
+		t.Fatal(err)
+	}
+	want("carol", 2)
+
 	if spent, err := j.Spent(t.Context(), "ada", before.Add(-24*time.Hour)); spent != 0 || err != nil {
 		t.Errorf("the day before: %v USD, %v", spent, err)
 	}

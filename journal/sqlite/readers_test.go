@@ -15,7 +15,7 @@ func TestTwoConnections(t *testing.T) {
 	before := readers
 	readers = 2
 	t.Cleanup(func() { readers = before })
-	journaltest.TestJournal(t, func() func() journal.Journal {
+	journaltest.TestReaders(t, func() func() journal.Journal {
 		file := filepath.Join(memdir.New(t), "stone.db")
 		return func() journal.Journal { return open(t, file, Options{Lease: time.Second}) }
 	})

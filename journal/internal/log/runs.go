@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -284,6 +285,15 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		}
 		row, err := t.Run(background, id)
 		if err != nil {
+			return err
+		}
+		// What lost attempts may have cost is known now.
+		var before journal.Outcome
+		if err := json.Unmarshal([]byte(cmp.Or(string(row.Outcome), "{}")), &before); err != nil {
+			return refused{&journal.DamageError{Where: t.j.data.Name(), Run: id, Reason: err.Error()}}
+		}
+		p.spent += o.Usage.Possible.USD - before.Usage.Possible.USD
+		if err := t.spend(); err != nil {
 			return err
 		}
 		row.State, row.Outcome, row.Tail, row.Tip = string(o.State), text, 0, 0
