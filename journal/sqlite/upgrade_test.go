@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 )
@@ -60,7 +61,7 @@ func TestVersion4(t *testing.T) {
 	for _, id := range []string{"one", "damaged", "last"} {
 		_, err := db.Acquire(t.Context(), id)
 		info := journal.RunInfo{ID: id, Pipeline: "p-" + id, Started: started, Labels: map[string]string{"team": "a", "name": id}}
-		if err := errors.Join(err, db.Begin(t.Context(), info), db.End(t.Context(), id, journal.Outcome{State: journal.Done, Ended: started.Add(time.Hour)}), db.Release(id)); err != nil {
+		if err := errors.Join(err, db.Begin(t.Context(), info, dag.DAG{}), db.End(t.Context(), id, journal.Outcome{State: journal.Done, Ended: started.Add(time.Hour)}), db.Release(id)); err != nil {
 			t.Fatal(err)
 		}
 	}
