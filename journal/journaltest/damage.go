@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -29,7 +30,7 @@ func TestDamage(t *testing.T, store func() (open func() journal.Journal, execute
 				}
 				_, err := j.Ask(t.Context(), journal.Question{Run: id, Path: "p", Name: "p", Asked: moment})
 				must(t, err)
-				must(t, j.Answer(t.Context(), id, "p", "yes"))
+				must(t, j.Answer(t.Context(), id, "p", ask.Answer{Response: "yes"}))
 				finish(t, j, id, journal.Outcome{State: journal.Drained, Ended: moment, Steps: 7})
 			}
 			execute(statement)
