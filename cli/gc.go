@@ -29,8 +29,8 @@ func (a *app) gc() *cobra.Command {
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
 			"match both. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
-			"waiting, answered, interrupted and drained ones. Results that other runs have reused stay available\n" +
-			"to them. The file does not shrink, but its space is reused.",
+			"waiting, answered, interrupted, drained and refused ones. Results that other runs have reused stay\n" +
+			"available to them. The file does not shrink, but its space is reused.",
 		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --dry-run"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -49,7 +49,7 @@ func (a *app) gc() *cobra.Command {
 	f.IntVar(&flags.keep, "keep", -1, "keep the newest `N` runs")
 	f.Lookup("keep").DefValue = "0" // which help does not print
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
-	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained")
+	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 	return c
 }
@@ -94,7 +94,7 @@ func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
 
 // goOn are the states of runs that are kept although they are old: they can be
 // resumed, and their finished steps were paid for.
-var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained}
+var goOn = []journal.State{journal.Waiting, journal.Answered, journal.Interrupted, journal.Drained, journal.Refused}
 
 // age is the value of a flag: a duration that may be in days.
 type age time.Duration

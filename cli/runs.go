@@ -32,7 +32,7 @@ type runsFlags struct {
 
 var states = []string{
 	string(journal.Running), string(journal.Waiting), string(journal.Answered), string(journal.Done),
-	string(journal.Failed), string(journal.Canceled), string(journal.Drained), string(journal.Interrupted), string(journal.Damaged),
+	string(journal.Failed), string(journal.Canceled), string(journal.Drained), string(journal.Interrupted), string(journal.Refused), string(journal.Damaged),
 }
 
 func (a *app) runs() *cobra.Command {

@@ -51,7 +51,8 @@ type Holder interface {
 	// recorded already, becomes durable together with the start: it is the result of the step
 	// of InputStep.
 	Begin(ctx context.Context, r RunInfo, input dag.DAG) error
-	// End records how the run ended, with all nodes of its DAG.
+	// End records how the run ended, with all nodes of its DAG. An Outcome that is Refused has no
+	// DAG: the Heads and nodes of the last one stay.
 	End(ctx context.Context, id string, o Outcome) error
 	// Release leaves the run to others. It does nothing if this Journal does not hold the
 	// run.
@@ -127,6 +128,7 @@ const (
 	Canceled    State = "canceled"    // by its user, before its end
 	Drained     State = "drained"     // its process was stopped, see Options.Drain
 	Interrupted State = "interrupted" // its process died without reporting
+	Refused     State = "refused"     // a server could not continue it, since its pipeline changed: see Options.Refuse
 	Damaged     State = "damaged"     // what it was started with, or how it ended, was changed: its Failure says what; it can be removed
 )
 

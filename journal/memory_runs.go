@@ -115,7 +115,10 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	defer m.mu.Unlock()
 	r := m.run(id)
 	m.spend(r, o.Usage.Possible.USD-r.info.Usage.Possible.USD) // what lost attempts may have cost is known now
-	r.dag, o.Heads, o.DAG = o.DAG, HeadsOf(o.DAG), dag.DAG{}
+	if o.State != Refused {
+		r.dag, o.Heads = o.DAG, HeadsOf(o.DAG)
+	}
+	o.DAG = dag.DAG{}
 	if r.info.Outcome = o; o.State == Done || o.State == Failed {
 		r.board = nil
 	}

@@ -46,17 +46,18 @@ func (f *Failure) holds(text string) bool {
 }
 
 // Resumable returns the runs that can continue without a person, the oldest first:
-// drained runs, runs whose process died, and runs whose questions have been answered. A
-// service resumes them when it starts. Cancelled and failed runs are not among them.
+// drained runs, runs whose process died, runs whose questions have been answered, and runs that
+// another program refused. A service resumes them when it starts. Cancelled and failed runs are
+// not among them.
 func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
-	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered}})
+	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered, Refused}})
 }
 
 // OpenQuestions returns the open questions of all runs with the labels, those of the
 // oldest run first. It leaves out runs with a damaged question, for which Questions returns a
 // *DamageError.
 func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]Question, error) {
-	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled}, Labels: labels})
+	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled, Refused}, Labels: labels})
 	if err != nil {
 		return nil, err
 	}

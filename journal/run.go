@@ -48,6 +48,10 @@ type Options struct {
 	// Force resumes a run although its pipeline or its input changed. What is recorded stands:
 	// only steps without a result use what changed.
 	Force bool
+	// Refuse records that the run was refused, if its pipeline changed and it is neither Done nor
+	// Failed nor Canceled: its State is then Refused, and its Failure names the changes. It continues
+	// as before once a program with the old pipeline resumes it, or one with Force.
+	Refuse bool
 	// Again lists paths of recorded steps that a resumed run does anew, with all steps below them
 	// and all that read something else for it. Their cost is charged again.
 	Again []string
@@ -150,9 +154,38 @@ func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 		return err
 	}
 	if err = r.begin(ctx, p, before); err != nil {
-		return join(err, r.journal.Release(r.cfg.RunID))
+		return join(err, r.refused(ctx, before, err), r.journal.Release(r.cfg.RunID))
 	}
 	return nil
+}
+
+// refused records that the run cannot continue because of err. A run that is refused again keeps the
+// time, and is written only if the reason is another one.
+func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
+	changed, ok := errors.AsType[*ChangedError](err)
+	if !ok || !r.opts.Refuse {
+		return nil
+	}
+	o := before.Outcome
+	f := &Failure{Kind: string(kind.Replay), Reason: r.secrets.Clean(strings.Join(changed.Changes, "; "))}
+	switch o.State {
+	case Done, Failed, Canceled:
+		return nil
+	case Refused:
+		if *o.Failure == *f {
+			return nil
+		}
+	default:
+		o.State, o.Ended = Refused, r.now()
+		ctx = context.WithoutCancel(ctx)
+		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+		if err != nil {
+			return err
+		}
+		o.Steps, o.Usage = Total(steps)
+	}
+	o.Failure = f
+	return r.journal.End(ctx, r.cfg.RunID, o)
 }
 
 // begin starts the run, or continues it if it is not new.

@@ -23,6 +23,7 @@ type Role string
 const (
 	Read   Role = "read"   // see pipelines, runs, nodes and questions
 	Start  Role = "start"  // start, cancel, resume and remove runs
+	Force  Role = "force"  // with Start: resume runs although their pipeline changed
 	Answer Role = "answer" // answer questions
 	Act    Role = "act"    // ask capabilities
 	Scrape Role = "scrape" // read /metrics, which covers all tenants

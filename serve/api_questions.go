@@ -89,8 +89,11 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 	case err != nil:
 		return err
 	}
-	_, _ = s.resume(ctx, info, task{}) // where the pipeline is not published here, another process does
-	return nil
+	run, err := s.resume(ctx, info, task{})
+	if stopped := info.State == journal.Waiting || info.State == journal.Answered || info.State == journal.Refused; err == nil && stopped {
+		_ = waitFor(ctx, run.started) // the state says whether it was refused
+	}
+	return nil // where the pipeline is not published here, another process resumes it
 }
 
 func (s *Server) pipelineRoutes() []route {

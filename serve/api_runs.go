@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -72,7 +73,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal,
 func run(who Principal, info journal.RunInfo) api.Run {
 	return api.Run{
 		ID: nameOf(who, info.ID), Pipeline: info.Pipeline, State: info.State, Started: info.Started, Ended: info.Ended,
-		Labels: info.Labels, Steps: info.Steps, Usage: info.Usage, Failure: info.Failure, Lanes: info.Lanes,
+		Labels: info.Labels, Steps: info.Steps, Usage: info.Usage, Failure: info.Failure, Lanes: info.Lanes, Notices: info.Notices,
 	}
 }
 
@@ -201,6 +202,11 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
+	if out.State == journal.Refused {
+		p := refused(out.Failure.Reason)
+		p.Run = &out
+		return p
+	}
 	status := http.StatusOK
 	if out.Result == nil && !out.Over() {
 		status = http.StatusAccepted
@@ -288,11 +294,17 @@ func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request, who Principal
 
 // resumeRun resumes a run that has stopped. It retries a failed one.
 func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal) error {
+	var how api.Resume
+	if r.ContentLength != 0 {
+		if err := readBody(w, r, &how); err != nil {
+			return err
+		}
+	}
 	info, err := s.find(r, who)
 	if err != nil {
 		return err
 	}
-	if err := s.restart(r.Context(), who, info); err != nil {
+	if err := s.restart(r.Context(), who, info, how.Force); err != nil {
 		return err
 	}
 	if info, err = s.find(r, who); err != nil {
@@ -301,16 +313,30 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusAccepted, run(who, info))
 }
 
-// restart resumes a run for a caller, and returns when the run has started.
-func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo) error {
+// restart resumes a run for a caller, by force if its pipeline changed. It returns when the run has
+// started, or why it was refused.
+func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo, force bool) error {
+	if force && !who.may(Force) {
+		return lacking(Force)
+	}
 	if info.State == journal.Done || info.State == journal.Running {
 		return conflict("the run is %s", info.State)
 	}
-	active, err := s.resume(ctx, info, task{most: who.Runs})
+	active, err := s.resume(ctx, info, task{most: who.Runs, keep: journal.Options{Force: force}})
 	if err != nil {
 		return err
 	}
-	return waitFor(ctx, active.started)
+	if err := waitFor(ctx, active.started); err != nil {
+		return err
+	}
+	select {
+	case <-active.ended:
+		if errors.As(active.err, new(*journal.ChangedError)) {
+			return active.err
+		}
+	default:
+	}
+	return nil
 }
 
 func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal) error {

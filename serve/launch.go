@@ -37,11 +37,11 @@ type task struct {
 	run    stone.Config
 	source source
 	keep   journal.Options
-	cancel bool         // cancel the run as soon as it has started
-	quiet  bool         // its failure was logged before
-	before budget.Total // its cost when it last stopped, which was counted then
-	most   int          // maximum of concurrent runs of its owner; zero means unlimited
-	live   *openai.Live // may be nil
+	cancel bool            // cancel the run as soon as it has started
+	quiet  bool            // its failure was logged before
+	before journal.Outcome // with which it last stopped, which was counted then
+	most   int             // maximum of concurrent runs of its owner; zero means unlimited
+	live   *openai.Live    // may be nil
 }
 
 // launch runs a task in the background. If this process is running it already, fresh is false.
@@ -65,12 +65,16 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		}
 	})
 	s.active[t.run.RunID] = run
-	t.keep.Pipeline, t.keep.Account, t.keep.Drain, t.keep.Grace = t.Name, t.source.Owner, s.drain, s.cfg.Grace
+	t.keep.Pipeline, t.keep.Account, t.keep.Drain, t.keep.Grace, t.keep.Refuse = t.Name, t.source.Owner, s.drain, s.cfg.Grace, true
 	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it contains only text and numbers
 		panic(err)
 	}
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
-	t.run.Watch = event.All(t.run.Watch, event.Func(slog.LevelInfo, func(event.Event) { begin() }))
+	t.run.Watch = event.All(t.run.Watch, event.Func(slog.LevelInfo, func(event.Event) { begin() }), event.Func(slog.LevelWarn, func(e event.Event) {
+		if n, ok := e.Data.(event.Notice); ok {
+			s.cfg.Log.Warn("notice of a run", "run", t.run.RunID, "code", n.Code, "path", n.Path, "text", n.Text)
+		}
+	}))
 	if t.live != nil {
 		ctx, t.live.Void = context.WithCancelCause(ctx)
 		t.run.Watch = event.All(t.run.Watch, t.live)
@@ -106,6 +110,11 @@ func (s *Server) mayRun(owner string, most int) error {
 
 // run runs a pipeline to its end, within its budget.
 func (s *Server) run(ctx context.Context, t task) error {
+	if t.keep.Resume {
+		if info, err := s.exactly(ctx, t.run.RunID); err == nil { // as nobody else of this process can change it now
+			t.before, t.quiet = info.Outcome, t.quiet || info.State == journal.Refused
+		}
+	}
 	if t.source.Person {
 		ctx = limit.Interactive(ctx)
 	}
@@ -129,15 +138,16 @@ func (s *Server) run(ctx context.Context, t task) error {
 
 // stopped counts a run that has stopped, and sends its notices. A run that never started is not counted.
 func (s *Server) stopped(t task, err error) {
-	if errors.As(err, new(*journal.HeldError)) || errors.As(err, new(*journal.ChangedError)) {
+	if errors.As(err, new(*journal.HeldError)) {
 		return
 	}
+	changed := errors.As(err, new(*journal.ChangedError))
 	info, err := s.exactly(context.Background(), t.run.RunID)
-	if err != nil {
-		return // it never started, or was removed
+	if err != nil || changed && info.Ended.Equal(t.before.Ended) {
+		return // it never started, was removed, or was refused before
 	}
 	s.meters.stopped.Add(1, t.Name, string(info.State))
-	s.meters.spent(t.Name, t.before, info.Usage)
+	s.meters.spent(t.Name, t.before.Usage, info.Usage)
 	if s.hooks[t.Name] != nil && info.State == journal.Failed && !s.again(info) {
 		s.meters.webhooks.Add(1, "dropped")
 		s.cfg.Log.Warn("a webhook was given up", "run", info.ID)
@@ -212,7 +222,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	if p == nil {
 		return nil, notPublished()
 	}
-	t.Pipeline, t.source, t.keep.Resume, t.before = p, src, true, info.Usage
+	t.Pipeline, t.source, t.keep.Resume = p, src, true
 	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
 	for {
 		run, fresh, err := s.launch(t)

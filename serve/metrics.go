@@ -89,7 +89,7 @@ func (s *Server) gauge(ctx context.Context) error {
 		return nil
 	}
 	var unfinished, questions []metrics.Reading
-	stopped := journal.Query{States: []journal.State{journal.Waiting, journal.Answered, journal.Drained, journal.Interrupted}}
+	stopped := journal.Query{States: []journal.State{journal.Waiting, journal.Answered, journal.Drained, journal.Interrupted, journal.Refused}}
 	for info, err := range s.each(ctx, stopped) {
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (s *Server) gauge(ctx context.Context) error {
 			break
 		}
 		unfinished = append(unfinished, metrics.Reading{Value: 1, Labels: []string{info.Pipeline, string(info.State)}})
-		if info.State != journal.Waiting {
+		if info.State != journal.Waiting && info.State != journal.Refused {
 			continue
 		}
 		all, err := s.cfg.Journal.Questions(ctx, info.ID)

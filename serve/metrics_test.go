@@ -105,7 +105,7 @@ func TestPossibleCost(t *testing.T) {
 	for range 2 {
 		run, err := c.Start(t.Context(), "a", api.Start{Pipeline: "ask"})
 		if err == nil && run.State == journal.Canceled {
-			run, err = c.Resume(t.Context(), "a")
+			run, err = c.Resume(t.Context(), "a", api.Resume{})
 		}
 		if err != nil {
 			t.Fatal(err)

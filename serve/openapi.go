@@ -23,6 +23,8 @@ type operation struct {
 	kinds   []string // further content types of replies; the first is also one of requests
 	out     any      // of the type of the reply; nil for none
 	stream  bool     // the reply is a stream of server-sent events, each with an out as data
+
+	optional bool // the body may be left out
 }
 
 // operations describe the routes of the API by their patterns. The routes that speak the
@@ -36,7 +38,7 @@ var operations = map[string]operation{
 	"GET /v1/runs/{id}/events":       {summary: "Stream the steps of a run", query: []string{"after"}, status: 200, out: api.Event{}, stream: true},
 	"GET /v1/runs/{id}/nodes/{node}": {summary: "Get a node of a run", status: 200, out: api.Node{}},
 	"POST /v1/runs/{id}/cancel":      {summary: "Cancel a run", status: 200, out: api.Run{}},
-	"POST /v1/runs/{id}/resume":      {summary: "Resume a run that has stopped", status: 202, out: api.Run{}},
+	"POST /v1/runs/{id}/resume":      {summary: "Resume a run that has stopped", in: api.Resume{}, optional: true, status: 202, out: api.Run{}},
 	"DELETE /v1/runs/{id}":           {summary: "Remove a run with its records", status: 204},
 	"GET /v1/questions":              {summary: "List the open questions of all runs", query: []string{"after"}, kinds: []string{"text/event-stream"}, status: 200, out: api.Questions{}},
 	"GET /v1/runs/{id}/questions":    {summary: "List the questions of a run", status: 200, out: api.Questions{}},
@@ -107,7 +109,7 @@ func (d document) operation(method, path string, op operation) (object, error) {
 		if len(op.kinds) > 0 {
 			content[op.kinds[0]] = object{}
 		}
-		out["requestBody"] = object{"required": true, "content": content}
+		out["requestBody"] = object{"required": !op.optional, "content": content}
 	}
 	failure, err := d.content("application/problem+json", api.Problem{})
 	if err != nil {

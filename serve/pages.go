@@ -57,7 +57,16 @@ func (s *Server) view(r *http.Request) page.View {
 			if err != nil {
 				return err
 			}
-			return s.restart(ctx, who, info)
+			return s.restart(ctx, who, info, false)
+		}
+		if who.may(Force) {
+			view.Force = func(ctx context.Context, run string) error {
+				info, err := s.owned(ctx, who, run)
+				if err != nil {
+					return err
+				}
+				return s.restart(ctx, who, info, true)
+			}
 		}
 		view.Cancel = func(ctx context.Context, run string) error {
 			info, err := s.owned(ctx, who, run)

@@ -29,6 +29,11 @@ func conflict(format string, args ...any) *api.Problem {
 	return problem(api.Conflict, http.StatusConflict, format, args...)
 }
 
+// refused says why a run cannot continue with the pipeline of this server.
+func refused(changes string) *api.Problem {
+	return problem(api.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: what is recorded stands", changes)
+}
+
 func notFound(format string, args ...any) *api.Problem {
 	return problem(api.NotFound, http.StatusNotFound, format, args...)
 }
@@ -50,6 +55,7 @@ func (s *Server) noPipeline(name string) *api.Problem {
 // logged and not told.
 func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	var p *api.Problem
+	var changed *journal.ChangedError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -61,8 +67,8 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 		return notFound("the id is the beginning of several: give all of it")
 	case errors.As(err, new(*journal.HeldError)):
 		return conflict("another process has the run")
-	case errors.As(err, new(*journal.ChangedError)):
-		return conflict("%v", err)
+	case errors.As(err, &changed):
+		return refused(strings.Join(changed.Changes, "; "))
 	case errors.As(err, new(*http.MaxBytesError)):
 		return problem(api.Invalid, http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxBody)
 	case errors.Is(err, journal.ErrUnavailable):

@@ -138,12 +138,16 @@ func (s *Server) serve(route route) http.HandlerFunc {
 // handle handles a request of a caller, if it has the role that the route needs.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who Principal) {
 	if route.role != "" && !who.may(route.role) {
-		s.fail(w, r, problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", route.role))
+		s.fail(w, r, lacking(route.role))
 		return
 	}
 	if err := route.handle(w, r, who); err != nil {
 		s.fail(w, r, err)
 	}
+}
+
+func lacking(role Role) *api.Problem {
+	return problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)
 }
 
 func (s *Server) access() Access {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
@@ -135,9 +136,13 @@ func TestRunThatCannotGoOn(t *testing.T) {
 	}
 	h.changed = true
 	h.open(nil)
-	h.want("GET", "/v1/runs/a/result?wait=400ms", "", 202, `"state":"answered"`)
+	for strings.Contains(h.want("GET", "/v1/runs/a", "", 200, ""), `"state":"answered"`) {
+		time.Sleep(time.Millisecond)
+	}
+	h.want("GET", "/v1/runs/a/result", "", 409, `"state":"refused"`)
+	time.Sleep(400 * time.Millisecond)
 	if n := h.lines.Load(); n != 1 {
 		t.Errorf("the log has %d lines, want 1", n) // of about 40 searches
 	}
-	h.want("POST", "/v1/runs/a/cancel", "", 409, "was started with another pipeline")
+	h.want("POST", "/v1/runs/a/cancel", "", 409, "the pipeline changed since the run started: ")
 }

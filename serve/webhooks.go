@@ -141,7 +141,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 			continue // the configuration no longer has it
 		}
 		switch info.State {
-		case journal.Done, journal.Failed, journal.Canceled:
+		case journal.Done, journal.Failed, journal.Canceled, journal.Refused:
 			described := run(who, info)
 			n := api.Notice{Type: "run." + string(info.State), Timestamp: info.Ended, Run: &described}
 			if err := s.tell(ctx, h, who, n, info.ID); err != nil {
@@ -238,7 +238,7 @@ func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 			s.again(info) // one that was given up is counted already
 		}
 	}
-	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting}, Ended: since}
+	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting, journal.Refused}, Ended: since}
 	for info, err := range s.each(ctx, stopped) {
 		if err == nil {
 			err = s.notify(ctx, info)

@@ -145,7 +145,7 @@ func (h *holder) run(ctx context.Context, run string) (Status, error) {
 	defer stop()
 	cfg := stone.Config{
 		RunID: run, Executor: h.executor,
-		Recorder: journal.Keep(h.Journal, journal.Options{Secrets: h.Secrets, Drain: drain, Grace: h.Grace}),
+		Recorder: journal.Keep(h.Journal, journal.Options{Secrets: h.Secrets, Drain: drain, Grace: h.Grace, Refuse: true}),
 	}
 	p, err := h.find(ctx, run, &cfg)
 	if err != nil {
@@ -181,7 +181,7 @@ func (h *holder) status(ctx context.Context, run string, err error) (Status, err
 
 // find returns the pipeline of a run, and sets its input.
 func (h *holder) find(ctx context.Context, run string, cfg *stone.Config) (stone.Ashlar, error) {
-	about, err := h.started(ctx, run)
+	about, begun, err := h.started(ctx, run)
 	if err != nil {
 		return stone.Ashlar{}, err
 	}
@@ -195,25 +195,30 @@ func (h *holder) find(ctx context.Context, run string, cfg *stone.Config) (stone
 			return p, nil
 		}
 	}
+	for _, p := range h.Pipelines {
+		if begun && p.Name() == about.Pipeline {
+			return p, nil // the journal refuses the run with the changes, for a worker that has the old one
+		}
+	}
 	return stone.Ashlar{}, fmt.Errorf("run %q of pipeline %q: %w", run, about.Pipeline, remote.ErrOther)
 }
 
-// started returns what the run is: as recorded, or as Start has left it.
-func (h *holder) started(ctx context.Context, run string) (about started, err error) {
+// started returns what the run is: as recorded if it has begun, or as Start has left it.
+func (h *holder) started(ctx context.Context, run string) (about started, begun bool, err error) {
 	info, err := h.Journal.Find(ctx, run)
 	if err == nil && info.ID == run && info.Fingerprint != (dag.ID{}) {
-		return started{Pipeline: info.Pipeline, Fingerprint: info.Fingerprint}, nil
+		return started{Pipeline: info.Pipeline, Fingerprint: info.Fingerprint}, true, nil
 	}
 	if err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)) {
-		return about, err
+		return about, false, err
 	}
 	items, err := h.Journal.Posted(ctx, run, startedKey)
 	if err != nil {
-		return about, err
+		return about, false, err
 	}
 	item, ok := items[startedKey]
 	if !ok {
-		return about, fmt.Errorf("run %q: %w", run, journal.ErrNoRun)
+		return about, false, fmt.Errorf("run %q: %w", run, journal.ErrNoRun)
 	}
-	return about, json.Unmarshal(item.Data, &about)
+	return about, false, json.Unmarshal(item.Data, &about)
 }

@@ -27,6 +27,8 @@ var runCases = []journalCase{
 	{"Run resumes only existing runs", testResumeOnly},
 	{"Run keeps the input", testInput},
 	{"Run refuses another pipeline", testChanged},
+	{"Run that is refused keeps what it has", testRefused},
+	{"Run that was refused continues by force", testRefusedForce},
 	{"Run retries failed steps", testRetry},
 	{"Run retries lost lanes", testRetryLanes},
 	{"Run waits for an answer", testWaiting},

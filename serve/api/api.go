@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 )
@@ -59,12 +60,14 @@ type Run struct {
 	Usage    budget.Total      `json:"usage,omitzero"`
 	Failure  *journal.Failure  `json:"failure,omitempty"`
 	Lanes    dag.Losses        `json:"lanes,omitzero"`
-	Result   *Node             `json:"result,omitempty"` // only where a result was asked for
+	Notices  []event.Notice    `json:"notices,omitempty"` // of its last process
+	Result   *Node             `json:"result,omitempty"`  // only where a result was asked for
 }
 
-// Over reports whether nothing more will happen to the run by itself.
+// Over reports whether nothing more will happen to the run by itself, as far as the server knows that
+// told its state.
 func (r Run) Over() bool {
-	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled
+	return r.State == journal.Done || r.State == journal.Failed || r.State == journal.Canceled || r.State == journal.Refused
 }
 
 // Node is a node of a run. The Meta of a call's node has its record as JSON, which call.RecordIn reads.
@@ -113,6 +116,13 @@ type Answer struct {
 	Version  string `json:"version,omitempty"` // of the question that was shown; if it has changed, the answer is refused
 }
 
+// Resume is the body with which a run is resumed. It may be left out.
+type Resume struct {
+	// Force resumes a run although its pipeline changed. What is recorded stands. It needs the role
+	// "force".
+	Force bool `json:"force,omitempty"`
+}
+
 // Problem is an error, as in RFC 9457.
 type Problem struct {
 	Type     string       `json:"type"` // one of the codes of this package, as a relative reference
@@ -120,6 +130,7 @@ type Problem struct {
 	Status   int          `json:"status"`
 	Detail   string       `json:"detail,omitempty"` // what is wrong, and what to do
 	Findings finding.List `json:"findings,omitempty"`
+	Run      *Run         `json:"run,omitempty"` // that is Refused, where its result was asked for
 }
 
 // Error returns the detail, or else the title.
@@ -135,6 +146,7 @@ const (
 	Invalid     = "invalid"      // the request cannot be read, or does not fit
 	NotFound    = "not-found"    // no such thing, or not for this caller
 	Conflict    = "conflict"     // it is in a state in which this cannot be done
+	Refused     = "refused"      // the pipeline of the run changed, so that it cannot continue here
 	Forbidden   = "forbidden"    // the caller may not do this
 	Unknown     = "unauthorized" // the caller did not say who it is
 	TooMuch     = "too-many"     // of the caller's requests
@@ -157,9 +169,9 @@ type Event struct {
 
 // Notice is the body of a webhook.
 type Notice struct {
-	Type      string    `json:"type"` // "run.done", "run.failed", "run.canceled" or "question.asked"
+	Type      string    `json:"type"` // "run.done", "run.failed", "run.canceled", "run.refused" or "question.asked"
 	Timestamp time.Time `json:"timestamp"`
-	Run       *Run      `json:"run,omitempty"`      // the run that has ended, without its result
+	Run       *Run      `json:"run,omitempty"`      // the run that has ended or was refused, without its result
 	Question  *Question `json:"question,omitempty"` // the question that a run waits for
 }
 

@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 	if all, err := h.Questions(ctx, "a"); err != nil || len(all) != 1 || all[0].Response != "yes" {
 		t.Error(all, err)
 	}
-	if _, err := h.Resume(ctx, "a"); problem(err).Type != api.Conflict {
+	if _, err := h.Resume(ctx, "a", api.Resume{}); problem(err).Type != api.Conflict {
 		t.Errorf("resume of a run that is done: %v", err)
 	}
 	if err := h.Remove(ctx, "a"); err != nil {

@@ -83,7 +83,8 @@ func selection(q journal.Query) url.Values {
 const pollTime = 30 * time.Second
 
 // Result waits until the run stops and returns it, with its Result if it is done. A run that
-// waits for an answer has stopped too, but is not over: see api.Run.Over.
+// waits for an answer has stopped too, but is not over: see api.Run.Over. The error of a run that
+// was refused, since its pipeline changed, is a problem of type api.Refused with the run.
 func (c *Client) Result(ctx context.Context, id string) (run api.Run, err error) {
 	wait := url.Values{"wait": {pollTime.String()}}
 	for w := forever(); ; {
@@ -133,9 +134,10 @@ func (c *Client) Cancel(ctx context.Context, id string) (run api.Run, err error)
 	return run, err
 }
 
-// Resume resumes a run that has stopped. It retries a failed one.
-func (c *Client) Resume(ctx context.Context, id string) (run api.Run, err error) {
-	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "resume")}, &run)
+// Resume resumes a run that has stopped. It retries a failed one. The error is a problem of type
+// api.Refused if the pipeline of the run changed and how has no Force.
+func (c *Client) Resume(ctx context.Context, id string, how api.Resume) (run api.Run, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "resume"), body: how}, &run)
 	return run, err
 }
 

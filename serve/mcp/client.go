@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -68,7 +69,11 @@ func (c client) run(ctx context.Context, id string) (r api.Run, err error) {
 
 // result returns the run when it has stopped, or after the wait.
 func (c client) result(ctx context.Context, id string, wait time.Duration) (r api.Run, err error) {
-	return r, c.do(ctx, http.MethodGet, runPath(id)+"/result?wait="+wait.String(), nil, &r)
+	err = c.do(ctx, http.MethodGet, runPath(id)+"/result?wait="+wait.String(), nil, &r)
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Run != nil { // it is refused
+		return *p.Run, nil
+	}
+	return r, err
 }
 
 func (c client) cancel(ctx context.Context, id string) (r api.Run, err error) {

@@ -108,7 +108,7 @@ func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params
 	switch run.State {
 	case journal.Canceled:
 		t.Status = "cancelled"
-	case journal.Done, journal.Failed: // failed is for errors of the protocol
+	case journal.Done, journal.Failed, journal.Refused: // failed is for errors of the protocol
 		t.Status, t.Result = "completed", s.outcomeOf(run, nil)
 	case journal.Waiting:
 		open, err := callerOf(ctx).questions(ctx, run.ID)

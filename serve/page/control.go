@@ -35,7 +35,12 @@ func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
 			return &api.Problem{Type: api.Conflict, Title: "Conflict", Status: http.StatusConflict,
 				Detail: fmt.Sprintf("The run has changed since the page was shown: it is %s now. Look at it again before you resume it.", info.State)}
 		}
-		return v.Resume(r.Context(), info.ID)
+		if r.PostForm.Get("force") == "" {
+			return v.Resume(r.Context(), info.ID)
+		} else if v.Force == nil {
+			return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not resume a run whose pipeline changed."}
+		}
+		return v.Force(r.Context(), info.ID)
 	})
 }
 

@@ -57,7 +57,7 @@ var functions = template.FuncMap{
 // tells them apart.
 var marks = map[string]string{
 	"done": "✓", "passed": "✓", "skipped": "–", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
-	"canceled": "–", "drained": "‖", "interrupted": "‖", "damaged": "✗",
+	"canceled": "–", "drained": "‖", "interrupted": "‖", "refused": "✗", "damaged": "✗",
 }
 
 // took formats how long something lasted, or has lasted until now if it has not ended.

@@ -14,7 +14,7 @@ import (
 
 // states are those that the list of runs can be filtered by.
 var states = []journal.State{
-	journal.Running, journal.Waiting, journal.Answered, journal.Done, journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted, journal.Damaged,
+	journal.Running, journal.Waiting, journal.Answered, journal.Done, journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted, journal.Refused, journal.Damaged,
 }
 
 // runsPage is the list of runs.

@@ -41,6 +41,8 @@ type View struct {
 	// Resume resumes a run that has stopped, and Cancel cancels one that is not over. Nil
 	// allows neither.
 	Resume, Cancel func(ctx context.Context, run string) error
+	// Force resumes a run although its pipeline changed. Nil means that the caller may not.
+	Force func(ctx context.Context, run string) error
 	// Runs reports whether Resume and Cancel know the pipeline of a run; nil says yes.
 	Runs func(journal.RunInfo) bool
 }

@@ -20,15 +20,16 @@ import (
 // runPage is a run.
 type runPage struct {
 	runRow
-	Failed  bool
-	Read    []piece // what the step read that failed the run
-	Retry   []string
-	Result  *piece
-	Asked   asked
-	Tree    tree
-	Answers bool // questions can be answered
-	Resumes bool // it can be resumed here
-	Cancels bool // it can be canceled here
+	Failed    bool
+	Read      []piece // what the step read that failed the run
+	Retry     []string
+	Result    *piece
+	Asked     asked
+	Tree      tree
+	Answers   bool // questions can be answered
+	Resumes   bool // it can be resumed here
+	Forces    bool // it was refused, and can be resumed here with the pipeline of today
+	Cancels   bool // it can be canceled here
 }
 
 // Seen identifies how the run stopped.
@@ -69,7 +70,8 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	runs := v.Runs == nil || v.Runs(info)
 	body.Resumes = runs && v.Resume != nil && resumable(info.State)
-	body.Cancels = runs && v.Cancel != nil && !over(info.State)
+	body.Forces = runs && v.Force != nil && info.State == journal.Refused
+	body.Cancels = runs && v.Cancel != nil && !over(info.State) && info.State != journal.Refused
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !over(info.State) {
 		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")

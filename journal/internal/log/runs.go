@@ -236,8 +236,12 @@ var errNotHeld = errors.New("is not held by this journal")
 
 // End implements [journal.Holder].
 func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
-	if j.holding(id) == nil {
+	held := j.holding(id)
+	if held == nil {
 		return j.notHeld(id)
+	}
+	if o.State == journal.Refused {
+		return j.refuse(held, o)
 	}
 	r, err := j.open(ctx, id)
 	if err == nil {
@@ -308,4 +312,25 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		return err
 	}
 	return j.data.Check()
+}
+
+// refuse records an outcome that keeps the nodes of the last one.
+func (j *Journal) refuse(r *run, o journal.Outcome) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("outcome of run %q: %w", r.id, err)
+	}
+	return j.send(&write{run: r, do: func(t *transaction) error {
+		t.part(r)
+		if err := t.flush(); err != nil {
+			return err
+		}
+		row, err := t.Run(background, r.id)
+		if err != nil {
+			return err
+		}
+		row.State, row.Outcome = string(o.State), text
+		row.seal()
+		return t.Put(row)
+	}})
 }

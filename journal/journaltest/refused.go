@@ -1,0 +1,100 @@
+package journaltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// A run that a server refuses says so, keeps everything else, and continues with the old pipeline.
+func testRefused(t *testing.T, j tested) {
+	var c counter
+	write := c.leaf("write", draft, ok)
+	approve := stone.Ask("approve", dag.Nothing, reply, func(struct{}) string { return "Publish?" }, stone.Choices("yes", "no"))
+	before := stone.Seq("all", write, approve, c.leaf("publish", final, ok))
+	now := stone.Seq("all", write, c.leaf("check", draft, ok), approve, c.leaf("publish", final, ok))
+	refuse := journal.Options{Refuse: true}
+	if _, err := run(t, j, before, refuse); !errors.Is(err, kind.Waiting) {
+		t.Fatalf("the run waits: %v", err)
+	}
+	waiting := wantState(t, j, journal.Waiting)
+	must(t, j.Answer(t.Context(), "run", "all/approve", "yes"))
+	if _, err := run(t, j, now, journal.Options{}); !errors.As(err, new(*journal.ChangedError)) {
+		t.Fatalf("another pipeline: %v, want a ChangedError", err)
+	}
+	wantState(t, j, journal.Answered) // without Refuse nothing is recorded
+
+	var refused journal.RunInfo
+	for i := range 2 {
+		if _, err := run(t, j, now, refuse); !errors.As(err, new(*journal.ChangedError)) {
+			t.Fatalf("another pipeline: %v, want a ChangedError", err)
+		}
+		info := wantState(t, j, journal.Refused)
+		if i > 0 && !info.Ended.Equal(refused.Ended) {
+			t.Errorf("it was refused once more at %v, want %v", info.Ended, refused.Ended)
+		}
+		refused = info
+	}
+	if f := refused.Failure; f == nil || f.Reason != "all/check was added" {
+		t.Errorf("the failure is %+v", f)
+	}
+	rest := func(o journal.Outcome) string {
+		o.State, o.Ended, o.Failure = "", time.Time{}, nil
+		text, err := json.Marshal(o)
+		must(t, err)
+		return string(text)
+	}
+	if diff := cmp.Diff(rest(waiting.Outcome), rest(refused.Outcome)); diff != "" {
+		t.Errorf("refusing changed the outcome (-want +got):\n%s", diff)
+	}
+	d, err := j.DAG(t.Context(), "run")
+	if err != nil || d.Len() == 0 {
+		t.Errorf("it has %d nodes: %v", d.Len(), err)
+	}
+	if runs, err := journal.Resumable(t.Context(), j); err != nil || len(runs) != 1 {
+		t.Errorf("a server that starts finds %d runs, %v; want the refused one", len(runs), err)
+	}
+	c.want(t, "write:1")
+
+	mustRun(t, j, before, refuse)
+	wantState(t, j, journal.Done)
+	if _, err := run(t, j, now, refuse); !errors.As(err, new(*journal.ChangedError)) {
+		t.Errorf("another pipeline: %v, want a ChangedError", err)
+	}
+	wantState(t, j, journal.Done) // what is over stays so
+	c.want(t, "publish:1 write:1")
+}
+
+// A run whose process died is refused with its cost, and continues by force.
+func testRefusedForce(t *testing.T, j tested) {
+	var c counter
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	drain := make(chan struct{})
+	first := c.leaf("first", draft, func(int) (string, error) { close(drain); return "", nil })
+	before := stone.Seq("all", first, c.leaf("second", final, ok))
+	now := stone.Seq("all", first, c.leaf("third", draft, ok), c.leaf("second", final, ok))
+	if _, err := stone.Run(ctx, before, kept(config(), j, journal.Options{Drain: drain})); !errors.Is(err, journal.ErrDrained) {
+		t.Fatalf("the run is drained: %v", err)
+	}
+	if _, err := run(t, j, now, journal.Options{Refuse: true}); !errors.As(err, new(*journal.ChangedError)) {
+		t.Fatalf("another pipeline: %v, want a ChangedError", err)
+	}
+	if info := wantState(t, j, journal.Refused); info.Steps != 1 {
+		t.Errorf("it has %d steps, want 1", info.Steps)
+	}
+	mustRun(t, j, now, journal.Options{Refuse: true, Force: true})
+	if info := wantState(t, j, journal.Done); info.Failure != nil {
+		t.Errorf("after its end it has the failure %+v", info.Failure)
+	}
+	c.want(t, "first:1 second:1 third:1")
+}
