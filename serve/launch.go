@@ -111,7 +111,7 @@ func (s *Server) mayRun(owner string, most int) error {
 // run runs a pipeline to its end, within its budget.
 func (s *Server) run(ctx context.Context, t task) error {
 	if t.keep.Resume {
-		if info, err := s.exactly(ctx, t.run.RunID); err == nil { // as nobody else of this process can change it now
+		if info, err := s.exactly(context.WithoutCancel(ctx), t.run.RunID); err == nil { // nobody else of this process can change it now
 			t.before, t.quiet = info.Outcome, t.quiet || info.State == journal.Refused
 		}
 	}
@@ -141,10 +141,9 @@ func (s *Server) stopped(t task, err error) {
 	if errors.As(err, new(*journal.HeldError)) {
 		return
 	}
-	changed := errors.As(err, new(*journal.ChangedError))
 	info, err := s.exactly(context.Background(), t.run.RunID)
-	if err != nil || changed && info.Ended.Equal(t.before.Ended) {
-		return // it never started, was removed, or was refused before
+	if err != nil || info.Ended.Equal(t.before.Ended) {
+		return // it never started, was removed, or did not get any further
 	}
 	s.meters.stopped.Add(1, t.Name, string(info.State))
 	s.meters.spent(t.Name, t.before.Usage, info.Usage)

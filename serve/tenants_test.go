@@ -136,7 +136,7 @@ func TestRunThatCannotGoOn(t *testing.T) {
 	}
 	h.changed = true
 	h.open(nil)
-	for strings.Contains(h.want("GET", "/v1/runs/a", "", 200, ""), `"state":"answered"`) {
+	for !strings.Contains(h.want("GET", "/v1/runs/a", "", 200, ""), `"state":"refused"`) {
 		time.Sleep(time.Millisecond)
 	}
 	h.want("GET", "/v1/runs/a/result", "", 409, `"state":"refused"`)

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Webhook receives an [api.Notice] when a run ends or waits for an answer, signed as in
+// Webhook receives an [api.Notice] when a run ends, waits for an answer or is refused, signed as in
 // Standard Webhooks. Each notice is a run of its own, which the journal keeps: any server
 // retries it for three days, and it may arrive more than once with the same id.
 type Webhook struct {
