@@ -296,7 +296,7 @@ func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request, who Principal
 func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal) error {
 	var how api.Resume
 	if r.ContentLength != 0 {
-		if err := readBody(w, r, &how); err != nil {
+		if err := readBody(r, &how); err != nil {
 			return err
 		}
 	}
