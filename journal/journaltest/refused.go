@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -27,7 +28,7 @@ func testRefused(t *testing.T, j tested) {
 		t.Fatalf("the run waits: %v", err)
 	}
 	waiting := wantState(t, j, journal.Waiting)
-	must(t, j.Answer(t.Context(), "run", "all/approve", "yes"))
+	must(t, j.Answer(t.Context(), "run", "all/approve", ask.Answer{Response: "yes"}))
 	if _, err := run(t, j, now, journal.Options{}); !errors.As(err, new(*journal.ChangedError)) {
 		t.Fatalf("another pipeline: %v, want a ChangedError", err)
 	}

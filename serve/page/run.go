@@ -20,16 +20,16 @@ import (
 // runPage is a run.
 type runPage struct {
 	runRow
-	Failed    bool
-	Read      []piece // what the step read that failed the run
-	Retry     []string
-	Result    *piece
-	Asked     asked
-	Tree      tree
-	Answers   bool // questions can be answered
-	Resumes   bool // it can be resumed here
-	Forces    bool // it was refused, and can be resumed here with the pipeline of today
-	Cancels   bool // it can be canceled here
+	Failed  bool
+	Read    []piece // what the step read that failed the run
+	Retry   []string
+	Result  *piece
+	Asked   asked
+	Tree    tree
+	Answers bool // questions can be answered
+	Resumes bool // it can be resumed here
+	Forces  bool // it was refused, and can be resumed here with the pipeline of today
+	Cancels bool // it can be canceled here
 }
 
 // Seen identifies how the run stopped.
