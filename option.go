@@ -88,8 +88,8 @@ func Queries(qs ...dag.Querier) LeafOption {
 	})
 }
 
-// Version sets the version of a leaf. When it changes, recorded results of the leaf are
-// no longer used: a resumed run, or one that reuses results, does the work again.
+// Version sets the version of a leaf. When it changes, no other run reuses recorded results of
+// the leaf, and a run that was started with another version is refused when it is resumed.
 func Version(v string) LeafOption {
 	return leafOption(func(s *spec) { s.version = v })
 }

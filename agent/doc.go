@@ -108,8 +108,11 @@
 //
 // The turns of the model and the calls of tools are steps of the run: recorded ones
 // are not paid for again. Their addresses are the turn and the position in the reply,
-// as in "fix/turn-3" and "fix/tool-3-1". Prompts, middlewares and decide functions run
-// again when a run is resumed, so they must be deterministic.
+// as in "fix/turn-3" and "fix/tool-3-1". What the prompts render is recorded first, as the
+// value "fix/opening": a resumed conversation continues with it, whatever they would render
+// now, and the run has a notice of the difference. So a prompt may contain the time. A secret of
+// the run is removed from the record, and so from what the model gets. Middlewares and decide
+// functions run again when a run is resumed, so they must be deterministic.
 //
 // # Watching
 //

@@ -26,9 +26,12 @@
 //
 // A run is resumed with the pipeline it was started with. If the pipeline has another
 // fingerprint, nothing runs and the error is a [*ChangedError] that lists the changes.
-// With Options.Force the run resumes anyway: steps whose key is unchanged are taken from
-// the journal, the others run. A fingerprint does not cover the code of functions.
-// Options.Revision is recorded for that purpose: a difference is an event at level warn.
+// With Options.Force the run resumes anyway: every record stands, and steps without one
+// run as the pipeline now says. A fingerprint covers neither prompts nor the code of
+// functions. A changed prompt neither repeats nor stops anything: see event.Notice. A step
+// that is given something else than its record was made for stops the run with kind
+// "replay-mismatch". Options.Revision is recorded too: a difference is an event at level
+// warn. Options.Again does recorded steps anew.
 //
 // Resuming a run that ended [Failed] retries the leaf or decision that failed it, the
 // failed lanes of a fan-out that lost too many, and the failed steps inside those.
