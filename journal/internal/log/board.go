@@ -25,8 +25,6 @@ const (
 	boardOwner = "board"
 )
 
-func isBoard(id string) bool { return strings.HasSuffix(id, onBoard) }
-
 // Post implements [journal.Board].
 func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
 	return j.post(nil, run, items)
