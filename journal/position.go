@@ -41,15 +41,19 @@ func (r *runner) cleanNotices(all []event.Notice) []event.Notice {
 
 // renew gives the key of a step that is done anew another digest, so that the old record is not found.
 func (r *runner) renew(key *step.Key) {
-	n := 0
+	if n := r.times(key.Path); n > 0 {
+		key.Digest = sha256.Sum256(binary.AppendUvarint(key.Digest[:], uint64(n)))
+	}
+}
+
+// times returns how often the step at the path is done anew.
+func (r *runner) times(path string) (n int) {
 	for _, a := range r.again {
-		if key.Path == a.Path || address.Within(key.Path, a.Path) {
+		if path == a.Path || address.Within(path, a.Path) {
 			n++
 		}
 	}
-	if n > 0 {
-		key.Digest = sha256.Sum256(binary.AppendUvarint(key.Digest[:], uint64(n)))
-	}
+	return n
 }
 
 // renewed reports whether a record was made before a step of the run was last done anew. A step that

@@ -1,0 +1,67 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+type people func(ask.Question) string
+
+func (p people) Ask(_ context.Context, q ask.Question) (ask.Answer, error) {
+	return ask.Answer{Response: p(q)}, nil
+}
+
+// TestAgain does a step of a finished run again: its question is asked again, what reads its node is
+// done again if that changed, and what does not read it is not. Later resumes keep the new results.
+func TestAgain(t *testing.T) {
+	word, length, other := dag.NewType[string]("word"), dag.NewType[int]("length"), dag.NewType[string]("other")
+	asked, measured, apart := 0, 0, 0
+	response := `"a"`
+	p := stone.Seq("all",
+		stone.Func0("apart", other, func(context.Context) (string, error) { apart++; return "x", nil }),
+		stone.Ask("word", dag.Nothing, word, func(struct{}) string { return "Which word?" }),
+		stone.Func("length", word, length, func(ctx context.Context, w string) (int, error) {
+			measured++
+			return stone.Step(ctx, "len", w, func(_ context.Context, w string) (int, error) { return len(w), nil })
+		}),
+	)
+	var memory journal.Memory
+	run := func(again ...string) string {
+		t.Helper()
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Again: again}),
+			Frontend: people(func(ask.Question) string { asked++; return response })})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Node.JSON()
+	}
+	want := func(what, node string, asks, measures int) {
+		t.Helper()
+		if node != what || asked != asks || measured != measures || apart != 1 {
+			t.Errorf("got %s after %d questions, %d measurements and %d other steps; want %s, %d, %d and 1", node, asked, measured, apart, what, asks, measures)
+		}
+	}
+	want("1", run(), 1, 1)
+	response = `"abc"`
+	want("1", run(), 1, 1)
+	want("3", run("all/word"), 2, 2)
+	want("3", run(), 2, 2)
+	want("3", run("all/length"), 2, 3)
+	response = `"abcde"`
+	want("5", run("all/word"), 3, 4)
+	want("5", run(), 3, 4)
+	info, err := memory.Find(t.Context(), "r")
+	if err != nil || len(info.Again) != 3 {
+		t.Errorf("the run names %v as done again, %v; want the three steps", info.Again, err)
+	}
+	p = stone.Seq("all", stone.Func0("apart", other, func(context.Context) (string, error) { return "x", nil }))
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Again: []string{"all/apart"}})}); !errors.As(err, new(*journal.ChangedError)) {
+		t.Errorf("another pipeline, with a step to do again: %v, want a ChangedError", err)
+	}
+}
