@@ -44,7 +44,7 @@ func sayCall(say func(name, value string), r *call.Record) {
 			name += fmt.Sprintf(", score %.3g", *a.Score)
 		}
 		if a.Usage.Sandbox != "" {
-			name += ", confined by " + a.Usage.Sandbox
+			name += ", " + confinedBy(a.Usage.Sandbox)
 		}
 		say("attempt", name)
 		sayVerdicts(say, a.Verdicts)
@@ -65,4 +65,12 @@ func sayVerdicts(say func(name, value string), all []call.Verdict) {
 		}
 		say("", line)
 	}
+}
+
+// confinedBy says how the command of a capability was confined.
+func confinedBy(method string) string {
+	if method == "unconfined" {
+		return method
+	}
+	return "confined by " + method
 }

@@ -153,6 +153,6 @@ bad: true
 		t.Errorf("%v: %s\ngot:\n%s\nwant:\n%s", err, stderr.String(), out, want)
 	}
 	if got := runsOf(t, db); !ended.MatchString(got) {
-		t.Errorf("the journal has:\n%s", got)
+		t.Errorf("the journal has:\n%s\n%s", got, stderr.String())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
@@ -104,6 +105,10 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(1) // the test has ended: see victim.start
+	}()
 	killAt(os.Getenv(childPoint))
 	if err := child(folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -74,6 +74,9 @@ func (v *victim) start(point string, env ...string) *process {
 	// The race detector would wait for a second at the end of each process.
 	p.Env = append(slices.Concat(os.Environ(), v.env, env), "GORACE=atexit_sleep_ms=0", childFolder+"="+v.folder, childPoint+"="+point)
 	p.Stdout, p.Stderr, p.wait = &p.out, &p.errs, sync.OnceValue(p.Cmd.Wait)
+	if _, err := p.StdinPipe(); err != nil { // it closes when this process ends, also by its time limit
+		v.Fatal(err)
+	}
 	if err := p.Start(); err != nil {
 		v.Fatal(err)
 	}

@@ -37,9 +37,12 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest, p pipeline)
 	if err != nil {
 		return refusal(err)
 	}
+	// Whether the client left is asked when the call is cancelled: it may leave right after that.
+	cancelled := make(chan bool, 1)
+	context.AfterFunc(ctx, func() { cancelled <- !s.gone() })
 	out, err := s.await(ctx, c, req, run, said)
-	if err != nil && ctx.Err() != nil && req.Params.RequestState == "" {
-		s.abandon(ctx, c, run.ID)
+	if err != nil && ctx.Err() != nil && req.Params.RequestState == "" && <-cancelled {
+		abandon(ctx, c, run.ID)
 	}
 	if err != nil {
 		return refusal(err)
@@ -89,12 +92,9 @@ func roundOf(req *sdk.CallToolRequest) (run string, round int) {
 	return run, round
 }
 
-// abandon cancels the run of a call that was cancelled, unless that is because the client
-// or the server has ended. A client that was told the run in a RequestState can repeat its call.
-func (s *server) abandon(ctx context.Context, c client, run string) {
-	if s.gone() {
-		return
-	}
+// abandon cancels the run of a call that was cancelled by its client. A client that was told the run
+// in a RequestState can repeat its call.
+func abandon(ctx context.Context, c client, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	_, _ = c.cancel(ctx, run) // it is over, or the server closes
