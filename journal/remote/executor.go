@@ -149,6 +149,11 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 			}
 			got = &out
 		}
+		if got.More != nil || got.Record != nil {
+			if got.Spent, err = d.spent(ctx, o.Key.Digest, got.Spent, s.charged); err != nil {
+				return step.Record{}, d.drop(ctx, p, err)
+			}
+		}
 		switch {
 		case got.More != nil:
 			s.settle(got.Spent)

@@ -236,6 +236,24 @@ func (d *desk) revoke(ctx context.Context, p *pending) error {
 	return nil
 }
 
+// spent returns what a leaf has spent, of which its worker says so much. If that is less than the run was
+// charged with for the leaf, either an attempt that was counted is void, or another worker has paid
+// for attempts that this one does not know: the board tells.
+func (d *desk) spent(ctx context.Context, leaf dag.ID, said, charged budget.Amount) (budget.Amount, error) {
+	if less(charged, said) == (budget.Amount{}) {
+		return said, nil
+	}
+	paid, err := d.paid(context.WithoutCancel(ctx), leaf)
+	if err != nil {
+		return said, err
+	}
+	var all budget.Amount
+	for _, s := range paid {
+		all = all.Add(s.Spent())
+	}
+	return larger(said, all), nil
+}
+
 // close closes the slices of a leaf and returns what they have paid for.
 func (d *desk) close(ctx context.Context, p *pending) (spent budget.Amount, err error) {
 	leaf := p.order.Key.Digest
