@@ -75,16 +75,20 @@ type left struct {
 func (l *left) load(steps []Step) {
 	l.loaded, l.of, l.under = true, map[string]string{}, map[string][]string{}
 	open := map[string]bool{} // leaves without a result
+	done := map[string]bool{} // what has a result is not asked for what is below it
 	for _, s := range steps {
-		if s.Kind == "leaf" && !s.Recorded {
+		switch {
+		case s.Kind == "leaf" && !s.Recorded:
 			open[s.Path] = true
+		case s.Recorded && s.Kind != "decision" && s.Kind != step.Value:
+			done[s.Path] = true
 		}
 	}
 	for _, s := range steps {
 		if s.Kind != "step" || !s.Recorded || len(open) == 0 {
 			continue
 		}
-		for up := address.Parent(s.Path); up != ""; up = address.Parent(up) {
+		for up := address.Parent(s.Path); up != "" && !done[up]; up = address.Parent(up) {
 			if open[up] {
 				l.of[s.Path], l.under[up] = up, append(l.under[up], s.Path)
 				break
