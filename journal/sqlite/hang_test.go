@@ -102,7 +102,7 @@ func acquireUnwritten(t *testing.T, db *DB, run string, content []byte) error {
 }
 
 // slow reports the error of a machine that is too busy for the Retry of a test.
-func slow(err error) bool { return strings.Contains(err.Error(), "did not answer") }
+func slow(err error) bool { return strings.Contains(err.Error(), "no answer for") }
 
 // Running steps end when another process takes the run over, and after that one leaves it
 // again: with a result, or with the error that the run is lost.
