@@ -87,7 +87,7 @@ func writeFile(t *testing.T, file, text string) {
 // execute runs a statement over the file with a connection of its own.
 func execute(t testing.TB, file, statement string) {
 	t.Helper()
-	db, err := sql.Open("sqlite", file)
+	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func execute(t testing.TB, file, statement string) {
 // lock takes the write lock until the returned function is called.
 func lock(t *testing.T, file string) (unlock func()) {
 	t.Helper()
-	db, err := sql.Open("sqlite", file+"?_txlock=immediate")
+	db, err := sql.Open("sqlite", file+"?_txlock=immediate&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
