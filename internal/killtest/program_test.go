@@ -209,7 +209,7 @@ func (w *witness) Do(ctx context.Context, key step.Key, work func(context.Contex
 		defer func() { <-w.slots }()
 	}
 	rec, err := w.Store.Do(ctx, key, work)
-	if err == nil {
+	if err == nil && key.Kind != step.Value { // whose record is not waited for: it is made again if it is lost
 		err = w.acknowledged(key)
 	}
 	return rec, err

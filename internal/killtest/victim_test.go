@@ -68,6 +68,13 @@ type process struct {
 // Wait waits for the end of the process. It may be called several times.
 func (p *process) Wait() error { return p.wait() }
 
+// lost reports whether a process ended since another one had its run, as one that was slow
+// for longer than a lease.
+func (p *process) lost() bool {
+	_ = p.Wait() // the code says how it ended
+	return p.ProcessState.ExitCode() == 1 && strings.Contains(p.errs.String(), "is held by")
+}
+
 func (v *victim) start(point string, env ...string) *process {
 	v.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0])}
