@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
@@ -49,6 +50,7 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 		m.Map("task", func(m *form.Map) {
 			m.Need("intent")
 			m.Name("intent", &spec.Intent)
+			checkName(m, "intent", spec.Intent)
 			readParts(m, &spec, "requires", "dispatch")
 		})
 		readObject(m, "input", &spec.Input)
@@ -82,7 +84,15 @@ func (t *Trace) read(m *form.Map) {
 	if m.Text("id", &t.ID) && strings.TrimSpace(t.ID) == "" {
 		m.FaultAt("id", form.Invalid, "expected a string that is not blank")
 	}
+	checkName(m, "id", t.ID)
 	m.Int("turn", &t.Turn, 0, math.MaxInt)
+}
+
+// checkName refuses a name that is too large to be kept with a run.
+func checkName(m *form.Map, key, name string) {
+	if err := bounds.CheckName("the "+key, name); err != nil {
+		m.FaultAt(key, form.Invalid, "%v", err)
+	}
 }
 
 // readObject reads a field that must be a map as a constant for a Spec.

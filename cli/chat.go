@@ -104,6 +104,8 @@ func (s *store) chatName(ctx context.Context, name string) (string, error) {
 	switch {
 	case name == "":
 		return strings.ToLower(rand.Text()[:10]), nil
+	case len(name) > 80:
+		return "", fmt.Errorf("--session has %d bytes: want at most 80", len(name))
 	case name != youngest && !runName.MatchString(turnID(name, maxTurns)):
 		return "", fmt.Errorf("--session %q: want up to 80 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", name)
 	case name != youngest:

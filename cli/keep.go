@@ -173,6 +173,9 @@ func (k *keepFlags) check(f *pflag.FlagSet) error {
 			return errors.New("--no-db keeps nothing, so that --label has no meaning: leave one of them out")
 		}
 	}
+	if n := len(k.id); n > 100 {
+		return fmt.Errorf("--id has %d bytes: want at most 100", n)
+	}
 	if k.id != "" && (!runName.MatchString(k.id) || k.id == youngest) {
 		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, and not %q, which is the youngest run", k.id, youngest)
 	}

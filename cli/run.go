@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
@@ -49,6 +50,9 @@ func (a *app) run() *cobra.Command {
 	}, func(ctx context.Context, p stone.Ashlar) (err error) {
 		if flags.keep.labels, err = labelled(flags.labels); err != nil {
 			return err
+		}
+		if err := bounds.CheckLabels(flags.keep.labels); err != nil {
+			return fmt.Errorf("--label: %w", err)
 		}
 		return a.runPipeline(ctx, p, flags)
 	})

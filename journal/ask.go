@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
@@ -32,7 +34,7 @@ func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answ
 	if err != nil {
 		return err
 	}
-	if err := q.Check(ctx, a.Response); err != nil {
+	if err := cmp.Or(bounds.CheckResponse(a.Response), q.Check(ctx, a.Response)); err != nil {
 		return &AnswerError{err}
 	}
 	if len(a.By) > ask.MaxBy {
@@ -207,6 +209,9 @@ const changed = "the question has changed since it was asked"
 // answer returns the answer in the journal, or asks for one.
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
 	q := f.question(asked)
+	if err := bounds.CheckQuestion(q.Path, q); err != nil {
+		return ask.Answer{}, err // a fault of the pipeline, not of the journal
+	}
 	kept, err := f.journal.Ask(ctx, q)
 	if err == nil && kept.Version != q.Version {
 		q.Problem = changed

@@ -40,7 +40,7 @@ type Journal interface {
 // released, or earlier.
 type Holder interface {
 	// Acquire takes the run with the id, which need not exist yet, and returns its
-	// RunInfo, zero for a new one. It fails with a *HeldError while another holder lives,
+	// RunInfo, zero for a new one. The id of a new run has at most 512 bytes. It fails with a *HeldError while another holder lives,
 	// in this process too. Finding that out may take as long as a lease, but no longer
 	// than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
@@ -49,7 +49,8 @@ type Holder interface {
 	// in r. If it had ended Failed, the failures of the steps in Retry of that Outcome are
 	// forgotten: Steps counts them in Failures and Usage. The input, unless it is empty or
 	// recorded already, becomes durable together with the start: it is the result of the step
-	// of InputStep.
+	// of InputStep. A name of more than 512 bytes, more than 20 labels, and labels of more than 64
+	// bytes in the name or 512 in the value are refused, unless the run already has them.
 	Begin(ctx context.Context, r RunInfo, input dag.DAG) error
 	// End records how the run ended, with all nodes of its DAG. An Outcome that is Refused has no
 	// DAG: the Heads and nodes of the last one stay.
@@ -102,13 +103,15 @@ type Reader interface {
 // An Interviewer keeps questions and their answers. A question is identified by its run
 // and its path.
 type Interviewer interface {
-	// Ask records a question if it is new, and returns it with its answer, if it has one.
+	// Ask records a question if it is new, and returns it with its answer, if it has one. As JSON, a
+	// question has at most 1 MiB.
 	// If q has a Problem, its text is replaced and its answer is withdrawn first. Only the holder
 	// of the run may do that: if this Journal does not hold it, the error is the cause of
 	// Holder.Held, and an answer stands.
 	Ask(ctx context.Context, q Question) (Question, error)
 	// Answer answers a question. ErrNoQuestion means that no such question exists, or that
-	// it is already answered; ErrAsksOther, that it now asks another version than a.To.
+	// it is already answered; ErrAsksOther, that it now asks another version than a.To. The response
+	// has at most 1 MiB.
 	Answer(ctx context.Context, run, path string, a ask.Answer) error
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.

@@ -96,6 +96,9 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (found *memoryStep, attempt int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.checkID(key.RunID); err != nil {
+		return nil, 0, err
+	}
 	r := m.run(key.RunID)
 	if s := r.index[key.Digest]; s != nil && s.record != nil {
 		return s, 0, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 // inMemory is the name of a Memory, as a store and as an owner.
@@ -25,6 +26,9 @@ func (m *Memory) held(id string) error {
 func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.checkID(id); err != nil {
+		return RunInfo{}, err
+	}
 	r := m.run(id)
 	if r.held {
 		return RunInfo{}, m.held(id)
@@ -35,6 +39,14 @@ func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 		return RunInfo{}, nil
 	}
 	return r.known(), nil
+}
+
+// checkID refuses a new run whose id is too long.
+func (m *Memory) checkID(id string) error {
+	if m.runs[id] != nil {
+		return nil
+	}
+	return bounds.CheckID(id)
 }
 
 // around returns the held run whose inner run has the id, or nil.
@@ -71,6 +83,9 @@ func (m *Memory) Begin(_ context.Context, info RunInfo, input dag.DAG) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(info.ID)
+	if err := bounds.CheckRun(info.Pipeline, info.Labels); err != nil {
+		return err
+	}
 	if input.Len() > 0 {
 		if err := m.keepInput(r, info, input); err != nil {
 			return err
@@ -251,6 +266,12 @@ func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.checkID(q.Run); err != nil {
+		return Question{}, err
+	}
+	if err := bounds.CheckQuestion(q.Path, q); err != nil {
+		return Question{}, err
+	}
 	r := m.run(q.Run)
 	kept := r.question(q.Path)
 	if kept == nil {
@@ -277,6 +298,9 @@ func (r *memoryRun) question(path string) *Question {
 
 // Answer implements [Interviewer].
 func (m *Memory) Answer(_ context.Context, run, path string, a ask.Answer) error {
+	if err := bounds.CheckResponse(a.Response); err != nil {
+		return err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {

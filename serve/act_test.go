@@ -47,6 +47,8 @@ func TestAct(t *testing.T) {
 		{"acme", "?id=a", strings.Replace(ada, "Ada", "Bob", 1), "", 409, `trace/id-used: the run a is no answer`},
 		{"globex", "?id=a", strings.Replace(ada, "Ada", "Bob", 1), "", 200, `Hello, Bob!`}, // the id is free for it
 		{"acme", "?id=..a", ada, "", 422, `the id`},
+		{"acme", "?id=b", strings.Replace(ada, "r-1", strings.Repeat("x", 513), 1), "", 422, `has 513 bytes: want at most 512`},
+		{"acme", "?id=b", strings.Replace(ada, "text/greet", strings.Repeat("x", 513), 1), "", 422, `has 513 bytes: want at most 512`},
 		{"acme", "", `{"proto":1`, "", 422, `"error":`},
 		{"acme", "", strings.Replace(ada, "greet", "gret", 1), "", 422, `no-candidate`},
 		{"acme", "", ada, "text/event-stream", 200, `data: {"proto":1,"result":{"out":{"text":"Hello, Ada!"}`},

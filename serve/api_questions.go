@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/tree"
@@ -75,6 +76,9 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 
 // answer records an answer and resumes the run.
 func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo, a api.Answer) error {
+	if err := bounds.CheckResponse(a.Response); err != nil {
+		return unreadable("%v", err)
+	}
 	err := journal.Answer(ctx, s.cfg.Journal, info.ID, a.Question, ask.Answer{Response: a.Response, By: who.by(), To: a.Version})
 	var refused *journal.AnswerError
 	switch {

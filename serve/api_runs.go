@@ -45,6 +45,9 @@ func (s *Server) putRun(w http.ResponseWriter, r *http.Request, who Principal) e
 }
 
 func badID(id string) *api.Problem {
+	if n := len(id); n > 100 {
+		return unreadable("the id has %d bytes: want at most 100", n)
+	}
 	return invalid("the id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", id)
 }
 

@@ -56,7 +56,8 @@ func TestGatewayHostile(t *testing.T) {
 			{"fewer than no tokens", with(`"max_output_tokens":-1`), 400, "", ""},
 			{"a model with a path", strings.Replace(with(`"user":"u"`), "stone/chat/answer", "stone/../../v1/runs", 1), 404, "model_not_found", ""},
 			{"a parameter of an object", with(`"__proto__":{}`), 400, "unknown_parameter", ""},
-			{"17 metadata", with(`"metadata":{"` + strings.Join(strings.Split("abcdefghijklmnopq", ""), `":"","`) + `":""}`), 400, "invalid_value", "metadata"},
+			{"17 metadata", with(`"metadata":{"` + strings.Join(strings.Split("abcdefghijklmnopq", ""), `":"","`) + `":""}`), 400, "invalid_value", "17 labels: want at most 16"},
+			{"a long value in metadata", with(`"metadata":{"a":"` + strings.Repeat("x", 513) + `"}`), 400, "invalid_value", "a value of 513 bytes: want at most 512"},
 		} {
 			status, text := h.do("POST", path, tt.body)
 			var body struct {

@@ -35,13 +35,13 @@ type meters struct {
 	counted time.Time // when the journal was last asked for the gauges
 }
 
-// bounds of durations, in seconds.
-var bounds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
+// buckets of durations, in seconds.
+var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60}
 
 func newMeters() *meters {
 	m := &meters{}
 	m.requests = m.set.Counter("stone_http_requests_total", "Requests, by route and status.", "route", "status")
-	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; that of streams and waits is chosen by the client.", bounds, "route")
+	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; that of streams and waits is chosen by the client.", buckets, "route")
 	m.streams = m.set.Gauge("stone_event_streams", "Open streams of events of runs.")
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
 	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run, up to 10000; at most 15 s old.", "pipeline", "state")
@@ -51,8 +51,8 @@ func newMeters() *meters {
 	m.usd = m.set.Counter("stone_usd_total", "Cost of models and capabilities in USD, counted when a run stops.", "pipeline")
 	m.possible = m.set.Counter("stone_usd_possible_total", "Estimated cost in USD of attempts that may have been billed, since they have no result, counted when a run stops.", "pipeline")
 	m.tokens = m.set.Counter("stone_tokens_total", "Tokens of models, counted when a run stops.", "pipeline", "direction")
-	m.waits = m.set.Histogram("stone_limit_wait_seconds", "Time that requests to models and capabilities wait for limits.", bounds)
-	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of operations of the journal; do is recording a step, without its work.", bounds, "operation")
+	m.waits = m.set.Histogram("stone_limit_wait_seconds", "Time that requests to models and capabilities wait for limits.", buckets)
+	m.journal = m.set.Histogram("stone_journal_seconds", "Duration of operations of the journal; do is recording a step, without its work.", buckets, "operation")
 	m.webhooks = m.set.Counter("stone_webhooks_total", "Attempts to deliver webhooks; result is ok, failed or dropped.", "result")
 	return m
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -88,6 +89,9 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	if err := possible(req.Budget); err != nil {
 		return info, false, err
+	}
+	if err := bounds.CheckLabels(req.Labels); err != nil {
+		return info, false, unreadable("%v", err)
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),

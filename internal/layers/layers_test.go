@@ -31,6 +31,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/jsonv2", ""},
 	{"internal/fields", ""},
 	{"internal/flock", ""},
+	{"internal/bounds", ""},
 	{"internal/canon", "internal/fields internal/jsonv2"},
 	{"internal/notice", ""},
 	{"internal/boxtest", "sandbox"},
@@ -62,7 +63,7 @@ var table = []struct{ pkg, imports string }{
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
 	{"journal/...", "journal"},
-	{"journal", ". budget internal/redact internal/text"},
+	{"journal", ". budget internal/bounds internal/redact internal/text"},
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
@@ -84,7 +85,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/calltest", "call event/eventtest"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/regular call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm llm/structured"},
-	{"call", ". budget limit internal/form internal/edn internal/panics internal/suggest llm/repetition"},
+	{"call", ". budget limit internal/bounds internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},

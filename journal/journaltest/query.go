@@ -2,11 +2,13 @@ package journaltest
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -93,4 +95,53 @@ func testResumable(t *testing.T, j tested) {
 		t.Errorf("open questions: %+v, %v; want p/b of waiting", open, err)
 	}
 	must(t, j.Release("running"))
+}
+
+// testBounds: what callers keep with a run is small, since lists repeat it. What is too large is
+// refused, and leaves nothing.
+func testBounds(t *testing.T, j tested) {
+	labels := func(n, name, value int) map[string]string {
+		all := map[string]string{}
+		for i := range n {
+			all[fmt.Sprintf("%0*d", name, i)] = strings.Repeat("v", value)
+		}
+		return all
+	}
+	start := func(id, pipeline string, labels map[string]string) error {
+		if _, err := j.Acquire(t.Context(), id); err != nil {
+			return err
+		}
+		err := j.Begin(t.Context(), journal.RunInfo{ID: id, Pipeline: pipeline, Labels: labels, Started: moment}, dag.DAG{})
+		must(t, j.Release(id))
+		return err
+	}
+	long := func(n int) string { return strings.Repeat("x", n) }
+	must(t, start(long(512), long(512), labels(20, 64, 512)))
+	for name, err := range map[string]error{
+		"21 labels":     start("a", "p", labels(21, 2, 1)),
+		"65 bytes":      start("b", "p", labels(1, 65, 1)),
+		"513 bytes":     start("c", "p", labels(1, 2, 513)),
+		"has 513 bytes": start("d", long(513), nil),
+		"id":            start(long(513), "p", nil),
+	} {
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want at most") {
+			t.Errorf("%s: %.200v, want an error with the size and the limit", name, err)
+		}
+	}
+	asked := journal.Question{Run: "e", Path: "p/a", Name: "a", Text: long(1 << 20), Asked: moment}
+	if _, err := j.Ask(t.Context(), asked); err == nil || !strings.Contains(err.Error(), "want at most 1048576") {
+		t.Errorf("a question of 1 MiB and more: %.200v", err)
+	}
+	runs, err := j.open().Runs(t.Context(), journal.Query{})
+	must(t, err)
+	if len(runs) != 1 || len(runs[0].ID) != 512 {
+		t.Errorf("%d runs, want only the one that was not refused", len(runs))
+	}
+	asked.Text = "why?"
+	_, err = j.Ask(t.Context(), asked)
+	must(t, err)
+	if err := j.Answer(t.Context(), "e", "p/a", ask.Answer{Response: long(1<<20 + 1)}); err == nil || !strings.Contains(err.Error(), "has 1048577 bytes: want at most 1048576") {
+		t.Errorf("a response of more than 1 MiB: %.200v", err)
+	}
+	must(t, j.Answer(t.Context(), "e", "p/a", ask.Answer{Response: long(1 << 20)}))
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -128,13 +129,8 @@ func runID(r *http.Request, kind string) string {
 
 // metadata checks the metadata of a request, which become labels.
 func metadata(m map[string]string) error {
-	if len(m) > 16 {
-		return wrong("metadata", "invalid_value", "metadata has %d entries: want at most 16", len(m))
-	}
-	for key, value := range m {
-		if len(key) > 64 || len(value) > 512 {
-			return wrong("metadata", "invalid_value", "the entry %s of metadata is too long: want a key of at most 64 bytes and a value of at most 512", quote(key))
-		}
+	if err := bounds.CheckLabels(m); err != nil {
+		return wrong("metadata", "invalid_value", "metadata become labels of the run: %v", err)
 	}
 	return nil
 }

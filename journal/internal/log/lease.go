@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -164,6 +165,9 @@ func (t *transaction) take(r *run, row *Run) error {
 	p := t.find(r)
 	fresh := row == nil
 	if fresh {
+		if err := bounds.CheckID(r.id); err != nil {
+			return refused{err}
+		}
 		row = &Run{ID: r.id}
 	}
 	row.Owner, row.Lease, row.Outer = t.j.owner, t.j.opts.Lease.Milliseconds(), ""

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -22,6 +23,9 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 		if found, err := j.question(ctx, j.data, row.Row, q.Run, q.Path); found != nil || err != nil {
 			return *found, err
 		}
+	}
+	if err := bounds.CheckQuestion(q.Path, q); err != nil {
+		return journal.Question{}, err
 	}
 	var holder *run
 	if q.Problem != "" {
@@ -39,6 +43,9 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 			return err
 		}
 		if row == nil {
+			if err := bounds.CheckID(q.Run); err != nil {
+				return refused{err}
+			}
 			row = &Run{ID: q.Run}
 			if err := t.Insert(row); err != nil {
 				return err
@@ -109,6 +116,9 @@ func (t *transaction) keepQuestion(run int64, q journal.Question) error {
 
 // Answer implements [journal.Interviewer]. It takes no lease: the run may be running.
 func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) error {
+	if err := bounds.CheckResponse(a.Response); err != nil {
+		return err
+	}
 	return j.out.write(&write{also: run, do: func(t *transaction) error {
 		none := refused{fmt.Errorf("run %q, question at %s: %w", run, path, journal.ErrNoQuestion)}
 		row, err := t.Run(background, run)

@@ -10,6 +10,7 @@ import (
 	"maps"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
 )
@@ -59,6 +60,9 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	if r == nil {
 		return j.notHeld(info.ID)
 	}
+	if err := j.bounded(ctx, r, info); err != nil {
+		return err
+	}
 	var given *result
 	if input.Len() > 0 {
 		key, rec, err := journal.InputStep(info, input)
@@ -104,6 +108,19 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 		r.reuse = reuse
 	} else {
 		r.ready = false // the records in memory may be forgotten
+	}
+	return err
+}
+
+// bounded refuses a run whose name or labels are too large. A run of an earlier version keeps its own.
+func (j *Journal) bounded(ctx context.Context, r *run, now journal.RunInfo) error {
+	large := bounds.CheckRun(now.Pipeline, now.Labels)
+	if large == nil {
+		return nil
+	}
+	before, err := j.info(ctx, r)
+	if err == nil && (before.Pipeline != now.Pipeline || !maps.Equal(before.Labels, now.Labels)) {
+		err = large
 	}
 	return err
 }

@@ -1,0 +1,94 @@
+// Package bounds says how large the words are that callers keep with runs. Lists of runs and
+// questions repeat these words, so that one long word would make every list of a journal slow.
+// Journals refuse larger ones, and whoever takes them from a caller says so first.
+//
+// All sizes are in bytes.
+package bounds
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// The largest values.
+const (
+	Labels     = 16  // that a caller gives to a run, as in the metadata of OpenAI's protocols
+	LabelName  = 64  // as there
+	LabelValue = 512 // as there
+	Own        = 4   // labels that a program adds to those of its caller, such as the tenant
+	Name       = 512 // of a pipeline, an intent or a request
+	ID         = 512 // of a run; doors take shorter ones, since inner runs have longer ids
+	Question   = 1 << 20
+	Response   = 1 << 20
+)
+
+// An Error reports what is too large. Its text names the limit and the size.
+type Error struct{ text string }
+
+func (e *Error) Error() string { return e.text }
+
+func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// CheckLabels checks the labels that a caller gives to a run.
+func CheckLabels(labels map[string]string) error { return checkLabels(labels, Labels) }
+
+func checkLabels(labels map[string]string, most int) error {
+	if n := len(labels); n > most {
+		return refuse("%d labels: want at most %d", n, most)
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		if n := len(name); n > LabelName {
+			return refuse("the label %.40q… has a name of %d bytes: want at most %d", name, n, LabelName)
+		}
+		if n := len(labels[name]); n > LabelValue {
+			return refuse("the label %q has a value of %d bytes: want at most %d", name, n, LabelValue)
+		}
+	}
+	return nil
+}
+
+// CheckName checks a name or an id. What says of what it is, as "the intent".
+func CheckName(what, name string) error {
+	if n := len(name); n > Name {
+		return refuse("%s %.40q… has %d bytes: want at most %d", what, name, n, Name)
+	}
+	return nil
+}
+
+// CheckID checks the id of a run.
+func CheckID(id string) error {
+	if n := len(id); n > ID {
+		return refuse("the run id %.40q… has %d bytes: want at most %d", id, n, ID)
+	}
+	return nil
+}
+
+// CheckRun checks what a journal keeps of a caller with a run.
+func CheckRun(pipeline string, labels map[string]string) error {
+	if err := CheckName("the pipeline", pipeline); err != nil {
+		return err
+	}
+	return checkLabels(labels, Labels+Own)
+}
+
+// CheckQuestion checks a question with all its parts, such as its choices, schema and call.
+func CheckQuestion(path string, question any) error {
+	text, err := json.Marshal(question)
+	if err != nil {
+		return fmt.Errorf("question at %s: %w", path, err)
+	}
+	if n := len(text); n > Question {
+		return refuse("the question at %.200s has %d bytes, with its choices, schema and call: want at most %d", path, n, Question)
+	}
+	return nil
+}
+
+// CheckResponse checks the response to a question.
+func CheckResponse(response string) error {
+	if n := len(response); n > Response {
+		return refuse("the response has %d bytes: want at most %d", n, Response)
+	}
+	return nil
+}
