@@ -3,11 +3,21 @@
 # make test-temporal   engine/temporal with a real server; its first build takes 12 minutes of CPU time
 # make test-faults   500 kills, 200 stops and 20 restarts of the server, with figures; an hour at most
 # make lint    gofmt, go vet, staticcheck
+# make vuln    known vulnerabilities that the code reaches; asks vuln.go.dev, or $GOVULNDB
+# make release the command for $GOOS and $GOARCH in dist/, with its parts as CycloneDX
+# make reproducible   builds twice, from different folders and caches, and compares the bytes
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
+CYCLONEDX = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
-.PHONY: test test-faults test-temporal bench lint peers
+# Everything that decides about the bytes of a release: the toolchain, no C compiler, no
+# paths of the machine.
+TOOLCHAIN = go1.26.8
+BUILD = GOTOOLCHAIN=$(TOOLCHAIN) GOFLAGS= GOAMD64= GOARM64= GOEXPERIMENT= CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+
+.PHONY: test test-faults test-temporal bench lint peers vuln release reproducible
 
 # Lint vets everything and these binaries are not debugged, so vetting and debug information
 # are left out. Under the race detector a process sleeps for a second before it exits, which tests
@@ -38,6 +48,27 @@ lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet ./...
 	@$(GO) run $(STATICCHECK) ./...
+
+vuln:
+	$(GO) run $(GOVULNCHECK) ./...
+	cd event/otel && $(GO) run $(GOVULNCHECK) ./...
+	cd engine/temporal && $(GO) run $(GOVULNCHECK) ./...
+
+# What is listed is read from the binary. The tool runs here, whatever the binary is for.
+release: NAME = dist/stone-$$($(GO) env GOOS)-$$($(GO) env GOARCH)
+release:
+	mkdir -p dist
+	$(BUILD) -o $(NAME) ./cmd/stone
+	name=$(NAME) && GOOS= GOARCH= $(GO) run $(CYCLONEDX) bin -json -std -noserial -notimestamp -output $$name.cdx.json $$name
+
+# The second build has an empty cache: with that of the first only linking would be compared.
+PROGRAM = ./cmd/stone
+reproducible:
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && mkdir "$$dir/first" "$$dir/the second" && \
+	git ls-files -z | tar -c --null -T - -f "$$dir/tree" && tar -x -f "$$dir/tree" -C "$$dir/first" && tar -x -f "$$dir/tree" -C "$$dir/the second" && \
+	(cd "$$dir/first" && $(BUILD) -buildvcs=false -o ../a $(PROGRAM)) && \
+	(cd "$$dir/the second" && GOCACHE="$$dir/cache" $(BUILD) -buildvcs=false -o ../b $(PROGRAM)) && \
+	cmp "$$dir/a" "$$dir/b" && echo "reproducible: two builds of $(PROGRAM) are equal"
 
 bench:
 	$(MAKE) -C bench bench
