@@ -73,8 +73,8 @@ func (a *app) createToken() *cobra.Command {
 			if c.Flags().Changed("grant") {
 				t.Grant = grant
 			}
-			if ttl < 0 || t.Minute < 0 || t.Runs < 0 || !(t.USDADay >= 0) {
-				return fmt.Errorf("--ttl, --per-minute, --runs and --max-usd-a-day: want 0 or more")
+			if ttl < 0 || t.Minute < 0 || t.Runs < 0 || t.Streams < 0 || !(t.USDADay >= 0) {
+				return fmt.Errorf("--ttl, --per-minute, --runs, --streams and --max-usd-a-day: want 0 or more")
 			}
 			if ttl > 0 {
 				t.Expires = now.Add(ttl).UTC().Truncate(time.Second)
@@ -104,6 +104,7 @@ func (a *app) createToken() *cobra.Command {
 	f.IntVar(&limits.Tokens, "max-tokens", 0, "each run spends at most `N` tokens")
 	f.IntVar(&t.Minute, "per-minute", 0, "at most `N` requests a minute")
 	f.IntVar(&t.Runs, "runs", 0, "at most `N` runs at once")
+	f.IntVar(&t.Streams, "streams", 0, "at most `N` streams, watched lists and waits at once; 100 by default")
 	f.DurationVar(&ttl, "ttl", 0, "the token expires after this time, such as `720h`")
 	return c
 }

@@ -43,6 +43,9 @@ type Principal struct {
 	// PerMinute limits its requests, and Runs its concurrent runs, in each server. Zero means
 	// unlimited. Callers with the same Name share both limits.
 	PerMinute, Runs int
+	// Streams limits its open streams of events, watched lists and waits for results, in each
+	// server; Config.Streams if zero. Callers with the same Name share the limit.
+	Streams int
 	// USDADay limits the cost of everything that the caller starts on a day (UTC), in each
 	// server. Zero means unlimited. With a limit, answers to its capability requests are kept,
 	// so that they count after a restart.

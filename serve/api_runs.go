@@ -199,6 +199,13 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
+	if wait > 0 {
+		leave, err := s.hold(who)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(max(wait, 0), maxWait))
 	defer cancel()
 	out, err := s.await(ctx, who, info)

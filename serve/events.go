@@ -170,14 +170,11 @@ func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
 // earlier reads the next rows after a place, up to those of the feed. It reads them before
 // they are sent: a slow client must not keep others from catching up.
 func (s *Server) earlier(ctx context.Context, f *feed, at place) (frames []frame, err error) {
-	select {
-	case s.behind <- struct{}{}:
-		defer func() { <-s.behind }()
-	case <-s.drain:
-		return nil, closing()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	leave, err := s.places.enter(ctx, s.drain, f.who.Tenant)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	const most = 64
 	for row, err := range s.cfg.Journal.Follow(ctx, f.run, at.seq) {
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -80,25 +79,11 @@ type feed struct {
 // A feedKey names a feed. Tenants call a run by different names.
 type feedKey struct{ tenant, run string }
 
-// maxStreams bounds the streams of a server.
-const maxStreams = 10_000
-
-// admit returns an error if the server is closing or has too many streams. The caller holds s.mu.
-func (s *Server) admit() error {
-	switch {
-	case s.closing():
-		return closing()
-	case s.streams >= maxStreams:
-		return problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: retry later", maxStreams)
-	}
-	return nil
-}
-
 // join returns the feed of a run for a client that is at a place, and what leaves it.
 func (s *Server) join(who Principal, run string, at place) (f *feed, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admit(); err != nil {
+	if err := s.admit(who); err != nil {
 		return nil, nil, err
 	}
 	key := feedKey{who.Tenant, run}
@@ -110,11 +95,10 @@ func (s *Server) join(who Principal, run string, at place) (f *feed, leave func(
 	}
 	f.lower(at)
 	f.clients++
-	s.streams++
 	return f, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.streams--
+		s.dismiss(who)
 		if f.clients--; f.clients == 0 {
 			f.cancel()
 			if s.feeds[key] == f {

@@ -52,6 +52,13 @@ func (s *Server) gatewayRoutes() (out []route) {
 			if err := wantType(req, "application/json"); err != nil {
 				return err
 			}
+			if req.Method == http.MethodGet && req.URL.Query().Get("stream") == "true" {
+				leave, err := s.hold(who)
+				if err != nil {
+					return err
+				}
+				defer leave()
+			}
 			return r.Serve(w, req, gateway{s, who})
 		}})
 	}

@@ -25,8 +25,12 @@ type list struct {
 // newest list, but may miss earlier ones.
 func (s *Server) sendList(w http.ResponseWriter, r *http.Request, who Principal, l list) error {
 	if !streams(r) {
-		all, err := l.read(r.Context())
+		leave, err := s.places.enter(r.Context(), s.drain, who.Tenant)
 		if err != nil {
+			return err
+		}
+		all, err := l.read(r.Context())
+		if leave(); err != nil { // a slow client has no place
 			return err
 		}
 		return reply(w, http.StatusOK, all)
@@ -81,7 +85,7 @@ type watched struct {
 func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.admit(); err != nil {
+	if err := s.admit(who); err != nil {
 		return nil, nil, err
 	}
 	key := feedKey{who.Tenant, l.name}
@@ -89,14 +93,13 @@ func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err err
 		ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
 		w = &watched{cancel: cancel, news: make(chan struct{})}
 		s.lists[key] = w
-		go w.follow(ctx, s, l)
+		go w.follow(ctx, s, who.Tenant, l)
 	}
 	w.clients++
-	s.streams++
 	return w, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.streams--
+		s.dismiss(who)
 		if w.clients--; w.clients == 0 {
 			w.cancel()
 			if s.lists[key] == w {
@@ -104,6 +107,18 @@ func (s *Server) watch(who Principal, l list) (w *watched, leave func(), err err
 			}
 		}
 	}, nil
+}
+
+// listsOf returns the number of lists that are watched for a tenant.
+func (s *Server) listsOf(tenant string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.lists {
+		if key.tenant == tenant {
+			n++
+		}
+	}
+	return n
 }
 
 // now returns the newest event and its id. News is closed when anything changes.
@@ -130,13 +145,20 @@ func (w *watched) set(id string, event []byte, over bool) {
 // restListed is the minimum time between two reads of a list.
 const restListed = 100 * time.Millisecond
 
-// follow reads the list whenever the journal has changed. It rests for at least four times the duration
-// of a read.
-func (w *watched) follow(ctx context.Context, s *Server, l list) {
+// follow reads the list whenever the journal has changed. It then rests for at least four times the
+// duration of a read for each list of the tenant: however many lists a tenant watches, reading them
+// takes a fifth of one processor.
+func (w *watched) follow(ctx context.Context, s *Server, tenant string, l list) {
 	defer w.cancel()
 	for range s.cfg.Journal.Changes(ctx) {
+		leave, err := s.places.enter(ctx, nil, tenant)
+		if err != nil {
+			break
+		}
 		start := time.Now()
 		id, event, err := s.readList(ctx, l)
+		took := time.Since(start)
+		leave()
 		if err != nil {
 			if ctx.Err() == nil {
 				s.cfg.Log.Error("a watched list could not be read", "list", l.name, "error", err)
@@ -146,22 +168,15 @@ func (w *watched) follow(ctx context.Context, s *Server, l list) {
 		if was, _, _, _ := w.now(); id != was {
 			w.set(id, event, false)
 		}
-		if waitFor(ctx, after(max(restListed, 4*time.Since(start)))) != nil {
+		if waitFor(ctx, after(max(restListed, 4*took*time.Duration(s.listsOf(tenant))))) != nil {
 			break
 		}
 	}
 	w.set("", nil, true)
 }
 
-// readList reads a list and returns its event with the id. The server reads few lists at the same
-// time: cap(s.behind), shared with feeds that have fallen behind.
+// readList reads a list and returns its event with the id.
 func (s *Server) readList(ctx context.Context, l list) (id string, event []byte, err error) {
-	select {
-	case s.behind <- struct{}{}:
-		defer func() { <-s.behind }()
-	case <-ctx.Done():
-		return "", nil, context.Cause(ctx)
-	}
 	all, err := l.read(ctx)
 	if err != nil {
 		return "", nil, err

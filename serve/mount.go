@@ -23,6 +23,13 @@ func (s *Server) mount(mux *http.ServeMux) error {
 			return err
 		}
 		mux.HandleFunc(pattern, s.serve(route{pattern, "", func(w http.ResponseWriter, r *http.Request, who Principal) error {
+			if r.Method == http.MethodGet { // which these protocols use for streams alone
+				leave, err := s.hold(who)
+				if err != nil {
+					return err
+				}
+				defer leave()
+			}
 			handle(w, r, who)
 			return nil
 		}}))

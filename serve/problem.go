@@ -86,11 +86,15 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, journal.ErrUnavailable) {
 		w.Header().Set("Retry-After", retryAfter)
 	}
+	var p *api.Problem
+	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	if openai.Serves(r.URL.Path) {
 		s.failOpenAI(w, r, err)
 		return
 	}
-	p := s.problemOf(r, err)
+	p = s.problemOf(r, err)
 	if strings.Contains(r.Header.Get("Accept"), "text/html") { // a browser
 		page.Fail(w, p)
 		return

@@ -48,6 +48,9 @@ type Config struct {
 	Mounts map[string]Mount
 	// Webhooks get notices about the runs that this server starts.
 	Webhooks []Webhook
+	// Streams limits the open streams of events, watched lists and waits for results of each caller
+	// whose Principal does not say it; 100 if zero.
+	Streams int
 	// Scan is how often the journal is searched for runs that can continue; 5 s if zero.
 	Scan time.Duration
 	// Grace is how long running steps may take when the server ends; 30 s if zero.
@@ -90,15 +93,16 @@ type Server struct {
 	died    abandoner        // nil for a journal that cannot tell
 	hooks   map[string]*hook // by the names of their pipelines
 	sending chan struct{}    // bounds the notices that are sent concurrently
-	behind  chan struct{}    // bounds the clients that catch up concurrently
+	places  *places          // for reading lists and missed events
 
-	mu      sync.Mutex
-	active  map[string]*active   // runs of this process
-	feeds   map[feedKey]*feed    // of runs that clients stream
-	lists   map[feedKey]*watched // that clients watch
-	streams int                  // clients that stream
-	unsent  map[string]time.Time // when to retry notices, by their runs
-	running sync.WaitGroup
+	mu        sync.Mutex
+	active    map[string]*active   // runs of this process
+	feeds     map[feedKey]*feed    // of runs that clients stream
+	lists     map[feedKey]*watched // that clients watch
+	streams   int                  // that are open, with waits
+	streamsOf map[caller]int
+	unsent    map[string]time.Time // when to retry notices, by their runs
+	running   sync.WaitGroup
 }
 
 // pipelineName matches the names of pipelines, which are part of paths and of names of tools.
@@ -121,7 +125,7 @@ func New(cfg Config) (*Server, error) {
 	abandoned, _ := cfg.Journal.(abandoner)
 	well := &health{log: cfg.Log}
 	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well}
-	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, behind: make(chan struct{}, 16)}
+	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, places: newPlaces(readPlaces, placesOfOne), streamsOf: map[caller]int{}}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err

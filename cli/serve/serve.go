@@ -159,7 +159,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 		return who, errors.New("the token is unknown, revoked or expired")
 	}
 	who = serve.Principal{Name: t.Name, By: "token " + t.Name, Roles: []serve.Role{}, // nil would be all
-		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, USDADay: t.USDADay}
+		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, Streams: t.Streams, USDADay: t.USDADay}
 	for _, r := range t.Roles {
 		who.Roles = append(who.Roles, serve.Role(r))
 	}

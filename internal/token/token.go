@@ -36,6 +36,7 @@ type Token struct {
 	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
 	Minute  int           `json:"per-minute,omitempty"` // requests; 0 means unlimited
 	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 means unlimited
+	Streams int           `json:"streams,omitempty"`    // streams and waits at once, per process; 0 means the default
 	USDADay float64       `json:"usd-a-day,omitempty"`  // of all its runs; 0 means unlimited
 	Created time.Time     `json:"created"`
 	Expires time.Time     `json:"expires,omitzero"`

@@ -1,0 +1,173 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/stonelayer/stone/serve/api"
+)
+
+const (
+	maxStreams  = 10_000 // of a server
+	ownStreams  = 100    // of a caller, if nothing else is set
+	readPlaces  = 16     // reads of lists and of missed events at the same time
+	placesOfOne = 4      // of those, for one tenant
+)
+
+// A caller has streams of its own. Callers with the same name share them.
+type caller struct{ tenant, name string }
+
+// admit counts a stream or a wait of a caller. It returns an error if the server is closing, or if
+// there are too many. The caller of admit holds s.mu, and calls s.dismiss when the stream ends.
+func (s *Server) admit(who Principal) error {
+	most := cmp.Or(who.Streams, s.cfg.Streams, ownStreams)
+	key := caller{who.Tenant, who.Name}
+	switch {
+	case s.closing():
+		return closing()
+	case s.streamsOf[key] >= most:
+		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d open streams and waits, which is the most: close one", most)
+	case s.streams >= maxStreams:
+		return problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: retry later", maxStreams)
+	}
+	s.streams++
+	s.streamsOf[key]++
+	return nil
+}
+
+// dismiss ends a stream that was admitted. The caller holds s.mu.
+func (s *Server) dismiss(who Principal) {
+	key := caller{who.Tenant, who.Name}
+	s.streams--
+	if s.streamsOf[key]--; s.streamsOf[key] == 0 {
+		delete(s.streamsOf, key)
+	}
+}
+
+// hold counts a request that waits as a stream of its caller, until leave is called.
+func (s *Server) hold(who Principal) (leave func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.admit(who); err != nil {
+		return nil, err
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.dismiss(who)
+	}, nil
+}
+
+// places are the places for reading. A tenant has at most own of them. A free one goes to the waiting
+// tenant that has the fewest, and of those to the one that got its last place longest ago: a tenant
+// with many readers delays its own, not those of others.
+type places struct {
+	mu      sync.Mutex
+	free    int
+	own     int
+	taken   map[string]int // by tenant
+	turn    int
+	last    map[string]int // the turn at which a tenant got its last place, while it reads or waits
+	waiting []*reader      // in the order in which they came
+}
+
+type reader struct {
+	tenant string
+	enter  chan struct{} // closed when it has a place
+}
+
+func newPlaces(all, own int) *places {
+	return &places{free: all, own: own, taken: map[string]int{}, last: map[string]int{}}
+}
+
+// enter waits for a place, as long as ctx lasts and drain is open. The reader must call leave.
+func (p *places) enter(ctx context.Context, drain <-chan struct{}, tenant string) (leave func(), err error) {
+	r := &reader{tenant, make(chan struct{})}
+	p.mu.Lock()
+	p.waiting = append(p.waiting, r)
+	p.give()
+	p.mu.Unlock()
+	leave = func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.leave(r)
+	}
+	select {
+	case <-r.enter:
+		return leave, nil
+	default:
+	}
+	select {
+	case <-r.enter:
+		return leave, nil
+	case <-drain:
+		err = closing()
+	case <-ctx.Done():
+		err = cmp.Or(context.Cause(ctx), errors.New("the reader has gone"))
+	}
+	leave()
+	return nil, err
+}
+
+// leave gives up the place of a reader, or its wait for one.
+func (p *places) leave(r *reader) {
+	select {
+	case <-r.enter:
+		p.free++
+		p.taken[r.tenant]--
+	default:
+		for i, other := range p.waiting {
+			if other == r {
+				p.waiting = append(p.waiting[:i], p.waiting[i+1:]...)
+				break
+			}
+		}
+	}
+	p.give()
+	if p.taken[r.tenant] == 0 && !p.waits(r.tenant) {
+		delete(p.taken, r.tenant)
+		delete(p.last, r.tenant)
+	}
+}
+
+func (p *places) waits(tenant string) bool {
+	for _, r := range p.waiting {
+		if r.tenant == tenant {
+			return true
+		}
+	}
+	return false
+}
+
+// give gives the free places to those who are next.
+func (p *places) give() {
+	for p.free > 0 {
+		next := -1
+		for i, r := range p.waiting {
+			if p.taken[r.tenant] < p.own && (next < 0 || p.before(r.tenant, p.waiting[next].tenant)) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		r := p.waiting[next]
+		p.waiting = append(p.waiting[:next], p.waiting[next+1:]...)
+		p.turn++
+		p.free--
+		p.taken[r.tenant]++
+		p.last[r.tenant] = p.turn
+		close(r.enter)
+	}
+}
+
+// before reports whether a tenant comes before another one.
+func (p *places) before(a, b string) bool {
+	if p.taken[a] != p.taken[b] {
+		return p.taken[a] < p.taken[b]
+	}
+	return p.last[a] < p.last[b]
+}
