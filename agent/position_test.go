@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/step"
 	confirm "github.com/stonelayer/stone/tool"
 )
 
@@ -55,7 +58,65 @@ func (c clerk) Stream(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta, 
 }
 
 // mortal is a journal whose process dies: from then on it writes nothing, not even the end of the run.
-type mortal struct{ memory }
+// A step that a worker writes counts as a record.
+type mortal struct {
+	memory
+	held context.Context
+	die  context.CancelCauseFunc
+}
+
+func newMortal(records int) *mortal {
+	m := &mortal{memory: memory{left: records}}
+	m.held, m.die = context.WithCancelCause(context.Background())
+	return m
+}
+
+func (m *mortal) Held(string) context.Context { return m.held }
+
+func (m *mortal) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	if m.dead() {
+		m.die(errDied)
+		return nil, errDied
+	}
+	if strings.HasPrefix(items[0].Key, "step/") {
+		m.mu.Lock()
+		m.left--
+		m.mu.Unlock()
+	}
+	return m.Memory.Post(ctx, run, items...)
+}
+
+func (m *mortal) PostHeld(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	return m.Post(ctx, run, items...)
+}
+
+// crew is a carrier with one worker.
+type crew struct {
+	*remote.Worker
+	wait sync.WaitGroup
+}
+
+func (c *crew) Send(_ context.Context, _ string, w remote.Work) error {
+	c.wait.Go(func() {
+		if err := c.Do(context.Background(), w); errors.Is(err, remote.ErrOther) {
+			_ = c.GiveBack(context.Background(), w)
+		}
+	})
+	return nil
+}
+
+func (*crew) Cancel(context.Context, remote.Work) error { return nil }
+
+// runs runs p in this process, or on a worker.
+func (m *mortal) runs(t *testing.T, p stone.Ashlar, opts journal.Options, elsewhere bool) (stone.Result, error) {
+	cfg := stone.Config{RunID: "r", Frontend: yes{}, Recorder: journal.Keep(m, opts)}
+	c := &crew{Worker: &remote.Worker{Journal: m, Pipelines: []stone.Ashlar{p}}}
+	if elsewhere {
+		cfg.Executor = remote.New(remote.Config{Journal: m, Carrier: c, Routes: []remote.Route{{Pool: "p"}}})
+	}
+	defer c.wait.Wait()
+	return stone.Run(t.Context(), p, cfg)
+}
 
 func (m *mortal) End(ctx context.Context, id string, o journal.Outcome) error {
 	if m.dead() {
@@ -137,35 +198,32 @@ func TestChangedProgram(t *testing.T) {
 		"order":            {func(s *shop) { s.reversed = true }, refused},
 	}
 	for name, tt := range changes {
-		for _, approve := range []bool{false, true} {
-			for died := range 12 {
-				mem := &mortal{memory{left: died}}
+		for way := range 6 {
+			approve, elsewhere, later := way&1 > 0, way/2 == 2, way/2 > 0
+			for died, ended := 0, false; !ended; died++ {
+				mem := newMortal(died)
 				old := shop{system: agent.Say("be brief"), user: now(&clock), model: "small", name: "talk", effects: map[string]int{}, asks: approve}
 				if name != "prompt with the time" {
 					old.user = agent.Say("go")
 				}
-				cfg := stone.Config{RunID: "r", Frontend: yes{}}
-				cfg.Recorder = journal.Keep(mem, journal.Options{})
-				_, err := stone.Run(t.Context(), old.pipeline(), cfg)
-				if died < 11 && !errors.Is(err, errDied) {
-					t.Fatalf("died after %d records: %v", died, err)
+				at := fmt.Sprintf("%s, approval %t, on a worker %t and then %t, died after %d", name, approve, elsewhere, later, died)
+				_, err := mem.runs(t, old.pipeline(), journal.Options{}, elsewhere)
+				if ended = err == nil; died < 11 && !errors.Is(err, errDied) || died > 40 {
+					t.Fatalf("%s: %v", at, err)
 				}
-				recorded := recordedCalls(t, &mem.memory)
-				began := slices.Contains(mem.log, "value all/talk/opening")
+				recorded, began := mem.recordedCalls(t)
 				_ = mem.Release("r")
 				mem.left = -1
+				mem.held, mem.die = context.WithCancelCause(t.Context())
 				next := old
 				next.effects = map[string]int{}
 				tt.change(&next)
-				cfg.Recorder = journal.Keep(mem, journal.Options{})
-				result, err := stone.Run(t.Context(), next.pipeline(), cfg)
-				at := fmt.Sprintf("%s, approval %t, died after %d", name, approve, died)
+				result, err := mem.runs(t, next.pipeline(), journal.Options{}, later)
 				if tt.want == refused {
 					if !errors.As(err, new(*journal.ChangedError)) || len(next.effects) > 0 || next.turns > old.turns {
 						t.Errorf("%s: %v, effects %v; want the change refused before anything runs", at, err, next.effects)
 					}
-					cfg.Recorder = journal.Keep(mem, journal.Options{Force: true})
-					result, err = stone.Run(t.Context(), next.pipeline(), cfg)
+					result, err = mem.runs(t, next.pipeline(), journal.Options{Force: true}, later)
 				}
 				if err != nil {
 					t.Errorf("%s: %v", at, err)
@@ -201,14 +259,33 @@ func (yes) Ask(context.Context, people.Question) (people.Answer, error) {
 	return people.Answer{Response: "yes"}, nil
 }
 
-// recordedCalls returns the calls with a record, as the effects name them.
-func recordedCalls(t *testing.T, m *memory) (all []string) {
+// recordedCalls returns the calls with a record, as the effects name them, and whether the opening of the
+// conversation is recorded.
+func (m *mortal) recordedCalls(t *testing.T) (all []string, began bool) {
+	items, err := m.PostedUnder(t.Context(), "r", "step/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(path, kind string) (step.Record, bool) {
+		for _, i := range items {
+			var done journal.DoneStep
+			if err := json.Unmarshal(i.Data, &done); err != nil {
+				t.Fatal(err)
+			}
+			if done.Key.Path == path && done.Key.Kind == kind {
+				return *done.Record, true
+			}
+		}
+		rec, err := m.Record(t.Context(), "r", path, kind)
+		return rec, err == nil
+	}
 	for i, name := range []string{"look 0", "pay 1", "pay 2"} {
-		rec, err := m.Record(t.Context(), "r", fmt.Sprintf("all/talk/tool-%d-1", i+1), "step")
+		rec, ok := record(fmt.Sprintf("all/talk/tool-%d-1", i+1), "step")
 		var o struct{ Text string }
-		if err == nil && json.Unmarshal(rec.Content, &o) == nil && strings.HasSuffix(o.Text, "is done") {
+		if ok && json.Unmarshal(rec.Content, &o) == nil && strings.HasSuffix(o.Text, "is done") {
 			all = append(all, name)
 		}
 	}
-	return all
+	_, began = record("all/talk/opening", step.Value)
+	return all, began
 }

@@ -52,7 +52,7 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 			}
 		}
 		for range lost { // its cost is unknown, and counts as possibly paid
-			_, err := t.recorder.record(ctx, s.Key, func(context.Context) (step.Record, error) { return step.Record{}, errElsewhere })
+			_, err := t.recorder.keep(ctx, s.Key, func(context.Context) (step.Record, error) { return step.Record{}, errElsewhere })
 			if err != nil && !errors.Is(err, errElsewhere) {
 				return err
 			}
@@ -60,7 +60,7 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 		if s.Record == nil {
 			continue
 		}
-		_, err := t.recorder.record(ctx, s.Key, func(context.Context) (step.Record, error) { return *s.Record, nil })
+		_, err := t.recorder.keep(ctx, s.Key, func(context.Context) (step.Record, error) { return *s.Record, nil })
 		if err != nil {
 			return err
 		}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -131,11 +129,6 @@ func (r *recorder) tellUnused(ctx context.Context, path string) error {
 	if err != nil || len(unused) == 0 {
 		return err
 	}
-	const most = 10
-	names := strings.Join(unused[:min(len(unused), most)], ", ")
-	if len(unused) > most {
-		names += fmt.Sprintf(" and %d more", len(unused)-most)
-	}
-	event.At(ctx).Send(event.Notice{Code: event.UnusedRecords, Path: path, Text: "the body ended without steps that it had recorded: " + names + ": what they did was done, and nothing has used it"})
+	event.At(ctx).Send(event.Notice{Code: event.UnusedRecords, Path: path, Text: texts.Unused(unused)})
 	return nil
 }

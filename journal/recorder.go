@@ -32,6 +32,13 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 
 // record is Do, also while the run is drained: the step was started before.
 func (r *recorder) record(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	r.renew(&key)
+	return r.keep(ctx, key, work)
+}
+
+// keep records a step under its own key, even if the step is done anew: what another process has done
+// is no part of that.
+func (r *recorder) keep(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if news := r.news.Swap(nil); news != nil {
 		for _, n := range *news {
 			event.At(ctx).Send(n)
@@ -42,7 +49,6 @@ func (r *recorder) record(ctx context.Context, key step.Key, work func(context.C
 			return step.Record{}, err
 		}
 	}
-	r.renew(&key)
 	cleaned, started := false, false
 	make := func(ctx context.Context) (step.Record, error) {
 		started = true

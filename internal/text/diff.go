@@ -1,6 +1,9 @@
 package text
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // An Edit is a line of a difference. Its sign is ' ' if the line is in both texts, '-' if it is
 // only in the first and '+' if it is only in the second.
@@ -91,4 +94,14 @@ func Changed(before, now string) string {
 		}
 	}
 	return strings.Join(out, "\n")
+}
+
+// Unused returns the text of the notice that a body has ended without steps that it had recorded.
+func Unused(paths []string) string {
+	const most = 10
+	names := strings.Join(paths[:min(len(paths), most)], ", ")
+	if len(paths) > most {
+		names += fmt.Sprintf(" and %d more", len(paths)-most)
+	}
+	return "the body ended without steps that it had recorded: " + names + ": what they did was done, and nothing has used it"
 }

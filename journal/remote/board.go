@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -19,13 +21,14 @@ type Work struct {
 	Many bool   `json:"many,omitempty"` // a batch: its orders are on the board
 }
 
-// The keys of a board, before the digest of a leaf. What belongs to a leaf is found by the first two
-// parts of its key.
+// The keys of a board. A leaf has an id there, see leafOf. What belongs to a leaf is found by the first
+// two parts of its key.
 const (
 	orderKey  = "order/"
 	batchKey  = "batch/"
 	resultKey = "result/" // a further part makes it one that does not count for ever
-	stepKey   = "step/"   // and a leaf, and a step within it
+	stepKey   = "step/"   // and a leaf, and the digest of a step within it
+	placeKey  = "place/"  // and a leaf, and the place of a step within it: the digest of the first one there
 	tryKey    = "try/"    // and a work id and the number of the attempt; or a leaf, a step within it that costs money and the number
 	voidKey   = "void/"   // and the rest of the key of an attempt that started nothing
 	sliceKey  = "slice/"  // and a leaf, and the number of the slice
@@ -34,6 +37,18 @@ const (
 	partKey   = "part/"   // of a large content that orders read
 	endKey    = "end/"    // after any other key: an empty item that ends a reading of all items before it
 )
+
+// leafOf returns the id of a leaf on the board: its place, so that a changed program finds what was done
+// there, or the digest of a leaf of which there may be several at one place.
+func leafOf(key step.Key) dag.ID {
+	if key.Loose {
+		return key.Digest
+	}
+	return key.Place()
+}
+
+// id returns the id of the leaf.
+func (o *order) id() dag.ID { return leafOf(o.Key) }
 
 // large is from how many bytes on a content is on the board once, for all orders that read it.
 const large = 4 << 10
@@ -85,25 +100,29 @@ func (o *order) work() Work {
 	if o.Batch != nil {
 		return Work{Run: o.Key.RunID, ID: *o.Batch, Many: true}
 	}
-	return Work{Run: o.Key.RunID, ID: o.Key.Digest}
+	return Work{Run: o.Key.RunID, ID: o.id()}
 }
 
-// result is the item of a result.
+// result is the item of a result. It names what it is the result of.
 type result struct {
+	Leaf   dag.ID        `json:"leaf"`             // digest of the leaf, as in the order
+	Grant  string        `json:"grant"`            // Post of the slice with which the worker had the order
 	Record *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
 	More   *budget.Quote `json:"more,omitempty"`   // it comes back for this: its slice refused it
 	Slice  int           `json:"slice,omitempty"`  // number of its slice
 	Spent  budget.Amount `json:"spent,omitzero"`
 	Steps  int           `json:"steps,omitempty"` // number of steps within the leaf, which are on the board
+
+	Notices []event.Notice `json:"notices,omitempty"` // of the worker
 }
 
 // final reports whether a result counts for ever.
 func final(key string) bool { return len(key) == len(resultKey)+2*len(dag.ID{}) }
 
-// digestOf returns the digest in the key of a result.
-func digestOf(key string) (dag.ID, error) {
-	digest, _, _ := strings.Cut(strings.TrimPrefix(key, resultKey), "/")
-	return dag.ParseID(digest)
+// idOf returns the id of the leaf in the key of a result.
+func idOf(key string) (dag.ID, error) {
+	id, _, _ := strings.Cut(strings.TrimPrefix(key, resultKey), "/")
+	return dag.ParseID(id)
 }
 
 // item makes an item. Its JSON is not escaped, so that contents stay canonical.
@@ -122,4 +141,22 @@ func read(i journal.Item, to any) error {
 		return fmt.Errorf("item %s: %w", i.Key, err)
 	}
 	return nil
+}
+
+// readStep reads a step within a leaf that has a result. A row that is not one of the leaf is refused.
+func readStep(i journal.Item, leaf step.Key) (journal.DoneStep, error) {
+	var done journal.DoneStep
+	if err := read(i, &done); err != nil {
+		return done, err
+	}
+	if k := done.Key; done.Record == nil || k.RunID != leaf.RunID || !address.Within(k.Path, leaf.Path) || i.Key != stepOf(leafOf(leaf), k.Digest) {
+		return done, fmt.Errorf("item %s is no step of %s: it is refused", i.Key, leaf.Path)
+	}
+	return done, nil
+}
+
+func stepOf(leaf, step dag.ID) string { return stepKey + leaf.String() + "/" + step.String() }
+
+func placeOfStep(leaf dag.ID, key step.Key) string {
+	return placeKey + leaf.String() + "/" + key.Place().String()
 }

@@ -23,9 +23,9 @@ type desk struct {
 	ledger ledger
 
 	mu      sync.Mutex
-	waiting map[dag.ID]*pending
-	seen    int64              // position of the last result that was read
-	stop    context.CancelFunc // of the goroutine that reads, nil if there is none
+	waiting map[dag.ID]*pending // by the ids of the leaves
+	seen    int64               // position of the last result that was read
+	stop    context.CancelFunc  // of the goroutine that reads, nil if there is none
 	queues  map[*Route][]*pending
 	parts   map[dag.ID]bool // large contents that are on the board
 }
@@ -33,6 +33,7 @@ type desk struct {
 // pending is an order that waits for its result.
 type pending struct {
 	order step.Order
+	leaf  dag.ID // its id
 	route *Route
 	slice *slice
 	batch *batch
@@ -75,7 +76,7 @@ func (d *desk) enter(ctx context.Context, p *pending) {
 	ctx = context.WithoutCancel(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.waiting[p.order.Key.Digest] = p
+	d.waiting[p.leaf] = p
 	if d.stop == nil {
 		reading, stop := context.WithCancel(ctx)
 		d.stop = stop
@@ -91,7 +92,7 @@ func (d *desk) enter(ctx context.Context, p *pending) {
 // leave removes an order for which nobody waits any more.
 func (d *desk) leave(ctx context.Context, p *pending, cancel bool) {
 	d.mu.Lock()
-	if d.waiting[p.order.Key.Digest] != p {
+	if d.waiting[p.leaf] != p {
 		d.mu.Unlock()
 		return
 	}
@@ -109,7 +110,7 @@ func (d *desk) leave(ctx context.Context, p *pending, cancel bool) {
 
 // remove is called with the lock.
 func (d *desk) remove(p *pending) {
-	delete(d.waiting, p.order.Key.Digest)
+	delete(d.waiting, p.leaf)
 	p.gone = true
 	if b := p.batch; b != nil {
 		if b.open--; b.open == 0 {
@@ -126,7 +127,7 @@ func (d *desk) remove(p *pending) {
 func (d *desk) settle(p *pending, got outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.waiting[p.order.Key.Digest] == p {
+	if d.waiting[p.leaf] == p {
 		d.remove(p)
 		p.done <- got
 	}
@@ -141,14 +142,14 @@ func (d *desk) read(ctx context.Context, after int64) {
 			}
 			return
 		}
-		digest, err := digestOf(item.Key)
+		leaf, err := idOf(item.Key)
 		d.mu.Lock()
 		if ctx.Err() != nil {
 			d.mu.Unlock()
 			return
 		}
 		d.seen = item.Seq
-		p := d.waiting[digest]
+		p := d.waiting[leaf]
 		d.mu.Unlock()
 		if err == nil && p != nil {
 			d.arrived(p, item)

@@ -22,13 +22,22 @@
 // continues where a dead one stopped. When the holder dies, the leaves that are out continue, and
 // the next holder finds their results.
 //
+// A leaf and its steps are found by their places, as in the journal: a worker with a changed program does
+// no recorded step again. If it gives a step another input, it does not do the leaf, and the holder decides
+// what the change means: it refuses the run, or keeps the record with journal.Options.Force.
+//
+// A result names the leaf and the slice of its order, and a step its leaf. A row that is of another one is
+// refused.
+//
 // The nodes of a run do not depend on where its leaves ran.
 //
 // # What stays with the holder
 //
 // Decisions, flows, scoped bodies and plans that are made during the run. A leaf comes back
 // to the holder, with the steps that it has done, if it awaits, keeps nodes, runs a plan or
-// asks a question, if no worker has its version, and if the budget of the run cannot pay for it.
+// asks a question, if no worker has its version, and if the budget of the run cannot pay for it. A leaf
+// stays with the holder if the holder has recorded steps of it before, if the leaf was sent for other
+// work, and if it, or a step within it, is done anew (journal.Options.Again).
 //
 // # Budgets
 //

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -129,12 +130,22 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 	if err := d.recall(ctx); err != nil {
 		return step.Record{}, err
 	}
-	found, err := d.history(ctx, o.Key.Digest)
+	leaf := leafOf(o.Key)
+	found, err := d.history(ctx, leaf)
 	if err != nil {
 		return step.Record{}, err
 	}
 	s := newSlice(ctx, found)
-	p := &pending{order: o, route: route, slice: s}
+	p := &pending{order: o, leaf: leaf, route: route, slice: s}
+	local := d.anew(o.Key.Path)
+	if !local && found.result == nil {
+		if local, err = d.stays(ctx, o.Key); err != nil {
+			return step.Record{}, err
+		}
+	}
+	if local {
+		return step.Record{}, d.home(ctx, p, nil)
+	}
 	for got := found.result; ; got = nil {
 		if got == nil {
 			if s.need != (budget.Quote{}) {
@@ -142,7 +153,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 					return step.Record{}, d.home(ctx, p, err)
 				}
 			}
-			p = &pending{order: o, route: route, slice: s, done: make(chan outcome, 1)}
+			p = &pending{order: o, leaf: leaf, route: route, slice: s, done: make(chan outcome, 1)}
 			out, err := d.do(ctx, p)
 			if err != nil {
 				return step.Record{}, d.drop(ctx, p, err)
@@ -150,7 +161,14 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 			got = &out
 		}
 		if got.More != nil || got.Record != nil {
-			if got.Spent, err = d.spent(ctx, o.Key.Digest, got.Spent, s.charged); err != nil {
+			bound, err := d.bound(ctx, p, got)
+			if err == nil && !bound {
+				return step.Record{}, d.home(ctx, p, nil)
+			}
+			if err == nil {
+				got.Spent, err = d.spent(ctx, leaf, got.Spent, s.charged)
+			}
+			if err != nil {
 				return step.Record{}, d.drop(ctx, p, err)
 			}
 		}
@@ -162,7 +180,10 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 			return step.Record{}, d.home(ctx, p, nil)
 		default:
 			s.settle(got.Spent)
-			return *got.Record, d.bring(ctx, o.Key.Digest, got.Steps)
+			for _, n := range got.Notices {
+				event.At(ctx).Send(n)
+			}
+			return *got.Record, d.bring(ctx, o.Key, got.Steps)
 		}
 	}
 }
@@ -190,7 +211,7 @@ func (d *desk) home(ctx context.Context, p *pending, refused error) error {
 	if err := d.revoke(ctx, p); err != nil {
 		return err
 	}
-	if err := d.bring(ctx, p.order.Key.Digest, 1); err != nil {
+	if err := d.bring(ctx, p.order.Key, 1); err != nil {
 		return err
 	}
 	return step.ErrLocal

@@ -2,19 +2,25 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // ledger has what the journal of a run knows about the steps that other processes do within leaves.
 type ledger struct {
 	recalling sync.Mutex
 	recalled  bool
+	again     []journal.Again     // of the run
+	here      map[string][]string // places of the steps that the journal has within leaves without a result, by the paths of those
 
 	mu     sync.Mutex
 	noted  map[string]noted         // steps that cost money, by kind and path
@@ -46,8 +52,17 @@ func (d *desk) recall(ctx context.Context) error {
 	if d.holder, err = note(ctx, d.board.PostHeld, d.run, holderKey, try{}); err != nil {
 		return err
 	}
+	info, err := d.cfg.Journal.Find(ctx, d.run)
+	if err != nil {
+		return err
+	}
+	steps, err := d.cfg.Journal.Steps(ctx, d.run)
+	if err != nil {
+		return err
+	}
+	d.ledger.again, d.ledger.here = info.Again, within(steps)
 	if d.holder > 1 { // otherwise nobody has granted a slice before
-		if err := d.charge(ctx); err != nil {
+		if err := d.charge(ctx, steps); err != nil {
 			return err
 		}
 	}
@@ -61,11 +76,7 @@ type charged struct {
 }
 
 // charge charges the run with the attempts that its journal does not know, and notes them there.
-func (d *desk) charge(ctx context.Context) error {
-	steps, err := d.cfg.Journal.Steps(ctx, d.run)
-	if err != nil {
-		return err
-	}
+func (d *desk) charge(ctx context.Context, steps []journal.Step) error {
 	d.ledger.mu.Lock()
 	for _, s := range steps {
 		if s.Declared != (budget.Amount{}) {
@@ -256,7 +267,7 @@ func (d *desk) spent(ctx context.Context, leaf dag.ID, said, charged budget.Amou
 
 // close closes the slices of a leaf and returns what they have paid for.
 func (d *desk) close(ctx context.Context, p *pending) (spent budget.Amount, err error) {
-	leaf := p.order.Key.Digest
+	leaf := p.leaf
 	if err := p.slice.post(ctx, d, leaf, grant{Closed: true}); err != nil {
 		return spent, err
 	}
@@ -320,6 +331,9 @@ func (d *desk) paid(ctx context.Context, leaf dag.ID) (steps []journal.DoneStep,
 			if err := read(found, &steps[at]); err != nil {
 				return nil, err
 			}
+			if steps[at].Key.RunID != d.run || stepOf(leaf, steps[at].Key.Digest) != key {
+				return nil, fmt.Errorf("item %s is of another step: it is refused", key)
+			}
 			steps[at].Attempts = max(steps[at].Attempts, attempts)
 		}
 	}
@@ -327,22 +341,116 @@ func (d *desk) paid(ctx context.Context, leaf dag.ID) (steps []journal.DoneStep,
 }
 
 // bring records the steps within a leaf that other processes have done, of which there are at least n.
-func (d *desk) bring(ctx context.Context, leaf dag.ID, n int) error {
+func (d *desk) bring(ctx context.Context, leaf step.Key, n int) error {
 	if n == 0 {
 		return nil
 	}
-	items, err := d.board.PostedUnder(ctx, d.run, stepKey+leaf.String()+"/")
+	steps, err := stepsOf(ctx, d.board, leaf)
 	if err != nil {
 		return err
-	}
-	steps := make([]journal.DoneStep, len(items))
-	for i := range items {
-		if err := read(items[i], &steps[i]); err != nil {
-			return err
-		}
 	}
 	_, err = d.note(ctx, steps...)
 	return err
 }
 
-func stepOf(leaf, step dag.ID) string { return stepKey + leaf.String() + "/" + step.String() }
+// stepsOf returns the steps within a leaf that are on the board.
+func stepsOf(ctx context.Context, board journal.Board, leaf step.Key) ([]journal.DoneStep, error) {
+	items, err := board.PostedUnder(ctx, leaf.RunID, stepKey+leafOf(leaf).String()+"/")
+	if err != nil {
+		return nil, err
+	}
+	steps := make([]journal.DoneStep, len(items))
+	for i := range items {
+		if steps[i], err = readStep(items[i], leaf); err != nil {
+			return nil, err
+		}
+	}
+	return steps, nil
+}
+
+// within returns the places of recorded steps within leaves that have no result, by the paths of those.
+func within(steps []journal.Step) map[string][]string {
+	places := map[string][]string{}
+	for _, s := range steps {
+		if s.Kind == "leaf" && !s.Recorded {
+			places[s.Path] = nil
+		}
+	}
+	for _, s := range steps {
+		if !s.Recorded || len(places) == 0 {
+			continue
+		}
+		for up := address.Parent(s.Path); up != ""; up = address.Parent(up) {
+			if _, open := places[up]; open {
+				places[up] = append(places[up], placeOf(s.Kind, s.Path))
+			}
+		}
+	}
+	return places
+}
+
+// anew reports whether a leaf, or a step within it, is done anew.
+func (d *desk) anew(path string) bool {
+	return slices.ContainsFunc(d.ledger.again, func(a journal.Again) bool {
+		return a.Path == path || a.Path != "" && (address.Within(path, a.Path) || address.Within(a.Path, path))
+	})
+}
+
+// stays reports whether a leaf must be done in this process, because the journal has steps of it that
+// the board does not have: they were done in the process of the run.
+func (d *desk) stays(ctx context.Context, leaf step.Key) (bool, error) {
+	here := d.ledger.here[leaf.Path]
+	if len(here) == 0 {
+		return false, nil
+	}
+	steps, err := stepsOf(ctx, d.board, leaf)
+	if err != nil {
+		return false, err
+	}
+	known := map[string]bool{}
+	for _, s := range steps {
+		known[placeOf(s.Key.Kind, s.Key.Path)] = true
+	}
+	return slices.ContainsFunc(here, func(place string) bool { return !known[place] }), nil
+}
+
+// errForeign means that a result is not of the order for which it is on the board.
+var errForeign = errors.New("the board has a result that is not of this order, and it is refused: resume with --again and the path of the leaf to do it in the process of the run")
+
+// bound reports whether a result is of the leaf of an order. It is not if the order on the board is of
+// other work at the place. The error is errForeign if the result names no slice of the order.
+func (d *desk) bound(ctx context.Context, p *pending, got *result) (bool, error) {
+	d.mu.Lock()
+	known := p.slice.posts[got.Grant] // a result can be there before the holder knows that its order is written
+	d.mu.Unlock()
+	if known && got.Leaf == p.order.Key.Digest {
+		return true, nil
+	}
+	key := orderKey + p.leaf.String()
+	items, err := d.board.Posted(ctx, d.run, key)
+	if err != nil {
+		return false, err
+	}
+	var o order
+	if found, ok := items[key]; !ok {
+		return false, errForeign
+	} else if err := read(found, &o); err != nil {
+		return false, err
+	}
+	if o.Key.Digest != p.order.Key.Digest {
+		return false, nil
+	}
+	of := got.Grant == o.Post
+	granted, err := d.board.PostedUnder(ctx, d.run, sliceKey+p.leaf.String()+"/")
+	for _, i := range granted {
+		var g grant
+		if err := read(i, &g); err != nil {
+			return false, err
+		}
+		of = of || g.Post == got.Grant
+	}
+	if err == nil && (!of || got.Leaf != o.Key.Digest) {
+		err = errForeign
+	}
+	return err == nil, err
+}

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -17,7 +20,8 @@ import (
 type recorder struct {
 	*Worker
 	delivery *delivery
-	leaf     dag.ID
+	order    *order
+	leaf     dag.ID // its id
 	grant    grant
 	slice    int // its number
 	account  *budget.Account
@@ -27,6 +31,7 @@ type recorder struct {
 	trouble  error // of the journal
 	attempts int   // of the leaf
 	steps    map[dag.ID]bool
+	notices  []event.Notice
 }
 
 func (r *recorder) ended() (steps int, trouble error) {
@@ -37,7 +42,7 @@ func (r *recorder) ended() (steps int, trouble error) {
 
 // Do implements [step.Recorder].
 func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	if key.Digest == r.leaf {
+	if key.Digest == r.order.Key.Digest {
 		n, err := r.delivery.attempt()
 		if err != nil {
 			return step.Record{}, r.fail(err)
@@ -45,7 +50,11 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		r.mu.Lock()
 		r.attempts = n
 		r.mu.Unlock()
-		return r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
+		rec, err := r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
+		if err == nil && n > 1 {
+			err = r.tellUnused(ctx)
+		}
+		return rec, err
 	}
 	rec, err := r.inner(ctx, key, work)
 	if err == nil {
@@ -56,13 +65,12 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 
 // inner records a step within the leaf.
 func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	name := stepOf(r.leaf, key.Digest)
-	items, err := r.Journal.Posted(ctx, r.delivery.Run, name)
+	found, err := r.find(ctx, key)
 	if err != nil {
 		return step.Record{}, r.fail(err)
 	}
-	if found, ok := items[name]; ok {
-		return r.replay(found)
+	if found != nil {
+		return r.replay(found, key)
 	}
 	done := journal.DoneStep{Key: key, Declared: budget.Declared(ctx)}
 	r.mu.Lock()
@@ -82,29 +90,113 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 		done.Attempts = 1 // the others may have ended before this step
 	}
 	done.Record = &rec
-	i, err := item(name, done)
+	ctx = context.WithoutCancel(ctx)
+	first, err := r.keep(ctx, done)
+	if err == nil && !first {
+		if found, err = r.find(ctx, key); err == nil {
+			return r.replay(found, key)
+		}
+	}
 	if err != nil {
 		return step.Record{}, r.fail(err)
-	}
-	kept, err := r.Journal.Post(context.WithoutCancel(ctx), r.delivery.Run, i)
-	if err != nil {
-		return step.Record{}, r.fail(err)
-	}
-	if string(kept[0].Data) != string(i.Data) {
-		return r.replay(kept[0])
 	}
 	return rec, nil
 }
 
-// replay returns the record of a step, and charges the attempts before its last one.
-func (r *recorder) replay(i journal.Item) (step.Record, error) {
-	var done journal.DoneStep
-	if err := read(i, &done); err != nil {
-		return step.Record{}, r.fail(err)
+// find returns the step that the board has for a key, by the rule of step.Recorder: the record with its
+// digest, or else that of other work at its place.
+func (r *recorder) find(ctx context.Context, key step.Key) (*journal.DoneStep, error) {
+	name, at := stepOf(r.leaf, key.Digest), placeOfStep(r.leaf, key)
+	items, err := r.Journal.Posted(ctx, r.delivery.Run, name, at)
+	if err != nil {
+		return nil, err
 	}
+	found, ok := items[name]
+	if place, other := items[at]; !ok && other && !key.Loose {
+		var digest dag.ID
+		if err := read(place, &digest); err != nil {
+			return nil, err
+		}
+		name = stepOf(r.leaf, digest)
+		if items, err = r.Journal.Posted(ctx, r.delivery.Run, name); err != nil {
+			return nil, err
+		}
+		found, ok = items[name]
+	}
+	if !ok {
+		return nil, nil
+	}
+	done, err := readStep(found, r.order.Key)
+	return &done, err
+}
+
+// keep writes a step that was done. It reports whether the board had none with its digest, and none at its
+// place.
+func (r *recorder) keep(ctx context.Context, done journal.DoneStep) (first bool, err error) {
+	own, err := item(stepOf(r.leaf, done.Key.Digest), done)
+	if err != nil {
+		return false, err
+	}
+	items := []journal.Item{own}
+	if !done.Key.Loose {
+		at, err := item(placeOfStep(r.leaf, done.Key), done.Key.Digest)
+		if err != nil {
+			return false, err
+		}
+		items = append(items, at)
+	}
+	kept, err := r.Journal.Post(ctx, r.delivery.Run, items...)
+	first = err == nil
+	for i := range kept {
+		first = first && string(kept[i].Data) == string(items[i].Data)
+	}
+	return first, err
+}
+
+// replay returns the record of a step, and charges the attempts before its last one.
+func (r *recorder) replay(done *journal.DoneStep, key step.Key) (step.Record, error) {
 	r.account.Charge(done.Declared.Times(done.Attempts - 1))
-	done.Record.Replayed = true
-	return *done.Record, nil
+	rec := *done.Record
+	rec.Replayed, rec.Path, rec.Differs = true, done.Key.Path, done.Key.Digest != key.Digest
+	r.met(done.Key.Digest)
+	return rec, nil
+}
+
+// tellUnused keeps a notice if the body has not asked for steps that earlier attempts have recorded.
+func (r *recorder) tellUnused(ctx context.Context) error {
+	steps, err := stepsOf(ctx, r.Journal, r.order.Key)
+	if err != nil {
+		return r.fail(err)
+	}
+	done := map[string]bool{r.order.Key.Path: true}
+	for _, s := range steps {
+		done[s.Key.Path] = s.Key.Kind == "step"
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var unused []string
+	for _, s := range steps {
+		up := address.Parent(s.Key.Path)
+		for !done[up] { // nobody asks for what is below a step with a result
+			up = address.Parent(up)
+		}
+		if s.Key.Kind == "step" && !r.steps[s.Key.Digest] && up == r.order.Key.Path {
+			unused = append(unused, s.Key.Path)
+		}
+	}
+	if len(unused) > 0 {
+		r.notices = append(r.notices, event.Notice{Code: event.UnusedRecords, Path: r.order.Key.Path, Text: text.Unused(unused)})
+	}
+	return nil
+}
+
+// notice keeps a notice of the leaf for the process of the run.
+func (r *recorder) notice(e event.Event) {
+	if n, ok := e.Data.(event.Notice); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.notices = append(r.notices, n)
+	}
 }
 
 // errReplaced means that the slice of an order was closed or replaced, or that another process

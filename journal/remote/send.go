@@ -167,6 +167,13 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 			return nil, err
 		}
 		works[i] = o.work()
+		d.mu.Lock()
+		p.slice.posts[o.Post] = true
+		d.mu.Unlock()
+		if o.Key.Digest != p.order.Key.Digest { // it is found by its place, and is of other work
+			d.settle(p, outcome{})
+			continue
+		}
 		if old[i] = o.Post != id; old[i] {
 			if results[i], err = d.earlier(ctx, p); err != nil {
 				return nil, err
@@ -174,7 +181,7 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 			if results[i] != nil {
 				continue
 			}
-			if err = p.slice.post(ctx, d, p.order.Key.Digest, grant{Limits: p.slice.limits, Whole: p.slice.whole}); err != nil {
+			if err = p.slice.post(ctx, d, p.leaf, grant{Limits: p.slice.limits, Whole: p.slice.whole}); err != nil {
 				return nil, err
 			}
 		}
@@ -198,7 +205,7 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 	h := sha256.New()
 	h.Write([]byte(id))
 	for i, p := range taken {
-		members[i] = p.order.Key.Digest
+		members[i] = p.leaf
 		h.Write(members[i][:])
 	}
 	var many *dag.ID
@@ -210,7 +217,7 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 		o := order{Order: p.order, Post: id, Batch: many, Limits: p.slice.limits, Whole: p.slice.whole, Holder: d.holder}
 		var contents map[dag.ID]json.RawMessage
 		o.Reads, contents = o.Reads.Detach(large)
-		add(orderKey+p.order.Key.Digest.String(), o)
+		add(orderKey+p.leaf.String(), o)
 		maps.Copy(parts, contents)
 	}
 	d.mu.Lock()
@@ -228,7 +235,7 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 // earlier returns the result of an order that was sent before, perhaps by another process. It
 // returns nil if there is none.
 func (d *desk) earlier(ctx context.Context, p *pending) (*journal.Item, error) {
-	key := resultKey + p.order.Key.Digest.String()
+	key := resultKey + p.leaf.String()
 	items, err := d.board.Posted(ctx, d.run, key)
 	if found, ok := items[key]; ok {
 		return &found, nil

@@ -12,11 +12,12 @@ import (
 // slice is the part of the run's account that one leaf may spend in another process.
 type slice struct {
 	account *budget.Account
-	number  int           // of the last slice of the leaf that is known, in any process
-	need    budget.Quote  // the last slice refused it; zero before
-	want    budget.Amount // what the largest slice had left for the leaf
-	charged budget.Amount // spent from the earlier slices, or by earlier processes
-	taken   *budget.Slice // nil until it is taken
+	number  int             // of the last slice of the leaf that is known, in any process
+	posts   map[string]bool // the Posts of those slices of the leaf that are known; under the lock of the desk
+	need    budget.Quote    // the last slice refused it; zero before
+	want    budget.Amount   // what the largest slice had left for the leaf
+	charged budget.Amount   // spent from the earlier slices, or by earlier processes
+	taken   *budget.Slice   // nil until it is taken
 
 	limits, whole *budget.Limits // of all slices of the leaf so far, nil without a limit
 }
@@ -26,7 +27,7 @@ type slice struct {
 func newSlice(ctx context.Context, p past) *slice {
 	account := budget.From(ctx)
 	account.Replay(p.before)
-	return &slice{account: account, number: p.number, need: p.need, want: p.want, charged: p.before}
+	return &slice{account: account, number: p.number, posts: map[string]bool{}, need: p.need, want: p.want, charged: p.before}
 }
 
 // first takes a slice for a leaf that has a place in the window: a part of what is left for each
@@ -121,7 +122,7 @@ func (s *slice) post(ctx context.Context, d *desk, leaf dag.ID, g grant) error {
 		if found.Post == g.Post {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			s.number = n
+			s.number, s.posts[g.Post] = n, true
 			return nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/stonelayer/stone"
@@ -13,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -44,11 +46,11 @@ func (w *Worker) Do(ctx context.Context, work Work) error {
 // run. Call it when no worker can be found for them.
 func (w *Worker) GiveBack(ctx context.Context, work Work) error {
 	return w.each(ctx, work, func(ctx context.Context, d *delivery, o *order) error {
-		_, n, err := w.slice(ctx, d.Run, o.Key.Digest, o.first(), 0)
+		last, n, err := w.slice(ctx, d.Run, o.id(), o.first(), 0)
 		if err != nil {
 			return err
 		}
-		return w.post(ctx, d.Run, o, result{Slice: n})
+		return w.post(ctx, d.Run, o, result{Grant: last.Post, Slice: n})
 	})
 }
 
@@ -186,11 +188,11 @@ func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashl
 	for sliced := o.sliced; ; sliced = true {
 		last, n := o.first(), 0
 		if sliced {
-			if last, n, err = w.slice(ctx, d.Run, o.Key.Digest, last, 0); err != nil || last.Closed {
+			if last, n, err = w.slice(ctx, d.Run, o.id(), last, 0); err != nil || last.Closed {
 				return false, err
 			}
 		}
-		r := &recorder{Worker: w, delivery: d, leaf: o.Key.Digest, grant: last, slice: n, account: last.account()}
+		r := &recorder{Worker: w, delivery: d, order: o, leaf: o.id(), grant: last, slice: n, account: last.account()}
 		other, err := w.doWithin(ctx, r, o, p)
 		if !errors.Is(err, errReplaced) {
 			return other, err
@@ -209,13 +211,14 @@ func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.As
 	if !ok {
 		return false, errors.New("journal.Redact returns no recorder of runs")
 	}
-	_, err = redact.WrapRun(ctx, p, stone.Config{RunID: r.delivery.Run, Frontend: elsewhere{}}, func(ctx context.Context, cfg stone.Config) (_ stone.Result, err error) {
+	cfg := stone.Config{RunID: r.delivery.Run, Frontend: elsewhere{}, Watch: event.Func(slog.LevelWarn, r.notice)}
+	_, err = redact.WrapRun(ctx, p, cfg, func(ctx context.Context, cfg stone.Config) (_ stone.Result, err error) {
 		r.redact, cfg.Recorder = cfg.Recorder, r
 		rec, err = stone.Perform(ctx, p, o.Order, cfg)
 		return stone.Result{}, err
 	})
 	steps, trouble := r.ended()
-	done := result{Spent: r.account.Spent(), Steps: steps, Slice: r.slice}
+	done := result{Grant: r.grant.Post, Spent: r.account.Spent(), Steps: steps, Slice: r.slice, Notices: r.notices}
 	var failure *stone.Failure
 	switch done.More = r.account.Refused(); {
 	case trouble != nil:
@@ -235,7 +238,8 @@ func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.As
 
 // post writes the result of an order. The run may have ended meanwhile.
 func (w *Worker) post(ctx context.Context, run string, o *order, r result) error {
-	key := resultKey + o.Key.Digest.String()
+	key := resultKey + o.id().String()
+	r.Leaf = o.Key.Digest
 	if r.Record == nil {
 		key += "/" + rand.Text()
 	}
