@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/internal/token"
 )
 
 // inspectFlags are the flags of inspect.
@@ -29,7 +30,8 @@ func (a *app) inspect() *cobra.Command {
 		Short: "Show runs in a browser",
 		Long: "Inspect serves pages about the runs of a database: their state, failures, steps, contents and questions.\n" +
 			"It starts no run and changes nothing; --answer also records answers, with which resume continues a run.\n" +
-			"Pages of running runs are live. With --html it writes one run to a file that needs no server.",
+			"The address that it prints has a token, which a browser keeps for the session. Pages of running runs are\n" +
+			"live. With --html it writes one run to a file that needs no server.",
 		Example:               a.example("inspect", "inspect last --html run.html"),
 		Args:                  cobra.MaximumNArgs(1),
 		DisableFlagsInUseLine: true,
@@ -76,16 +78,16 @@ func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags i
 	if err != nil {
 		return failed("%w", err)
 	}
-	page := "http://" + listener.Addr().String()
+	page, first := "/", token.Secret()
 	if at != "" {
-		page += "/runs/" + url.PathEscape(at)
+		page = "/runs/" + url.PathEscape(at)
 	}
-	a.complain("showing %s", page)
 	warn := func(line string) { a.complain("%s", line) }
 	ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing runs that could be lost
 	defer stop()
 	err = publish.Serve(ctx, publish.Config{
-		Listener: listener, Journal: s.Store, Inspect: true, Answer: flags.answer, By: user(), Grace: time.Second, Drain: drain, Warn: warn,
+		Ready:    func() { a.complain("showing http://%s%s", listener.Addr(), signIn(page, first)) },
+		Listener: listener, First: first, Journal: s.Store, Inspect: true, Answer: flags.answer, By: user(), Grace: time.Second, Drain: drain, Warn: warn,
 	})
 	if err != nil {
 		return failed("%w", err)

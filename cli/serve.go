@@ -46,8 +46,9 @@ func (a *app) serve() *cobra.Command {
 		Short: "Publish pipelines over HTTP",
 		Long: "Serve publishes pipelines over HTTP. Their runs are durable: they are kept in .stone/stone.db of the\n" +
 			"project, and after a restart they continue. SIGTERM lets running steps finish. Capabilities of the\n" +
-			"configuration answer requests too. If there are tokens (see token), every request needs one. An address\n" +
-			"that others reach is refused without tokens.",
+			"configuration answer requests too.\n\n" +
+			"Every request needs a token (see token). If there are none, the server makes one that ends with it, and\n" +
+			"prints its address with that token: open it in a browser to sign in.",
 		Example:               a.example("serve ./triage", "serve ./triage plan.edn --address 127.0.0.1:8080"),
 		DisableFlagsInUseLine: true,
 		RunE:                  func(c *cobra.Command, args []string) error { return a.serveAll(c, args, flags) },
@@ -60,7 +61,7 @@ func (a *app) serve() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&flags.address, "address", "127.0.0.1:8080", "listen on `HOST:PORT`")
-	f.BoolVar(&flags.insecure, "insecure", false, "let everyone who reaches the address do everything")
+	f.BoolVar(&flags.insecure, "insecure", false, "without tokens, let everyone who reaches the address do everything")
 	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
 	modelsFlag(f, &flags.models)
 	tokensFlag(f, &flags.tokens)
@@ -73,20 +74,36 @@ func (a *app) serve() *cobra.Command {
 }
 
 func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error {
-	tokens, open, err := callers(flags)
+	tokens, first, err := callers(flags)
 	if err != nil {
 		return err
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, Open: open, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models}
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models}
 		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
 			}
-			cfg.Ready = func() { a.complain("serving http://%s%s", cfg.Listener.Addr(), namesOf(cfg.Pipelines)) }
+			cfg.Ready = func() {
+				a.complain("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), namesOf(cfg.Pipelines))
+				switch {
+				case cfg.Open:
+					a.complain("--insecure: everyone who reaches this address may read, start, cancel and answer all runs and ask every capability: on this machine other users and every program, also a confined command with a network")
+				case first != "":
+					a.complain("this token ends with the server: make others with %q", a.Name+" token create")
+				}
+			}
 			return publish.Serve(ctx, cfg)
 		})
 	})
+}
+
+// signIn returns the rest of an address that signs a browser in: its path, with the token if there is one.
+func signIn(path, token string) string {
+	if token == "" {
+		return strings.TrimSuffix(path, "/")
+	}
+	return path + "?token=" + token
 }
 
 // namesOf lists what is published, for people.
@@ -140,28 +157,25 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 	return serve(all)
 }
 
-// callers opens the tokens of those who may send requests. Open means that without tokens
-// everyone may do everything, which an address that others reach must be told.
-func callers(flags serveFlags) (tokens *token.File, open bool, err error) {
-	host, _, err := net.SplitHostPort(flags.address)
-	if err != nil {
-		return nil, false, fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
+// callers opens the tokens of those who may send requests. If there are none, it returns a first one,
+// unless everyone may do everything.
+func callers(flags serveFlags) (tokens *token.File, first string, err error) {
+	if _, _, err := net.SplitHostPort(flags.address); err != nil {
+		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
 	}
 	if tokens, err = openTokens(flags.tokens); err != nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	exist, err := tokens.Exists(time.Now())
-	ip := net.ParseIP(host)
-	open = flags.insecure || host == "localhost" || ip != nil && ip.IsLoopback()
 	switch {
 	case err != nil:
-		return nil, false, err
+		return nil, "", err
 	case exist && flags.insecure:
-		return nil, false, fmt.Errorf("--insecure: there are tokens in %s, which it would ignore: remove that file, or leave it out", tokens.Name())
-	case !exist && !open:
-		return nil, false, fmt.Errorf("--address %s: others reach that address, and nobody is asked who they are: make a token with \"token create\", or allow everything with --insecure", flags.address)
+		return nil, "", fmt.Errorf("--insecure: there are tokens in %s, which it would ignore: remove that file, or leave it out", tokens.Name())
+	case !exist && !flags.insecure:
+		first = token.Secret()
 	}
-	return tokens, open, nil
+	return tokens, first, nil
 }
 
 // packagesOf returns the packages among pipelines, as they are linked: directories in full.

@@ -84,7 +84,7 @@ func (s *Server) still(r *http.Request, who Principal) bool {
 	if _, inside := r.Context().Value(callerKey{}).(Principal); inside {
 		return true
 	}
-	now, err := s.access().Principal(withToken(r))
+	now, err := s.access().Principal(s.withToken(r))
 	return err == nil && now.Tenant == who.Tenant && now.may(Read)
 }
 

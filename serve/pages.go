@@ -3,7 +3,9 @@ package serve
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -37,6 +39,9 @@ func (s *Server) view(r *http.Request) page.View {
 	view := page.View{Journal: s.cfg.Journal, Tenant: who.Tenant}
 	if who.Tenant != "" {
 		view.Journal = tenantJournal{server: s, who: who}
+	}
+	if s.session(r) != "" {
+		view.LogOut = "/logout"
 	}
 	if who.may(Answer) {
 		view.Answer = func(ctx context.Context, run string, a api.Answer) error {
@@ -79,32 +84,46 @@ func (s *Server) view(r *http.Request) page.View {
 	return view
 }
 
-// tokenCookie keeps the token with which a person has logged in. It stands for the header
-// Authorization, which a browser cannot send.
-const tokenCookie = "stone-token"
-
-// withToken returns the request with the token of its cookie, unless it has one.
-func withToken(r *http.Request) *http.Request {
-	c, err := r.Cookie(tokenCookie)
-	if err != nil || r.Header.Get("Authorization") != "" {
-		return r
-	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+c.Value)
-	return r
-}
-
-// login remembers the token of a person in the browser, if it is valid.
+// login signs a person in with the token of a form.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	const most = 8 << 10
 	r.Body = http.MaxBytesReader(w, r.Body, most)
-	token := strings.TrimSpace(r.PostFormValue("token"))
+	s.signIn(w, r, r.PostFormValue("token"), "/")
+}
+
+// tokenQuery is the part of the address of a page that has a token.
+const tokenQuery = "token"
+
+// signsIn lets the address of a page sign a person in, as one that "stone serve" prints.
+func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		if r.Method != http.MethodGet || !query.Has(tokenQuery) {
+			next(w, r)
+			return
+		}
+		// A link of another page could sign a person in as somebody else, as its form could.
+		if from := r.Header.Get("Sec-Fetch-Site"); from != "" && from != "none" && from != "same-origin" {
+			s.turnAway(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin has this link: open the address by hand to sign in"))
+			return
+		}
+		to := url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath}
+		token := query.Get(tokenQuery)
+		query.Del(tokenQuery)
+		to.RawQuery = query.Encode()
+		s.signIn(w, r, token, to.String())
+	}
+}
+
+// signIn starts a session of a valid token, and sends the browser to a page.
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request, token, to string) {
+	token = strings.TrimSpace(token)
 	asked := r.Clone(r.Context())
 	asked.Header.Set("Authorization", "Bearer "+token)
 	if _, err := s.access().Principal(asked); err != nil || token == "" {
 		s.fail(w, r, problem(api.Unknown, http.StatusUnauthorized, "the token is unknown, revoked or expired"))
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: token, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
+	http.SetCookie(w, cookie(r, s.sessions.start(token, time.Now())))
+	http.Redirect(w, r, to, http.StatusSeeOther)
 }

@@ -88,6 +88,73 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// signIn signs a browser in, and returns its cookie.
+func (h *house) signIn(token string, header ...string) string {
+	h.Helper()
+	c := h.session(token, header...)
+	return c.Name + "=" + c.Value
+}
+
+func (h *house) session(token string, header ...string) *http.Cookie {
+	h.Helper()
+	req, err := http.NewRequestWithContext(h.Context(), "POST", h.URL+"/login", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	if err != nil {
+		h.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req) // it follows no redirect
+	if err != nil {
+		h.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 303 || len(resp.Cookies()) != 1 {
+		h.Fatalf("login: %d %v", resp.StatusCode, resp.Header)
+	}
+	return resp.Cookies()[0]
+}
+
+// A cookie has no token, and logging out ends what it was good for.
+func TestLogOut(t *testing.T) {
+	h := newHouse(t, byToken{})
+	for _, proxy := range []string{"http", "https"} {
+		over := []string{"X-Forwarded-Proto", proxy}
+		c := h.session("acme", over...)
+		_, port, _ := strings.Cut(strings.TrimPrefix(h.URL, "http://"), ":")
+		if name := map[string]string{"http": "stone-" + port, "https": "__Host-stone"}[proxy]; c.Name != name || c.Secure != (proxy == "https") ||
+			!c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Domain != "" || strings.Contains(c.Raw, "acme") {
+			t.Errorf("%s: %s", proxy, c.Raw)
+		}
+		with := append(over, "Cookie", c.Name+"="+c.Value, "Accept", "text/html")
+		other := append(over, "Cookie", h.signIn("acme", over...), "Accept", "text/html")
+		if status, text := h.do("GET", "/", "", with...); status != 200 || !strings.Contains(text, `action="/logout"`) {
+			t.Errorf("%s: %d %s", proxy, status, text)
+		}
+		if status, _ := h.do("POST", "/logout", "", append(with, "Origin", "http://evil.example")...); status != 403 {
+			t.Errorf("another origin logs out: %d", status)
+		}
+		if status, text := h.do("POST", "/logout", "", with...); status != 401 || !strings.Contains(text, `name="token"`) { // the redirect was followed
+			t.Errorf("%s: %d %s", proxy, status, text)
+		}
+		if status, _ := h.do("GET", "/", "", with...); status != 401 {
+			t.Errorf("%s: the cookie of a session that was ended: %d", proxy, status)
+		}
+		if status, _ := h.do("GET", "/", "", other...); status != 200 {
+			t.Errorf("%s: another session of the token: %d", proxy, status)
+		}
+	}
+	if status, text := h.do("GET", "/", "", "Authorization", "Bearer acme"); status != 200 || strings.Contains(text, "/logout") {
+		t.Errorf("without a session: %d %s", status, text)
+	}
+	for _, cookie := range []string{"stone-token=acme", "__Host-stone=acme", "stone=acme"} {
+		if status, _ := h.do("GET", "/", "", "Cookie", cookie); status != 401 {
+			t.Errorf("%s: %d", cookie, status)
+		}
+	}
+}
+
 // byToken lets in whoever has a token, which is the name of a tenant.
 type byToken struct{ tenants }
 
@@ -100,7 +167,7 @@ func (b byToken) Principal(r *http.Request) (serve.Principal, error) {
 
 func TestPagesOfTenants(t *testing.T) {
 	h := newHouse(t, byToken{})
-	acme := []string{"Cookie", "stone-token=acme", "Accept", "text/html"}
+	acme := []string{"Cookie", h.signIn("acme"), "Accept", "text/html"}
 	if status, text := h.do("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, "Authorization", "Bearer acme"); status != 201 {
 		t.Fatalf("%d %s", status, text)
 	}
@@ -116,40 +183,31 @@ func TestPagesOfTenants(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/runs/a", "/runs/acme.a", "/runs/a/step?path=page/write", "/compare?a=a&b=a"} {
-		if status, _ := h.do("GET", path, "", "Cookie", "stone-token=globex", "Accept", "text/html"); status != 404 {
+		if status, _ := h.do("GET", path, "", "Cookie", h.signIn("globex"), "Accept", "text/html"); status != 404 {
 			t.Errorf("%s of another tenant: %d", path, status)
 		}
 	}
 	for _, path := range []string{"/", "/questions"} {
-		if _, text := h.do("GET", path, "", "Cookie", "stone-token=globex"); strings.Contains(text, "/runs/a") {
+		if _, text := h.do("GET", path, "", "Cookie", h.signIn("globex")); strings.Contains(text, "/runs/a") {
 			t.Errorf("%s shows the run of another tenant: %s", path, text)
 		}
 	}
 	answer := url.Values{"question": {"page/approve"}, "response": {"yes"}}
-	if status, _ := h.form("/runs/a/answers", answer, "Cookie", "stone-token=globex"); status != 404 {
+	if status, _ := h.form("/runs/a/answers", answer, "Cookie", h.signIn("globex")); status != 404 {
 		t.Errorf("another tenant answers: %d", status)
 	}
-	if status, _ := h.form("/runs/a/answers", answer, "Cookie", "stone-token=reader"); status != 403 {
+	if status, _ := h.form("/runs/a/answers", answer, "Cookie", h.signIn("reader")); status != 403 {
 		t.Errorf("a reader answers: %d", status)
 	}
 	for _, what := range []string{"resume", "cancel"} {
-		if status, _ := h.form("/runs/a/"+what, url.Values{}, "Cookie", "stone-token=globex"); status != 404 {
+		if status, _ := h.form("/runs/a/"+what, url.Values{}, "Cookie", h.signIn("globex")); status != 404 {
 			t.Errorf("%s by another tenant: %d", what, status)
 		}
-		if status, _ := h.form("/runs/a/"+what, url.Values{}, "Cookie", "stone-token=reader"); status != 403 {
+		if status, _ := h.form("/runs/a/"+what, url.Values{}, "Cookie", h.signIn("reader")); status != 403 {
 			t.Errorf("%s by a reader: %d", what, status)
 		}
 	}
 	if status, text := h.form("/login", url.Values{"token": {""}}); status != 401 {
 		t.Errorf("an empty token: %d %s", status, text)
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.PostForm(h.URL+"/login", url.Values{"token": {"acme"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if cookie := resp.Header.Get("Set-Cookie"); resp.StatusCode != 303 || !strings.Contains(cookie, "stone-token=acme; Path=/; HttpOnly; SameSite=Strict") {
-		t.Errorf("login: %d %q", resp.StatusCode, cookie)
 	}
 }

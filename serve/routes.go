@@ -37,10 +37,14 @@ func (s *Server) table() []route {
 
 func (s *Server) routes() (http.Handler, error) {
 	mux := http.NewServeMux()
-	for _, r := range slices.Concat(s.table(), s.pageRoutes()) {
+	for _, r := range s.table() {
 		mux.HandleFunc(r.pattern, s.serve(r))
 	}
+	for _, r := range s.pageRoutes() {
+		mux.HandleFunc(r.pattern, s.signsIn(s.serve(r)))
+	}
 	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("POST /logout", s.logout)
 	s.inner = s.inside(s.table())
 	if err := s.mount(mux); err != nil {
 		return nil, err
@@ -113,7 +117,7 @@ func (s *Server) serves(host string) bool {
 // serve finds out who sends a request, and handles it.
 func (s *Server) serve(route route) http.HandlerFunc {
 	return s.meters.count(route.pattern, func(w http.ResponseWriter, r *http.Request) {
-		who, err := s.access().Principal(withToken(r))
+		who, err := s.access().Principal(s.withToken(r))
 		if err == nil && !tenantName.MatchString(who.Tenant) {
 			s.fail(w, r, fmt.Errorf("serve: Access returned the tenant %q", who.Tenant))
 			return

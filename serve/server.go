@@ -86,6 +86,7 @@ type Server struct {
 	meters    *meters
 	health    *health
 	tries     tries
+	sessions  sessions
 	purses    struct {
 		sync.Mutex
 		by map[purseKey]*budget.Account

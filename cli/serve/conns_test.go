@@ -15,7 +15,7 @@ import (
 // Hundreds of connections whose bodies never come leave the server answering, to new clients and to
 // those whose requests are answered.
 func TestManyUnfinishedRequests(t *testing.T) {
-	url, end := server(t, "--db", filepath.Join(t.TempDir(), "x.db"))
+	url, _, end := server(t, "--insecure", "--db", filepath.Join(t.TempDir(), "x.db"))
 	at := strings.TrimPrefix(url, "http://")
 	dial := func(line, header string) net.Conn {
 		conn, err := net.Dial("tcp", at)

@@ -28,8 +28,8 @@ func TestLiveByConfiguration(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		url, end := server(t, "--config", file, "--trust", "--db", filepath.Join(t.TempDir(), "stone.db"), "--tokens", filepath.Join(t.TempDir(), "tokens.json"))
-		status, got := request(t, "POST", url+"/v1/responses", `{"model":"stone/chat/answer","stream":true,"input":"x"}`, "")
+		url, token, end := server(t, "--config", file, "--trust", "--db", filepath.Join(t.TempDir(), "stone.db"), "--tokens", filepath.Join(t.TempDir(), "tokens.json"))
+		status, got := request(t, "POST", url+"/v1/responses", `{"model":"stone/chat/answer","stream":true,"input":"x"}`, token)
 		if status != 200 || strings.Contains(got, `"delta":"whatever"`) != (live != "") || !strings.Contains(got, want) {
 			t.Errorf("live %q: %d %s", live, status, got)
 		}

@@ -6,6 +6,7 @@ package serve
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -31,9 +32,9 @@ const closeTime = 5 * time.Second
 
 func run(ctx context.Context, cfg publish.Config) error {
 	of := configOf(cfg)
-	of.Access, of.Hosts = bearer{cfg.Tokens, cfg.Open}, cfg.Hosts
+	of.Access, of.Hosts = bearer{cfg.Tokens, cfg.First, cfg.Open}, cfg.Hosts
 	if cfg.Inspect {
-		of.Access = inspector{cfg.By, cfg.Answer}
+		of.Access = inspector{cfg.First, cfg.By, cfg.Answer}
 	} else {
 		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
 	}
@@ -121,42 +122,69 @@ func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writ
 	return err
 }
 
-// inspector lets the user read, and answer questions if that is set.
+// inspector lets the holder of a token read, and answer questions if that is set.
 type inspector struct {
-	by      string
-	answers bool
+	token, by string
+	answers   bool
 }
 
-func (i inspector) Principal(*http.Request) (serve.Principal, error) {
-	roles := []serve.Role{serve.Read}
-	if i.answers {
-		roles = append(roles, serve.Answer)
+func (i inspector) Principal(r *http.Request) (who serve.Principal, err error) {
+	secret, err := secretOf(r)
+	if err != nil {
+		return who, err
 	}
-	return serve.Principal{By: i.by, Roles: roles}, nil
+	if !same(secret, i.token) {
+		return who, errUnknown
+	}
+	who = serve.Principal{By: i.by, Roles: []serve.Role{serve.Read}}
+	if i.answers {
+		who.Roles = append(who.Roles, serve.Answer)
+	}
+	return who, nil
 }
 
-// bearer lets in whoever has a token, and everyone if it is open and none was ever made.
+var errUnknown = errors.New("the token is unknown, revoked or expired")
+
+// secretOf returns the token that a request has.
+func secretOf(r *http.Request) (string, error) {
+	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if secret = strings.TrimSpace(secret); !strings.EqualFold(kind, "Bearer") || secret == "" {
+		return "", errors.New("the request has no token: send \"Authorization: Bearer TOKEN\"")
+	}
+	return secret, nil
+}
+
+// same compares secrets in constant time. An empty one is never the same.
+func same(secret, want string) bool {
+	return want != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(want)) == 1
+}
+
+// bearer lets in whoever has a token. As long as none was ever made, it lets in who has the first
+// one, or everyone if it is open.
 type bearer struct {
 	tokens *token.File
+	first  string
 	open   bool
 }
 
 func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
-	if b.open {
-		if exists, err := b.tokens.Exists(time.Now()); err == nil && !exists {
-			return who, nil
-		}
+	exist, err := b.tokens.Exists(time.Now())
+	if err == nil && !exist && b.open {
+		return who, nil
 	}
-	kind, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(kind, "Bearer") || secret == "" {
-		return who, errors.New("the request has no token: send \"Authorization: Bearer TOKEN\"")
+	secret, missing := secretOf(r)
+	if missing != nil {
+		return who, missing
 	}
-	t, ok, err := b.tokens.Find(strings.TrimSpace(secret), time.Now())
+	if err == nil && !exist && same(secret, b.first) {
+		return serve.Principal{By: "the token of the start"}, nil
+	}
+	t, ok, err := b.tokens.Find(secret, time.Now())
 	if err != nil {
 		return who, &api.Problem{Type: api.Internal, Title: "Internal Server Error", Status: http.StatusInternalServerError, Detail: "the tokens cannot be read"}
 	}
 	if !ok {
-		return who, errors.New("the token is unknown, revoked or expired")
+		return who, errUnknown
 	}
 	who = serve.Principal{Name: t.Name, By: "token " + t.Name, Roles: []serve.Role{}, // nil would be all
 		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, Streams: t.Streams, USDADay: t.USDADay}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,14 +35,20 @@ func command(ctx context.Context, stderr io.Writer, args ...string) (int, string
 	return code, out.String()
 }
 
-// server starts the command serve and returns its address, and what ends it.
-func server(t *testing.T, args ...string) (url string, end func() int) {
+// server starts the command serve and returns its address, the token that it made, and what ends it.
+func server(t *testing.T, args ...string) (url, token string, end func() int) {
+	t.Helper()
+	return started(t, append([]string{"serve", "--address", "127.0.0.1:0"}, args...)...)
+}
+
+// started is server for any command that serves.
+func started(t *testing.T, args ...string) (url, token string, end func() int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	said, stderr := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		c, _ := command(ctx, stderr, append([]string{"serve", "--address", "127.0.0.1:0"}, args...)...)
+		c, _ := command(ctx, stderr, args...)
 		stderr.Close()
 		code <- c
 	}()
@@ -49,6 +56,7 @@ func server(t *testing.T, args ...string) (url string, end func() int) {
 	for lines.Scan() {
 		if _, at, ok := strings.Cut(lines.Text(), "http://"); ok {
 			at, _, _ = strings.Cut(at, " ")
+			at, token, _ = strings.Cut(at, "/?token=")
 			url = "http://" + at
 			break
 		}
@@ -58,7 +66,7 @@ func server(t *testing.T, args ...string) (url string, end func() int) {
 	if url == "" {
 		t.Fatalf("the server did not start: exit code %d", <-code)
 	}
-	return url, func() int { cancel(); return <-code }
+	return url, token, func() int { cancel(); return <-code }
 }
 
 func request(t *testing.T, method, url, body, token string) (int, string) {
@@ -85,28 +93,38 @@ func request(t *testing.T, method, url, body, token string) (int, string) {
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	db, tokens := filepath.Join(dir, "stone.db"), filepath.Join(dir, "tokens.json")
-	url, end := server(t, "--db", db, "--tokens", tokens)
-	if status, text := request(t, "PUT", url+"/v1/runs/a", `{"pipeline":"greet","input":"Ada"}`, ""); status != 201 {
+	url, first, end := server(t, "--db", db, "--tokens", tokens)
+	if status, text := request(t, "PUT", url+"/v1/runs/a", `{"pipeline":"greet","input":"Ada"}`, ""); status != 401 {
+		t.Errorf("without a token: %d %s", status, text)
+	}
+	if status, text := request(t, "PUT", url+"/v1/runs/a", `{"pipeline":"greet","input":"Ada"}`, first); status != 201 {
 		t.Errorf("%d %s", status, text)
 	}
-	if status, text := request(t, "GET", url+"/v1/runs/a/result?wait=30s", "", ""); status != 200 || !strings.Contains(text, `"Hello, Ada"`) {
+	if status, text := request(t, "GET", url+"/v1/runs/a/result?wait=30s", "", first); status != 200 || !strings.Contains(text, `"Hello, Ada"`) {
 		t.Errorf("%d %s", status, text)
 	}
-	if code := end(); code != 0 {
-		t.Errorf("the exit code is %d", code)
-	}
-	// The next server has the runs of the first, and asks for tokens as soon as there are any.
+	// The token of the start ends when there are others, and with its server.
 	code, token := command(t.Context(), io.Discard, "token", "create", "ci", "--role", "read", "--tokens", tokens)
 	if code != 0 {
 		t.Fatalf("token create: %d", code)
 	}
-	url, end = server(t, "--db", db, "--tokens", tokens)
+	for status := 200; status != 401; { // the server sees the file within a second
+		status, _ = request(t, "GET", url+"/v1/runs/a", "", first)
+	}
+	if code := end(); code != 0 {
+		t.Errorf("the exit code is %d", code)
+	}
+	// The next server has the runs of the first.
+	url, made, end := server(t, "--db", db, "--tokens", tokens)
+	if made != "" {
+		t.Errorf("a server with tokens makes %q", made)
+	}
 	token = strings.TrimSpace(token)
 	for _, tt := range []struct {
 		method, body, token string
 		want                int
 	}{
-		{"GET", "", "", 401}, {"GET", "", "stone_x", 401}, {"GET", "", token, 200},
+		{"GET", "", "", 401}, {"GET", "", "stone_x", 401}, {"GET", "", first, 401}, {"GET", "", token, 200},
 		{"PUT", `{"pipeline":"greet","input":"Ada"}`, token, 403},
 	} {
 		if status, text := request(t, tt.method, url+"/v1/runs/a", tt.body, tt.token); status != tt.want {
@@ -141,7 +159,10 @@ func TestMCP(t *testing.T) {
 		t.Errorf("the exit code is %d", got)
 	}
 	// A server has the run, and the same tools.
-	url, end := server(t, "--db", db, "--tokens", filepath.Join(t.TempDir(), "tokens.json"))
+	url, made, end := server(t, "--db", db, "--insecure", "--tokens", filepath.Join(t.TempDir(), "tokens.json"))
+	if made != "" {
+		t.Errorf("an open server makes the token %q", made)
+	}
 	if status, text := request(t, "GET", url+"/v1/runs?pipeline=greet", "", ""); status != 200 || !strings.Contains(text, `"state":"done"`) {
 		t.Errorf("%d %s", status, text)
 	}
@@ -155,5 +176,61 @@ func TestMCP(t *testing.T) {
 	client.Close()
 	if code := end(); code != 0 {
 		t.Errorf("the exit code is %d", code)
+	}
+}
+
+// A server without tokens, and the pages of inspect, obey nobody without the token that they print.
+// Opening the printed address signs a browser in.
+func TestAddressSignsIn(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "stone.db")
+	if code, _ := command(t.Context(), io.Discard, "run", "--id", "a", "--db", db, "--input", `"Ada"`); code != 0 {
+		t.Fatalf("run: %d", code)
+	}
+	for _, args := range [][]string{{"serve", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, {"inspect"}, {"inspect", "--answer"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			url, token, end := started(t, append(args, "--address", "127.0.0.1:0", "--db", db)...)
+			for _, path := range []string{"/", "/runs/a", "/v1/runs", "/v1/questions", "/runs/a?token=stone_x", "/?token="} {
+				if status, text := request(t, "GET", url+path, "", ""); status != 401 {
+					t.Errorf("%s: %d %s", path, status, text)
+				}
+			}
+			for _, path := range []string{"/v1/runs/a/answers", "/runs/a/answers", "/v1/act", "/mcp"} {
+				if status, text := request(t, "POST", url+path, `{"question":"x","response":"yes"}`, ""); status != 401 && status != 404 {
+					t.Errorf("%s: %d %s", path, status, text)
+				}
+			}
+			jar, err := cookiejar.New(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			browser := &http.Client{Jar: jar}
+			for _, path := range []string{"/runs/a?view=graph&token=" + token, "/"} {
+				resp, err := browser.Get(url + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != 200 || strings.Contains(resp.Request.URL.String(), "token") || strings.Contains(path, "graph") != (resp.Request.URL.RawQuery == "view=graph") {
+					t.Errorf("%s: %d, at %s", path, resp.StatusCode, resp.Request.URL)
+				}
+			}
+			// A link of another page does not sign in: it could do so as somebody else.
+			req, err := http.NewRequestWithContext(t.Context(), "GET", url+"/?token="+token, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Sec-Fetch-Site", "cross-site")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 403 || resp.Header.Get("Set-Cookie") != "" {
+				t.Errorf("a link of another page: %d %v", resp.StatusCode, resp.Header)
+			}
+			if code := end(); code != 0 {
+				t.Errorf("the exit code is %d", code)
+			}
+		})
 	}
 }

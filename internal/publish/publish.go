@@ -26,12 +26,13 @@ type Config struct {
 	Limits     budget.Limits
 	Webhooks   []Webhook
 	Live       []string
-	Tokens     *token.File
-	Models     bool   // the model of an MCP client may answer questions
-	By         string // the user, who answers with Inspect and over MCP
-	Inspect    bool   // only show runs: start and resume none
-	Answer     bool   // with Inspect, record answers to questions
-	Open       bool   // as long as no token was made, everyone may do everything
+	Tokens     *token.File // nil with Inspect
+	Models     bool        // the model of an MCP client may answer questions
+	By         string      // the user, who answers with Inspect and over MCP
+	Inspect    bool        // only show runs: start and resume none
+	Answer     bool        // with Inspect, record answers to questions
+	First      string      // a token that may do everything, as long as Tokens has none
+	Open       bool        // with no tokens, everyone may do everything
 	Hosts      []string
 	Base       func() context.Context
 	Grace      time.Duration

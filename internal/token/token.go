@@ -144,7 +144,7 @@ func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 	if err := t.check(); err != nil {
 		return "", err
 	}
-	secret = Prefix + rand.Text() + rand.Text()
+	secret = Secret()
 	t.Digest, t.Created = digest(secret), now.UTC().Truncate(time.Second)
 	return secret, f.change(func(tokens []Token) ([]Token, error) {
 		if slices.ContainsFunc(tokens, func(o Token) bool { return o.Name == t.Name }) {
@@ -153,6 +153,9 @@ func (f *File) Create(t Token, now time.Time) (secret string, err error) {
 		return append(tokens, t), nil
 	})
 }
+
+// Secret returns the secret of a new token.
+func Secret() string { return Prefix + rand.Text() + rand.Text() }
 
 // Revoke removes a token.
 func (f *File) Revoke(name string) error {

@@ -63,8 +63,10 @@ func TestBrowser(t *testing.T) {
 	h.run(0, "resume", "paused")
 	call := filepath.Join(dir, "call.html")
 	h.run(0, "inspect", "cascade", "--html", call)
+	var signIn []string
+	h.signIn = &signIn
 	serve := func(pipeline ...string) string {
-		p := &program{T: t, path: house, db: filepath.Join(dir, pipeline[0]+".db")}
+		p := &program{T: t, path: house, db: filepath.Join(dir, pipeline[0]+".db"), signIn: &signIn}
 		return p.serve(append([]string{"serve", "--address", "127.0.0.1:0", "--"}, pipeline...)...)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -73,11 +75,12 @@ func TestBrowser(t *testing.T) {
 	h.run(0, "inspect", "new", "--html", report)
 	large := h.serve("inspect") + "/runs/fan"
 	if file := os.Getenv("STONE_PAGES_DB"); file != "" {
-		large = (&program{T: t, path: house, db: file}).serve("inspect") + "/runs/million"
+		large = (&program{T: t, path: house, db: file, signIn: &signIn}).serve("inspect") + "/runs/million"
 	}
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
 	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
 		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"))
+	specs.Env = append(specs.Env, "SIGNIN="+strings.Join(signIn, " ")) // after all servers have started
 	specs.Stderr = os.Stderr
 	out, err := specs.StdoutPipe()
 	if err != nil {
@@ -163,6 +166,7 @@ func (p *program) evaluate(id string, args ...string) {
 type program struct {
 	*testing.T
 	path, db string
+	signIn   *[]string // the addresses that its servers print
 }
 
 func (p *program) command(args ...string) *exec.Cmd {
@@ -184,7 +188,7 @@ func (p *program) run(code int, args ...string) {
 
 var address = regexp.MustCompile(`http://\S+`)
 
-// serve starts a command that serves, and returns its address.
+// serve starts a command that serves, and returns its address without the token.
 func (p *program) serve(args ...string) string {
 	p.Helper()
 	cmd := p.command(args...)
@@ -203,6 +207,8 @@ func (p *program) serve(args ...string) string {
 	for lines.Scan() {
 		if at := address.FindString(lines.Text()); at != "" {
 			go io.Copy(io.Discard, stderr)
+			*p.signIn = append(*p.signIn, at)
+			at, _, _ = strings.Cut(at, "/?")
 			return at
 		}
 	}

@@ -85,7 +85,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	if end := from + len(body.Differences); end < len(all) {
 		body.Next = end
 	}
-	return show(w, http.StatusOK, "compare", frame{Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
+	return show(w, http.StatusOK, "compare", frame{LogOut: v.LogOut, Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
 }
 
 // stepsCompared is the page of a step in two runs.
@@ -122,7 +122,7 @@ func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path st
 	if texts[0] != texts[1] {
 		body.Lines = difference(texts[0], texts[1])
 	}
-	return show(w, http.StatusOK, "compare-step", frame{Title: path + " in " + c.A.ID + " and " + c.B.ID, Here: "runs", Body: body})
+	return show(w, http.StatusOK, "compare-step", frame{LogOut: v.LogOut, Title: path + " in " + c.A.ID + " and " + c.B.ID, Here: "runs", Body: body})
 }
 
 // resultAt reads the result of the step at a path, nil if the run has none.

@@ -89,7 +89,7 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 		body.Next = "/?" + older.Encode()
 	}
 	delete(filter, "before")
-	return show(w, http.StatusOK, "runs", p.live(frame{Title: "Runs", Here: "runs", Body: body}, stream))
+	return show(w, http.StatusOK, "runs", p.live(frame{LogOut: v.LogOut, Title: "Runs", Here: "runs", Body: body}, stream))
 }
 
 // selected returns the query of the API that the fields of the filter stand for: days

@@ -133,7 +133,7 @@ func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunI
 		}
 		title = n.Step.Path
 	}
-	return show(w, http.StatusOK, "node", frame{Title: title + " · " + n.Run, Here: "runs", Body: n})
+	return show(w, http.StatusOK, "node", frame{LogOut: v.LogOut, Title: title + " · " + n.Run, Here: "runs", Body: n})
 }
 
 // nodeOf reads a node of a run.

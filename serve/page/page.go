@@ -43,6 +43,8 @@ type View struct {
 	Resume, Cancel func(ctx context.Context, run string) error
 	// Force resumes a run although its pipeline changed. Nil means that the caller may not.
 	Force func(ctx context.Context, run string) error
+	// LogOut is the path of a form that ends the session of the sender. It is empty without a session.
+	LogOut string
 	// Runs reports whether Resume and Cancel know the pipeline of a run; nil says yes.
 	Runs func(journal.RunInfo) bool
 }
@@ -131,6 +133,7 @@ type frame struct {
 	Title  string
 	Here   string // the entry of the menu
 	Stream string // of events that change the page
+	LogOut string // View.LogOut
 	Poll   bool   // it is asked for every 2 seconds: it has no stream, or one that is too long to be read from its start
 	Body   any
 }

@@ -72,7 +72,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	body.Resumes = runs && v.Resume != nil && resumable(info.State)
 	body.Forces = runs && v.Force != nil && info.State == journal.Refused
 	body.Cancels = runs && v.Cancel != nil && !over(info.State) && info.State != journal.Refused
-	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
+	f := frame{LogOut: v.LogOut, Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !over(info.State) {
 		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")
 		f.Poll = f.Poll || body.Tree.Large

@@ -5,12 +5,16 @@ import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
 import { readFileSync } from "node:fs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+
+// SIGNIN has the addresses that the servers print. Each has the token of its server.
+const tokens = new Map(SIGNIN.split(" ").map((at) => [new URL(at).origin, new URL(at).searchParams.get("token")]));
+const fetch = (at, options = {}) => globalThis.fetch(at, { ...options, headers: { Authorization: "Bearer " + tokens.get(new URL(at).origin), ...options.headers } });
 
 // Specs run three at a time, in the order in which they are written.
 const specs = [];
@@ -22,6 +26,7 @@ function spec(name, options, test) {
 async function run(name, options, test) {
 	const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
 	context.setDefaultTimeout(20000);
+	for (const at of SIGNIN.split(" ")) await context.request.get(at);
 	const page = await context.newPage();
 	const errors = [];
 	page.on("console", (m) => { if (m.type() === "error" && !m.text().includes("the server responded with a status")) errors.push(m.text()); });

@@ -1,0 +1,137 @@
+package serve
+
+import (
+	"crypto/rand"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// sessionIdle is how long a session lasts without a request.
+	sessionIdle = 24 * time.Hour
+	// sessionsEach bounds the sessions of a token. One more ends the one that was used last the
+	// longest time ago, so nobody fills the memory, or ends the sessions of other tokens.
+	sessionsEach = 16
+)
+
+// sessions are the browsers that have signed in to this process. A cookie has the id of one: whoever
+// reads the cookie has no token, and logging out ends what it is good for. The token is kept because
+// Access decides about it again with every request, so revoking it ends its sessions.
+type sessions struct {
+	mu sync.Mutex
+	by map[string]*session
+}
+
+type session struct {
+	token string
+	used  time.Time
+}
+
+// start returns the id of a new session.
+func (s *sessions) start(token string, now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[string]*session{}
+	}
+	oldest, same := "", 0
+	for id, one := range s.by {
+		if now.Sub(one.used) > sessionIdle {
+			delete(s.by, id)
+			continue
+		}
+		if one.token != token {
+			continue
+		}
+		if same++; oldest == "" || one.used.Before(s.by[oldest].used) {
+			oldest = id
+		}
+	}
+	if same >= sessionsEach {
+		delete(s.by, oldest)
+	}
+	id := rand.Text()
+	s.by[id] = &session{token, now}
+	return id
+}
+
+// token returns the token of a session, or "" if there is none.
+func (s *sessions) token(id string, now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.by[id]
+	if one == nil || now.Sub(one.used) > sessionIdle {
+		delete(s.by, id)
+		return ""
+	}
+	one.used = now
+	return one.token
+}
+
+func (s *sessions) end(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.by, id)
+}
+
+// secure reports whether the browser speaks TLS, with this server or a proxy before it. The header
+// may be a lie: then the sender gets a cookie that its browser keeps from plain HTTP, and nobody else
+// is concerned. So no proxy needs to be named.
+func secure(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// cookieName is the cookie of a session. Behind TLS, __Host- keeps other hosts of the domain from setting
+// it. Without, browsers send it to all ports of the host, so the name has the port: two servers of a
+// machine do not sign each other out.
+func cookieName(r *http.Request) string {
+	if secure(r) {
+		return "__Host-stone"
+	}
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return "stone-" + port
+	}
+	return "stone"
+}
+
+// cookie is the cookie of a session in the form in which it is set.
+func cookie(r *http.Request, id string) *http.Cookie {
+	return &http.Cookie{Name: cookieName(r), Value: id, Path: "/", HttpOnly: true, Secure: secure(r), SameSite: http.SameSiteStrictMode}
+}
+
+// withToken returns the request with the token of its session, unless it has one. A browser cannot send
+// the header Authorization.
+func (s *Server) withToken(r *http.Request) *http.Request {
+	if r.Header.Get("Authorization") != "" {
+		return r
+	}
+	token := s.session(r)
+	if token == "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
+}
+
+// session returns the token of the request's session, or "" if it has none.
+func (s *Server) session(r *http.Request) string {
+	c, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return ""
+	}
+	return s.sessions.token(c.Value, time.Now())
+}
+
+// logout ends the session of a browser.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(cookieName(r)); err == nil {
+		s.sessions.end(c.Value)
+	}
+	gone := cookie(r, "")
+	gone.MaxAge = -1
+	http.SetCookie(w, gone)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
