@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"html"
 	"net/url"
 	"slices"
 	"strconv"
@@ -39,9 +40,11 @@ func newIndex(values []string) *index {
 }
 
 // spellings returns the texts to search for: the value itself and escaped, each of these
-// in base64, at every offset in a longer text, and the value in hexadecimal digits.
+// in base64, at every offset in a longer text, and the value in hexadecimal digits. Base64
+// of base64 is not among them: its 36 spellings begin with so many letters that a stream
+// would hold back the ends of ordinary sentences.
 func spellings(value string) []string {
-	forms := []string{value, url.QueryEscape(value), url.PathEscape(value)}
+	forms := []string{value, url.QueryEscape(value), url.PathEscape(value), html.EscapeString(value), named(value)}
 	for _, text := range []string{value, asJSON(value, true), asJSON(value, false)} {
 		forms = append(forms, asJSON(text, true), asJSON(text, false))
 	}
@@ -56,6 +59,11 @@ func spellings(value string) []string {
 		}
 	}
 	return texts
+}
+
+// named escapes for HTML with the names of quotes, as other languages than Go do.
+func named(text string) string {
+	return strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;").Replace(html.EscapeString(text))
 }
 
 // asJSON returns the text inside a JSON string, with or without the escapes for HTML.

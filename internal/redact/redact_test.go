@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -28,6 +29,7 @@ func forms(secret string) map[string]string {
 		"lower case query": strings.ToLower(url.QueryEscape(strings.ToLower(secret))), "hex": hex.EncodeToString([]byte(secret)),
 		"every byte in hex of a URL": "%" + strings.Join(strings.Split(fmt.Sprintf("% X", secret), " "), "%"),
 		"every rune in JSON":         everyRune(secret), "slashes in JSON": strings.ReplaceAll(string(once), "/", `\/`),
+		"HTML": html.EscapeString(secret), "HTML with names": strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;").Replace(html.EscapeString(secret)),
 		"JSON in a URL": url.QueryEscape(string(once)), "base64 in a URL": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("u:" + secret))),
 	}
 	if strings.ToLower(secret) != secret {

@@ -28,7 +28,7 @@ func Lines(s string) []string {
 }
 
 // A Writer writes text to a terminal: it replaces control characters except line breaks
-// and tabs by U+FFFD. A character may be split over two writes.
+// and tabs, and characters that hide or reorder text, by U+FFFD. A character may be split over two writes.
 type Writer struct {
 	W    io.Writer
 	part []byte // the beginning of a character
@@ -51,7 +51,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		if r == '\r' { // otherwise the following text would overwrite the line
 			return -1
 		}
-		if r != '\n' && r != '\t' && (unicode.IsControl(r) || bidi(r)) {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || hidden(r)) {
 			return utf8.RuneError
 		}
 		return r
@@ -69,16 +69,19 @@ func printable(s string) string {
 		switch {
 		case r == '\n' || r == '\r' || r == '\t' || r == '\u2028' || r == '\u2029':
 			return ' '
-		case unicode.IsControl(r) || bidi(r):
+		case unicode.IsControl(r) || hidden(r):
 			return utf8.RuneError
 		}
 		return r
 	}, s)
 }
 
-// bidi reports whether r changes the direction of text, and so its apparent meaning.
-func bidi(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+// hidden reports whether r changes the direction of text or is invisible, so that what is
+// read differs from what is there. The joiners of scripts and emoji (U+200C and U+200D) are
+// not hidden: without them words of some languages are wrong.
+func hidden(r rune) bool {
+	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200b' || r >= '\u2060' && r <= '\u2064' || r >= '\u206a' && r <= '\u206f' ||
+		r == '\ufeff' || r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f
 }
 
 // Width returns the number of terminal columns of s, which is one line without control

@@ -102,3 +102,22 @@ func TestWithoutBase64(t *testing.T) {
 		}
 	}
 }
+
+// What a reader sees is what is there: no character hides or reorders others.
+func TestHiddenCharacters(t *testing.T) {
+	for _, r := range "\u061c\u200b\u200e\u200f\u202a\u202e\u2060\u2066\u2069\u206a\ufeff\ufff9\U000e0041" {
+		in, want := "a"+string(r)+"b", "a\ufffdb"
+		var b strings.Builder
+		if _, err := (&Writer{W: &b}).Write([]byte(in)); err != nil || b.String() != want {
+			t.Errorf("a terminal is sent %q for %q, %v", b.String(), in, err)
+		}
+		if got := Line(in); got != want {
+			t.Errorf("the line of %q is %q", in, got)
+		}
+	}
+	for _, kept := range []string{"می\u200cخواهم", "👩\u200d💻", "שלום"} {
+		if got := Line(kept); got != kept {
+			t.Errorf("the line of %q is %q", kept, got)
+		}
+	}
+}
