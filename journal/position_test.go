@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 type people func(ask.Question) string
@@ -63,5 +64,45 @@ func TestAgain(t *testing.T) {
 	p = stone.Seq("all", stone.Func0("apart", other, func(context.Context) (string, error) { return "x", nil }))
 	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{Again: []string{"all/apart"}})}); !errors.As(err, new(*journal.ChangedError)) {
 		t.Errorf("another pipeline, with a step to do again: %v, want a ChangedError", err)
+	}
+}
+
+// An input that was replaced by force, and then given again, is the input of the run: a run that continues
+// and whoever reads it later get that one.
+func TestInputAgain(t *testing.T) {
+	var j journal.Memory
+	text := dag.NewType[string]("text")
+	waits := true
+	p := stone.Seq("p", stone.Func("leaf", text, dag.NewType[string]("said"), func(_ context.Context, s string) (string, error) { return "got " + s, nil }),
+		stone.Func0("wait", dag.NewType[int]("number"), func(context.Context) (int, error) {
+			if waits {
+				return 0, stone.Fail(kind.Waiting, "for the test")
+			}
+			return 1, nil
+		}))
+	for _, in := range []string{"A", "B", "A", "B", ""} {
+		cfg := stone.Config{RunID: "r", Recorder: journal.Keep(&j, journal.Options{Force: true})}
+		want := "B"
+		if in != "" {
+			cfg.Input, want = dag.Of(text.With(in)), in
+		}
+		result, err := stone.Run(t.Context(), p, cfg)
+		if !errors.Is(err, kind.Waiting) {
+			t.Fatal(err)
+		}
+		if got, err := dag.NewType[string]("said").From(result.DAG); err != nil || got != "got "+want {
+			t.Errorf("input %q: the run said %q, %v", in, got, err)
+		}
+		info, err := j.Find(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := journal.Input(t.Context(), &j, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := text.From(input); err != nil || got != want {
+			t.Errorf("input %q: the journal has the input %q, %v", in, got, err)
+		}
 	}
 }

@@ -134,8 +134,16 @@ func (t *tally) sum() (int, budget.Total) {
 // inputStep is the path, kind and name of the step in which the input of a run is kept.
 const inputStep = "input"
 
+// inputKey returns the key of the input of a run. An input that replaced another one is recorded anew
+// even if the run had it before, so that the last record is that of the input.
 func inputKey(info RunInfo) step.Key {
-	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Loose: true, Digest: sha256.Sum256([]byte("input " + info.Input.String()))}
+	id := "input " + info.Input.String()
+	for _, a := range info.Again {
+		if a.Path == "" {
+			id += "+"
+		}
+	}
+	return step.Key{RunID: info.ID, Path: inputStep, Kind: inputStep, Name: inputStep, Loose: true, Digest: sha256.Sum256([]byte(id))}
 }
 
 // InputStep returns the step whose result is the input of a run, and that result. It is for
