@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -244,4 +245,52 @@ func TestRemoveBetweenSigns(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A process that loses its run again and again while it lives takes it with a longer lease each time, up to
+// a bound. Each tenure records a step, and one that ends without a loss starts from the first lease again.
+func TestLeaseGrows(t *testing.T) {
+	file := filepath.Join(memdir.New(t), "stone.db")
+	db, err := Open(file, Options{Lease: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for i, want := range []int{1, 2, 4, 8, 8, 8, 1} {
+		if _, err := db.Acquire(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+		do(t, db, stepKey("r", byte(2*i)))
+		if got := leaseOf(t, file); got != time.Duration(want)*time.Minute {
+			t.Errorf("tenure %d has a lease of %v, want %d minutes", i, got, want)
+		}
+		if i < 5 {
+			execute(t, file, "UPDATE runs SET owner = 'another', lease = 0 WHERE id = 'r'") // taken over, and left
+		}
+		_, err := db.Do(t.Context(), stepKey("r", byte(2*i+1)), work(new(atomic.Int64)))
+		if lost := errors.As(err, new(*journal.HeldError)); lost != (i < 5) {
+			t.Fatalf("tenure %d: %v", i, err)
+		}
+		if err := db.Release("r"); err != nil && i >= 5 {
+			t.Fatal(err)
+		}
+	}
+	steps, err := db.Steps(t.Context(), "r")
+	if err != nil || len(steps) < 7 {
+		t.Errorf("%d steps, %v; want one of each tenure", len(steps), err)
+	}
+}
+
+func leaseOf(t *testing.T, file string) time.Duration {
+	t.Helper()
+	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(60000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var ms int64
+	if err := db.QueryRow("SELECT lease FROM runs WHERE id = 'r'").Scan(&ms); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ms) * time.Millisecond
 }

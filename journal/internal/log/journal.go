@@ -44,6 +44,7 @@ type Journal struct {
 	closed bool
 
 	sightings map[string]sighting // by Abandoned
+	losses    map[string]int      // how often in a row this process has lost a run while it was alive
 }
 
 // ErrClosed is the error of every use of a Journal after Close.
@@ -55,7 +56,7 @@ func New(data Database, opts Options) *Journal {
 	rand.Read(nonce[:]) // never fails
 	j := &Journal{
 		owner: fmt.Sprintf("%s/%d/%s", hostname(), os.Getpid(), hex.EncodeToString(nonce[:])),
-		opts:  opts, data: data, runs: map[string]*run{}, now: opts.Now,
+		opts:  opts, data: data, runs: map[string]*run{}, losses: map[string]int{}, now: opts.Now,
 	}
 	j.out = startWriter(j)
 	return j

@@ -41,6 +41,18 @@ func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, leas
 	return now, lease{true, has.Owner, has.Beat, has.Lease}, nil
 }
 
+// mostDoubled bounds how often the lease of a run is doubled.
+const mostDoubled = 3
+
+// term returns the time of the lease with which this process takes a run. A process that lost the run was
+// too slow for its lease: it takes the run with twice the time, so that it gets on, and others wait
+// longer before they take the run over.
+func (j *Journal) term(id string) time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.opts.Lease << min(j.losses[id], mostDoubled)
+}
+
 // Acquire implements [journal.Holder].
 func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
 	r, err := j.hold(ctx, id)
@@ -120,6 +132,7 @@ func (j *Journal) acquire(ctx context.Context, r *run) error {
 
 // take takes the lease, unless it has changed since it was seen.
 func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
+	term := j.term(r.id)
 	var still bool // it has not changed; the writer owns this variable until it has answered
 	x := &write{run: r, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, r.id)
@@ -132,7 +145,7 @@ func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
 			}
 			return nil
 		}
-		return t.take(r, row)
+		return t.take(r, row, term)
 	}}
 	if r.outer != nil && (seen.free() || seen.owner == j.owner) {
 		taken = true
@@ -158,7 +171,7 @@ func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
 }
 
 // take makes a run ours. A nil row means that the run is new.
-func (t *transaction) take(r *run, row *Run) error {
+func (t *transaction) take(r *run, row *Run, term time.Duration) error {
 	if r.outer != nil {
 		t.part(r.outer)
 	}
@@ -170,7 +183,7 @@ func (t *transaction) take(r *run, row *Run) error {
 		}
 		row = &Run{ID: r.id}
 	}
-	row.Owner, row.Lease, row.Outer = t.j.owner, t.j.opts.Lease.Milliseconds(), ""
+	row.Owner, row.Lease, row.Outer = t.j.owner, term.Milliseconds(), ""
 	if r.outer != nil {
 		row.Owner, row.Lease, row.Outer = "", 0, r.outer.id
 	}
@@ -197,12 +210,15 @@ func (j *Journal) Release(id string) error {
 		j.mu.Unlock()
 		return nil
 	}
-	r.acquired = false
-	if !r.held.Load() {
-		delete(j.runs, id)
+	lost := r.acquired && !r.held.Load()
+	if r.acquired = false; !r.held.Load() {
+		if delete(j.runs, id); lost {
+			j.losses[id]++
+		}
 		j.mu.Unlock()
 		return nil
 	}
+	delete(j.losses, id)
 	x := j.leave(r)
 	x.then = func(error) {
 		j.mu.Lock()
