@@ -289,12 +289,16 @@ func (d *desk) close(ctx context.Context, p *pending) (spent budget.Amount, err 
 
 // paid returns the steps of a leaf that cost money and have attempts on the board. An attempt without
 // a result may have cost as much as it declared, unless it is void.
-func (d *desk) paid(ctx context.Context, leaf dag.ID) (steps []journal.DoneStep, err error) {
-	tries, err := d.board.PostedUnder(ctx, d.run, tryKey+leaf.String()+"/")
+func (d *desk) paid(ctx context.Context, leaf dag.ID) ([]journal.DoneStep, error) {
+	return paid(ctx, d.board, d.run, leaf)
+}
+
+func paid(ctx context.Context, board journal.Board, run string, leaf dag.ID) (steps []journal.DoneStep, err error) {
+	tries, err := board.PostedUnder(ctx, run, tryKey+leaf.String()+"/")
 	if err != nil || len(tries) == 0 {
 		return nil, err
 	}
-	voids, err := d.board.PostedUnder(ctx, d.run, voidKey+leaf.String()+"/")
+	voids, err := board.PostedUnder(ctx, run, voidKey+leaf.String()+"/")
 	if err != nil {
 		return nil, err
 	}
@@ -321,7 +325,7 @@ func (d *desk) paid(ctx context.Context, leaf dag.ID) (steps []journal.DoneStep,
 		}
 		steps[at].Attempts++
 	}
-	done, err := d.board.Posted(ctx, d.run, keys...)
+	done, err := board.Posted(ctx, run, keys...)
 	if err != nil {
 		return nil, err
 	}
@@ -331,7 +335,7 @@ func (d *desk) paid(ctx context.Context, leaf dag.ID) (steps []journal.DoneStep,
 			if err := read(found, &steps[at]); err != nil {
 				return nil, err
 			}
-			if steps[at].Key.RunID != d.run || stepOf(leaf, steps[at].Key.Digest) != key {
+			if steps[at].Key.RunID != run || stepOf(leaf, steps[at].Key.Digest) != key {
 				return nil, fmt.Errorf("item %s is of another step: it is refused", key)
 			}
 			steps[at].Attempts = max(steps[at].Attempts, attempts)

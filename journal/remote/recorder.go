@@ -32,6 +32,27 @@ type recorder struct {
 	attempts int   // of the leaf
 	steps    map[dag.ID]bool
 	notices  []event.Notice
+
+	counted map[dag.ID]int // attempts of steps that the account was charged with before the leaf began
+}
+
+// count charges the account with the attempts before the last one of steps that have a result, and with
+// all of others, which may have been paid for and lost. That happens before the leaf draws for
+// those steps, so that it draws no more than its slice has left.
+func (r *recorder) count(ctx context.Context) error {
+	paid, err := paid(ctx, r.Journal, r.delivery.Run, r.leaf)
+	if err != nil {
+		return err
+	}
+	r.counted = map[dag.ID]int{}
+	for _, s := range paid {
+		if s.Record != nil {
+			s.Attempts--
+		}
+		r.counted[s.Key.Digest] = s.Attempts
+		r.account.Charge(s.Declared.Times(s.Attempts))
+	}
+	return nil
 }
 
 func (r *recorder) ended() (steps int, trouble error) {
@@ -155,7 +176,7 @@ func (r *recorder) keep(ctx context.Context, done journal.DoneStep) (first bool,
 
 // replay returns the record of a step, and charges the attempts before its last one.
 func (r *recorder) replay(done *journal.DoneStep, key step.Key) (step.Record, error) {
-	r.account.Charge(done.Declared.Times(done.Attempts - 1))
+	r.account.Charge(done.Declared.Times(max(done.Attempts-1-r.counted[done.Key.Digest], 0)))
 	rec := *done.Record
 	rec.Replayed, rec.Path, rec.Differs = true, done.Key.Path, done.Key.Digest != key.Digest
 	r.met(done.Key.Digest)
@@ -199,13 +220,13 @@ func (r *recorder) notice(e event.Event) {
 	}
 }
 
-// errReplaced means that the slice of an order was closed or replaced, or that another process
-// holds the run.
+// errReplaced means that the slice of an order was closed or replaced, that another process
+// holds the run, or that another worker spends the slice too. The leaf starts once more.
 var errReplaced = errors.New("the process of the run has granted another slice of its budget")
 
-// begin notes an attempt of a step that costs money, and charges the earlier attempts. It checks
-// again after the note that the slice is still the last one: see desk.revoke. If it is not, the note
-// is void: whoever reads the board later does not count it.
+// begin notes an attempt of a step that costs money. It checks again after the note that the slice is
+// still the last one: see desk.revoke. If it is not, or the account was not charged with all earlier
+// attempts, the note is void: whoever reads the board later does not count it.
 func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amount) (n int, err error) {
 	if err := r.current(ctx); err != nil {
 		return 0, err
@@ -222,8 +243,9 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 		}
 		void = len(voids)
 	}
-	r.account.Charge(declared.Times(n - 1 - void))
-	err = r.current(ctx)
+	if err = r.current(ctx); err == nil && n-1-void > r.counted[key.Digest] {
+		err = errReplaced // another worker has begun it since this leaf began
+	}
 	if errors.Is(err, errReplaced) {
 		_, trouble := r.Journal.Post(context.WithoutCancel(ctx), r.delivery.Run, journal.Item{Key: fmt.Sprint(voidKey, of, n), Data: []byte("{}")})
 		err = errors.Join(err, trouble)

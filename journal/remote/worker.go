@@ -193,6 +193,9 @@ func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashl
 			}
 		}
 		r := &recorder{Worker: w, delivery: d, order: o, leaf: o.id(), grant: last, slice: n, account: last.account()}
+		if err := r.count(ctx); err != nil {
+			return false, err
+		}
 		other, err := w.doWithin(ctx, r, o, p)
 		if !errors.Is(err, errReplaced) {
 			return other, err
