@@ -43,7 +43,15 @@ func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answ
 	if a.To == "" {
 		a.To = q.Version // which was checked
 	}
-	return j.Answer(ctx, run, q.Path, a)
+	err = j.Answer(ctx, run, q.Path, a)
+	if errors.Is(err, ErrNoQuestion) { // or it was answered since it was read
+		if questions, failed := j.Questions(ctx, run); failed == nil {
+			if _, now := meant(run, questions, q.Path); errors.Is(now, ErrAnswered) {
+				return now
+			}
+		}
+	}
+	return err
 }
 
 // meant returns the open question that a word means.

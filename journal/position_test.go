@@ -106,3 +106,25 @@ func TestInputAgain(t *testing.T) {
 		}
 	}
 }
+
+// overtaken answers a question in between, as another person may.
+type overtaken struct{ *journal.Memory }
+
+func (o overtaken) Answer(ctx context.Context, run, path string, a ask.Answer) error {
+	if err := o.Memory.Answer(ctx, run, path, ask.Answer{Response: `"b"`}); err != nil {
+		return err
+	}
+	return o.Memory.Answer(ctx, run, path, a)
+}
+
+// Of two people who answer a question at once, the second one hears that it is answered.
+func TestAnswerOvertaken(t *testing.T) {
+	p := stone.Ask("word", dag.Nothing, dag.NewType[string]("word"), func(struct{}) string { return "Which word?" })
+	memory := overtaken{new(journal.Memory)}
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(memory.Memory, journal.Options{})}); err == nil {
+		t.Fatal("the run does not wait")
+	}
+	if err := journal.Answer(t.Context(), memory, "r", "word", ask.Answer{Response: `"a"`}); !errors.Is(err, journal.ErrAnswered) {
+		t.Errorf("the second answer: %v, want ErrAnswered", err)
+	}
+}
