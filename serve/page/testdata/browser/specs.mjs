@@ -274,7 +274,7 @@ for (const path of ["/", "/runs/hostile", "/questions", "/runs/hostile/step?path
 	});
 spec("who may only read sees no form, and cannot answer", async (page) => {
 	await page.goto(INSPECT + "/runs/asked");
-	assert.equal(await page.locator("form[method=post]").count(), 0);
+	assert.equal(await page.locator("main form[method=post]").count(), 0);
 	assert.match(await text(page, ".question"), /Publish this\?/);
 	const reply = await page.request.post(INSPECT + "/runs/asked/answers", { form: { question: "article/approve", response: "yes" } });
 	assert.equal(reply.status(), 403);
