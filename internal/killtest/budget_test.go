@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -43,52 +43,44 @@ func pay(ctx context.Context, work func(path string) error) error {
 	return nil
 }
 
-// Eight processes share the budget of a run and are killed one after the other. All calls together,
-// including repeated ones, stay within the budget and use most of it.
-func TestKillBudget(t *testing.T)       { killBudget(t, func(v *victim) *victim { return v }) }
-func TestKillBudgetServer(t *testing.T) { killBudget(t, (*victim).overServer) }
-
-func killBudget(t *testing.T, over func(*victim) *victim) {
-	t.Helper()
-	const usd, lanes = 600, 400 // which would make 1,200 calls
-	for range share(t, 10) {
-		v := over(newVictim(t))
-		v.env = append(v.env, fmt.Sprint(childLanes, "=", lanes), fmt.Sprint(childBudget, "=", usd))
-		m := newTeamOf(v, 8)
-		calls := func() int {
-			n := 0
-			for _, e := range m.entries("lines") {
-				if strings.Contains(e.what, "/call-") {
-					n++
-				}
-			}
-			return n
-		}
-		for at := range 5 {
-			m.wait("the calls stopped before the budget was used", func() bool { return calls() > at*usd/6 })
-			time.Sleep(rand.N(100 * time.Millisecond))
-			m.kill()
-		}
-		ended := make(chan *process, len(m.live))
-		for _, p := range m.live {
-			go func() {
-				_ = p.Wait() // its output says how it ended
-				ended <- p
-			}()
-		}
-		for used := false; !used; {
-			p := <-ended
-			text := p.errs.String()
-			if used = strings.Contains(text, budget.Kind); !used && !strings.Contains(text, "is held by") { // it was slow and lost the run
-				t.Fatalf("a process ended with %v: %s", p.Wait(), text)
+// spend is a round in which processes share the budget of a run and are killed one after the other.
+// All calls together, including repeated ones, stay within the budget and use most of it.
+func (v *victim) spend() {
+	v.Helper()
+	const usd, lanes, kills = 300, 200, 3 // lanes would make 600 calls
+	v.env = append(v.env, fmt.Sprint(childLanes, "=", lanes), fmt.Sprint(childBudget, "=", usd))
+	m := newTeamOf(v, teamSize)
+	calls := func() int {
+		n := 0
+		for _, e := range m.entries("lines") {
+			if strings.Contains(e.what, "/call-") {
+				n++
 			}
 		}
-		for _, p := range m.live {
-			_ = p.Process.Kill()
-			_ = p.Wait()
+		return n
+	}
+	for at := range kills {
+		m.await("the calls stopped before the budget was used", func() bool { return calls() > at*usd/(kills+1) })
+		time.Sleep(rand.N(100 * time.Millisecond))
+		m.kill()
+		v.faults++
+	}
+	used := func(p *process) bool {
+		text := p.errs.String()
+		if !strings.Contains(text, budget.Kind) && !p.lost() { // it was slow and lost the run
+			v.Fatalf("a process ended with %v: %s", p.Wait(), text)
 		}
-		if n := calls(); n > usd || n < usd*3/4 {
-			t.Errorf("%d calls of a dollar, want at most %d, and most of them", n, usd)
-		}
+		return strings.Contains(text, budget.Kind)
+	}
+	m.await("the budget is not used", func() bool {
+		return slices.ContainsFunc(m.live, func(p *process) bool { return p.over() && used(p) })
+	})
+	for _, p := range m.live {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	}
+	n := calls()
+	if v.overspent += max(n-usd, 0); n > usd || n < usd*3/4 {
+		v.Errorf("%d calls of a dollar, want at most %d, and most of them", n, usd)
 	}
 }

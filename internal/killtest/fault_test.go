@@ -19,11 +19,7 @@ import (
 func (v *victim) pause(pieces int) *process {
 	v.Helper()
 	p := v.start("", fmt.Sprint(childPause, "=", pieces))
-	for deadline := time.Now().Add(20 * time.Second); len(v.lines()) < pieces; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			v.Fatalf("the run has not done %d pieces of work after 20 s", pieces)
-		}
-	}
+	v.reach(p, pieces)
 	return p
 }
 
@@ -58,7 +54,7 @@ func TestTerminate(t *testing.T) {
 // lock keeps all other processes from writing.
 func (v *victim) lock() (undo func()) {
 	v.Helper()
-	db, err := sql.Open("sqlite", v.database()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	db, err := sql.Open("sqlite", v.database()+"?_txlock=immediate&_pragma=busy_timeout(60000)")
 	if err != nil {
 		v.Fatal(err)
 	}

@@ -1,13 +1,8 @@
 package killtest
 
 import (
-	"cmp"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
-	"time"
 )
 
 // Runs are kept in a file, and in a server.
@@ -33,40 +28,5 @@ func killAtPoints(t *testing.T, over func(*victim) *victim) {
 			}
 			v.compare(v.finish(), want, v.kills)
 		})
-	}
-}
-
-// share is the part of a number of faults that STONE_FAULTS asks for: a percentage, or 4.
-func share(t *testing.T, all int) int {
-	t.Helper()
-	percent, err := strconv.Atoi(cmp.Or(os.Getenv("STONE_FAULTS"), "4"))
-	if err != nil || percent < 1 {
-		t.Fatalf("STONE_FAULTS=%q: want a percentage", os.Getenv("STONE_FAULTS"))
-	}
-	return max(all*percent/100, 1)
-}
-
-func TestKillAtRandom(t *testing.T)       { killAtRandom(t, func(v *victim) *victim { return v }) }
-func TestKillAtRandomServer(t *testing.T) { killAtRandom(t, (*victim).overServer) }
-
-func killAtRandom(t *testing.T, over func(*victim) *victim) {
-	t.Helper()
-	kills := share(t, 500)
-	want := undisturbed(t)
-	for done := 0; done < kills; {
-		v := over(newVictim(t))
-		for ended := false; !ended && done+v.kills < kills; {
-			p := v.start("")
-			moment := rand.N(min(want.took, time.Second))                    // a busy machine may have been slow
-			timer := time.AfterFunc(moment, func() { _ = p.Process.Kill() }) // it may have ended
-			ended = v.end(p)
-			timer.Stop()
-			v.check(want)
-			if ended {
-				v.compare(v.trace(p, 0), want, v.kills)
-			}
-		}
-		v.compare(v.finish(), want, v.kills)
-		done += v.kills
 	}
 }

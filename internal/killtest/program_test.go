@@ -48,6 +48,10 @@ const (
 	childServes = "STONE_KILLTEST_SERVE" // its part among processes that compete, see parts
 	childLanes  = "STONE_KILLTEST_LANES" // of the fan-out, if not 50
 	childSlow   = "STONE_KILLTEST_SLOW"  // duration that lanes take at most
+	childClock  = "STONE_KILLTEST_CLOCK" // if it is set, the clock jumps
+	childText   = "STONE_KILLTEST_TEXT"  // of the prompt of the agent
+	childHTTP   = "STONE_KILLTEST_HTTP"  // address at which it serves runs
+	childHook   = "STONE_KILLTEST_HOOK"  // of the receiver of webhooks
 	childBudget = "STONE_KILLTEST_USD"   // of the run; if it is set, each lane makes paidCalls calls of a dollar
 )
 
@@ -95,6 +99,28 @@ var reached func(string)
 //go:linkname reachedServer github.com/stonelayer/stone/journal/postgres.reached
 var reachedServer func(string)
 
+// nowFile and nowServer are their clocks.
+//
+//go:linkname nowFile github.com/stonelayer/stone/journal/sqlite.now
+var nowFile func() time.Time
+
+//go:linkname nowServer github.com/stonelayer/stone/journal/postgres.now
+var nowServer func() time.Time
+
+// jump makes the clock wrong, and sometimes more so, by up to a week.
+func jump() {
+	var wrong atomic.Int64
+	leap := func() { wrong.Add(int64(rand.N(2*7*24*time.Hour) - 7*24*time.Hour)) }
+	leap()
+	nowFile = func() time.Time {
+		if rand.N(10) == 0 {
+			leap()
+		}
+		return time.Now().Add(time.Duration(wrong.Load()))
+	}
+	nowServer = nowFile
+}
+
 func TestMain(m *testing.M) {
 	folder := os.Getenv(childFolder)
 	if folder == "" {
@@ -110,6 +136,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1) // the test has ended: see victim.start
 	}()
 	killAt(os.Getenv(childPoint))
+	if os.Getenv(childClock) != "" {
+		jump()
+	}
 	if err := child(folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -167,6 +196,9 @@ func child(folder string) error {
 	}
 	defer answers.Close()
 	p, j := pipeline(worker(folder, lines, answers)), &witness{Store: db, acks: acks}
+	if address := os.Getenv(childHTTP); address != "" {
+		return errors.Join(serveAt(term, address, j, worker(folder, lines, answers)), db.Close())
+	}
 	part, team := strings.CutSuffix(os.Getenv(childServes), inTeam)
 	if team {
 		if j.executor, err = join(term, folder, p, j); err != nil {
@@ -200,6 +232,7 @@ type witness struct {
 	acks     *os.File
 	executor step.Executor // nil without a team
 	slots    chan struct{} // of the steps done at once, nil for any number
+	served   bool          // many runs: the ledger has their ids
 	orders   sync.Map      // keys of the leaves that were read from the board, by their digests
 }
 
@@ -216,6 +249,9 @@ func (w *witness) Do(ctx context.Context, key step.Key, work func(context.Contex
 }
 
 func (w *witness) acknowledged(key step.Key) error {
+	if w.served {
+		return jot(w.acks, key.Kind+" "+key.RunID+"/"+key.Path)
+	}
 	return jot(w.acks, key.Kind+" "+key.Path)
 }
 
@@ -360,7 +396,7 @@ func writer(work func(path string) error) stone.Ashlar {
 		return "appended " + in.Text, err
 	})
 	return agent.New("write", summary, model, agent.Config{
-		System: agent.Say("You write lines."), User: agent.Say("Write."), Use: []agent.Middleware{appendLine},
+		System: agent.Say(cmp.Or(os.Getenv(childText), "You write lines.")), User: agent.Say("Write."), Use: []agent.Middleware{appendLine},
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stonelayer/stone/internal/pgtest"
@@ -14,17 +13,15 @@ import (
 
 const (
 	teamSize  = 4
-	teamLanes = 972 // with everything else 1,000 pieces of work
+	teamLanes = 172 // with everything else 200 pieces of work
 )
 
 // team is processes over one database. One of them holds the run, and all of them do its
 // leaves.
 type team struct {
 	*victim
-	db     stores.Store // to look at the run
-	live   []*process
-	all    []*process
-	killed map[int]bool
+	db   stores.Store // to look at the run
+	live []*process
 }
 
 // newTeam starts a team, and returns when its run has begun.
@@ -37,19 +34,19 @@ func newTeam(v *victim) *team {
 // newTeamOf starts a team of some size.
 func newTeamOf(v *victim, size int) *team {
 	v.Helper()
-	m := &team{victim: v, db: v.open(), killed: map[int]bool{}}
+	m := &team{victim: v, db: v.open()}
 	v.Cleanup(func() {
 		if err := m.db.Close(); err != nil {
 			v.Error(err)
 		}
-		for _, p := range m.all {
+		for _, p := range v.procs {
 			if v.Failed() {
 				v.Logf("process %d ended with %v: %s", p.Process.Pid, p.Wait(), &p.errs)
 			}
 		}
 	})
 	m.add(starts)
-	m.wait("the run has not begun", func() bool { return len(v.lines()) > 0 })
+	m.reach(m.live[0], 1)
 	for range size - 1 {
 		m.add(takesOver)
 	}
@@ -58,28 +55,14 @@ func newTeamOf(v *victim, size int) *team {
 
 func (m *team) add(part string) {
 	m.Helper()
-	p := m.start("", childServes+"="+part+inTeam)
-	m.Cleanup(func() { _ = p.Process.Kill() }) // most have ended
-	m.live, m.all = append(m.live, p), append(m.all, p)
+	m.live = append(m.live, m.start("", childServes+"="+part+inTeam))
 }
 
-// wait waits for a condition, at most for a few minutes.
-func (m *team) wait(what string, met func() bool) {
+// work lets the team make a number of calls.
+func (m *team) work(calls int) {
 	m.Helper()
-	for limit := time.Now().Add(3 * time.Minute); !met(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
-			m.Fatalf("after 3 minutes: %s", what)
-		}
-	}
-}
-
-// work lets the team make a number of calls, or work for a while.
-func (m *team) work(calls int, most time.Duration) {
-	m.Helper()
-	limit, before := time.Now().Add(most), len(m.entries("lines"))
-	for len(m.entries("lines")) < before+calls && time.Now().Before(limit) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	before := len(m.entries("lines"))
+	m.await("the team does nothing", func() bool { return len(m.entries("lines")) >= before+calls || m.done() })
 }
 
 func (m *team) done() bool {
@@ -107,7 +90,7 @@ func (m *team) kill() {
 // finish waits for the end of the run, and returns its trace.
 func (m *team) finish() trace {
 	m.Helper()
-	m.wait("the run has not ended", m.done)
+	m.await("the run has not ended", m.done)
 	for _, p := range m.live {
 		_ = p.Process.Kill() // the last holder has ended
 		_ = p.Wait()
@@ -115,95 +98,72 @@ func (m *team) finish() trace {
 	return m.victim.finish()
 }
 
-// calls is what a ledger says about the calls of a run.
-type calls struct{ made, repeated, inFlight int }
-
 // audit reads the ledger: a call is repeated only if it was in flight, which means not
 // acknowledged, in a process that was killed.
-func (m *team) audit() (sum calls) {
-	m.Helper()
+func (v *victim) audit() {
+	v.Helper()
 	type call struct {
 		pid  int
 		path string
 	}
 	made, acked := map[call]int{}, map[call]bool{}
-	for _, e := range m.entries("acks") {
+	for _, e := range v.entries("acks") {
 		_, path, _ := strings.Cut(e.what, " ")
 		acked[call{e.pid, path}] = true
 	}
-	for _, e := range m.entries("lines") {
+	for _, e := range v.entries("lines") {
 		made[call{e.pid, e.what}]++
 	}
 	times, cut := map[string]int{}, map[string]int{}
 	for c, n := range made {
-		sum.made += n
 		if times[c.path] += n; n > 1 {
-			m.Errorf("process %d called %s %d times", c.pid, c.path, n)
+			v.repeated++
+			v.Errorf("process %d called %s %d times", c.pid, c.path, n)
 		}
-		if m.killed[c.pid] && !acked[c] {
+		if v.killed[c.pid] && !acked[c] {
 			cut[c.path]++
-			sum.inFlight++
 		}
 	}
 	for path, n := range times {
-		sum.repeated += n - 1
+		v.again += n - 1
 		if n-1 > cut[path] {
-			m.Errorf("%s was called %d times, of which %d were in flight in processes that were killed", path, n, cut[path])
+			v.repeated++
+			v.Errorf("%s was called %d times, of which %d were in flight in processes that were killed", path, n, cut[path])
 		}
 	}
-	return sum
 }
 
-func (c *calls) add(d calls) {
-	c.made, c.repeated, c.inFlight = c.made+d.made, c.repeated+d.repeated, c.inFlight+d.inFlight
-}
-
-// Of processes that share runs of 1,000 calls, one after the other is killed: the holder, or
-// one that does its leaves.
-func TestKillTeam(t *testing.T)       { killTeam(t, func(v *victim) *victim { return v }) }
-func TestKillTeamServer(t *testing.T) { killTeam(t, (*victim).overServer) }
-
-func killTeam(t *testing.T, over func(*victim) *victim) {
-	t.Helper()
-	want, kills := undisturbedWith(t, teamLanes), share(t, 500)
-	var sum calls
-	runs := 0
-	for done := 0; done < kills && !t.Failed(); runs++ {
-		m := newTeam(over(newVictim(t)))
-		for len(m.killed) < kills-done && !m.done() {
-			m.kill()
-			m.work(rand.N(100), rand.N(4*time.Second))
-		}
-		m.compare(m.finish(), want, len(m.killed))
-		sum.add(m.audit())
-		done += len(m.killed)
+// share is a round in which, of processes that share a run, one after the other is killed: the
+// holder, or one that does its leaves.
+func (v *victim) share(want trace) {
+	v.Helper()
+	m := newTeam(v)
+	for len(m.killed) < 8 && !m.done() {
+		m.kill()
+		m.faults++
+		m.work(rand.N(30))
 	}
-	t.Logf("%d kills in %d runs: %d calls, %d in flight in a process that was killed, %d repeated", kills, runs, sum.made, sum.inFlight, sum.repeated)
+	m.compare(m.finish(), want, len(m.killed))
+	m.audit()
 }
 
-// A server that crashes, for longer than a lease too, costs no call and no process its run.
-func TestRestarts(t *testing.T) {
-	want, restarts := undisturbedWith(t, teamLanes), share(t, 20)
-	server := pgtest.New(t, "fsync=off", "full_page_writes=off") // the machine does not crash
-	var sum calls
-	runs := 0
-	for done := 0; done < restarts && !t.Failed(); runs++ {
-		v := newVictim(t)
-		v.server = server.Database(t)
-		v.env = append(v.env, childDB+"="+v.server)
-		m := newTeam(v)
-		for ; done < restarts && !m.done(); done++ {
-			if err := server.Crash(); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(rand.N(2 * rivalLease))
-			if err := server.Start(); err != nil {
-				t.Fatal(err)
-			}
-			m.work(rand.N(300), 3*time.Second)
+// restart is a round in which the server of a team crashes, for longer than a lease too. That costs
+// no call and no process its run.
+func (v *victim) restart(want trace, server *pgtest.Server) {
+	v.Helper()
+	v.on(server.Database(v))
+	m := newTeam(v)
+	for m.faults < 3 && !m.done() {
+		if err := server.Crash(); err != nil {
+			m.Fatal(err)
 		}
-		m.compare(m.finish(), want, 0)
-		sum.add(m.audit())
+		time.Sleep(rand.N(2 * rivalLease))
+		if err := server.Start(); err != nil {
+			m.Fatal(err)
+		}
+		m.faults++
+		m.work(rand.N(60))
 	}
-	t.Logf("%d restarts in %d runs: %d calls, %d repeated", restarts, runs, sum.made, sum.repeated)
+	m.compare(m.finish(), want, 0)
+	m.audit()
 }

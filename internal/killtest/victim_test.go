@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -24,15 +23,19 @@ import (
 type victim struct {
 	*testing.T
 	folder string
-	server string   // address of its database, "" for a file
-	env    []string // of every process
-	kills  int
+	server string         // address of its database, "" for a file
+	env    []string       // of every process
+	kills  int            // and other ends before that of the run
 	known  map[string]int // recorded steps, and how often they were worked by then
+	gives  []string       // what a process may say that gives up
+	procs  []*process
+	killed map[int]bool // those that were killed, or gave up, by their ids
+	tally
 }
 
 func newVictim(t *testing.T) *victim {
 	t.Helper()
-	v := &victim{T: t, folder: memdir.New(t), known: map[string]int{}}
+	v := &victim{T: t, folder: memdir.New(t), known: map[string]int{}, killed: map[int]bool{}}
 	if err := os.Mkdir(filepath.Dir(v.database()), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +44,13 @@ func newVictim(t *testing.T) *victim {
 
 // overServer puts the run into a database of a server.
 func (v *victim) overServer() *victim {
-	v.server = pgtest.Database(v)
-	v.env = append(v.env, childDB+"="+v.server)
+	return v.on(pgtest.Database(v))
+}
+
+// on puts the run into the database with an address.
+func (v *victim) on(address string) *victim {
+	v.server = address
+	v.env = append(v.env, childDB+"="+address)
 	return v
 }
 
@@ -62,11 +70,24 @@ func (v *victim) database() string { return filepath.Join(v.folder, "db", "stone
 type process struct {
 	*exec.Cmd
 	out, errs bytes.Buffer
-	wait      func() error
+	ended     chan struct{}
+	err       error // valid after ended
 }
 
 // Wait waits for the end of the process. It may be called several times.
-func (p *process) Wait() error { return p.wait() }
+func (p *process) Wait() error {
+	<-p.ended
+	return p.err
+}
+
+func (p *process) over() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
 
 // lost reports whether a process ended since another one had its run, as one that was slow
 // for longer than a lease.
@@ -77,23 +98,64 @@ func (p *process) lost() bool {
 
 func (v *victim) start(point string, env ...string) *process {
 	v.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0])}
+	p := &process{Cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
 	// The race detector would wait for a second at the end of each process.
 	p.Env = append(slices.Concat(os.Environ(), v.env, env), "GORACE=atexit_sleep_ms=0", childFolder+"="+v.folder, childPoint+"="+point)
-	p.Stdout, p.Stderr, p.wait = &p.out, &p.errs, sync.OnceValue(p.Cmd.Wait)
+	p.Stdout, p.Stderr = &p.out, &p.errs
 	if _, err := p.StdinPipe(); err != nil { // it closes when this process ends, also by its time limit
 		v.Fatal(err)
 	}
 	if err := p.Start(); err != nil {
 		v.Fatal(err)
 	}
+	go func() {
+		p.err = p.Cmd.Wait()
+		close(p.ended)
+	}()
+	v.Cleanup(func() { _ = p.Process.Kill() }) // most have ended
+	v.procs = append(v.procs, p)
 	return p
+}
+
+// still is how long the ledger may stay as it is before a run counts as hung.
+const still = 2 * time.Minute
+
+// await waits for a condition as long as the run makes progress, which the ledger shows.
+func (v *victim) await(what string, met func() bool) {
+	v.Helper()
+	size := func() (sum int64) {
+		for _, name := range []string{"lines", "acks", "answers"} {
+			if info, err := os.Stat(filepath.Join(v.folder, name)); err == nil {
+				sum += info.Size()
+			}
+		}
+		return sum
+	}
+	before, since := size(), time.Now()
+	for ; !met(); time.Sleep(3 * time.Millisecond) {
+		if now := size(); now != before {
+			before, since = now, time.Now()
+		}
+		if time.Since(since) < still {
+			continue
+		}
+		v.hung++
+		for _, p := range v.procs {
+			if !p.over() {
+				_ = p.Process.Signal(syscall.SIGQUIT) // for its goroutines
+				_ = p.Wait()
+				v.Logf("process %d stood still: %s", p.Process.Pid, &p.errs)
+			}
+		}
+		v.Fatalf("no progress for %v: %s", still, what)
+	}
 }
 
 // end waits for a process and reports whether it ended before it was killed. Anything
 // else is an error.
 func (v *victim) end(p *process) bool {
 	v.Helper()
+	v.await("a process does not end", p.over)
 	err := p.Wait()
 	if err == nil {
 		return true
@@ -110,6 +172,7 @@ func (v *victim) end(p *process) bool {
 // parts.
 func (v *victim) refused(p *process, parts ...string) {
 	v.Helper()
+	v.await("a process does not end", p.over)
 	err := p.Wait()
 	text := strings.TrimSpace(p.errs.String())
 	if p.ProcessState.ExitCode() != 1 || strings.Contains(text, "panic") {
@@ -173,6 +236,7 @@ func (v *victim) check(want trace) {
 	lines := v.lines()
 	for path, n := range v.known {
 		if lines[path] != n {
+			v.repeated++
 			v.Errorf("%s was worked %d times, recorded after %d", path, lines[path], n)
 		}
 	}
@@ -188,6 +252,7 @@ func (v *victim) check(want trace) {
 		}
 	}
 	for step := range acks {
+		v.gone++
 		v.Errorf("%s was acknowledged and is not recorded", step)
 	}
 	for path, n := range lines {
@@ -210,12 +275,18 @@ type trace struct {
 // finish resumes the run to its end, and returns its trace.
 func (v *victim) finish() trace {
 	v.Helper()
-	begin := time.Now()
-	p := v.start("")
-	if !v.end(p) {
-		v.Fatal("the process was killed by somebody else")
+	for {
+		begin := time.Now()
+		p := v.start("")
+		v.await("the run does not end", p.over)
+		if p.lost() { // the lease of a process that was killed has not run out
+			continue
+		}
+		if !v.end(p) {
+			v.Fatal("the process was killed by somebody else")
+		}
+		return v.trace(p, time.Since(begin))
 	}
-	return v.trace(p, time.Since(begin))
 }
 
 func (v *victim) trace(p *process, took time.Duration) trace {
@@ -263,6 +334,7 @@ func (v *victim) compare(got, want trace, repeats int) {
 	}
 	for path := range want.lines {
 		if got.lines[path] == 0 {
+			v.gone++
 			v.Errorf("%s has no line", path)
 		}
 	}

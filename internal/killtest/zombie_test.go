@@ -44,36 +44,38 @@ type zombie struct {
 	lost     int // of them, answers to calls that it began later, or that were never written
 }
 
-// A process is stopped for three leases. When it continues, another one holds its run. It
-// writes no intent, node or end, but its answers are kept.
-func TestZombies(t *testing.T) {
-	want, stops := undisturbed(t), share(t, 200)
+// stopped is a kind of round: a process is stopped for three leases. When it continues, another
+// one holds its run. It writes no intent, node or end, but its answers are kept.
+func stopped() *kind {
 	var mu sync.Mutex
 	var sum zombie
-	t.Run("stops", func(t *testing.T) {
-		for range stops {
-			t.Run("stop", func(t *testing.T) {
-				t.Parallel()
-				z := stop(t, want)
-				mu.Lock()
-				defer mu.Unlock()
-				sum.answers, sum.overlaps, sum.lost = sum.answers+z.answers, sum.overlaps+z.overlaps, sum.lost+z.lost
-			})
-		}
-	})
-	own := sum.answers - sum.overlaps
-	t.Logf("%d stops: %d answers when the process continued, %d calls repeated before, %d of the other %d after", stops, sum.answers, sum.overlaps, sum.lost, own)
-	if sum.lost > 0 || own == 0 {
-		t.Errorf("%d of %d answers were not kept, want all of some", sum.lost, own)
+	return &kind{
+		name: "Postgres, holder stopped beyond its lease", rounds: 40,
+		round: func(v *victim, want func(int) trace) {
+			z := v.stop(want(50))
+			if v.faults++; z.lost > 0 {
+				v.gone += z.lost
+				v.Errorf("%d of %d answers were not kept", z.lost, z.answers)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			sum.answers, sum.overlaps = sum.answers+z.answers, sum.overlaps+z.overlaps
+		},
+		after: func(t *testing.T) {
+			t.Logf("%d answers when the process continued, %d calls repeated before", sum.answers, sum.overlaps)
+			if sum.answers == sum.overlaps {
+				t.Error("no process had an answer to keep")
+			}
+		},
 	}
 }
 
-func stop(t *testing.T, want trace) (z zombie) {
-	v := newVictim(t).overServer()
+func (v *victim) stop(want trace) (z zombie) {
+	v.overServer()
 	if err := v.open().Close(); err != nil { // makes the tables
-		t.Fatal(err)
+		v.Fatal(err)
 	}
-	pgtest.Exec(t, v.server, watchWrites)
+	pgtest.Exec(v, v.server, watchWrites)
 	v.env = append(v.env, childSlow+"=2s")
 	stopped := v.start("", childServes+"="+starts)
 	defer stopped.Process.Kill()
@@ -82,21 +84,21 @@ func stop(t *testing.T, want trace) (z zombie) {
 	defer next.Process.Kill()
 	v.reach(stopped, 1+rand.N(60)) // of the 64 pieces of work before all lanes are done
 	if err := stopped.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+		v.Fatal(err)
 	}
 	time.Sleep(3 * rivalLease)
 	if err := stopped.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
+		v.Fatal(err)
 	}
 	v.refused(stopped, "is held by")
 	if !v.end(next) {
-		t.Fatal("the process was killed by somebody else")
+		v.Fatal("the process was killed by somebody else")
 	}
 	v.compare(v.trace(next, 0), want, 1)
 	v.onlyAside(stopped.Process.Pid, next.Process.Pid)
 	aside, began := v.order(stopped.Process.Pid, next.Process.Pid)
 	if len(began) == 0 {
-		t.Fatal("the next process has begun nothing")
+		v.Fatal("the next process has begun nothing")
 	}
 
 	acked, again := map[string]bool{}, map[string]bool{}
@@ -126,16 +128,20 @@ func stop(t *testing.T, want trace) (z zombie) {
 	return z
 }
 
-// reach waits until a process has begun a number of pieces of work.
+// reach waits until a number of pieces of work have begun, in a process or before.
 func (v *victim) reach(p *process, pieces int) {
 	v.Helper()
-	for limit := time.Now().Add(20 * time.Second); len(v.entries("lines")) < pieces; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
-			_ = p.Process.Kill() // for its errors
-			_ = p.Wait()
-			v.Fatalf("the run has not done %d pieces of work after 20 s: %s", pieces, &p.errs)
-		}
+	if !v.began(p, pieces) {
+		v.Fatalf("the process ended with %v before %d pieces of work: %s", p.Wait(), pieces, &p.errs)
 	}
+}
+
+// began waits until a number of pieces of work have begun, and reports false if the process ended before.
+func (v *victim) began(p *process, pieces int) bool {
+	v.Helper()
+	enough := func() bool { return len(v.entries("lines")) >= pieces }
+	v.await(fmt.Sprintf("the run has not done %d pieces of work", pieces), func() bool { return p.over() || enough() })
+	return enough()
 }
 
 // onlyAside checks that a process has only put results aside since the next one took its run.

@@ -282,25 +282,149 @@ func Exec(t testing.TB, address, statements string) {
 // CPU returns the processor time of the server's processes that still run, 0 where /proc
 // does not tell.
 func (s *Server) CPU() (used time.Duration) {
-	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
-	if err != nil {
-		return 0
-	}
-	postmaster, _, _ := strings.Cut(string(text), "\n")
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
-	for _, name := range stats {
-		stat, err := os.ReadFile(name)
-		_, after, found := strings.Cut(string(stat), ") ")
-		fields := strings.Fields(after)
-		if err != nil || !found || fields[1] != postmaster {
-			continue
-		}
+	for _, fields := range s.processes() {
 		for _, field := range fields[11:13] { // user and system time in hundredths of a second
 			ticks, _ := strconv.ParseInt(field, 10, 64) // the kernel writes numbers
 			used += time.Duration(ticks) * 10 * time.Millisecond
 		}
 	}
 	return used
+}
+
+// processes returns what /proc says from their states on about the processes of the server but its
+// first, by their ids.
+func (s *Server) processes() map[int][]string {
+	first := strconv.Itoa(s.first())
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	all := map[int][]string{}
+	for _, name := range stats {
+		stat, err := os.ReadFile(name)
+		before, after, found := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(after)
+		if err != nil || !found || fields[1] != first {
+			continue
+		}
+		number, _, _ := strings.Cut(before, " ")
+		if pid, err := strconv.Atoi(number); err == nil {
+			all[pid] = fields
+		}
+	}
+	return all
+}
+
+// first returns the id of the first process of the server, 0 if there is none.
+func (s *Server) first() int {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(line) // the server wrote it
+	return pid
+}
+
+// Signal sends a signal to all processes of the server. After SIGKILL it returns when none of them
+// is left.
+func (s *Server) Signal(sig syscall.Signal) error {
+	first := s.first()
+	if first == 0 {
+		return errors.New("the server has no process")
+	}
+	var stopped []int
+	if sig == syscall.SIGKILL { // so that it neither starts further ones nor ends these
+		if err := syscall.Kill(first, syscall.SIGSTOP); err != nil {
+			return err
+		}
+	}
+	for pid := range s.processes() {
+		stopped = append(stopped, pid)
+	}
+	for _, pid := range append(stopped, first) {
+		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	if sig != syscall.SIGKILL {
+		return nil
+	}
+	for _, pid := range append(stopped, first) {
+		for {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if _, after, _ := strings.Cut(string(stat), ") "); err != nil || strings.HasPrefix(after, "Z") {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// Stop stops the server as an administrator does, who does not wait for clients.
+func (s *Server) Stop() error {
+	return s.run("pg_ctl", "-D", s.data(), "-m", "fast", "-w", "stop")
+}
+
+// Limited makes a database like [Database], whose address names a role of its own, and a function that
+// refuses connections to it and ends those that it has, until undo is called.
+func Limited(t testing.TB) (address string, refuse func() (undo func() error, err error)) {
+	t.Helper()
+	s, err := shared()
+	check(t, err)
+	role := fmt.Sprintf("stone_role_%d_%d", os.Getpid(), made.Add(1))
+	t.Cleanup(func() {
+		if err := s.exec("DROP ROLE IF EXISTS " + role); err != nil {
+			t.Errorf("drop role: %v", err)
+		}
+	})
+	u, err := url.Parse(s.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	if err := s.exec("CREATE ROLE " + role + " LOGIN; GRANT CREATE ON DATABASE " + name + " TO " + role); err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(role)
+	return u.String(), func() (func() error, error) {
+		err := s.exec("ALTER ROLE " + role + " CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '" + role + "'")
+		return func() error { return s.exec("ALTER ROLE " + role + " CONNECTION LIMIT -1") }, err
+	}
+}
+
+// Small makes a database like [Database] on a small disk, and returns the folder of the disk. It
+// skips the test where that cannot be made.
+func Small(t testing.TB, size int) (address, folder string) {
+	t.Helper()
+	s, err := shared()
+	check(t, err)
+	if s.home == "" {
+		t.Skip("no small disk on a server that was named")
+	}
+	name := fmt.Sprintf("stone_small_%d_%d", os.Getpid(), made.Add(1))
+	folder = filepath.Join(s.home, name)
+	owned := ""
+	if who := unprivileged(); who != nil {
+		owned = fmt.Sprintf(",uid=%d,gid=%d", who.Uid, who.Gid)
+	}
+	if err := errors.Join(os.Mkdir(folder, 0o700), mount(folder, fmt.Sprintf("mode=0700,size=%d%s", size, owned))); err != nil {
+		t.Skipf("no small disk: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.exec("DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"), s.exec("DROP TABLESPACE IF EXISTS "+name), unmount(folder)); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, statement := range []string{"CREATE TABLESPACE " + name + " LOCATION '" + folder + "'", "CREATE DATABASE " + name + " TABLESPACE " + name} {
+		if err := s.exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String(), folder
 }
 
 // Pooler starts PgBouncer before the server, in transaction mode, and returns a function
