@@ -262,6 +262,7 @@ func (v *victim) fillServer(want trace) {
 	const size = 16 << 20
 	address, folder := pgtest.Small(v, size)
 	v.on(address)
+	v.gives = []string{"could not write init file"} // a server that cannot begin a connection
 	v.disturb(want, 3, func(v *victim, _ *process) {
 		name := filepath.Join(folder, "filling")
 		if err := os.WriteFile(name, make([]byte, size), 0o600); !errors.Is(err, syscall.ENOSPC) {

@@ -73,7 +73,7 @@ func (v *victim) lock() (undo func()) {
 func (v *victim) fill() (undo func()) {
 	v.Helper()
 	name := filepath.Join(filepath.Dir(v.database()), "filling")
-	if err := os.WriteFile(name, make([]byte, smallDisk), 0o600); !errors.Is(err, syscall.ENOSPC) {
+	if err := os.WriteFile(name, make([]byte, smallDisk+1), 0o600); !errors.Is(err, syscall.ENOSPC) {
 		v.Fatalf("the disk is not full: %v", err)
 	}
 	return func() {
