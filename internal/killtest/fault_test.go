@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stonelayer/stone/internal/memdir"
 )
 
 // pause starts a process and waits until it has done a number of pieces of work. There
@@ -89,11 +91,9 @@ const smallDisk = 4 << 20
 func (v *victim) small() {
 	v.Helper()
 	folder := filepath.Dir(v.database())
-	if err := syscall.Mount("tmpfs", folder, "tmpfs", 0, fmt.Sprint("size=", smallDisk)); err != nil {
-		v.Skipf("no small disk: mount tmpfs: %v", err)
-	}
+	remove := memdir.Disk(v, folder, smallDisk)
 	v.Cleanup(func() {
-		if err := syscall.Unmount(folder, 0); err != nil {
+		if err := remove(); err != nil {
 			v.Error(err)
 		}
 	})

@@ -39,6 +39,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/layers", ""},
 	{"internal/cputime", ""},
 	{"internal/memdir", ""},
+	{"internal/pgtest", "internal/memdir"},
 	{"internal/metrics", ""},
 	{"internal/money", ""},
 	{"internal/webhook", ""},

@@ -3,7 +3,9 @@
 package memdir
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -27,4 +29,14 @@ func New(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return folder
+}
+
+// Disk makes a folder a disk of its own in memory, of a size in bytes and with further options of
+// tmpfs, until the returned function is called. It skips the test where nobody may mount.
+func Disk(t testing.TB, folder string, size int, options ...string) (remove func() error) {
+	t.Helper()
+	if err := mount(folder, strings.Join(append(options, fmt.Sprint("size=", size)), ",")); err != nil {
+		t.Skipf("no disk of its own: mount tmpfs: %v", err)
+	}
+	return func() error { return unmount(folder) }
 }

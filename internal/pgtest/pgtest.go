@@ -32,6 +32,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/stonelayer/stone/internal/memdir"
 )
 
 // Database makes an empty database on the server that all tests of a program share, and
@@ -402,15 +404,16 @@ func Small(t testing.TB, size int) (address, folder string) {
 	}
 	name := fmt.Sprintf("stone_small_%d_%d", os.Getpid(), made.Add(1))
 	folder = filepath.Join(s.home, name)
-	owned := ""
+	options := []string{"mode=0700"}
 	if who := unprivileged(); who != nil {
-		owned = fmt.Sprintf(",uid=%d,gid=%d", who.Uid, who.Gid)
+		options = append(options, fmt.Sprint("uid=", who.Uid), fmt.Sprint("gid=", who.Gid))
 	}
-	if err := errors.Join(os.Mkdir(folder, 0o700), mount(folder, fmt.Sprintf("mode=0700,size=%d%s", size, owned))); err != nil {
-		t.Skipf("no small disk: %v", err)
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
 	}
+	remove := memdir.Disk(t, folder, size, options...)
 	t.Cleanup(func() {
-		if err := errors.Join(s.exec("DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"), s.exec("DROP TABLESPACE IF EXISTS "+name), unmount(folder)); err != nil {
+		if err := errors.Join(s.exec("DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"), s.exec("DROP TABLESPACE IF EXISTS "+name), remove()); err != nil {
 			t.Error(err)
 		}
 	})

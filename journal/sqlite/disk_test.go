@@ -13,28 +13,20 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal"
 )
-
-// smallDisk mounts a file system of a megabyte.
-func smallDisk(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("stone-test", dir, "tmpfs", 0, "size=1m"); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Errorf("unmount %s: %v", dir, err)
-		}
-	})
-	return dir
-}
 
 // On a full disk the run fails with a clear error, no acknowledged step is lost, and the
 // result is kept and recorded once there is space.
 func TestFullDisk(t *testing.T) {
-	dir := smallDisk(t)
+	dir := t.TempDir()
+	remove := memdir.Disk(t, dir, 1<<20)
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
 	file, filler := filepath.Join(dir, "stone.db"), filepath.Join(dir, "filler")
 	db, err := Open(file, Options{Retry: 100 * time.Millisecond, RetryResults: 100 * time.Millisecond})
 	if err != nil {

@@ -1,8 +1,10 @@
 //go:build !linux
 
-package pgtest
+package memdir
 
 import "errors"
+
+func spacious(string) bool { return false }
 
 func mount(string, string) error { return errors.ErrUnsupported }
 

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package memdir
-
-func spacious(string) bool { return false }
