@@ -109,10 +109,24 @@ func (*crew) Cancel(context.Context, remote.Work) error { return nil }
 
 // runs runs p in this process, or on a worker.
 func (m *mortal) runs(t *testing.T, p stone.Ashlar, opts journal.Options, elsewhere bool) (stone.Result, error) {
+	return m.routed(t, p, opts, elsewhere, "p")
+}
+
+// back runs what was on workers in this process. Without an executor that is refused.
+func (m *mortal) back(t *testing.T, p stone.Ashlar, opts journal.Options) (stone.Result, error) {
+	result, err := m.runs(t, p, opts, false)
+	if err == nil || !strings.Contains(err.Error(), "workers may have done a part of all/") {
+		return result, err
+	}
+	return m.routed(t, p, opts, true, "")
+}
+
+// routed is runs with a pool of workers, or none.
+func (m *mortal) routed(t *testing.T, p stone.Ashlar, opts journal.Options, elsewhere bool, pool string) (stone.Result, error) {
 	cfg := stone.Config{RunID: "r", Frontend: yes{}, Recorder: journal.Keep(m, opts)}
 	c := &crew{Worker: &remote.Worker{Journal: m, Pipelines: []stone.Ashlar{p}}}
 	if elsewhere {
-		cfg.Executor = remote.New(remote.Config{Journal: m, Carrier: c, Routes: []remote.Route{{Pool: "p"}}})
+		cfg.Executor = remote.New(remote.Config{Journal: m, Carrier: c, Routes: []remote.Route{{Pool: pool}}})
 	}
 	defer c.wait.Wait()
 	return stone.Run(t.Context(), p, cfg)
@@ -198,15 +212,15 @@ func TestChangedProgram(t *testing.T) {
 		"order":            {func(s *shop) { s.reversed = true }, refused},
 	}
 	for name, tt := range changes {
-		for way := range 6 {
-			approve, elsewhere, later := way&1 > 0, way/2 == 2, way/2 > 0
+		for way := range 8 {
+			approve, elsewhere, later, back := way&1 > 0, way/2 > 1, way/2 == 1 || way/2 == 2, way/2 == 3
 			for died, ended := 0, false; !ended; died++ {
 				mem := newMortal(died)
 				old := shop{system: agent.Say("be brief"), user: now(&clock), model: "small", name: "talk", effects: map[string]int{}, asks: approve}
 				if name != "prompt with the time" {
 					old.user = agent.Say("go")
 				}
-				at := fmt.Sprintf("%s, approval %t, on a worker %t and then %t, died after %d", name, approve, elsewhere, later, died)
+				at := fmt.Sprintf("%s, approval %t, on a worker %t and then %t, back %t, died after %d", name, approve, elsewhere, later, back, died)
 				_, err := mem.runs(t, old.pipeline(), journal.Options{}, elsewhere)
 				if ended = err == nil; died < 11 && !errors.Is(err, errDied) || died > 40 {
 					t.Fatalf("%s: %v", at, err)
@@ -218,12 +232,18 @@ func TestChangedProgram(t *testing.T) {
 				next := old
 				next.effects = map[string]int{}
 				tt.change(&next)
-				result, err := mem.runs(t, next.pipeline(), journal.Options{}, later)
+				resume := func(opts journal.Options) (stone.Result, error) {
+					if back {
+						return mem.back(t, next.pipeline(), opts)
+					}
+					return mem.runs(t, next.pipeline(), opts, later)
+				}
+				result, err := resume(journal.Options{})
 				if tt.want == refused {
 					if !errors.As(err, new(*journal.ChangedError)) || len(next.effects) > 0 || next.turns > old.turns {
 						t.Errorf("%s: %v, effects %v; want the change refused before anything runs", at, err, next.effects)
 					}
-					result, err = mem.runs(t, next.pipeline(), journal.Options{Force: true}, later)
+					result, err = resume(journal.Options{Force: true})
 				}
 				if err != nil {
 					t.Errorf("%s: %v", at, err)

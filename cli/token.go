@@ -105,6 +105,7 @@ func (a *app) createToken() *cobra.Command {
 	f.IntVar(&t.Minute, "per-minute", 0, "at most `N` requests a minute")
 	f.IntVar(&t.Runs, "runs", 0, "at most `N` runs at once")
 	f.IntVar(&t.Streams, "streams", 0, "at most `N` streams, watched lists and waits at once; 100 by default")
+	f.BoolVar(&t.Interactive, "interactive", false, "its runs that say that a person waits go before others")
 	f.DurationVar(&ttl, "ttl", 0, "the token expires after this time, such as `720h`")
 	return c
 }

@@ -213,6 +213,11 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 			return err
 		}
 	}
+	if r.resumed && r.cfg.Executor == nil && !r.doneBefore() {
+		if err := r.complete(ctx); err != nil {
+			return err
+		}
+	}
 	if value, ok := info.Labels[r.opts.Session]; ok && r.opts.Session != "" {
 		r.session = map[string]string{r.opts.Session: value}
 	}
@@ -279,6 +284,22 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 		now.Pipeline = before.Pipeline
 	}
 	return nil
+}
+
+// complete returns an error if other processes may have done steps of the run that its record does not
+// have yet: without an executor nobody would look for them, and they would be done again.
+func (r *runner) complete(ctx context.Context) error {
+	sent, err := r.journal.PostedUnder(ctx, r.cfg.RunID, Holders)
+	if err != nil || len(sent) == 0 {
+		return err
+	}
+	steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+	for _, s := range steps {
+		if s.Kind == "leaf" && !s.Recorded {
+			return stone.Fail(kind.Replay, "run %q: workers may have done a part of %s: resume with an executor of package journal/remote, which reads what they did and may do the rest in this process", r.cfg.RunID, s.Path)
+		}
+	}
+	return err
 }
 
 // run runs the pipeline until it ends or is drained.

@@ -46,6 +46,9 @@ type Principal struct {
 	// Streams limits its open streams of events, watched lists and waits for results, in each
 	// server; Config.Streams if zero. Callers with the same Name share the limit.
 	Streams int
+	// Interactive lets its runs go before those of others at models with a limit of requests, if it
+	// asks for that: see api.Start.
+	Interactive bool
 	// USDADay limits the cost of everything that the caller starts on a day (UTC), in each
 	// server. Zero means unlimited. With a limit, answers to its capability requests are kept,
 	// so that they count after a restart.
@@ -77,4 +80,6 @@ func (p Principal) sees(run journal.RunInfo) bool {
 // everyone is the Access without one.
 type everyone struct{}
 
-func (everyone) Principal(*http.Request) (Principal, error) { return Principal{}, nil }
+func (everyone) Principal(*http.Request) (Principal, error) {
+	return Principal{Interactive: true}, nil
+}

@@ -1,11 +1,14 @@
 package serve_test
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
@@ -60,5 +63,42 @@ func TestPlanThatAsks(t *testing.T) {
 			h.Server = servetest.Start(t, cfg)
 			h.want("GET", "/v1/runs/a/result", "", 200, `"response":"yes"`)
 		})
+	}
+}
+
+// A run without a node that one of its steps wrote has no result: neither its input, nor an error.
+func TestNoResult(t *testing.T) {
+	read := func(text string) stone.Ashlar {
+		program, err := plan.Read([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := program.Ashlar(&call.Applicator{Registry: greeters()}, plan.Options{Slots: []string{"text"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	quiet := stone.Scoped("quiet", stone.Walk{}, func(_ context.Context, d dag.DAG) (dag.DAG, error) { return d, nil }, order)
+	h := &house{T: t}
+	h.Server = servetest.Start(t, serve.Config{
+		Applicator: &call.Applicator{Registry: greeters()},
+		Pipelines: []serve.Pipeline{
+			{Name: "plan", Ashlar: read(`{:nodes [{:op :call :intent :text/greet :input {:name {:slot/id :text}} :as :hello}]}`), Result: call.EmitType},
+			{Name: "input", Ashlar: quiet, Result: order.Name()},
+			{Name: "last", Ashlar: quiet},
+		},
+		Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
+	})
+	for _, name := range []string{"plan", "input", "last"} {
+		h.want("PUT", "/v1/runs/"+name, `{"pipeline":"`+name+`","input":{"text":"x"}}`, 201, "")
+		if done := h.run(h.want("GET", "/v1/runs/"+name+"/result?wait=30s", "", 200, `"state":"done"`)); done.Result != nil {
+			t.Errorf("the result of %s is %+v, want none", name, done.Result)
+		}
+		h.want("GET", "/runs/"+name, "", 200, "done")
+		request := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_result","arguments":{"run":"` + name + `"}}}`
+		if _, text := h.do("POST", "/mcp", request, "Content-Type", "application/json", "Accept", "application/json, text/event-stream", "MCP-Protocol-Version", "2025-11-25"); !strings.Contains(text, `"state":"done"`) {
+			t.Errorf("the result over MCP is %s", text)
+		}
 	}
 }

@@ -14,8 +14,21 @@ import (
 	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
-// TestPriority starts runs for batches and then one for a person, while all have to wait.
+// ordinary is a caller whose runs go before no others.
+type ordinary struct{}
+
+func (ordinary) Principal(*http.Request) (serve.Principal, error) {
+	return serve.Principal{Name: "ci"}, nil
+}
+
+// A run for a person goes first, if its caller may say that one waits.
 func TestPriority(t *testing.T) {
+	t.Run("granted", func(t *testing.T) { testPriority(t, nil, "4") })
+	t.Run("claimed", func(t *testing.T) { testPriority(t, ordinary{}, "0") })
+}
+
+// testPriority starts runs for batches and then one for a person, while all have to wait.
+func testPriority(t *testing.T, access serve.Access, want string) {
 	l := limit.New(limit.Limits{Concurrency: 1})
 	first, err := l.Enter(t.Context(), limit.Request{})
 	if err != nil {
@@ -35,7 +48,7 @@ func TestPriority(t *testing.T) {
 		place.Leave(0)
 		return o.Text, err
 	})
-	server := servetest.Start(t, serve.Config{Pipelines: []serve.Pipeline{{Name: "paced", Ashlar: paced}}})
+	server := servetest.Start(t, serve.Config{Access: access, Pipelines: []serve.Pipeline{{Name: "paced", Ashlar: paced}}})
 	for i := range runs {
 		who := fmt.Sprintf(`{"pipeline":"paced","input":{"text":"%d"},"interactive":%v}`, i, i == runs-1)
 		resp, err := http.Post(server.URL+"/v1/runs", "application/json", strings.NewReader(who))
@@ -46,8 +59,8 @@ func TestPriority(t *testing.T) {
 		<-waiting
 	}
 	first.Leave(0)
-	if got := <-went; got != fmt.Sprint(runs-1) {
-		t.Errorf("run %s went first, want that of the person", got)
+	if got := <-went; got != want {
+		t.Errorf("run %s went first, want %s", got, want)
 	}
 	for range runs - 1 {
 		<-went

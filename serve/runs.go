@@ -95,7 +95,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive && who.Interactive, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
@@ -265,7 +265,8 @@ func lesser[N int | float64 | time.Duration](a, b N) N {
 	return a
 }
 
-// result returns the node that is the result of a finished run.
+// result returns the result of a run that is done: the node that a step of it wrote, or nil if no step
+// wrote one. What was given to the run is no result.
 func (s *Server) result(ctx context.Context, info journal.RunInfo) (*api.Node, error) {
 	want := info.Node
 	if src, ok := sourceOf(info); ok && s.pipelines[src.Published] != nil && s.pipelines[src.Published].Result != "" {
@@ -274,12 +275,22 @@ func (s *Server) result(ctx context.Context, info journal.RunInfo) (*api.Node, e
 			return nil, err
 		}
 		n, err := d.Nearest(s.pipelines[src.Published].Result)
-		if err != nil {
-			return nil, fmt.Errorf("the run has no result: %w", err)
+		switch {
+		case errors.Is(err, dag.ErrMissing):
+			return nil, nil
+		case err != nil:
+			return nil, err
 		}
 		want = n.ID()
 	}
 	if want == (dag.ID{}) {
+		return nil, nil
+	}
+	input, err := journal.Input(ctx, s.cfg.Journal, info)
+	if err != nil && !errors.Is(err, journal.ErrNoInput) {
+		return nil, err
+	}
+	if input.Node(want) != nil {
 		return nil, nil
 	}
 	n, err := s.cfg.Journal.Node(ctx, info.ID, want.String())

@@ -177,7 +177,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 		return who, missing
 	}
 	if err == nil && !exist && same(secret, b.first) {
-		return serve.Principal{By: "the token of the start"}, nil
+		return serve.Principal{By: "the token of the start", Interactive: true}, nil
 	}
 	t, ok, err := b.tokens.Find(secret, time.Now())
 	if err != nil {
@@ -187,7 +187,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 		return who, errUnknown
 	}
 	who = serve.Principal{Name: t.Name, By: "token " + t.Name, Roles: []serve.Role{}, // nil would be all
-		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, Streams: t.Streams, USDADay: t.USDADay}
+		Tenant: t.Tenant, Grant: t.Grant, Limits: t.Limits, PerMinute: t.Minute, Runs: t.Runs, Streams: t.Streams, Interactive: t.Interactive, USDADay: t.USDADay}
 	for _, r := range t.Roles {
 		who.Roles = append(who.Roles, serve.Role(r))
 	}

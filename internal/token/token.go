@@ -37,9 +37,11 @@ type Token struct {
 	Minute  int           `json:"per-minute,omitempty"` // requests; 0 means unlimited
 	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 means unlimited
 	Streams int           `json:"streams,omitempty"`    // streams and waits at once, per process; 0 means the default
-	USDADay float64       `json:"usd-a-day,omitempty"`  // of all its runs; 0 means unlimited
-	Created time.Time     `json:"created"`
-	Expires time.Time     `json:"expires,omitzero"`
+	// Interactive says that its runs may go before those of others.
+	Interactive bool      `json:"interactive,omitempty"`
+	USDADay     float64   `json:"usd-a-day,omitempty"` // of all its runs; 0 means unlimited
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires,omitzero"`
 }
 
 // roles are the roles of package serve.

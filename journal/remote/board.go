@@ -26,16 +26,16 @@ type Work struct {
 const (
 	orderKey  = "order/"
 	batchKey  = "batch/"
-	resultKey = "result/" // a further part makes it one that does not count for ever
-	stepKey   = "step/"   // and a leaf, and the digest of a step within it
-	placeKey  = "place/"  // and a leaf, and the place of a step within it: the digest of the first one there
-	tryKey    = "try/"    // and a work id and the number of the attempt; or a leaf, a step within it that costs money and the number
-	voidKey   = "void/"   // and the rest of the key of an attempt that started nothing
-	sliceKey  = "slice/"  // and a leaf, and the number of the slice
-	holderKey = "holder/" // and the number of the process among those that have held the run
-	chargeKey = "charge/" // and the number of a holder that has charged the run with the attempts so far
-	partKey   = "part/"   // of a large content that orders read
-	endKey    = "end/"    // after any other key: an empty item that ends a reading of all items before it
+	resultKey = "result/"       // a further part makes it one that does not count for ever
+	stepKey   = "step/"         // and a leaf, and the digest of a step within it
+	placeKey  = "place/"        // and a leaf, and the place of a step within it: the digest of the first one there
+	tryKey    = "try/"          // and a work id and the number of the attempt; or a leaf, a step within it that costs money and the number
+	voidKey   = "void/"         // and the rest of the key of an attempt that started nothing
+	sliceKey  = "slice/"        // and a leaf, and the number of the slice
+	holderKey = journal.Holders // and the number of the process among those that have held the run
+	chargeKey = "charge/"       // and the number of a holder that has charged the run with the attempts so far
+	partKey   = "part/"         // of a large content that orders read
+	endKey    = "end/"          // after any other key: an empty item that ends a reading of all items before it
 )
 
 // leafOf returns the id of a leaf on the board: its place, so that a changed program finds what was done

@@ -120,10 +120,12 @@ func (e *Executor) route(leaf string) *Route {
 // perform has a worker do the leaf.
 func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, error) {
 	route := e.route(o.Key.Name)
-	if route == nil {
-		return step.Record{}, step.ErrLocal
-	}
 	d := runvalue.Of(ctx, e, func() *desk { return newDesk(e, o.Key.RunID) })
+	if route == nil {
+		if inherited, err := d.inherited(ctx); err != nil || !inherited {
+			return step.Record{}, cmp.Or(err, step.ErrLocal)
+		}
+	}
 	if err := context.Cause(d.held); err != nil {
 		return step.Record{}, err
 	}
@@ -137,7 +139,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 	}
 	s := newSlice(ctx, found)
 	p := &pending{order: o, leaf: leaf, route: route, slice: s}
-	local := d.anew(o.Key.Path)
+	local := d.anew(o.Key.Path) || route == nil && found.result == nil
 	if !local && found.result == nil {
 		if local, err = d.stays(ctx, o.Key); err != nil {
 			return step.Record{}, err
@@ -173,7 +175,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 			}
 		}
 		switch {
-		case got.More != nil:
+		case got.More != nil && route != nil:
 			s.settle(got.Spent)
 			s.need = *got.More
 		case got.Record == nil:

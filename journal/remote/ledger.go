@@ -19,6 +19,7 @@ import (
 type ledger struct {
 	recalling sync.Mutex
 	recalled  bool
+	alone     bool                // nobody had sent leaves when the desk looked first
 	again     []journal.Again     // of the run
 	here      map[string][]string // places of the steps that the journal has within leaves without a result, by the paths of those
 
@@ -68,6 +69,19 @@ func (d *desk) recall(ctx context.Context) error {
 	}
 	d.ledger.recalled = true
 	return nil
+}
+
+// inherited reports whether an earlier process has sent leaves of the run: workers may have done, or be
+// doing, what stays in this process now.
+func (d *desk) inherited(ctx context.Context) (bool, error) {
+	d.ledger.recalling.Lock()
+	defer d.ledger.recalling.Unlock()
+	if d.ledger.recalled || d.ledger.alone {
+		return d.holder > 1, nil
+	}
+	earlier, err := d.board.PostedUnder(ctx, d.run, holderKey)
+	d.ledger.alone = err == nil && len(earlier) == 0
+	return len(earlier) > 0, err
 }
 
 // charged is the item of a holder that has recalled.

@@ -36,7 +36,7 @@ type Start struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Budget   *Budget           `json:"budget,omitempty"` // never more than that of the pipeline and of the caller
 	// Interactive says that a person waits for the run: its requests go before those of
-	// others where they have to wait for a limit.
+	// others where they have to wait for a limit. It counts if the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
 }
 
