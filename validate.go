@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -243,7 +244,7 @@ func (v *validator) own(s *spec) {
 		v.find(v.here, finding.Finding{Type: finding.NoName}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
-		v.find(v.here, finding.Finding{Type: finding.BadName, Queried: s.name}, "the name %q %s: rename it", s.name, why)
+		v.find(v.here, finding.Finding{Type: finding.BadName, Queried: start(s.name)}, "the name %q %s: rename it", start(s.name), why)
 	}
 	v.sameNames(s)
 	v.gluedNames(s)
@@ -309,6 +310,8 @@ func badName(name string) string {
 	switch {
 	case name == "":
 		return ""
+	case len(name) > bounds.Name:
+		return fmt.Sprintf("has %d bytes, where at most %d are allowed", len(name), bounds.Name)
 	case !utf8.ValidString(name):
 		return "is not UTF-8"
 	case strings.TrimSpace(name) == "":
@@ -317,6 +320,14 @@ func badName(name string) string {
 		return "has a control character"
 	}
 	return ""
+}
+
+// start returns the beginning of a name that may be too long for a message.
+func start(name string) string {
+	if len(name) <= bounds.Name {
+		return name
+	}
+	return strings.ToValidUTF8(name[:40], "") + "…"
 }
 
 // few is how many children are compared one by one; more are put into a map.

@@ -87,6 +87,9 @@ func (s *Server) find(r *http.Request, who Principal) (journal.RunInfo, error) {
 
 // owned returns the run that the caller calls id.
 func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.RunInfo, error) {
+	if !isText(id) {
+		return journal.RunInfo{}, journal.ErrNoRun
+	}
 	info, err := s.exactly(ctx, keyOf(who, id))
 	if err == nil && !who.sees(info) {
 		return journal.RunInfo{}, journal.ErrNoRun

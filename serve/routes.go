@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/serve/api"
@@ -145,10 +146,17 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who
 		s.fail(w, r, lacking(route.role))
 		return
 	}
+	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !isText(r.URL.Path+query) {
+		s.fail(w, r, unreadable("the address has an escape that cannot be read, is no UTF-8, or has a zero byte: nothing has such a name"))
+		return
+	}
 	if err := route.handle(w, r, who); err != nil {
 		s.fail(w, r, err)
 	}
 }
+
+// isText reports whether every journal can look for s.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 func lacking(role Role) *api.Problem {
 	return problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)

@@ -18,7 +18,7 @@ const (
 	LabelName  = 64  // as there
 	LabelValue = 512 // as there
 	Own        = 4   // labels that a program adds to those of its caller, such as the tenant
-	Name       = 512 // of a pipeline, an intent or a request
+	Name       = 512 // of an ashlar, a pipeline, an intent or a request
 	ID         = 512 // of a run; doors take shorter ones, since inner runs have longer ids
 	Question   = 1 << 20
 	Response   = 1 << 20

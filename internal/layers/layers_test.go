@@ -57,7 +57,7 @@ var table = []struct{ pkg, imports string }{
 	{"finding", "kind"},
 	{"step", "dag"},
 	{"ask", "schema"},
-	{".", "address ask dag effect event finding kind step internal/panics internal/runvalue internal/suggest"},
+	{".", "address ask dag effect event finding kind step internal/bounds internal/panics internal/runvalue internal/suggest"},
 
 	{"journal/internal/outline", "address budget step"},
 	{"journal/internal/...", "journal journal/internal/outline"},
