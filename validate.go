@@ -138,9 +138,15 @@ func (p *place) path() string {
 
 // find reports f at a place.
 func (v *validator) find(at *place, f finding.Finding, format string, args ...any) {
-	f.Ashlar, f.Path, f.Message = at.spec.name, at.path(), fmt.Sprintf(format, args...)
+	f.Ashlar, f.Path, f.Message = start(at.spec.name), at.path(), fmt.Sprintf(format, args...)
+	if len(f.Path) > longestPath { // a name in it is too long
+		f.Path = strings.ToValidUTF8(f.Path[:longestPath], "") + "…"
+	}
 	v.findings = append(v.findings, located{f, at.order})
 }
+
+// longestPath is the largest path of a finding, in bytes.
+const longestPath = 8 << 10
 
 func (v *validator) sorted() finding.List {
 	slices.SortStableFunc(v.findings, func(a, b located) int { return cmp.Compare(a.order, b.order) })

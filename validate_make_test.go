@@ -2,7 +2,9 @@ package stone
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
@@ -296,6 +298,10 @@ func TestValidateNames(t *testing.T) {
 			[bad-name] �: the name "\xff" is not UTF-8: rename it (at päron%2F🍐/a\nb\x1b%5B2J/�)
 			[missing-producer] \u202ertl: \u202ertl queries "日本\n" but no upstream ashlar produces it: put one before it that does, or give it with the input (at päron%2F🍐/\u202ertl)
 		`, Config{}},
+		{"a name that is too long", Seq(strings.Repeat("é", 3_000_000), first("a\nb", draftType)), fmt.Sprintf(`
+			[bad-name] %[1]s: the name "%[1]s" has 6000000 bytes, where at most 512 are allowed: rename it (at %[2]s)
+			[bad-name] a\nb: the name "a\nb" has a control character: rename it (at %[2]s)
+		`, strings.Repeat("é", 20)+"…", strings.Repeat("é", 4<<10)+"…"), Config{}},
 		{"names of types that are no UTF-8", Seq("p", first("a", dag.NewType[noteDoc]("\xff"))), `
 			[bad-type] a: type name "\xff": want valid UTF-8 (at p/a)
 		`, Config{}},

@@ -337,7 +337,7 @@ func TestSettingsGetNoKey(t *testing.T) {
 }
 
 // escapes steer a terminal: the clipboard, the title, the screen, eight-bit controls.
-const escapes = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\u009b31m\u202eevil\rover\b\x1b"
+const escapes = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\u009b31m\u202eevil\u200f\u061c\rover\b\x1b"
 
 // The text of a model reaches a terminal without escapes, and a pipe unchanged.
 func TestTerminalIsNotSteered(t *testing.T) {
@@ -370,7 +370,7 @@ func TestTerminalIsNotSteered(t *testing.T) {
 		cmd.Dir, cmd.Env = p.dir, append(p.env, "TERM=xterm", "NO_COLOR=1", "SHELL=/bin/sh")
 		shown, _ := cmd.CombinedOutput() // some of them fail, as they should
 		text := strings.ReplaceAll(strings.ReplaceAll(string(shown), "\r\n", "\n"), "\r\x1b[K", "")
-		for _, bad := range []string{"\x1b]52", "\x1b]0;", "\x1b[2J", "\u009b", "\u202e", "\rover", "\b", "\x07"} {
+		for _, bad := range []string{"\x1b]52", "\x1b]0;", "\x1b[2J", "\u009b", "\u202e", "\u200f", "\u061c", "\rover", "\b", "\x07"} {
 			if strings.Contains(text, bad) {
 				t.Errorf("%s: the terminal was sent %q: %q", line, bad, text)
 			}

@@ -44,6 +44,9 @@ func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, leas
 // mostDoubled bounds how often the lease of a run is doubled.
 const mostDoubled = 3
 
+// mostLosses bounds how many lost runs a process remembers.
+const mostLosses = 10_000
+
 // term returns the time of the lease with which this process takes a run. A process that lost the run was
 // too slow for its lease: it takes the run with twice the time, so that it gets on, and others wait
 // longer before they take the run over.
@@ -213,6 +216,9 @@ func (j *Journal) Release(id string) error {
 	lost := r.acquired && !r.held.Load()
 	if r.acquired = false; !r.held.Load() {
 		if delete(j.runs, id); lost {
+			if len(j.losses) >= mostLosses {
+				clear(j.losses) // runs that others hold now are in the way of none here
+			}
 			j.losses[id]++
 		}
 		j.mu.Unlock()
