@@ -108,8 +108,11 @@ func TestHostileRequests(t *testing.T) {
 			try(path+query, request("GET "+path+query, "localhost"), 400)
 		}
 	}
-	for _, path := range []string{"/runs/a?only=x", "/runs/a?at=x&only=%00", "/runs/a?from=x&only=Done"} {
+	for _, path := range []string{"/runs/a?only=x", "/runs/a?from=x&only=Done"} {
 		try(path, request("GET "+path, "localhost"), 404)
+	}
+	for _, path := range []string{"/runs/a?at=x&only=%00", "/runs/a%ff"} {
+		try(path, request("GET "+path, "localhost"), 400)
 	}
 	// Both lengths: what follows the body is not a second request.
 	if got := replies(t, h, "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nDELETE /v1/runs/a HTTP/1.1\r\nHost: localhost\r\n\r\n"); got != 1 {

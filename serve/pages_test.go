@@ -3,6 +3,7 @@ package serve_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,19 @@ func (h *house) session(token string, header ...string) *http.Cookie {
 		h.Fatalf("login: %d %v", resp.StatusCode, resp.Header)
 	}
 	return resp.Cookies()[0]
+}
+
+// Whoever has not logged in yet sees the page for that as it is meant to look.
+func TestAssetsNeedNoToken(t *testing.T) {
+	h := newHouse(t, byToken{})
+	_, text := h.do("GET", "/", "", "Accept", "text/html")
+	files := regexp.MustCompile(`/assets/[^"]+`).FindAllString(text, -1)
+	if len(files) < 2 {
+		t.Fatalf("the page names the files %v: %s", files, text)
+	}
+	for _, file := range files {
+		h.want("GET", file, "", 200, "")
+	}
 }
 
 // A cookie has no token, and logging out ends what it was good for.

@@ -42,7 +42,11 @@ func (s *Server) routes() (http.Handler, error) {
 		mux.HandleFunc(r.pattern, s.serve(r))
 	}
 	for _, r := range s.pageRoutes() {
-		mux.HandleFunc(r.pattern, s.signsIn(s.serve(r)))
+		h := s.signsIn(s.serve(r))
+		if strings.HasPrefix(r.pattern, "GET /assets/") { // also for the page on which one logs in
+			h = s.meters.count(r.pattern, func(w http.ResponseWriter, req *http.Request) { s.handle(w, req, r, Principal{}) })
+		}
+		mux.HandleFunc(r.pattern, h)
 	}
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
@@ -83,6 +87,10 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 		}
 		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // URL.Query would leave parts out
 			s.turnAway(w, r, unreadable("the query of the address cannot be read: %v", err))
+			return
+		}
+		if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !isText(r.URL.Path+query) {
+			s.turnAway(w, r, unreadable("the address is no UTF-8 or has a zero byte: nothing has such a name"))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -144,10 +152,6 @@ func (s *Server) serve(route route) http.HandlerFunc {
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who Principal) {
 	if route.role != "" && !who.may(route.role) {
 		s.fail(w, r, lacking(route.role))
-		return
-	}
-	if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !isText(r.URL.Path+query) {
-		s.fail(w, r, unreadable("the address has an escape that cannot be read, is no UTF-8, or has a zero byte: nothing has such a name"))
 		return
 	}
 	if err := route.handle(w, r, who); err != nil {
