@@ -19,11 +19,10 @@ import (
 	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
-// No request of a caller is an error of the server, over any journal: on every route, with odd ids, queries
+// No request of a caller is an error of the server, over any database: on every route, with odd ids, queries
 // and bodies.
 func TestWrongRequests(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (journal.Journal, error){
-		"memory": func(*testing.T) (journal.Journal, error) { return &journal.Memory{}, nil },
 		"sqlite": func(t *testing.T) (journal.Journal, error) {
 			return sqlite.Open(filepath.Join(memdir.New(t), "stone.db"), sqlite.Options{})
 		},
