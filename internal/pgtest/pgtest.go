@@ -464,8 +464,11 @@ max_client_conn = 1000
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
+		ended := cmd.Process.Kill()
 		_ = cmd.Wait()
+		if text, _ := os.ReadFile(filepath.Join(dir, "log")); ended != nil || t.Failed() {
+			t.Logf("PgBouncer: %v, %v\n%s", ended, cmd.ProcessState, text)
+		}
 	})
 	through = func(address string) string {
 		return strings.Replace(address, "host="+url.QueryEscape(s.home), "host="+url.QueryEscape(dir), 1)
