@@ -183,6 +183,7 @@ func (s *Server) run(name string, args ...string) error {
 // reach it.
 func (s *Server) watch() error {
 	const script = `cat >/dev/null
+for file in "$1"/pooler-*/pid; do test -e "$file" && kill -KILL "$(cat "$file")"; done
 pid=$(head -n 1 "$1/data/postmaster.pid") && kill -QUIT "$pid" && while kill -0 "$pid"; do sleep 0.05; done
 rm -rf "$1"`
 	in, out, err := os.Pipe()
@@ -448,6 +449,7 @@ auth_type = any
 unix_socket_dir = %[3]s
 listen_port = 5432
 logfile = %[3]s/log
+pidfile = %[3]s/pid
 default_pool_size = 20
 max_client_conn = 1000
 `, s.home, owner, dir)
@@ -466,6 +468,7 @@ max_client_conn = 1000
 	t.Cleanup(func() {
 		ended := cmd.Process.Kill()
 		_ = cmd.Wait()
+		_ = os.Remove(filepath.Join(dir, "pid")) // another process may get the number
 		if text, _ := os.ReadFile(filepath.Join(dir, "log")); ended != nil || t.Failed() {
 			t.Logf("PgBouncer: %v, %v\n%s", ended, cmd.ProcessState, text)
 		}
