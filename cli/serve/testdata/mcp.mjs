@@ -1,5 +1,6 @@
 // The official TypeScript client starts the command in STONE_COMMAND and prints each result on a
 // line.
+import { execFileSync } from 'node:child_process'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js'
@@ -24,4 +25,6 @@ const slow = client.callTool({ name: 'page', arguments: { input: 'wait' } }, und
 say('cancelled', await slow.then(() => 'no', e => e.message.includes('enough')))
 const bad = await client.callTool({ name: 'page', arguments: { input: 7 } })
 say('bad', bad.isError)
+// On a slow machine close kills the command before it has written how the cancelled run ended.
+while (!/canceled/.test(execFileSync(command, ['runs', ...args.slice(1)], { encoding: 'utf8' })));
 await client.close()
