@@ -92,13 +92,13 @@ func TestRunDynamicValidates(t *testing.T) {
 		t.Errorf("%q, %v; want the refusal rescued", show(rescued.DAG), err)
 	}
 	if out := stone.In(t.Context()).RunDynamic(say("a", "x"), dag.DAG{}, nil); !out.Failed() {
-		t.Error("RunDynamic does not fail outside of a run")
+		t.Error("RunDynamic does not fail outside a run")
 	}
 	if _, err := stone.In(t.Context()).Keep(dag.DAG{}); err == nil {
-		t.Error("Keep does not fail outside of a run")
+		t.Error("Keep does not fail outside a run")
 	}
 	if _, err := stone.In(t.Context()).Await(dag.DAG{}); err == nil {
-		t.Error("Await does not fail outside of a run")
+		t.Error("Await does not fail outside a run")
 	}
 }
 

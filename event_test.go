@@ -258,7 +258,7 @@ func TestDisabledEventsAllocateNothing(t *testing.T) {
 		}
 	}
 	if stone.In(t.Context()).Enabled(slog.LevelError) || stone.In(t.Context()).RunID()+stone.In(t.Context()).Path() != "" {
-		t.Error("outside of a run there is something to see")
+		t.Error("outside a run there is something to see")
 	}
 }
 

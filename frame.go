@@ -35,7 +35,7 @@ type extra struct {
 	steps    stepNames
 	digest   *dag.ID                 // with a recorder: of the step as part of which a body runs
 	tries    *tries                  // of an attempt
-	twin     *dag.ID                 // see twinOf; nil outside of attempts
+	twin     *dag.ID                 // see twinOf; nil outside attempts
 	reached  atomic.Pointer[dag.DAG] // the result of the last child of a scoped body
 	grant    []string                // of an ashlar run with RunDynamic; nil for that around it
 	flow     *flowing                // of the visit of a flow

@@ -177,7 +177,7 @@ func (f *frame) lift(ctx context.Context, d dag.DAG, agree func(dag.DAG) error) 
 }
 
 // inFlow returns the flow and the number of its step that f is part of. It returns nil
-// outside of a flow, and if the body of another ashlar is between the two.
+// outside a flow, and if the body of another ashlar is between the two.
 func (f *frame) inFlow() (*flowing, int) {
 	for ; f.up != nil && f.seg != visitSegment; f = f.up {
 		if f.up.spec.form == flowForm && f.seg == childSegment {

@@ -33,7 +33,7 @@ type Config struct {
 	// Recorder records leaves, decisions and steps, and replays earlier records.
 	Recorder step.Recorder
 	// Grant lists the effects that the run allows; see package effect. Nil allows all.
-	// A pipeline that needs an effect outside of a non-nil grant is rejected.
+	// A pipeline that needs an effect outside a non-nil grant is rejected.
 	Grant []string
 	// Executor runs the leaves; nil runs them in this process.
 	Executor step.Executor
@@ -68,7 +68,7 @@ type Result struct {
 type run struct {
 	id         string
 	spanPrefix string
-	parent     string // the span outside of the run
+	parent     string // the span outside the run
 	ctx        context.Context
 	stream     *event.Stream
 	words      words

@@ -452,9 +452,9 @@ func TestScoped(t *testing.T) {
 		_, err := stone.Run(t.Context(), p, stone.Config{})
 		wantKind(t, err, kind.Error)
 	})
-	t.Run("outside of a run", func(t *testing.T) {
+	t.Run("outside a run", func(t *testing.T) {
 		if d := stone.In(t.Context()).RunChild(a, dag.DAG{}); !d.Failed() {
-			t.Error("RunChild outside of a run did not fail")
+			t.Error("RunChild outside a run did not fail")
 		}
 	})
 }

@@ -21,7 +21,7 @@ import (
 // error.
 //
 // The result of fn makes a round trip through JSON, also without a recorder and
-// outside of a run. Of an error, only kind and reason are replayed. A panic of fn is an
+// outside a run. Of an error, only kind and reason are replayed. A panic of fn is an
 // error of kind "panic".
 //
 // A name may be used again once the previous step has returned; two steps with one
@@ -51,7 +51,7 @@ func Step[A, T any](ctx context.Context, name string, in A, fn func(context.Cont
 // fast; use Step for everything else. Of an error, only kind and reason are replayed.
 //
 // T must survive a round trip through JSON, which a recorded value makes. In a run without a
-// recorder, and outside of a run, Value only calls fn. A name may be used again as in Step.
+// recorder, and outside a run, Value only calls fn. A name may be used again as in Step.
 func Value[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (v T, err error) {
 	if f := frameOf(ctx); f == nil || !f.recorded() {
 		return fn(ctx)

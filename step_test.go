@@ -46,7 +46,7 @@ func TestReuse(t *testing.T) {
 }
 
 func TestStep(t *testing.T) {
-	t.Run("outside of a run", func(t *testing.T) {
+	t.Run("outside a run", func(t *testing.T) {
 		got, err := stone.Step(t.Context(), "s", nil, func(context.Context, any) (int, error) { return 1, errBoom })
 		if got != 0 || err != errBoom {
 			t.Errorf("Step = %d, %v", got, err)

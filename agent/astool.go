@@ -102,7 +102,7 @@ type pipeline struct {
 type jobKey struct{}
 
 // CallIn returns the call that a tool runs, for a person who decides on it: ctx is that of its
-// Run. It returns false outside of a tool of an agent.
+// Run. It returns false outside a tool of an agent.
 func CallIn(ctx context.Context) (ask.Call, bool) {
 	j, ok := ctx.Value(jobKey{}).(*job)
 	if !ok {

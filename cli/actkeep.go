@@ -54,7 +54,7 @@ func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, in
 }
 
 // streamHelp is the help of the flag --stream.
-const streamHelp = "print pieces of answers as they arrive, one a line; a line \"retracted\" voids the earlier pieces of its path and source"
+const streamHelp = "print pieces of answers as they arrive, one per line; a line \"retracted\" voids the earlier pieces of its path and source"
 
 // partialHelp is the help of the flag --partial.
 const partialHelp = "with --stream, also print what has arrived of answers in JSON, closed to a value, in lines \"partial\""

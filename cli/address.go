@@ -99,8 +99,8 @@ const postgresPackage = "github.com/stonelayer/stone/journal/postgres"
 
 var errNoPostgres = errors.New(`this program does not link PostgreSQL: add import _ "` + postgresPackage + `"`)
 
-// openServer opens the database with an address. Its password is that of the environment
-// if the address is the same.
+// openServer opens the database at an address. It uses the password of the environment if the
+// environment names the same address.
 func (s *store) openServer(ctx context.Context, address string) (err error) {
 	if stores.Postgres == nil {
 		return errNoPostgres

@@ -33,7 +33,7 @@ func (a *app) chat() *cobra.Command {
 		Long: "Chat runs a pipeline once for each message, with what it has read in earlier turns, and prints each reply.\n" +
 			"Each turn is a run of the database, so that show, diff and resume work on it, and a turn that was interrupted\n" +
 			"continues without repeating recorded steps. --session continues an earlier chat. The budget bounds the whole\n" +
-			"chat, --max-time each turn. Piped messages are one a line.",
+			"chat, --max-time each turn. Piped messages are one per line.",
 		Example:     a.example("chat ./support --max-usd 1", "chat :text/answer --session last"),
 		Annotations: map[string]string{ownsInterrupt: "yes", givenLater: "yes"},
 	}

@@ -116,7 +116,7 @@ func (a *app) names() *cobra.Command {
 	c := a.over(&cobra.Command{
 		Use:   "names",
 		Short: "List the steps of a pipeline",
-		Long: "Names prints the name of every ashlar of a pipeline, one a line, parents first. With --long it\n" +
+		Long: "Names prints the name of every ashlar of a pipeline, one per line, parents first. With --long it\n" +
 			"also prints what each one reads, produces and may do, and what calls and agents say of themselves.",
 		Example: a.example("names ./examples/fix", "names plan.edn --long"),
 	}, func(_ context.Context, p stone.Ashlar) error {

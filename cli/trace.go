@@ -24,7 +24,7 @@ func (a *app) trace() *cobra.Command {
 	command := trace.Command{Out: a.Stdout, Err: a.Stderr}
 	for _, sub := range []*cobra.Command{
 		inspection("tally", "Count the events by type", command.RunTally),
-		inspection("lifecycle", "Print the events of a run, one a line", command.RunLifecycle),
+		inspection("lifecycle", "Print the events of a run, one per line", command.RunLifecycle),
 		payload(command),
 	} {
 		sub.Example = a.example("trace " + sub.Name() + " run.jsonl")

@@ -171,7 +171,7 @@ func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	if slots := k.plan.Calls(); t.Call == "" && len(slots) == 1 {
 		t.Call = slots[0]
 	} else if t.Call == "" {
-		return t, fmt.Errorf("the plan has %d calls with :as outside of bodies: name one with --call (%s)", len(slots), strings.Join(slots, ", "))
+		return t, fmt.Errorf("the plan has %d calls with :as outside bodies: name one with --call (%s)", len(slots), strings.Join(slots, ", "))
 	}
 	_, err = k.plan.WithCall(t.Call, func(s *call.Spec) (err error) {
 		t.Cascade, err = k.conf.App.Tunable(*s)

@@ -33,7 +33,7 @@ func TestEnumIsKept(t *testing.T) {
 }
 
 // TestLossyTypesAreNotWritten: a type that would lose data is rejected at the first
-// write, also outside of a run.
+// write, also outside a run.
 func TestLossyTypesAreNotWritten(t *testing.T) {
 	for _, err := range []error{
 		appended(struct{ hidden string }{"x"}),

@@ -100,7 +100,7 @@ type AgentEnded struct {
 
 // ModelRequest: a request is sent to a model.
 type ModelRequest struct {
-	Turn         int // of the agent, from 1; 0 outside of an agent
+	Turn         int // of the agent, from 1; 0 outside an agent
 	Model        string
 	MessageCount int
 
@@ -136,7 +136,7 @@ type ModelRestarted struct {
 
 // Progress: an answer is still streaming.
 type Progress struct {
-	Turn    int           // of an agent, 0 outside of one
+	Turn    int           // of an agent, 0 outside one
 	Elapsed time.Duration // since the request
 
 	// Message, Done and Total are what a server reports, as far as it does. They are no

@@ -18,7 +18,7 @@ type Event struct {
 	// "review/loop[2]/lane[17]/draft~2". Name is the name of its ashlar.
 	Path, Name string
 	// Span identifies the visit of the ashlar, Parent the visit around it. At the root of
-	// the run, Parent is the span outside of the run, or empty. Spans of runs are globally
+	// the run, Parent is the span outside the run, or empty. Spans of runs are globally
 	// unique.
 	Span, Parent string
 

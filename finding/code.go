@@ -54,7 +54,7 @@ const (
 	// BadDetail is a detail whose Check panicked.
 	BadDetail Code = "bad-detail"
 
-	// EffectNotGranted is an effect outside of the grant of the run.
+	// EffectNotGranted is an effect outside the grant of the run.
 	EffectNotGranted Code = "effect-not-granted"
 
 	// Warnings.

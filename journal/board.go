@@ -43,8 +43,8 @@ type Item struct {
 // ended.
 var ErrNoBoard = errors.New("the run has no board: it has ended, or its holder has posted nothing")
 
-// Holders begins the keys of items by which a process that holds a run says that it sends leaves to
-// others. A run with such items continues with an executor that reads the board, or not at all.
+// Holders is the prefix of the items that a process posts before it sends leaves of its run to workers.
+// Keep resumes a run that has such items only with an executor, which must read the board.
 const Holders = "holder/"
 
 // memoryBoard is the board of a run in Memory.

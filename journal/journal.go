@@ -40,8 +40,8 @@ type Journal interface {
 // released, or earlier.
 type Holder interface {
 	// Acquire takes the run with the id, which need not exist yet, and returns its
-	// RunInfo, zero for a new one. The id of a new run has at most 512 bytes. It fails with a *HeldError while another holder lives,
-	// in this process too. Finding that out may take as long as a lease, but no longer
+	// RunInfo, zero for a new one. The id of a new run has at most 512 bytes. It fails with a
+	// *HeldError while another holder lives, in this process too. Finding that out may take as long as a lease, but no longer
 	// than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
 	// Begin records that the acquired run starts or continues. Its Outcome is then

@@ -135,7 +135,7 @@ func (t *tally) sum() (int, budget.Total) {
 const inputStep = "input"
 
 // inputKey returns the key of the input of a run. An input that replaced another one is recorded anew
-// even if the run had it before, so that the last record is that of the input.
+// even if the run had it before, so that the last record is the input.
 func inputKey(info RunInfo) step.Key {
 	id := "input " + info.Input.String()
 	for _, a := range info.Again {

@@ -23,7 +23,7 @@ type Spec struct {
 // Abilities are the names of what a model may be able to do.
 var Abilities = []string{"audio", "files", "images", "schema", "thinking", "tools", "video"}
 
-// A Table returns the Spec of a model, whose name, provider and endpoint are those of the Info.
+// A Table returns the Spec of the model with the name, provider and endpoint in an Info.
 type Table func(Info) Spec
 
 type tableKey struct{}

@@ -60,7 +60,7 @@ func (s *slot) within(name string, guards []string) bool {
 	})
 }
 
-// guarded returns the slot as it is outside of a guarded node.
+// guarded returns the slot as it is outside a guarded node.
 func (s slot) guarded(guard string) slot {
 	if guard == "" {
 		return s

@@ -27,7 +27,7 @@ func (p *Plan) WithCall(slot string, change func(*call.Spec) error) (*Plan, erro
 	case p.text == nil:
 		return nil, p.faults.Err()
 	case i < 0:
-		return nil, fmt.Errorf("the plan has no call with :as :%s outside of bodies: it has %s", slot, strings.Join(p.Calls(), ", "))
+		return nil, fmt.Errorf("the plan has no call with :as :%s outside bodies: it has %s", slot, strings.Join(p.Calls(), ", "))
 	case p.nodes[i].pin != nil || p.nodes[i].candidates != nil:
 		return nil, fmt.Errorf("the call :%s reads from slots which capabilities it asks", slot)
 	}

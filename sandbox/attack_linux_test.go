@@ -352,7 +352,7 @@ var mayFail = map[string]bool{
 	"io_uring": true, "setxattr": true, "priority of user": true, "chmod 2": true, "chown": true, "near unix": true,
 }
 
-// listen opens servers outside of the sandbox and returns the data they received.
+// listen opens servers outside the sandbox and returns the data they received.
 func listen(t *testing.T, w world) (heard func() string, env []string) {
 	t.Helper()
 	got := make(chan string, 64)

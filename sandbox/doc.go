@@ -14,7 +14,7 @@
 //   - [Bubblewrap], a program, gives the command namespaces of its own: a file
 //     system that contains nothing else, no network, no other processes.
 //   - [Landlock], a part of Linux (6.12 and later), lets the command see the same
-//     file system but neither read nor write outside of the policy. It does not
+//     file system but neither read nor write outside the policy. It does not
 //     guard everything else, so a system call filter denies sockets, changes of
 //     modes, owners and times by path (use fchmod and futimens), System V shared memory,
 //     and leaving the process group.

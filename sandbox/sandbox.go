@@ -47,7 +47,7 @@ type Policy struct {
 }
 
 // Protected lists the names that are read-only in a writable directory: programs
-// outside of the sandbox run commands from these directories.
+// outside the sandbox run commands from these directories.
 func Protected() []string { return []string{".git", ".stone"} }
 
 // Limits bound a command and its descendants. Zero means the default; a negative value

@@ -40,7 +40,7 @@ func (e *ValidationError) Error() string {
 	}
 }
 
-// Detail returns all problems, one a line, for a model that repairs its answer.
+// Detail returns all problems, one per line, for a model that repairs its answer.
 func (e *ValidationError) Detail() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {

@@ -46,8 +46,8 @@ type Principal struct {
 	// Streams limits its open streams of events, watched lists and waits for results, in each
 	// server; Config.Streams if zero. Callers with the same Name share the limit.
 	Streams int
-	// Interactive lets its runs go before those of others at models with a limit of requests, if it
-	// asks for that: see api.Start.
+	// Interactive permits api.Start.Interactive: where a model limits requests, such a run goes
+	// before the others. Without it the field has no effect.
 	Interactive bool
 	// USDADay limits the cost of everything that the caller starts on a day (UTC), in each
 	// server. Zero means unlimited. With a limit, answers to its capability requests are kept,

@@ -41,7 +41,7 @@ var buckets = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 func newMeters() *meters {
 	m := &meters{}
 	m.requests = m.set.Counter("stone_http_requests_total", "Requests, by route and status.", "route", "status")
-	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; that of streams and waits is chosen by the client.", buckets, "route")
+	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; clients choose how long streams and waits last.", buckets, "route")
 	m.streams = m.set.Gauge("stone_event_streams", "Open streams of events of runs.")
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
 	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run, up to 10000; at most 15 s old.", "pipeline", "state")

@@ -63,7 +63,7 @@ func (s *Server) hold(who Principal) (leave func(), err error) {
 
 // places are the places for reading. A tenant has at most own of them. A free one goes to the waiting
 // tenant that has the fewest, and of those to the one that got its last place longest ago: a tenant
-// with many readers delays its own, not those of others.
+// with many readers delays only itself.
 type places struct {
 	mu      sync.Mutex
 	free    int

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// A tenant with many waiting readers delays its own, not those of another tenant.
+// A tenant with many waiting readers delays only itself.
 func TestPlacesAreSharedByTenant(t *testing.T) {
 	for _, c := range []struct {
 		all, own int

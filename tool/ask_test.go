@@ -284,7 +284,7 @@ func TestAskShown(t *testing.T) {
 		}
 	}
 	if _, err := tool.Ask(t.Context(), tool.Call{}); err == nil {
-		t.Error("outside of a run nobody can be asked")
+		t.Error("outside a run nobody can be asked")
 	}
 }
 

@@ -208,7 +208,7 @@ func TestConfig(t *testing.T) {
 		{command.Config{Command: []string{"/bin/sh"}, Env: []string{"A=b"}}, `Env has "A=b"`},
 		{command.Config{Command: []string{"/nonexistent"}}, "does not start"},
 		{command.Config{Command: []string{"/bin/sh"}, Dir: "/nonexistent/dir"}, "cannot work"},
-		{command.Config{Command: []string{"/bin/sh"}, Dir: "/", Scope: scope.Scope{FS: scope.FS{"/tmp"}}}, "outside of the directories in scope"},
+		{command.Config{Command: []string{"/bin/sh"}, Dir: "/", Scope: scope.Scope{FS: scope.FS{"/tmp"}}}, "outside the directories in scope"},
 	} {
 		_, err := command.New(call.Metadata{}, test.config).Invoke(t.Context(), &call.Request{})
 		if err == nil || !strings.HasPrefix(err.Error(), "runtime/unavailable: ") || !strings.Contains(err.Error(), test.want) {
@@ -236,7 +236,7 @@ func TestScope(t *testing.T) {
 		t.Errorf("what is in scope cannot be changed: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(outside, "there")); err == nil {
-		t.Error("what is outside of the scope was changed")
+		t.Error("what is outside the scope was changed")
 	}
 	c.Scope.FS = scope.FS{}
 	if reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{}); err != nil || string(reply.Out) != `"held"` {

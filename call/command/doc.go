@@ -8,7 +8,7 @@
 //		command.Config{Command: []string{"/usr/local/bin/count-words", "--json"}},
 //	))
 //
-// A program streams by writing its answer in pieces, one a line, which [call.ReadOutput]
+// A program streams by writing its answer in pieces, one per line, which [call.ReadOutput]
 // describes; they are passed on as they come.
 //
 // It fails on a nonzero exit status, with the end of its standard error as the message. A

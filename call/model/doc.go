@@ -46,7 +46,7 @@
 // money left for it. If it fails too, the error is format/drift.
 //
 // A model whose metadata lists plans in CanProduce may also answer with the
-// envelope of a response, outside of a code fence; an error in the envelope is
+// envelope of a response, outside a code fence; an error in the envelope is
 // format/drift. For any other model an envelope is text.
 //
 // The voice of the request streams pieces of the answer as they arrive. If an answer is

@@ -9,7 +9,7 @@
 //	})
 //
 // A server streams by sending its answer in pieces, which [call.ReadOutput] describes:
-// one a line, or as text/event-stream one in the data of each event. They are passed on as
+// one per line, or as text/event-stream one in the data of each event. They are passed on as
 // they arrive.
 //
 // The same invocation, repeated after a crash, has the same Idempotency-Key.

@@ -69,7 +69,7 @@ func (f FS) Resolve(path string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s is outside of the directories in scope: %s", path, list(f))
+	return "", fmt.Errorf("%s is outside the directories in scope: %s", path, list(f))
 }
 
 func real(path string) (string, error) {

@@ -17,7 +17,7 @@ const (
 	Labels     = 16  // that a caller gives to a run, as in the metadata of OpenAI's protocols
 	LabelName  = 64  // as there
 	LabelValue = 512 // as there
-	Own        = 4   // labels that a program adds to those of its caller, such as the tenant
+	Own        = 4   // labels that a program adds to the caller's, such as the tenant
 	Name       = 512 // of an ashlar, a pipeline, an intent or a request
 	ID         = 512 // of a run; doors take shorter ones, since inner runs have longer ids
 	Question   = 1 << 20

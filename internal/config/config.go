@@ -119,8 +119,8 @@ func Load(file string) (*Config, error) {
 }
 
 // Nearest reads the configuration in the nearest directory .stone, in dir or above
-// it, see Find. Without one the capabilities are those that need no configuration:
-// solver/sat and solver/cel.
+// it, see Find. Without one, only solver/sat and solver/cel are available, which need no
+// configuration.
 func Nearest(dir string) (*Config, error) {
 	found, err := Find(dir)
 	if err != nil {

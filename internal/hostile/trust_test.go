@@ -136,7 +136,7 @@ func TestBareCommand(t *testing.T) {
 	}
 }
 
-// An agent writes files that later run outside of its sandbox.
+// An agent writes files that later run outside its sandbox.
 func TestPersistence(t *testing.T) {
 	names := []string{
 		".git/hooks/post-checkout", ".git/config", ".stone/stone.edn", ".stone/settings.json", ".stone/own.go",

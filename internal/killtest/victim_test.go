@@ -25,7 +25,7 @@ type victim struct {
 	folder string
 	server string         // address of its database, "" for a file
 	env    []string       // of every process
-	kills  int            // and other ends before that of the run
+	kills  int            // and other ends of its processes before the run ended
 	known  map[string]int // recorded steps, and how often they were worked by then
 	gives  []string       // what a process may say that gives up
 	procs  []*process

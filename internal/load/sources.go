@@ -25,7 +25,7 @@ type source struct {
 	Module                                          *struct{ GoMod string }
 }
 
-// Sources returns the files outside of the module cache that a build of the packages
+// Sources returns the files outside the module cache that a build of the packages
 // compiles or embeds: those of the user's modules, of replaced ones and of a folder vendor,
 // and the files of the modules and the workspace. The packages are named as seen from dir.
 // Sources uses no network and runs no code of the packages.

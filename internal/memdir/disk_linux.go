@@ -10,6 +10,6 @@ func spacious(folder string) bool {
 
 func mount(folder, options string) error { return syscall.Mount("tmpfs", folder, "tmpfs", 0, options) }
 
-// unmount does not wait for descriptors: a process that is just being started by another test has
-// those of this one until it is another program.
+// unmount does not wait for descriptors: between fork and exec, a process that another test starts
+// has the descriptors of this one.
 func unmount(folder string) error { return syscall.Unmount(folder, syscall.MNT_DETACH) }

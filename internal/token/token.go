@@ -37,7 +37,7 @@ type Token struct {
 	Minute  int           `json:"per-minute,omitempty"` // requests; 0 means unlimited
 	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 means unlimited
 	Streams int           `json:"streams,omitempty"`    // streams and waits at once, per process; 0 means the default
-	// Interactive says that its runs may go before those of others.
+	// Interactive means that its runs may go before other runs.
 	Interactive bool      `json:"interactive,omitempty"`
 	USDADay     float64   `json:"usd-a-day,omitempty"` // of all its runs; 0 means unlimited
 	Created     time.Time `json:"created"`

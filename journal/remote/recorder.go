@@ -125,7 +125,7 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 }
 
 // find returns the step that the board has for a key, by the rule of step.Recorder: the record with its
-// digest, or else that of other work at its place.
+// digest, or else the record of other work at its place.
 func (r *recorder) find(ctx context.Context, key step.Key) (*journal.DoneStep, error) {
 	name, at := stepOf(r.leaf, key.Digest), placeOfStep(r.leaf, key)
 	items, err := r.Journal.Posted(ctx, r.delivery.Run, name, at)

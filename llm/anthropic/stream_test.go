@@ -15,7 +15,7 @@ const (
 	stopped = `{"type":"message_stop"}` + "\n"
 )
 
-// decode feeds the events, one a line, to a decoder.
+// decode feeds the events, one per line, to a decoder.
 func decode(events string) (*llm.Reply, []llm.Delta, error) {
 	d := newDecoder("")
 	var all, out []llm.Delta

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// decode feeds the events, one a line, to a decoder.
+// decode feeds the events, one per line, to a decoder.
 func decode(events string) (*llm.Reply, []llm.Delta, error) {
 	d := newDecoder("")
 	var all, out []llm.Delta

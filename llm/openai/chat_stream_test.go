@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// decode feeds the events, one a line, to a decoder. A line may begin with a name.
+// decode feeds the events, one per line, to a decoder. A line may begin with a name.
 func decode(d wire.Decoder, events string) (*llm.Reply, []llm.Delta, error) {
 	var all, out []llm.Delta
 	var err error

@@ -105,7 +105,7 @@ func (p *prefix) begin(piece string) string {
 
 func space(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// outside reads a byte outside of strings.
+// outside reads a byte outside strings.
 func (p *prefix) outside(c byte) {
 	if p.state == inScalar { // and this is the byte after it
 		if !json.Valid(p.text[p.scalar:p.pos]) {

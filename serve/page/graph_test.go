@@ -33,7 +33,7 @@ func TestDraw(t *testing.T) {
 			}
 		}
 		if b.X+b.W > d.Width || b.Y+b.H > d.Height {
-			t.Errorf("%v is outside of %d, %d", b, d.Width, d.Height)
+			t.Errorf("%v is outside %d, %d", b, d.Width, d.Height)
 		}
 	}
 	if len(d.Arrows) != 2 {

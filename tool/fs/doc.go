@@ -14,7 +14,7 @@
 // [os.Root] resolves every path: neither ".." nor a symbolic link leads out, even if a
 // link changes during the call. Only regular files with a single name are read or
 // written. Opening a device or a named pipe could block the agent or have an effect; a
-// second name (a hard link) may be outside of the root. A file is never written through
+// second name (a hard link) may be outside the root. A file is never written through
 // a symbolic link: the model must name the link's target.
 //
 // Entries of .git and .stone, and names in Refuse, are neither read nor changed, also

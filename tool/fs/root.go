@@ -143,7 +143,7 @@ func (p *place) enter(base string) error {
 	return err
 }
 
-// local returns the path relative to Dir. It reads nothing outside of Dir.
+// local returns the path relative to Dir. It reads nothing outside Dir.
 func (r Root) local(path string) (string, error) {
 	name := filepath.Clean(cmp.Or(filepath.FromSlash(path), "."))
 	if filepath.IsAbs(name) {
@@ -195,7 +195,7 @@ func (p *place) regular(info os.FileInfo) error {
 		return fmt.Errorf("%s is not a regular file but a device, pipe or socket, which is never opened", p.shown)
 	}
 	if n := links(info); n > 1 {
-		return fmt.Errorf("%s has %d names (hard links), of which some may lie outside of the allowed directory, so it is neither read nor written; a copy of it under a new name can be", p.shown, n)
+		return fmt.Errorf("%s has %d names (hard links), of which some may lie outside the allowed directory, so it is neither read nor written; a copy of it under a new name can be", p.shown, n)
 	}
 	return nil
 }
