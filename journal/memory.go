@@ -103,7 +103,7 @@ func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (found
 	if s := r.index[key.Digest]; s != nil && s.record != nil {
 		return s, 0, nil
 	}
-	if other := r.places[key.Place()]; other != nil && other.record != nil && !key.Loose {
+	if other := r.places[key.Place()]; other != nil && other.record != nil && key.Placed() {
 		return other, 0, nil
 	}
 	if r.info.State == Done {

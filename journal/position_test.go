@@ -67,6 +67,47 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestAgainIsRecorded changes the input of a plain step after the step was done again: the new record is
+// the truth of its place, as the first one was.
+func TestAgainIsRecorded(t *testing.T) {
+	word, length := dag.NewType[string]("word"), dag.NewType[int]("length")
+	add, effects := "", 0
+	waits := true
+	p := stone.Seq("all",
+		stone.Ask("word", dag.Nothing, word, func(struct{}) string { return "Which word?" }),
+		stone.Func("length", word, length, func(ctx context.Context, w string) (int, error) {
+			n, err := stone.Step(ctx, "pay", w+add, func(_ context.Context, w string) (int, error) { effects++; return len(w), nil })
+			if err == nil && waits {
+				err = stone.Fail(kind.Waiting, "for the test")
+			}
+			return n, err
+		}),
+	)
+	var memory journal.Memory
+	response := `"a"`
+	want := func(what string, opts journal.Options, of kind.Kind, n int) {
+		t.Helper()
+		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, opts),
+			Frontend: people(func(ask.Question) string { return response })})
+		if (of == "" && err != nil) || of != "" && !errors.Is(err, of) || effects != n {
+			t.Errorf("%s: %v after %d effects, want the failure %q after %d", what, err, effects, of, n)
+		}
+	}
+	want("at first", journal.Options{}, kind.Waiting, 1)
+	response = `"abc"`
+	want("the word again", journal.Options{Again: []string{"all/word"}}, kind.Waiting, 2)
+	want("resumed", journal.Options{}, kind.Waiting, 2)
+	add = "!"
+	want("a changed program", journal.Options{}, kind.Replay, 2)
+	want("the same, forced", journal.Options{Force: true}, kind.Waiting, 2)
+	response = `"abcd"`
+	want("the word once more", journal.Options{Again: []string{"all/word"}}, kind.Waiting, 3)
+	add = "?"
+	want("changed once more", journal.Options{}, kind.Replay, 3)
+	waits = false
+	want("finished with force", journal.Options{Force: true}, "", 3)
+}
+
 // An input that was replaced by force, and then given again, is the input of the run: a run that continues
 // and whoever reads it later get that one.
 func TestInputAgain(t *testing.T) {

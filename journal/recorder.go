@@ -68,7 +68,7 @@ func (r *recorder) keep(ctx context.Context, key step.Key, work func(context.Con
 	}
 	rec, err := r.journal.Do(ctx, key, make)
 	if rec.Differs && r.renewed(rec.Time) {
-		key.Loose = true
+		key.Replace = true
 		rec, err = r.journal.Do(ctx, key, make)
 	}
 	declared := budget.Declared(ctx)

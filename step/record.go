@@ -24,6 +24,9 @@ type Key struct {
 	// Loose is set if other work may be recorded at Path and Kind: for glue, which has the
 	// path of what it is in, and for a Step of goroutines that take turns.
 	Loose bool
+	// Replace is set if the work is done anew: other work that is recorded at Path and Kind is
+	// not found, and the new record is that of the place from now on.
+	Replace bool
 	// Reuse identifies the step across runs. It covers the fingerprint of the
 	// ashlar, the contents of the nodes that it and its Children read, the text
 	// that it renders from them, and the round, lane, visit or attempt. It is
@@ -36,6 +39,9 @@ type Key struct {
 
 // Value is the Kind of a recorded value: see stone.Value.
 const Value = "value"
+
+// Placed reports whether the record at the place of the key is found even if it is of other work.
+func (k Key) Placed() bool { return !k.Loose && !k.Replace }
 
 // Place identifies the place of a key that is not Loose: its Kind and Path.
 func (k Key) Place() dag.ID { return Place(k.Kind, k.Path) }
@@ -72,9 +78,10 @@ type Recorder interface {
 	// Unshared. If another process has recorded the key while work ran, the first
 	// record is kept, and returned with Replayed set.
 	//
-	// Unless the key is Loose, the record of a place is found even if it is of other work:
-	// if the run has no record with the Digest, but one with the Path and Kind, Do returns
-	// that one, with Replayed and Differs set, and does not call work.
+	// Unless the key says Loose or Replace, the record of a place is found even if it is of
+	// other work: if the run has no record with the Digest, but one with the Path and Kind,
+	// Do returns the newest of those that are not Loose, with Replayed and Differs set, and
+	// does not call work.
 	//
 	// A key of kind "value" is of work without effects or costs: its record need not be
 	// durable when Do returns, but must be before that of any later step.

@@ -216,6 +216,19 @@ func testPlaces(t *testing.T, r recorder) {
 		t.Error("Do took the record of other work for a loose key")
 	}
 	r.want(r.replay(loose), `"three"`)
+	anew := other
+	anew.Digest[28]++
+	anew.Replace = true
+	if got := r.do(anew, value("four")); got.Replayed {
+		t.Error("Do took the record of other work for work that is done anew")
+	}
+	last := other
+	last.Digest[29]++
+	if got := r.do(last, value("five")); !got.Differs {
+		t.Errorf("Do of other work returned %+v where work was done anew, want that record", got)
+	} else {
+		r.want(got, `"four"`)
+	}
 }
 
 // A value is recorded like a step.

@@ -41,7 +41,7 @@ const (
 // leafOf returns the id of a leaf on the board: its place, so that a changed program finds what was done
 // there, or the digest of a leaf of which there may be several at one place.
 func leafOf(key step.Key) dag.ID {
-	if key.Loose {
+	if !key.Placed() {
 		return key.Digest
 	}
 	return key.Place()

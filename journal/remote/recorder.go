@@ -133,7 +133,7 @@ func (r *recorder) find(ctx context.Context, key step.Key) (*journal.DoneStep, e
 		return nil, err
 	}
 	found, ok := items[name]
-	if place, other := items[at]; !ok && other && !key.Loose {
+	if place, other := items[at]; !ok && other && key.Placed() {
 		var digest dag.ID
 		if err := read(place, &digest); err != nil {
 			return nil, err

@@ -279,7 +279,7 @@ func (r *run) look(key step.Key) (place, error) {
 		if !r.loading.over {
 			continue
 		}
-		if seq, ok := r.known.places[halfOf(key.Place())]; ok && !key.Loose && r.loading.err == nil {
+		if seq, ok := r.known.places[halfOf(key.Place())]; ok && key.Placed() && r.loading.err == nil {
 			return place{seq: int64(seq), differs: true}, nil
 		}
 		return place{}, r.loading.err
