@@ -64,11 +64,44 @@ func serveAt(term context.Context, address string, j *witness, work func(string)
 	return server.Close()
 }
 
+// mail has the webhooks that arrived: their types, each with the name of its run.
+type mail struct {
+	mu   sync.Mutex
+	came map[string]chan struct{} // closed when the first one is there
+}
+
+// of returns the channel that is closed when a webhook of the type about the run has come.
+func (m *mail) of(kind, run string) chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.came == nil {
+		m.came = map[string]chan struct{}{}
+	}
+	name := kind + " " + run
+	if m.came[name] == nil {
+		m.came[name] = make(chan struct{})
+	}
+	return m.came[name]
+}
+
+// put notes a webhook, which may come more than once.
+func (m *mail) put(kind, run string) {
+	came := m.of(kind, run)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-came:
+	default:
+		close(came)
+	}
+}
+
 // serve is a round in which a server is killed while callers start runs, watch them, and
-// contradict each other in their answers, and a receiver gets webhooks.
+// contradict each other in their answers once a webhook has told them of the question, and a
+// receiver gets webhooks.
 func (v *victim) serve() {
 	v.Helper()
-	told := make(chan api.Notice, 1000)
+	var told mail
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if rand.N(4) == 0 {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -79,7 +112,12 @@ func (v *victim) serve() {
 			w.WriteHeader(http.StatusBadRequest) // the server was killed
 			return
 		}
-		told <- n
+		switch {
+		case n.Run != nil:
+			told.put(n.Type, n.Run.ID)
+		case n.Question != nil:
+			told.put(n.Type, n.Question.Run)
+		}
 	}))
 	defer receiver.Close()
 	l, err := net.Listen("tcp", "127.0.0.1:0") // for a free port
@@ -98,7 +136,7 @@ func (v *victim) serve() {
 	for i := range runs {
 		c := &client.Client{URL: "http://" + address, Patience: 10 * time.Minute}
 		id := fmt.Sprint("run-", i)
-		ended.Go(func() { use(v.T, c, id) })
+		ended.Go(func() { use(v.T, c, id, &told) })
 	}
 	go func() { ended.Wait(); close(over) }()
 	isOver := func() bool {
@@ -122,22 +160,17 @@ func (v *victim) serve() {
 		p = v.start("")
 	}
 	v.await("the runs do not end", isOver)
-	missing := map[string]bool{}
 	for i := range runs {
-		missing[fmt.Sprint("run.done run-", i)] = true
-	}
-	v.await("a webhook is missing", func() bool {
-		for {
+		done := told.of("run.done", fmt.Sprint("run-", i))
+		v.await("a webhook is missing", func() bool {
 			select {
-			case n := <-told:
-				if n.Run != nil {
-					delete(missing, n.Type+" "+n.Run.ID)
-				}
+			case <-done:
+				return true
 			default:
-				return len(missing) == 0
+				return false
 			}
-		}
-	})
+		})
+	}
 	v.shoot(p)
 	v.killed[p.Process.Pid] = true
 	if n := len(v.lines()); n != runs*7 {
@@ -147,8 +180,9 @@ func (v *victim) serve() {
 	v.audit()
 }
 
-// use starts a run, watches it, lets two people answer its question, and checks its end.
-func use(t *testing.T, c *client.Client, id string) {
+// use starts a run, watches it, lets two people answer its question when they are told of it, and
+// checks its end.
+func use(t *testing.T, c *client.Client, id string, told *mail) {
 	ctx := t.Context()
 	if _, err := c.Start(ctx, id, api.Start{Pipeline: "asking"}); err != nil {
 		t.Errorf("start %s: %v", id, err)
@@ -185,6 +219,13 @@ func use(t *testing.T, c *client.Client, id string) {
 			if err != nil || run.State != journal.Done || len(questions) != 1 || run.Result == nil || string(run.Result.Content) != fmt.Sprintf("%q", questions[0].Response) {
 				t.Errorf("%s: %+v, questions %+v, %v; want the answer as its result", id, run, questions, err)
 			}
+			return
+		}
+		select {
+		case <-told.of("question.asked", id):
+		case <-time.After(20 * time.Millisecond):
+			continue
+		case <-ctx.Done():
 			return
 		}
 		var people sync.WaitGroup
