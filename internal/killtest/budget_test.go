@@ -43,6 +43,51 @@ func pay(ctx context.Context, work func(path string) error) error {
 	return nil
 }
 
+// paid is the number of calls that were paid.
+func (m *team) paid() int {
+	m.Helper()
+	n := 0
+	for _, e := range m.entries("lines") {
+		if strings.Contains(e.what, "/call-") {
+			n++
+		}
+	}
+	return n
+}
+
+// suffice is a round in which processes that share a budget are killed one after the other. The
+// budget has what the lanes cost, and for each kill one call per lane that may be open: so the run
+// ends well. What it counts is what was made, and for each kill at most such a call more.
+func (v *victim) suffice() {
+	v.Helper()
+	const lanes, kills = 200, 3
+	const usd = lanes*paidCalls + kills*lanes
+	v.env = append(v.env, fmt.Sprint(childLanes, "=", lanes), fmt.Sprint(childBudget, "=", usd))
+	m := newTeamOf(v, teamSize)
+	for at := range kills {
+		m.await("the calls stopped", func() bool { return m.paid() > at*lanes*paidCalls/(kills+1) })
+		time.Sleep(rand.N(100 * time.Millisecond))
+		m.kill()
+		v.faults++
+	}
+	m.await("the run has not ended", m.done)
+	for _, p := range m.live {
+		_ = p.Process.Kill() // the last holder has ended
+		_ = p.Wait()
+	}
+	m.audit()
+	run, err := m.db.Find(m.Context(), runID)
+	if err != nil {
+		m.Fatal(err)
+	}
+	made, known, possible := m.paid(), int(run.Usage.USD), int(run.Usage.Possible.USD)
+	m.Logf("%d calls were made, %d have a result, %d were possibly made", made, known, possible)
+	v.overspent += max(made-known-possible, 0)
+	if known != lanes*paidCalls || made > known+possible {
+		m.Errorf("%d calls of a dollar were made, the run says %d, and possibly %d more; want %d, and no call that it does not count", made, known, possible, lanes*paidCalls)
+	}
+}
+
 // spend is a round in which processes share the budget of a run and are killed one after the other.
 // All calls together, including repeated ones, stay within the budget and use most of it.
 func (v *victim) spend() {
@@ -50,17 +95,8 @@ func (v *victim) spend() {
 	const usd, lanes, kills = 300, 200, 3 // lanes would make 600 calls
 	v.env = append(v.env, fmt.Sprint(childLanes, "=", lanes), fmt.Sprint(childBudget, "=", usd))
 	m := newTeamOf(v, teamSize)
-	calls := func() int {
-		n := 0
-		for _, e := range m.entries("lines") {
-			if strings.Contains(e.what, "/call-") {
-				n++
-			}
-		}
-		return n
-	}
 	for at := range kills {
-		m.await("the calls stopped before the budget was used", func() bool { return calls() > at*usd/(kills+1) })
+		m.await("the calls stopped before the budget was used", func() bool { return m.paid() > at*usd/(kills+1) })
 		time.Sleep(rand.N(100 * time.Millisecond))
 		m.kill()
 		v.faults++
@@ -79,7 +115,7 @@ func (v *victim) spend() {
 		_ = p.Process.Kill()
 		_ = p.Wait()
 	}
-	n := calls()
+	n := m.paid()
 	if v.overspent += max(n-usd, 0); n > usd || n < usd*3/4 {
 		v.Errorf("%d calls of a dollar, want at most %d, and most of them", n, usd)
 	}

@@ -89,6 +89,8 @@ func kinds(server func(*testing.T) *pgtest.Server) []*kind {
 		restarts,
 		{name: "budget over SQLite, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.spend() }},
 		{name: "budget over Postgres, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.overServer().spend() }},
+		{name: "sufficient budget over SQLite, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.suffice() }},
+		{name: "sufficient budget over Postgres, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.overServer().suffice() }},
 		{name: "server over SQLite, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.serve() }},
 		{name: "server over Postgres, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.overServer().serve() }},
 	}

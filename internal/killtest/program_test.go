@@ -395,7 +395,7 @@ func writer(work func(path string) error) stone.Ashlar {
 		}
 		return "appended " + in.Text, err
 	})
-	return agent.New("write", summary, model, agent.Config{
+	return agent.New("write", summary, llm.Priced(model, budget.Price{}), agent.Config{
 		System: agent.Say(cmp.Or(os.Getenv(childText), "You write lines.")), User: agent.Say("Write."), Use: []agent.Middleware{appendLine},
 	})
 }
