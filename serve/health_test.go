@@ -144,7 +144,7 @@ func TestReadyAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s.ServeHTTP(w, req); w.status != want || time.Since(start) > within {
+			if s.ServeHTTP(w, req); w.status != want && want != 0 || time.Since(start) > within {
 				t.Errorf("status %d after %v, want %d", w.status, time.Since(start), want)
 			}
 			synctest.Wait()
@@ -154,7 +154,7 @@ func TestReadyAtOnce(t *testing.T) {
 		ready(503, 2*time.Second)
 		j.hangs.Store(false)
 		time.Sleep(time.Minute) // the read ends
-		ready(503, 0)
+		ready(0, 0) // it asks again, and may hear of it in time
 		ready(204, 0)
 		j.hangs.Store(true)
 		ready(204, 0)
@@ -162,7 +162,7 @@ func TestReadyAtOnce(t *testing.T) {
 		ready(503, 0)
 		j.hangs.Store(false)
 		time.Sleep(time.Minute)
-		ready(503, 0)
+		ready(0, 0)
 		ready(204, 0)
 	})
 }
