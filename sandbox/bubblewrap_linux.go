@@ -26,10 +26,13 @@ func wrapper() (string, error) {
 
 // bubblewrap returns the arguments of bwrap before those of the command.
 func (o order) bubblewrap() []string {
-	r, network, dir := o.Reach, o.Network, o.Dir
+	r, dir := o.Reach, o.Dir
 	// In a new session there is no terminal into which a command could type.
 	args := []string{o.Wrapper, "--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session"}
-	if network {
+	switch {
+	case o.Connector != "":
+		args = append(args, "--info-fd", fmt.Sprint(infoFile))
+	case o.Network:
 		args = append(args, "--share-net")
 	}
 	all := slices.ContainsFunc(r.Writable, func(w place) bool { return w.Real == "/" })
@@ -53,6 +56,9 @@ func (o order) bubblewrap() []string {
 	}
 	for _, path := range r.Fixed {
 		args = append(args, r.fix(path)...)
+	}
+	if o.Connector != "" {
+		args = append(args, "--ro-bind-data", fmt.Sprint(namesFile), namesPath(all))
 	}
 	if !all {
 		args = append(args, "--remount-ro", "/")

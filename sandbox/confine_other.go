@@ -12,6 +12,16 @@ func (o order) confine() error {
 	return errors.New("only Linux can confine commands")
 }
 
+func connector(Method) (string, error) { return "", errors.New("only Linux can confine commands") }
+
+// link exists on Linux only.
+type link struct{}
+
+func newLink() (*link, error)      { return nil, errors.New("only Linux can confine commands") }
+func (*link) files() []uintptr     { return nil }
+func (*link) connect(string) error { return nil }
+func (*link) close()               {}
+
 func wrapper() (string, error) { return "", errors.New("only Linux has bubblewrap") }
 
 // bubblewrap is not called, because wrapper returns an error.

@@ -28,6 +28,10 @@
 // the method that is used; "stone version --verbose" prints it, the record of a step
 // contains it, and the command line prints once why a command is confined by Landlock.
 //
+// A network leaves out the loopback of the machine, on which servers often ask nobody who he
+// is. The program slirp4netns makes it, for a command under Bubblewrap, and ends with the
+// command. A policy grants Loopback to do without.
+//
 // On a machine where neither works, every command is refused unless its policy selects
 // [Unconfined].
 //

@@ -27,10 +27,13 @@ type order struct {
 	Network bool
 	Limits  Limits
 	Wrapper string // the absolute path of bwrap, if Method is Bubblewrap
-	Path    string
-	Args    []string
-	Dir     string
-	Env     []string
+	// Connector is the absolute path of slirp4netns, if the command has a network without the
+	// loopback of the machine.
+	Connector string
+	Path      string
+	Args      []string
+	Dir       string
+	Env       []string
 }
 
 // A report is the outcome of a command. The first one only has the started process.
@@ -85,6 +88,11 @@ func (c *Cmd) order() (o order, err error) {
 	// The supervisor has no PATH.
 	if o.Method == Bubblewrap {
 		if o.Wrapper, err = wrapper(); err != nil {
+			return o, err
+		}
+	}
+	if o.Network && !c.policy.Loopback && o.Method != Unconfined {
+		if o.Connector, err = connector(o.Method); err != nil {
 			return o, err
 		}
 	}

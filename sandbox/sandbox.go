@@ -35,10 +35,14 @@ type Policy struct {
 	// Missing ones are ignored. An entry inside a writable directory becomes
 	// read-only there.
 	ReadOnly []string
-	// Network grants the network of the host. Without it a command reaches nothing;
-	// under Bubblewrap it has a loopback interface of its own. Unix sockets that
-	// have an address are never available.
+	// Network grants the servers that the host reaches, except for those on its loopback. It needs
+	// Bubblewrap and the program slirp4netns, and has IPv4 only. Without it a command reaches
+	// nothing. In both cases it has a loopback interface of its own under Bubblewrap. Unix sockets
+	// that have an address are never available.
 	Network bool
+	// Loopback, with Network, grants the network of the host as it is, with every server on its
+	// loopback: what listens there often asks nobody who he is.
+	Loopback bool
 	// Limits bound what the command consumes.
 	Limits Limits
 	// Method selects how the policy is enforced. Empty means the strongest method

@@ -175,13 +175,87 @@ func TestNetwork(t *testing.T) {
 	port := listener.Addr().(*net.TCPAddr).Port
 	script := fmt.Sprintf(`bash -c 'cat < /dev/tcp/127.0.0.1/%d'`, port)
 	methods(t, func(t *testing.T, m sandbox.Method) {
-		for _, network := range []bool{false, true} {
-			out, err := newWorld(t).run(t.Context(), m, sandbox.Policy{Network: network}, script)
-			if (out == "hello\n") != network || (err == nil) != network {
-				t.Errorf("network %v: got %q, %v", network, out, err)
+		for _, loopback := range []bool{false, true} {
+			out, err := newWorld(t).run(t.Context(), m, sandbox.Policy{Network: loopback, Loopback: loopback}, script)
+			if (out == "hello\n") != loopback || (err == nil) != loopback {
+				t.Errorf("network with loopback %v: got %q, %v", loopback, out, err)
 			}
 		}
 	}, sandbox.Bubblewrap, sandbox.Landlock)
+}
+
+// A network has no servers on the loopback of the machine, but the others, with their names.
+func TestNetworkWithoutLoopback(t *testing.T) {
+	if _, err := exec.LookPath("slirp4netns"); err != nil {
+		t.Skip("slirp4netns is not installed")
+	}
+	heard := make(chan string, 100)
+	serve := func(l net.Listener) {
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				heard <- l.Addr().String()
+				_, _ = io.WriteString(c, "hello\n")
+				c.Close()
+			}
+		}()
+	}
+	var ports []string
+	for _, address := range []string{"127.0.0.1:0", "127.8.9.10:0", "[::1]:0"} {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serve(l)
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		ports = append(ports, port)
+	}
+	// What is not on loopback here is an address of the machine itself, as another machine would have.
+	own := ownAddress(t)
+	l, err := net.Listen("tcp", net.JoinHostPort(own, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(l)
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	methods(t, func(t *testing.T, m sandbox.Method) {
+		for i, at := range []string{"127.0.0.1", "127.8.9.10", "::1", "10.0.2.2", "0.0.0.0", "localhost"} {
+			out, err := newWorld(t).run(t.Context(), m, sandbox.Policy{Network: true}, fmt.Sprintf(`bash -c 'cat < /dev/tcp/%s/%s'`, at, ports[i%len(ports)]))
+			if err == nil || strings.Contains(out, "hello") {
+				t.Errorf("%s: a server on loopback said %q, %v", at, out, err)
+			}
+		}
+		out, err := newWorld(t).run(t.Context(), m, sandbox.Policy{Network: true}, fmt.Sprintf(`bash -c 'cat < /dev/tcp/%s/%s'; cat /etc/resolv.conf`, own, port))
+		if err != nil || out != "hello\nnameserver 10.0.2.3\n" {
+			t.Errorf("another address said %q, %v", out, err)
+		}
+		if len(heard) != 1 || <-heard != l.Addr().String() {
+			t.Error("a server on loopback heard something")
+		}
+	}, sandbox.Bubblewrap)
+	if _, err := newWorld(t).run(t.Context(), sandbox.Landlock, sandbox.Policy{Network: true}, "true"); err == nil || !strings.Contains(err.Error(), "give the command the loopback too") {
+		t.Errorf("under Landlock: %v", err)
+	}
+}
+
+// ownAddress returns an IPv4 address of this machine that is not on loopback.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback")
+	return ""
 }
 
 // still fails if the file beats, which a script in the background writes.

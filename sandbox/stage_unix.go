@@ -17,6 +17,8 @@ const (
 	orderFile = 3
 	stateFile = 4
 	selfFile  = 5 // this program, for bubblewrap
+	infoFile  = 6 // where bubblewrap tells its child, and
+	namesFile = 7 // the configuration of names, if the command has a network of its own
 )
 
 // confining is the message of the first stage before it becomes the command.
@@ -42,6 +44,7 @@ func (o order) start() (pid int, started func() error, err error) {
 	args := []string{"stone-sandbox", confinedRole}
 	files := []uintptr{0, 1, 2, orders.Fd(), states.Fd()}
 	path := self
+	var network *link // nil if the command has that of the machine, or none
 	if o.Method == Bubblewrap {
 		image, err := os.Open(self)
 		if err != nil {
@@ -49,6 +52,13 @@ func (o order) start() (pid int, started func() error, err error) {
 		}
 		defer image.Close()
 		files = append(files, image.Fd())
+		if o.Connector != "" {
+			if network, err = newLink(); err != nil {
+				return 0, nil, errors.Join(err, toStage.Close(), fromStage.Close())
+			}
+			defer network.close()
+			files = append(files, network.files()...)
+		}
 		wrapped := o.bubblewrap()
 		path, args = wrapped[0], append(wrapped, fmt.Sprintf("/proc/self/fd/%d", selfFile), confinedRole)
 	}
@@ -56,13 +66,23 @@ func (o order) start() (pid int, started func() error, err error) {
 	if err != nil {
 		return 0, nil, errors.Join(fmt.Errorf("%s: %w", args[0], err), toStage.Close(), fromStage.Close())
 	}
+	connected := make(chan error, 1)
 	go func() {
-		// A process that ended before reading everything reports the reason itself.
-		_ = json.NewEncoder(toStage).Encode(o)
-		_ = toStage.Close()
+		var err error
+		if network != nil {
+			err = network.connect(o.Connector)
+		}
+		if connected <- err; err == nil {
+			// A process that ended before reading everything reports the reason itself.
+			_ = json.NewEncoder(toStage).Encode(o)
+		}
+		_ = toStage.Close() // without an order the stage ends
 	}()
 	return pid, func() error {
 		defer fromStage.Close()
+		if err := <-connected; err != nil {
+			return err
+		}
 		text, err := io.ReadAll(fromStage)
 		switch said := string(text); {
 		case err != nil:

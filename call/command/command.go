@@ -31,7 +31,11 @@ type Config struct {
 	// Scope limits what the program may reach. The program must be in Process. FS are
 	// directories that it may change; otherwise it sees only the programs of the system.
 	// A program cannot be limited to single servers: Net is nil, or empty for no network.
+	// Without Net a program that is limited to directories reaches all servers but those on the
+	// loopback of this machine: see sandbox.Policy.
 	Scope scope.Scope
+	// Loopback lets such a program reach the servers on loopback too.
+	Loopback bool
 	// Limits bound the resources of the program.
 	Limits sandbox.Limits
 	// MaxOutput bounds its standard output, in bytes; 8 MiB by default.

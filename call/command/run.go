@@ -98,7 +98,7 @@ func (c Config) dir() (dir string, after func(), err error) {
 
 // policy confines the program to its scope. A scope without limits does not confine it.
 func (c Config) policy(dir string) sandbox.Policy {
-	p := sandbox.Policy{Limits: c.Limits, Network: c.Scope.Net == nil, Writable: append([]string{dir}, c.Scope.FS...)}
+	p := sandbox.Policy{Limits: c.Limits, Network: c.Scope.Net == nil, Loopback: c.Scope.Net == nil && c.Loopback, Writable: append([]string{dir}, c.Scope.FS...)}
 	switch {
 	case c.Scope.FS == nil && c.Scope.Net == nil:
 		p.Method = sandbox.Unconfined

@@ -64,10 +64,13 @@ func readSandbox(r *kinds.Reader, m *form.Map) (p sandbox.Policy) {
 		m.Texts("writable", &p.Writable)
 		m.Texts("read-only", &p.ReadOnly)
 		m.Bool("network", &p.Network)
+		if m.Bool("loopback", &p.Loopback); p.Loopback && !p.Network {
+			m.FaultAt("loopback", form.Invalid, "loopback belongs to a network: add :network true")
+		}
 		var unconfined bool
 		if m.Bool("unconfined", &unconfined); unconfined {
 			p.Method = sandbox.Unconfined
-			if len(p.Writable)+len(p.ReadOnly) > 0 || p.Network {
+			if len(p.Writable)+len(p.ReadOnly) > 0 || p.Network || p.Loopback {
 				m.Fault(form.Invalid, "an unconfined server may use everything: leave the other fields out")
 			}
 		}

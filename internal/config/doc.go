@@ -28,7 +28,7 @@
 //   - capabilities and tools: by their ids, with the fields of call.Metadata and
 //     those of their kind, which are
 //     llm (provider, model, prompts, max-tokens, params), answers (file, model, key,
-//     text, usage, latency), command (command, dir, env, max-output, scope),
+//     text, usage, latency), command (command, dir, env, max-output, scope, loopback),
 //     http (url, headers, max-body, scope), mcp (server, tool),
 //     solver (solver: cel with expression, sat with variables, literals and
 //     conflicts), chess (command, options, movetime-ms, scope), plan (file),
@@ -37,7 +37,7 @@
 //     tokens-per-minute, concurrency). Those named openai, anthropic and gemini need no
 //     configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
-//     (writable, read-only, network, unconfined), or url, headers and oauth (client, secret, scopes); timeout-ms, start-timeout-ms, idle-ms, scope;
+//     (writable, read-only, network, loopback, unconfined), or url, headers and oauth (client, secret, scopes); timeout-ms, start-timeout-ms, idle-ms, scope;
 //   - models: the table of models, with date, window, price and what each can do (audio, files,
 //     images, schema, thinking, tools, video). Capabilities use the prices, unless they have one of
 //     their own;

@@ -108,6 +108,7 @@ func (r *reader) program(m *form.Map) (c command.Config) {
 	m.Texts("env", &c.Env)
 	r.Passed = append(r.Passed, c.Env...)
 	m.Int("max-output", &c.MaxOutput, 1, 1<<30)
+	m.Bool("loopback", &c.Loopback)
 	c.Scope = r.Scope(m)
 	return c
 }

@@ -42,6 +42,7 @@ type zombie struct {
 	answers  int // that had come when the process continued, and had not been acknowledged
 	overlaps int // of them, answers to calls that the next holder had begun when they were written
 	lost     int // of them, answers to calls that it began later, or that were never written
+	rounds   int
 }
 
 // stopped is a kind of round: a process is stopped for three leases. When it continues, another
@@ -59,11 +60,12 @@ func stopped() *kind {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			sum.answers, sum.overlaps = sum.answers+z.answers, sum.overlaps+z.overlaps
+			sum = zombie{answers: sum.answers + z.answers, overlaps: sum.overlaps + z.overlaps, rounds: sum.rounds + 1}
 		},
 		after: func(t *testing.T) {
 			t.Logf("%d answers when the process continued, %d calls repeated before", sum.answers, sum.overlaps)
-			if sum.answers == sum.overlaps {
+			// The next holder may have begun all calls of a process by chance, but not of five.
+			if sum.answers == sum.overlaps && sum.rounds >= 5 {
 				t.Error("no process had an answer to keep")
 			}
 		},

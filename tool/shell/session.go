@@ -42,8 +42,9 @@ type Config struct {
 	// Env are variables that commands get besides PATH, HOME, TMPDIR, TZ and those of
 	// the language: as NAME=value, or as NAME to pass on the value of this program.
 	Env []string
-	// Network lets commands use the network.
-	Network bool
+	// Network lets commands reach servers, Loopback also those on the loopback of this machine:
+	// see [sandbox.Policy].
+	Network, Loopback bool
 	// Unconfined lets commands do everything that the program may do.
 	Unconfined bool
 	// Limits bound what each command consumes.
@@ -142,7 +143,7 @@ func (s *Session) setup() error {
 	if err != nil {
 		return fmt.Errorf("the directory %s of the configuration: %w", s.config.Dir, err)
 	}
-	policy := sandbox.Policy{Network: s.config.Network, Limits: s.config.Limits}
+	policy := sandbox.Policy{Network: s.config.Network, Loopback: s.config.Loopback, Limits: s.config.Limits}
 	if policy.Writable, err = absolute(s.config.Writable); err != nil {
 		return err
 	}

@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// resolver is the configuration of names for a command with a network of its own: slirp4netns
+// passes questions to the resolver of the machine, which may listen on its loopback.
+const resolver = "nameserver 10.0.2.3\n"
+
+// connector returns the absolute path of the program that connects a network without the loopback
+// of the machine.
+func connector(m Method) (string, error) {
+	const choose = "give the command the loopback too, or no network"
+	if m == Landlock {
+		return "", fmt.Errorf("sandbox: under Landlock a network includes the loopback of this machine: %s, or make Bubblewrap work", choose)
+	}
+	path, err := lookPath("slirp4netns")
+	if err != nil {
+		return "", fmt.Errorf("sandbox: a network without the loopback of this machine needs the program slirp4netns (package slirp4netns), which is not installed: install it, or %s", choose)
+	}
+	return path, nil
+}
+
+// A link connects the network namespace of a command. Its files go to bwrap.
+type link struct {
+	info, infoEnd   *os.File // where bwrap tells the process in the namespace
+	names, namesEnd *os.File // the configuration of names
+}
+
+func newLink() (l *link, err error) {
+	l = new(link)
+	if l.info, l.infoEnd, err = os.Pipe(); err == nil {
+		if l.namesEnd, l.names, err = os.Pipe(); err == nil {
+			_, err = io.WriteString(l.names, resolver) // shorter than the buffer of a pipe
+		}
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// files are the descriptors infoFile and namesFile of bwrap.
+func (l *link) files() []uintptr { return []uintptr{l.infoEnd.Fd(), l.namesEnd.Fd()} }
+
+// close closes what bwrap has, and what it reads.
+func (l *link) close() {
+	for _, f := range []*os.File{l.infoEnd, l.names, l.namesEnd} {
+		if f != nil {
+			_ = f.Close() // of a pipe
+		}
+	}
+}
+
+// connect starts slirp4netns for the namespace that bwrap tells, and returns when the network is up.
+// Slirp4netns ends with the supervisor. If bwrap fails, connect does nothing.
+func (l *link) connect(program string) error {
+	defer l.info.Close()
+	var told struct {
+		Child int `json:"child-pid"`
+	}
+	if err := json.NewDecoder(l.info).Decode(&told); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("what bwrap tells of its network: %w", err)
+	}
+	// Bubblewrap may make a second user namespace. The network belongs to the first.
+	space := fmt.Sprintf("/proc/%d/ns/net", told.Child)
+	network, err := os.Open(space)
+	if err != nil {
+		return err
+	}
+	defer network.Close()
+	owner, err := unix.IoctlRetInt(int(network.Fd()), unix.NS_GET_USERNS)
+	if err != nil {
+		return fmt.Errorf("the owner of %s: %w", space, err)
+	}
+	users := os.NewFile(uintptr(owner), "user namespace")
+	defer users.Close()
+	ready, readyEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	defer readyEnd.Close()
+	errs, errsEnd, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer errs.Close()
+	defer errsEnd.Close()
+	// Slirp4netns ends when nobody has the other end, which this process keeps.
+	var alive [2]int
+	if err := unix.Pipe2(alive[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	exit := os.NewFile(uintptr(alive[0]), "exit")
+	defer exit.Close()
+	cmd := exec.Command(program, "--configure", "--mtu=65520", "--disable-host-loopback", "--ready-fd=3", "--exit-fd=4",
+		"--userns-path=/proc/self/fd/5", "--netns-type=path", "/proc/self/fd/6", "tap0")
+	cmd.Stderr, cmd.ExtraFiles = errsEnd, []*os.File{readyEnd, exit, users, network}
+	if err := cmd.Start(); err != nil { // it is reaped with the descendants of the command
+		return err
+	}
+	_, _ = readyEnd.Close(), errsEnd.Close() // of pipes
+	if _, err := io.ReadFull(ready, make([]byte, 1)); err == nil {
+		return nil
+	}
+	text, err := io.ReadAll(io.LimitReader(errs, 1<<10))
+	return errors.Join(fmt.Errorf("%s does not connect the network: %s", program, strings.TrimSpace(string(text))), err)
+}
+
+// namesPath is the file from which programs learn who resolves names. In the file system of the machine
+// it is often a link.
+func namesPath(whole bool) string {
+	const path = "/etc/resolv.conf"
+	if real, err := filepath.EvalSymlinks(path); err == nil && whole {
+		return real
+	}
+	return path
+}
