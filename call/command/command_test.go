@@ -7,10 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +27,7 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/sandbox"
 )
 
 func Example() {
@@ -227,7 +233,7 @@ func TestScope(t *testing.T) {
 		}
 	}
 	c := shell(`echo x > here; echo x > ` + outside + `/there; ls ` + outside + `/there >/dev/null 2>&1 && echo '"escaped"' || echo '"held"'`)
-	c.Scope.FS, c.Env = scope.FS{inside}, []string{"PATH"}
+	c.Scope.FS, c.Scope.Net, c.Env = scope.FS{inside}, scope.Net{}, []string{"PATH"}
 	reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{})
 	if err != nil || string(reply.Out) != `"held"` || reply.Usage.Sandbox != string(method) {
 		t.Errorf("%v, %v", reply, err)
@@ -246,5 +252,38 @@ func TestScope(t *testing.T) {
 	c.Scope.Net, c.Env = scope.Net{}, []string{"PATH"}
 	if reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{}); err != nil || string(reply.Out) != `"written"` {
 		t.Errorf("no network: %v, %v", reply, err)
+	}
+}
+
+// A program that is limited to directories reaches a server on the loopback of this machine only if its
+// configuration says so.
+func TestLoopback(t *testing.T) {
+	method := boxtest.NeedAny(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard atomic.Int64
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		heard.Add(1)
+		_, _ = io.WriteString(w, `"reached"`)
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("curl is not installed")
+	}
+	_, err = exec.LookPath("slirp4netns")
+	apart := method == sandbox.Bubblewrap && err == nil
+	c := shell(curl + ` -s -m 5 http://` + l.Addr().String() + ` || echo '"held"'`)
+	c.Scope.FS = scope.FS{}
+	reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{})
+	if apart && (err != nil || string(reply.Out) != `"held"`) || !apart && (err == nil || !strings.Contains(err.Error(), "loopback")) || heard.Load() != 0 {
+		t.Errorf("by default: %v, %v, and the server heard %d requests", reply, err, heard.Load())
+	}
+	c.Loopback = true
+	if reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{}); err != nil || string(reply.Out) != `"reached"` {
+		t.Errorf("with loopback: %v, %v", reply, err)
 	}
 }
