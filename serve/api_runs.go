@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -117,7 +118,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 		q.Before = last.ID
 	}
 	return s.sendList(w, r, who, list{"runs?" + values.Encode(), func(ctx context.Context) (any, error) {
-		runs, err := s.cfg.Journal.Runs(ctx, q)
+		runs, more, err := pageOf(ctx, s.cfg.Journal, q)
 		if err != nil {
 			return nil, err
 		}
@@ -125,15 +126,66 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 		for _, info := range runs {
 			page.Runs = append(page.Runs, run(who, info))
 		}
-		if len(runs) == q.Limit {
+		if more {
 			page.Next = page.Runs[len(runs)-1].ID
 		}
 		return page, nil
 	}})
 }
 
-// maxPage is the largest number of runs on a page.
-const maxPage = 1000
+const (
+	maxPage   = 1000    // runs on a page
+	pageBytes = 4 << 20 // about, of what the journal has of the runs on a page
+	somePage  = 16      // runs that are read at once, as long as nothing is known of their size
+)
+
+// pageOf reads the runs of a page, and reports whether there may be more: a page ends at the limit, or
+// where it has become large. Few runs are in memory at once if they are large.
+func pageOf(ctx context.Context, a journal.Archive, q journal.Query) (runs []journal.RunInfo, more bool, err error) {
+	limit, before, some, size := q.Limit, q.Before, somePage, 0
+	for {
+		q.Limit, q.Before = min(some, limit-len(runs)), before
+		if len(runs) > 0 {
+			q.Before = runs[len(runs)-1].ID
+		}
+		next, err := a.Runs(ctx, q)
+		if errors.Is(err, journal.ErrNoRun) && len(runs) > 0 { // it was removed meanwhile
+			runs = runs[:len(runs)-1]
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		for i, info := range next {
+			if size += sizeOf(info); size > pageBytes && len(runs) > 0 {
+				return runs, true, nil
+			}
+			runs = append(runs, next[i])
+		}
+		if len(next) < q.Limit || len(runs) == limit {
+			return runs, len(runs) == limit, nil
+		}
+		some = min(2*some, max(somePage, pageBytes/(size/len(runs)+1)))
+	}
+}
+
+// sizeOf is about how many bytes the journal has of a run.
+func sizeOf(r journal.RunInfo) int {
+	n := 256 + len(r.ID) + len(r.Pipeline) + len(r.Source) + len(r.Revision) + len(dag.ID{})*len(r.Heads)
+	for name, value := range r.Labels {
+		n += len(name) + len(value)
+	}
+	if r.Failure != nil {
+		n += len(r.Failure.Kind) + len(r.Failure.Path) + len(r.Failure.Reason)
+	}
+	for _, path := range r.Retry {
+		n += len(path)
+	}
+	for _, notice := range r.Notices {
+		n += len(notice.Path) + len(notice.Text)
+	}
+	return n
+}
 
 // selection reads the query of a list of runs.
 func selection(values url.Values) (journal.Query, error) {

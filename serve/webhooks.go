@@ -254,7 +254,7 @@ func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 func (s *Server) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		for q.Limit = maxPage; ; {
-			runs, err := s.cfg.Journal.Runs(ctx, q)
+			runs, more, err := pageOf(ctx, s.cfg.Journal, q)
 			if err != nil {
 				yield(journal.RunInfo{}, err)
 				return
@@ -264,7 +264,7 @@ func (s *Server) each(ctx context.Context, q journal.Query) iter.Seq2[journal.Ru
 					return
 				}
 			}
-			if len(runs) < q.Limit {
+			if !more {
 				return
 			}
 			q.Before = runs[len(runs)-1].ID

@@ -83,7 +83,7 @@ type Node struct {
 // Runs is a page of runs, the newest first.
 type Runs struct {
 	Runs []Run  `json:"runs"`
-	Next string `json:"next,omitempty"` // the value of before for the next page
+	Next string `json:"next,omitempty"` // the value of before for the next page; a page may end before its limit if its runs are large
 }
 
 // Questions are open questions, those of the oldest run first.
