@@ -154,7 +154,7 @@ func TestReadyAtOnce(t *testing.T) {
 		ready(503, 2*time.Second)
 		j.hangs.Store(false)
 		time.Sleep(time.Minute) // the read ends
-		ready(0, 0) // it asks again, and may hear of it in time
+		ready(0, 0)             // it asks again, and may hear of it in time
 		ready(204, 0)
 		j.hangs.Store(true)
 		ready(204, 0)
