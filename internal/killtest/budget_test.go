@@ -71,10 +71,7 @@ func (v *victim) suffice() {
 		v.faults++
 	}
 	m.await("the run has not ended", m.done)
-	for _, p := range m.live {
-		_ = p.Process.Kill() // the last holder has ended
-		_ = p.Wait()
-	}
+	m.stop()
 	m.audit()
 	run, err := m.db.Find(m.Context(), runID)
 	if err != nil {
@@ -111,10 +108,7 @@ func (v *victim) spend() {
 	m.await("the budget is not used", func() bool {
 		return slices.ContainsFunc(m.live, func(p *process) bool { return p.over() && used(p) })
 	})
-	for _, p := range m.live {
-		_ = p.Process.Kill()
-		_ = p.Wait()
-	}
+	m.stop()
 	n := m.paid()
 	if v.overspent += max(n-usd, 0); n > usd || n < usd*3/4 {
 		v.Errorf("%d calls of a dollar, want at most %d, and most of them", n, usd)
