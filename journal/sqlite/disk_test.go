@@ -71,6 +71,36 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// A file that is opened on a full disk lacks the room for its shared memory.
+func TestOpenOnFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	remove := memdir.Disk(t, dir, 1<<20)
+	t.Cleanup(func() {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	file := filepath.Join(dir, "stone.db")
+	db, err := Open(file, Options{})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fill(filepath.Join(dir, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	db, err = Open(file, Options{Retry: 100 * time.Millisecond})
+	if err == nil {
+		_, err = db.Steps(t.Context(), "r")
+		err = errors.Join(err, db.Close())
+	}
+	if err == nil || !strings.Contains(err.Error(), "has no space left: make room on its disk") {
+		t.Errorf("on a full disk: %v, want an error about the full disk", err)
+	}
+}
+
 // fill writes a file until the disk is full.
 func fill(name string) error {
 	f, err := os.Create(name)

@@ -12,6 +12,8 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
+const noSpace = "has no space left: make room on its disk"
+
 // Passing implements [log.Database].
 func (f *file) Passing(err error) bool {
 	var e *driver.Error
@@ -38,9 +40,12 @@ func (f *file) Explain(err error) error {
 	case codes.SQLITE_READONLY:
 		what = "cannot be written: check the permissions of the file and of its directory"
 	case codes.SQLITE_FULL:
-		what = "has no space left: make room on its disk"
+		what = noSpace
 	case codes.SQLITE_IOERR:
 		what = "cannot be read or written: check its disk"
+		if e.Code() == codes.SQLITE_IOERR_SHMSIZE { // the only write that does not report SQLITE_FULL
+			what = noSpace
+		}
 	case codes.SQLITE_CANTOPEN:
 		what = "cannot be opened: check that its directory exists and may be written"
 		// SQLite does not report that no more files may be opened.
