@@ -177,7 +177,7 @@ func places(n int) (at []int) {
 func (r RoutingReport) parts() []part {
 	p := part{head: []string{"way", "mean", "95 %", "asked large", "cost", "no answer", "errors"}}
 	for _, w := range r.Ways {
-		p.rows = append(p.rows, []string{text.Line(w.Name), mean4(w.Mean), interval(w.Estimate), percent(w.LargeShare.Mean), usd(w.USD.Mean * float64(w.USD.N)), fmt.Sprint(w.NoAnswer), fmt.Sprint(w.Errors)})
+		p.rows = append(p.rows, []string{text.Line(w.Name), meanOf(w.Estimate), interval(w.Estimate), percent(w.LargeShare.Mean), usd(w.USD.Mean * float64(w.USD.N)), fmt.Sprint(w.NoAnswer), fmt.Sprint(w.Errors)})
 	}
 	q := part{head: []string{"routing", "found", "95 %"}, notes: []string{fmt.Sprintf("%d cases", r.Cases)}}
 	row := func(name string, e stat.Estimate, none string) {
