@@ -9,6 +9,7 @@ require (
 	github.com/charmbracelet/x/exp/teatest/v2 v2.0.0-20260823001701-96af6d2cb5f6
 	github.com/corentings/chess/v2 v2.3.2
 	github.com/crillab/gophersat v1.4.0
+	github.com/dlclark/regexp2/v2 v2.12.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.10.0

@@ -164,7 +164,7 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(DefaultMaxHealing))
 	a.effects = effectsOf(cfg.Use)
 	for _, m := range a.cfg.Use {
-		if m.Tool != nil {
+		if m.Tool != nil && m.Tool.Left == nil {
 			a.offered, a.told = append(a.offered, *m.Tool), append(a.told, m.Tool.Tool)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/structured"
+	"github.com/stonelayer/stone/schema"
 )
 
 // Check returns the faults of the configuration. Validate calls it.
@@ -99,6 +101,10 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 		out.add("bad-tool", "%v", t.Err)
 		return
 	}
+	if t.Left != nil {
+		out.warn("tool-left-out", "%v", t.Left)
+		return
+	}
 	if structured.Name(t.Name) != t.Name || t.Name == "" {
 		out.add("bad-tool", "the tool %q has a name that providers refuse: want 1 to 64 of a-z, A-Z, 0-9, _ and -", t.Name)
 	}
@@ -108,8 +114,15 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	if t.Run == nil {
 		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)
 	}
-	if _, err := a.schemas.of(t.Schema); err != nil {
+	if len(t.Schema) == 0 {
+		return
+	}
+	switch _, unchecked, err := schema.ParseForeign(t.Schema); {
+	case err != nil:
 		out.add("bad-tool", "the schema of the tool %q: %v", t.Name, err)
+	case len(unchecked) > 0:
+		out.warn("unchecked-schema", "the tool %q: these keywords of its schema cannot be read, so calls are not checked against them: %s",
+			t.Name, strings.Join(unchecked[:min(len(unchecked), 5)], ", "))
 	}
 }
 

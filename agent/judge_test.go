@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
 )
 
 type passed struct {
@@ -238,6 +239,9 @@ func TestFindings(t *testing.T) {
 		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "duplicate-middleware duplicate-tool"},
 		{"a middleware that does nothing", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{{}}}), "no-name nil-body"},
 		{"an invalid tool", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool bad-tool bad-tool"},
+		{"a pattern that nobody knows", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"("}}}`, nil)}}), "unchecked-schema"},
+		{"a pattern of ECMA-262", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"^(?!x)"}}}`, nil)}}), ""},
+		{"a tool that is left out", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`[]`, errors.New("unreadable"))}}), "tool-left-out"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
@@ -255,9 +259,14 @@ type unsound struct{ *canned }
 
 func (unsound) Check() error { return errors.New("no key: set one") }
 
+func foreignTool(schema string, left error) agent.Middleware {
+	return agent.Use(agent.Tool{Tool: llm.Tool{Name: "f", Schema: []byte(schema)}, Left: left,
+		Run: func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, nil }})
+}
+
 func badTool() agent.Tool {
 	var t agent.Tool
-	t.Name, t.Schema = "read file", []byte(`{"type":7}`)
+	t.Name, t.Schema = "read file", []byte(`[]`)
 	return t
 }
 

@@ -113,7 +113,7 @@ func TestMistakes(t *testing.T) {
 		}), "tired", "no more"},
 		{"a panic", wrap(func(context.Context, agent.Context, agent.Handler) (agent.Context, error) { panic("oops") }), kind.Panic, "oops"},
 		{"a tool without a function", offering(func(t *agent.Tool) { t.Run = nil }), kind.Error, "has no Run"},
-		{"a tool with a broken schema", offering(func(t *agent.Tool) { t.Schema = []byte(`{"type":7}`) }), kind.Error, "the schema of the tool"},
+		{"a tool with a broken schema", offering(func(t *agent.Tool) { t.Schema = []byte(`[]`) }), kind.Error, "the schema of the tool"},
 		{"a meta that JSON cannot hold", offering(func(t *agent.Tool) {
 			t.Run = func(context.Context, json.RawMessage) (agent.Result, error) {
 				return agent.Result{Meta: map[string]any{"n": math.NaN()}}, nil

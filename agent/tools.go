@@ -341,7 +341,7 @@ func (s *schemas) of(raw json.RawMessage) (*schema.Schema, error) {
 	if known, ok := s.known[string(raw)]; ok {
 		return known, nil
 	}
-	parsed, err := schema.Parse(raw)
+	parsed, _, err := schema.ParseForeign(raw) // Validate tells what is not checked
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (o *onion) run(ctx context.Context, c *Context, rings []Middleware) error {
 		if !o.enters(m, c) {
 			continue
 		}
-		if m.Tool != nil {
+		if m.Tool != nil && m.Tool.Left == nil {
 			o.offer(c, m.Tool)
 		}
 		if m.Wrap != nil {

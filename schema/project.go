@@ -16,6 +16,7 @@ type projection struct {
 	names    map[string]string // of the definitions, by their references
 	open     map[string]bool   // references that are being projected
 	optional bool              // an optional property is on the way from the definition
+	walk     func(node any, where string, absent bool) (*object, error)
 }
 
 // constraints are the keywords about values of a type that do not look into it.
@@ -210,7 +211,7 @@ func (p *projection) object(o, out *object, where string) error {
 		projected, err := p.node(values, where+"[*]", false)
 		out.set("additionalProperties", projected)
 		return err
-	case isMap || len(properties.names) == 0 && rest != false:
+	case isMap || (len(properties.names) == 0 || p.Exact) && rest != false:
 		return unenforced(where, "an object of free names")
 	}
 	required := o.strings("required")
@@ -226,6 +227,9 @@ func (p *projection) object(o, out *object, where string) error {
 			return unenforced(where, "the name "+strconv.Quote(name))
 		}
 		optional := !slices.Contains(required, name)
+		if optional && p.AllRequired && p.Exact {
+			return unenforced(where, "the optional property "+strconv.Quote(name))
+		}
 		p.optional = before || optional
 		below, err := p.node(properties.values[name], strings.TrimPrefix(where+"."+name, "."), optional && !p.AllRequired)
 		if err != nil {
@@ -296,7 +300,7 @@ func (p *projection) reference(ref, where string) (*object, error) {
 		p.defs.set(name, nil)
 		before := p.optional
 		p.optional = false
-		def, err := p.node(target, where, false)
+		def, err := p.walk(target, where, false)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,9 @@ type Subset struct {
 	AllRequired bool
 	// Maps means that objects of free names, such as Go maps, can be enforced.
 	Maps bool
+	// Exact means that what the service enforces must have the meaning of the schema: objects that
+	// list their properties must be closed, and with AllRequired every property is required.
+	Exact bool
 	// Cycles tells where a schema may refer to itself.
 	Cycles Cycles
 	Max    SubsetLimits
@@ -54,25 +57,21 @@ type SubsetLimits struct {
 // The error names the part that the service cannot enforce: a value of any kind, or an object of
 // free names.
 func (b *Subset) Project(text []byte) ([]byte, error) {
-	if len(text) > maxText {
-		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(text), maxText)
-	}
-	node, err := decode(text)
+	p, err := b.begin(text)
 	if err != nil {
-		return nil, fmt.Errorf("schema: %w", err)
+		return nil, err
 	}
-	root, ok := node.(*object)
-	if !ok || hasInnerID(node, true) {
-		return nil, errors.New("schema: it is no object, or has an $id inside")
+	if hasInnerID(p.root, true) {
+		return nil, errors.New("schema: it has an $id inside")
 	}
-	p := &projection{Subset: b, root: root, defs: newObject(), names: map[string]string{}, open: map[string]bool{"#": true}}
-	top := root
+	p.walk = p.node
+	top := p.root
 	for range maxBranches {
 		ref, ok := top.values["$ref"].(string)
 		if !ok {
 			break
 		}
-		target, _ := lookup(root, ref)
+		target, _ := lookup(p.root, ref)
 		if top, ok = target.(*object); !ok {
 			return nil, fmt.Errorf("schema: no definition %q", ref)
 		}
@@ -91,6 +90,22 @@ func (b *Subset) Project(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	return appendJSON(nil, out, true), nil
+}
+
+// begin reads the text of a schema.
+func (b *Subset) begin(text []byte) (*projection, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("schema: the text has %d bytes, at most %d are read", len(text), maxText)
+	}
+	node, err := decode(text)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	root, ok := node.(*object)
+	if !ok {
+		return nil, errors.New("schema: it is no object")
+	}
+	return &projection{Subset: b, root: root, defs: newObject(), names: map[string]string{}, open: map[string]bool{"#": true}}, nil
 }
 
 // check returns an error if a projected schema is too large.
@@ -114,6 +129,16 @@ func (m SubsetLimits) check(root *object) error {
 		}
 	}
 	return nil
+}
+
+// SizeOf returns the size of a projected schema.
+func SizeOf(projected []byte) (size SubsetLimits) {
+	if node, err := decode(projected); err == nil {
+		if root, ok := node.(*object); ok {
+			size.measure(root, 1)
+		}
+	}
+	return size
 }
 
 // measure adds the size of a projected schema.

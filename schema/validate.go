@@ -28,28 +28,37 @@ func (refusal) Load(url string) (any, error) {
 		strings.TrimPrefix(url, "stone:///"))
 }
 
-func compile(text []byte) (compiled *graph, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("schema: cannot be compiled: %v", r)
-		}
-	}()
+func compile(text []byte) (*graph, error) {
 	document, err := decodeDocument(text)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
+	g, err := compileLibrary(document)
+	if err != nil {
+		return nil, compileError(err, document)
+	}
+	return g, nil
+}
+
+// compileLibrary returns the errors of the library.
+func compileLibrary(document any) (compiled *graph, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot be compiled: %v", r)
+		}
+	}()
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(refusal{})
-	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) { return pattern.Compile(text) })
+	c.UseRegexpEngine(func(text string) (jsonschema.Regexp, error) { return pattern.CompileECMA(text) })
 	c.AssertFormat()
 	c.AssertContent()
 	if err := c.AddResource(base, document); err != nil {
-		return nil, compileError(err, document)
+		return nil, err
 	}
 	root, err := c.Compile(base)
 	if err != nil {
-		return nil, compileError(err, document)
+		return nil, err
 	}
 	return newGraph(root, document, func(fragment string) (*jsonschema.Schema, error) { return c.Compile(base + "#" + fragment) }), nil
 }
@@ -264,7 +273,7 @@ func (r *reporter) message(k jsonschema.ErrorKind, got func() string) string {
 		return fmt.Sprintf("want %s, got %s", literal(k.Want), got())
 	case *kind.Format:
 		if k.Want == "regex" {
-			return fmt.Sprintf("want a regular expression in RE2 syntax, got %s", got())
+			return fmt.Sprintf("want a regular expression of ECMA-262, got %s", got())
 		}
 		return fmt.Sprintf("want a string of format %s, got %s", k.Want, got())
 	case *kind.Pattern:

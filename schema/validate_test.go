@@ -149,7 +149,7 @@ func TestParseErrors(t *testing.T) {
 		{`{"properties":{"a":{"type":"strin"}}}`, `schema: not a JSON Schema: properties.a.type: ` +
 			`want "array", "boolean", "integer", "null", "number", "object" or "string", got string "strin"`},
 		{`{"required":"a"}`, `schema: not a JSON Schema: required: want array, got string "a"`},
-		{`{"pattern":"(?=a)"}`, `schema: not a JSON Schema: pattern: want a regular expression in RE2 syntax, got string "(?=a)"`},
+		{`{"pattern":"(?=a"}`, `schema: not a JSON Schema: pattern: want a regular expression of ECMA-262, got string "(?=a"`},
 		{`{"maximum":1e99999}`, `schema: want a number within 64-bit floating point, got 1e99999`},
 		{`{"$ref":"https://example.com/s.json"}`, `schema: the reference "https://example.com/s.json" leads outside the schema, and nothing is loaded; copy its target into $defs`},
 		{`{"$ref":"file:///etc/passwd"}`, `schema: the reference "file:///etc/passwd" leads outside the schema, and nothing is loaded; copy its target into $defs`},

@@ -76,7 +76,7 @@ func (c ToolConfig) invoke(ctx context.Context, req *call.Request) (*call.Reply,
 }
 
 func fits(ctx context.Context, tool *agent.Tool, input json.RawMessage) error {
-	s, err := schema.Parse(tool.Schema)
+	s, _, err := schema.ParseForeign(tool.Schema)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/llmtest", "llm/script"},
 	{"llm/structured", "llm schema event"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
-	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
+	{"llm/replay", "llm internal/redact internal/suggest internal/text"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event limit"},
 
@@ -216,7 +216,7 @@ func TestImportsPointDown(t *testing.T) {
 // of this module that it may not. Both limit the size of programs: see docs/design.md.
 var (
 	light = []string{
-		"github.com/dustin/go-humanize", "github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/remyoudompheng/bigfft",
+		"github.com/dlclark/regexp2/v2", "github.com/dustin/go-humanize", "github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/remyoudompheng/bigfft",
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}

@@ -1,15 +1,22 @@
 // Package pattern matches regular expressions that come from plans, schemas and servers.
 // Package regexp takes time proportional to the size of the program times the length of
 // the text, and cannot be interrupted. This package bounds both, and a context ends a match.
+//
+// Patterns of JSON Schema are ECMA-262. What package regexp lacks of it, such as look-ahead, goes
+// to an engine that backtracks, with a limit on its time.
 package pattern
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"regexp/syntax"
 	"strings"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
 )
 
 const (
@@ -24,10 +31,11 @@ const (
 	every = 1 << 8
 )
 
-// A Pattern is a regular expression in the syntax of package regexp, safe for concurrent use.
+// A Pattern is a regular expression, safe for concurrent use.
 type Pattern struct {
 	compiled *regexp.Regexp
 	size     int
+	ecma     *regexp2.Regexp // in place of compiled
 }
 
 // Compile compiles a pattern. A program of more than 10,000 instructions is an error.
@@ -47,11 +55,41 @@ func Compile(text string) (*Pattern, error) {
 	if n := len(prog.Inst); n > maxSize {
 		return nil, fmt.Errorf("the pattern compiles to %d instructions, at most %d are allowed: write a shorter one, with smaller repetitions", n, maxSize)
 	}
-	return &Pattern{compiled, len(prog.Inst)}, nil
+	return &Pattern{compiled: compiled, size: len(prog.Inst)}, nil
+}
+
+// The bounds of a pattern that only the backtracking engine knows: its text in bytes, the text that
+// it is matched with, and the time of a match.
+const (
+	maxECMA     = 4 << 10
+	maxECMAText = 1 << 20
+	maxECMATime = time.Second
+)
+
+// CompileECMA compiles a pattern of ECMA-262. Package regexp matches all that it can compile.
+func CompileECMA(text string) (*Pattern, error) {
+	p, err := Compile(text)
+	if _, ok := errors.AsType[*syntax.Error](err); !ok {
+		return p, err
+	}
+	if len(text) > maxECMA {
+		return nil, fmt.Errorf("the pattern has %d bytes, at most %d are allowed for one that package regexp does not know: %w", len(text), maxECMA, err)
+	}
+	ecma, other := regexp2.Compile(text, regexp2.ECMAScript, regexp2.Unicode)
+	if other != nil {
+		return nil, fmt.Errorf("%w (as ECMA-262: %s)", err, strings.ReplaceAll(other.Error(), "\n", " "))
+	}
+	ecma.MatchTimeout = maxECMATime
+	return &Pattern{ecma: ecma}, nil
 }
 
 // String returns the text of the pattern.
-func (p *Pattern) String() string { return p.compiled.String() }
+func (p *Pattern) String() string {
+	if p.ecma != nil {
+		return p.ecma.String()
+	}
+	return p.compiled.String()
+}
 
 // MatchString is Match without a context. It returns false if the match takes too much
 // work.
@@ -66,6 +104,9 @@ func (p *Pattern) Match(ctx context.Context, text string) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
+	if p.ecma != nil {
+		return p.backtrack(text)
+	}
 	work := int64(p.size) * int64(len(text))
 	if work <= atOnce {
 		return p.compiled.MatchString(text), nil
@@ -76,6 +117,17 @@ func (p *Pattern) Match(ctx context.Context, text string) (bool, error) {
 	r := &reader{ctx: ctx, text: strings.NewReader(text)}
 	ok := p.compiled.MatchReader(r)
 	return ok && r.err == nil, r.err
+}
+
+func (p *Pattern) backtrack(text string) (bool, error) {
+	if len(text) > maxECMAText {
+		return false, fmt.Errorf("matching %d bytes against a pattern that needs backtracking takes too much work: bound the length of the text, or simplify the pattern", len(text))
+	}
+	ok, err := p.ecma.MatchString(text)
+	if err != nil {
+		return false, fmt.Errorf("matching %d bytes takes more than %v or too much memory: simplify the pattern", len(text), maxECMATime)
+	}
+	return ok, nil
 }
 
 // A reader ends its text when its context ends.

@@ -28,6 +28,17 @@ func tooComplex(err error) bool {
 	return false
 }
 
+// strict reports whether tools are strict where they can be. Other servers of the protocol, and older
+// models, may not know the field.
+func (m *Model) strict() bool { return m.Own() && !m.loose.Load() }
+
+// refusesStrict reports whether the provider refused a request because of its strict tools: all of them
+// become one grammar.
+func refusesStrict(err error) bool {
+	refused, ok := errors.AsType[*llm.HTTPError](err)
+	return tooComplex(err) || ok && refused.Status == http.StatusBadRequest && strings.Contains(refused.Body, "strict")
+}
+
 // maxUncompiled bounds the schemas that are remembered.
 const maxUncompiled = 100
 

@@ -67,3 +67,38 @@ func TestTooComplex(t *testing.T) {
 		t.Errorf("another refusal: %v after %v", err, asked)
 	}
 }
+
+// own answers for the provider's own server, which alone gets strict tools.
+type own func(*http.Request) (status int, body string)
+
+func (o own) RoundTrip(r *http.Request) (*http.Response, error) {
+	status, body := o(r)
+	return &http.Response{StatusCode: status, Request: r, Body: io.NopCloser(strings.NewReader(body)),
+		Header: http.Header{"Content-Type": {map[bool]string{true: "text/event-stream", false: "application/json"}[status == 200]}}}, nil
+}
+
+// TestStrictRefused checks that a model that does not take strict tools, or whose grammar of them is
+// too large, is asked without, and is not asked again.
+func TestStrictRefused(t *testing.T) {
+	for _, message := range []string{"The compiled grammar is too large.", "tools.0.custom.strict: Extra inputs are not permitted"} {
+		var asked []bool
+		m := anthropic.New(anthropic.Config{Model: "m", Key: "test-key", HTTPClient: &http.Client{Transport: own(func(r *http.Request) (int, string) {
+			body, _ := io.ReadAll(r.Body)
+			strict := strings.Contains(string(body), `"strict":true`)
+			if asked = append(asked, strict); strict {
+				return 400, fmt.Sprintf(`{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, message)
+			}
+			return 200, answer("m", "end_turn", `{"type":"text","text":"ok"}`)
+		})}})
+		req := &llm.Request{Messages: []llm.Message{llm.User("hi")},
+			Tools: []llm.Tool{{Name: "f", Schema: json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"}},"required":["a"],"additionalProperties":false}`)}}}
+		for range 2 {
+			if reply, err := llm.Collect(t.Context(), m, req); err != nil || reply.Text != "ok" {
+				t.Fatalf("%s: %v", message, err)
+			}
+		}
+		if got := fmt.Sprint(asked); got != "[true false false]" {
+			t.Errorf("%s: strict %s", message, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone/limit"
@@ -69,6 +70,7 @@ type Model struct {
 	common
 	config     Config
 	uncompiled uncompiled
+	loose      atomic.Bool // the provider has refused strict tools
 }
 
 type common = wire.Model

@@ -42,7 +42,7 @@ func (t *turn) part(ctx context.Context) bool {
 	if t.caller.uncompiled.has(req.ResponseFormat) {
 		req = told(req)
 	}
-	enforced := req.ResponseFormat != nil
+	enforced, strict := req.ResponseFormat != nil, len(req.Tools) > 0 && t.caller.strict()
 	if n := len(req.Messages); t.reply != nil {
 		req.Messages = append(req.Messages[:n:n], t.reply.Message())
 	}
@@ -53,12 +53,16 @@ func (t *turn) part(ctx context.Context) bool {
 	}
 	retry := false
 	reply := t.caller.Client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, func(d llm.Delta, err error) bool {
-		if retry = enforced && tooComplex(err); retry {
+		if retry = strict && refusesStrict(err) || enforced && tooComplex(err); retry {
 			return false
 		}
 		return t.pass(d, err)
 	})
-	if retry {
+	switch {
+	case retry && strict:
+		t.caller.loose.Store(true)
+		return t.part(ctx)
+	case retry:
 		t.caller.uncompiled.add(req.ResponseFormat)
 		return t.part(ctx)
 	}

@@ -46,7 +46,7 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 		body["system"] = system
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = wire.Tools(req.Tools, "input_schema")
+		body["tools"] = wire.Tools(structured.Anthropic, req.Tools, "input_schema", m.strict())
 	}
 	if req.Cache {
 		mark(body, req, messages)

@@ -66,7 +66,7 @@ func TestRequest(t *testing.T) {
 			ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","multipleOf":2}},"additionalProperties":false}`)}},
 			want: `{"systemInstruction":{"parts":[{"text":"Your final answer is JSON that fits this schema, and nothing else:\n{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\",\"multipleOf\":2}},\"additionalProperties\":false}"}]},
 				"contents":[{"role":"user","parts":[{"text":"a"}]}],
-				"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":{"type":"object","properties":{}}},{"name":"g","parametersJsonSchema":{"type":"object"}}]}],
+				"tools":[{"functionDeclarations":[{"name":"f","description":"d","parametersJsonSchema":{"type":"object","properties":{}}},{"name":"g","parametersJsonSchema":{"type":"object","properties":{}}}]}],
 				"generationConfig":{"maxOutputTokens":3,"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"n":{"type":"integer","description":"Must fit {\"multipleOf\":2}."}},"required":[],"additionalProperties":false}}}`},
 		{name: "an older model has either tools or a format", req: llm.Request{Model: "gemini-2.5-pro", System: "s", Messages: []llm.Message{llm.User("a")}, Tools: []llm.Tool{{Name: "f"}},
 			ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object","properties":{}}`)}},

@@ -33,7 +33,7 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 		body["systemInstruction"] = object{"parts": []object{{"text": system}}}
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = []object{{"functionDeclarations": wire.Tools(req.Tools, "parametersJsonSchema")}}
+		body["tools"] = []object{{"functionDeclarations": wire.Tools(structured.Gemini, req.Tools, "parametersJsonSchema", false)}}
 	}
 	wire.Merge(body, c.Extra)
 	settings := object{}

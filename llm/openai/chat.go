@@ -55,7 +55,7 @@ func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
 		body[c.MaxTokensField] = limit
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = chatTools(req.Tools)
+		body["tools"] = chatTools(req.Tools, m.Own())
 	}
 	if f := req.ResponseFormat; f != nil {
 		body["response_format"] = object{"type": "json_schema", "json_schema": jsonSchema(f, strict)}
@@ -108,8 +108,8 @@ func sentArguments(call llm.ToolCall) string {
 	return string(call.Input)
 }
 
-func chatTools(list []llm.Tool) []object {
-	wired := wire.Tools(list, "parameters")
+func chatTools(list []llm.Tool, strict bool) []object {
+	wired := wire.Tools(structured.OpenAI, list, "parameters", strict)
 	for i, function := range wired {
 		wired[i] = object{"type": "function", "function": function}
 	}

@@ -50,7 +50,7 @@ func TestBody(t *testing.T) {
 					{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},
 					{"id":"2","type":"function","function":{"name":"g","arguments":"{}"}}]},
 				{"role":"tool","tool_call_id":"1","content":"x"}],
-				"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"}}},
+				"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}},
 					{"type":"function","function":{"name":"g","parameters":{"type":"object","properties":{}}}}]}`},
 		{name: "metadata", req: llm.Request{Messages: []llm.Message{{Role: llm.RoleAssistant, Content: []llm.Part{{Text: "a"}}, Metadata: details}}},
 			want: `{"messages":[{"role":"assistant","content":"a","reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]}]}`},

@@ -56,7 +56,7 @@ func (m *Model) responsesBody(req *llm.Request, model string) (object, error) {
 		body["max_output_tokens"] = limit
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = responsesTools(req.Tools)
+		body["tools"] = responsesTools(req.Tools, m.Own())
 	}
 	if reasons(model) {
 		body["include"] = []string{encrypted}
@@ -172,11 +172,13 @@ func keptItems(m llm.Message) []any {
 	return items
 }
 
-func responsesTools(list []llm.Tool) []object {
-	wired := wire.Tools(list, "parameters")
+func responsesTools(list []llm.Tool, strict bool) []object {
+	wired := wire.Tools(structured.OpenAI, list, "parameters", strict)
 	for _, tool := range wired {
-		// The default of strict is true, which refuses most schemas.
-		tool["type"], tool["strict"] = "function", false
+		tool["type"] = "function"
+		if tool["strict"] == nil {
+			tool["strict"] = false // the default is true, which refuses most schemas
+		}
 	}
 	return wired
 }

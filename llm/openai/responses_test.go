@@ -97,7 +97,7 @@ func TestResponsesBody(t *testing.T) {
 		{name: "tools and results", req: llm.Request{Messages: []llm.Message{user[0], plain, llm.ToolResult("1", "x")},
 			Tools: []llm.Tool{{Name: "f", Description: "d", Schema: json.RawMessage(`{"type":"object"}`)}, {Name: "g"}}},
 			want: `{"input":[` + hi + `,` + made + `,` + result + `],
-				"tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object"},"strict":false},
+				"tools":[{"type":"function","name":"f","description":"d","parameters":{"type":"object","properties":{}},"strict":false},
 					{"type":"function","name":"g","parameters":{"type":"object","properties":{}},"strict":false}]}`},
 		{name: "reasoning comes back", req: llm.Request{Messages: []llm.Message{output("[" + thought + "," + rest + "]"), llm.ToolResult("1", "x")}},
 			want: `{"input":[` + thought + `,` + rest + `,` + result + `]}`},

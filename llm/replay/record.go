@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/redact"
-	"github.com/stonelayer/stone/internal/transport"
 )
 
 // exchange is one line of a recording.
@@ -94,7 +93,7 @@ func (r *Recorder) send(req *http.Request, next http.RoundTripper) (*http.Respon
 	sent := req.Clone(req.Context())
 	sent.Body = io.NopCloser(bytes.NewReader(body))
 	secrets := secretsIn(req)
-	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical([]byte(secrets.Clean(string(transport.Match(req.Context(), body)))))}
+	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical([]byte(secrets.Clean(string(body))))}
 	begin := time.Now()
 	resp, err := next.RoundTrip(sent)
 	if err != nil {

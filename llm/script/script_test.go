@@ -57,7 +57,7 @@ func TestRequests(t *testing.T) {
 			{Role: llm.RoleAssistant, Content: []llm.Part{{Text: "Wait."}}, ToolCalls: []llm.ToolCall{{ID: "call_0", Name: "f", Input: []byte(`{"a":1}`)}}},
 			llm.ToolResult("call_0", "x"),
 		},
-		Tools:          []llm.Tool{{Name: "f", Description: "d", Schema: []byte(`{"type":"object"}`)}},
+		Tools:          []llm.Tool{{Name: "f", Description: "d", Schema: []byte(`{"type":"object","properties":{}}`)}},
 		ResponseFormat: &llm.Format{Schema: []byte(`{"type":"object","properties":{},"required":[],"additionalProperties":false}`)},
 	}
 	told := *req // a foreign server

@@ -2,7 +2,6 @@ package structured
 
 import (
 	"encoding/json"
-	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Dialect is the part of JSON Schema that a provider enforces on answers.
+// A Dialect is the part of JSON Schema that a provider enforces on answers, and takes in tools.
 type Dialect struct{ subset schema.Subset }
 
 // OpenAI is the dialect of strict structured outputs, in Chat Completions and Responses. Source:
@@ -37,7 +36,7 @@ var OpenAI = &Dialect{schema.Subset{
 // "Structured outputs", sections "JSON Schema limitations" and "Schema complexity limits". The
 // names of properties are limited as in the schemas of tools.
 var Anthropic = &Dialect{schema.Subset{
-	Name: regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`).MatchString,
+	Name: anthropicName.MatchString,
 	Max:  schema.SubsetLimits{Optional: 24, Unions: 16},
 	Accepts: func(keyword string, value any) bool {
 		switch keyword {

@@ -53,8 +53,9 @@ func Tools(cfg Config, names ...string) []agent.Middleware {
 // Tools returns the tools with these names, which are the server's, or all tools. They
 // work until Close. The model gets the names with Config.Prefix, and with "_" for
 // characters that providers refuse. A tool is Parallel if it is in Config.Harmless. A
-// name that the server does not have, here or in Harmless, and a schema that cannot be
-// read, are errors.
+// name that the server does not have, here or in Harmless, is an error. A tool whose schema
+// cannot be read is left out, and Validate warns of it; keywords that cannot be read are not
+// checked.
 func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware, error) {
 	all, err := s.list(ctx)
 	if err != nil {
@@ -78,10 +79,7 @@ func (s *Server) Tools(ctx context.Context, names ...string) ([]agent.Middleware
 		if at < 0 {
 			return nil, s.unknown(name, all)
 		}
-		m, err := s.middleware(all[at], offered[at])
-		if err != nil {
-			return nil, err
-		}
+		m := s.middleware(all[at], offered[at])
 		d, err := definitionOf(all[at])
 		if err != nil {
 			return nil, fmt.Errorf("mcp: %w", err)
@@ -187,15 +185,19 @@ func (s *Server) unknown(name string, all []*sdk.Tool) error {
 }
 
 // middleware makes the tool that is offered to the model under a name.
-func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, error) {
+func (s *Server) middleware(t *sdk.Tool, offered string) agent.Middleware {
 	input := json.RawMessage(`{"type":"object"}`)
 	if t.InputSchema != nil {
 		data, err := encode(t.InputSchema)
 		if err == nil {
-			_, err = schema.Parse(data)
+			_, _, err = schema.ParseForeign(data)
 		}
 		if err != nil {
-			return agent.Middleware{}, fmt.Errorf("mcp: the input schema of the tool %q of the server %q: %w; name the other tools to do without it", t.Name, s.cfg.Name, err)
+			return agent.Use(agent.Tool{
+				Tool: llm.Tool{Name: offered, Schema: input},
+				Left: fmt.Errorf("mcp: the tool %q of the server %q is left out: its input schema: %w", t.Name, s.cfg.Name, err),
+				Run:  func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, err },
+			})
 		}
 		input = data
 	}
@@ -232,7 +234,7 @@ func (s *Server) middleware(t *sdk.Tool, offered string) (agent.Middleware, erro
 	if s.cfg.Approve != nil && !harmless {
 		m = tool.Confirm(m, s.cfg.Approve)
 	}
-	return m, nil
+	return m
 }
 
 // outputSchema returns the schema of the structured content, or nil, which accepts any
@@ -245,7 +247,7 @@ func outputSchema(t *sdk.Tool) *schema.Schema {
 	if err != nil {
 		return nil
 	}
-	parsed, err := schema.Parse(data)
+	parsed, _, err := schema.ParseForeign(data)
 	if err != nil {
 		return nil
 	}

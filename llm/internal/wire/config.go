@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/structured"
 )
 
 var versioned = regexp.MustCompile(`/v\d`)
@@ -82,24 +83,19 @@ func Merge(body, extra map[string]any) {
 }
 
 // Tools returns the tools as most protocols have them: name, description, and the schema of
-// the input in the field of that name.
-func Tools(list []llm.Tool, schema string) []map[string]any {
+// the input in the field of that name. Strict are those that the provider can enforce.
+func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) []map[string]any {
 	wired := make([]map[string]any, len(list))
-	for i, tool := range list {
-		wired[i] = map[string]any{"name": tool.Name, schema: toolSchema(tool)}
-		if tool.Description != "" {
-			wired[i]["description"] = tool.Description
+	for i, offer := range d.Tools(list, strict) {
+		wired[i] = map[string]any{"name": list[i].Name, schema: offer.Schema}
+		if offer.Description != "" {
+			wired[i]["description"] = offer.Description
+		}
+		if offer.Strict {
+			wired[i]["strict"] = true
 		}
 	}
 	return wired
-}
-
-// toolSchema returns the schema of a tool's input; a tool without one takes nothing.
-func toolSchema(t llm.Tool) json.RawMessage {
-	if len(t.Schema) == 0 {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return t.Schema
 }
 
 // ToolCall returns a tool call with the arguments received. They are complete if they are

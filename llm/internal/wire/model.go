@@ -85,8 +85,11 @@ func ownHost(address, own string) bool {
 // and the system text, which tells the model the schema unless the provider's own server does.
 func (m *Model) Enforced(d *structured.Dialect, f *llm.Format, system string) (json.RawMessage, string) {
 	schema := d.Schema(f)
-	return schema, structured.System(system, f, schema != nil && ownHost(m.setup.URL, m.setup.DefaultURL))
+	return schema, structured.System(system, f, schema != nil && m.Own())
 }
+
+// Own reports whether the requests go to the provider's own server.
+func (m *Model) Own() bool { return ownHost(m.setup.URL, m.setup.DefaultURL) }
 
 // Model is the common part of the models of all providers.
 type Model struct {
