@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -146,6 +147,9 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 		report = &r
 		return a.printReport(r, result.DAG, run, flags)
 	})
+	if err == nil && report != nil {
+		err = a.unanswered(*report)
+	}
 	if err != nil || report == nil || report.Gate == nil {
 		return err
 	}
@@ -155,6 +159,23 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	case eval.CannotTell:
 		return &exitError{code: CannotTell}
 	}
+	return nil
+}
+
+// unanswered says that cases had no answer to score. It is an error if none had.
+func (a *app) unanswered(r eval.Report) error {
+	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
+	if worst.Errors == 0 {
+		return nil
+	}
+	why := ""
+	if len(r.Failures) > 0 {
+		why = ": " + r.Failures[0].Why
+	}
+	if worst.N == 0 {
+		return failed("no case has a score%s", why)
+	}
+	a.complain("%d of %d answers have no score and are not in the mean%s", worst.Errors, r.Cases*r.Trials, why)
 	return nil
 }
 
@@ -236,6 +257,7 @@ func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, 
 func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlags) error {
 	var err error
 	switch {
+	case flags.estimate && r.Scores[0].N == 0: // evaluate says why
 	case flags.estimate && !flags.run.json:
 		whole := r.Cost.Whole
 		if whole == nil {
@@ -257,6 +279,9 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 			err = os.WriteFile(file, data, 0o644)
 		}
 		written = append(written, err)
+	}
+	if file := flags.run.wire.replay; file != "" && !flags.run.quiet {
+		a.complain("nothing was sent or paid: the answers and their costs are those of %s", file)
 	}
 	write(flags.markdown, func() ([]byte, error) { return []byte(r.Markdown()), nil })
 	write(flags.junit, r.JUnit)

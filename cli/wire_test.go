@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -66,5 +68,48 @@ func TestRecordAndReplay(t *testing.T) {
 		if _, errs, code := run(args...); code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%q: %s, exit code %d", args, errs, code)
 		}
+	}
+}
+
+// A capability of kind http is asked with the ids of its run, which the run of a replay does not have.
+func TestReplayOfCapability(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("HOME", dir)
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	var sent atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent.Add(1)
+		var asked struct{ Input struct{ Item string } }
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(w, `{"proto": 1, "result": {"type": "value", "out": {"text": "3 of %s"}}}`, asked.Input.Item)
+	}))
+	defer server.Close()
+	for name, text := range map[string]string{
+		"config.edn": `{:capabilities {:shop/stock {:cap/kind :http, :url "` + server.URL + `", :cap/intents [:stock]}}}`,
+		"plan.edn": `{:id "p", :nodes [{:op :call :intent :stock :input {:item "apples"} :as :a}
+			{:op :call :intent :stock :input {:item "pears"} :as :b} {:op :emit :input [{:slot/id [:a :text]} {:slot/id [:b :text]}]}]}`,
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) string {
+		var out, errs bytes.Buffer
+		args = append([]string{"run", "-q", "--no-db", "--config", "config.edn", "--grant", "net"}, append(args, "plan.edn")...)
+		if code := cli.Run(t.Context(), cli.Config{Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
+			t.Errorf("%q: exit code %d: %s", args, code, errs.String())
+		}
+		return strings.TrimSpace(out.String())
+	}
+	for _, flag := range []string{"--record", "--replay", "--replay"} {
+		if out := run(flag, "session.jsonl"); strings.Join(strings.Fields(out), " ") != `[ "3 of apples", "3 of pears" ]` {
+			t.Errorf("%s: %q", flag, out)
+		}
+	}
+	if n := sent.Load(); n != 2 {
+		t.Errorf("%d requests were sent, want the 2 recorded ones", n)
 	}
 }

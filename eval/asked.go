@@ -57,6 +57,16 @@ func (t *tally) asked() (all []Asked) {
 	return all
 }
 
+// shareOf returns the share of the trials that asked a capability.
+func shareOf(trials []cost, id string) (s float64) {
+	for _, c := range trials {
+		if slices.Contains(c.Asked, id) {
+			s += 1 / float64(len(trials))
+		}
+	}
+	return s
+}
+
 // asked returns a table of the capabilities if there are several.
 func (r Report) asked() (all []part) {
 	if len(r.Asked) < 2 {

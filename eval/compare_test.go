@@ -99,9 +99,11 @@ func TestReadGate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(`{:must ["ab"] :never ["refused"] :no-worse-than {:exact 0.02} :at-least {:exact 0.8} :usd-at-most 2.5 :errors-at-most 3}`)
+	write(`{:must ["ab"] :never ["refused"] :no-worse-than {:exact 0.02} :at-least {:exact 0.8} :usd-at-most 2.5 :errors-at-most 3
+		:routing {:gap-at-least 0.6 :large-at-most 0.3 :cost-at-most 0.5}}`)
 	g, err := eval.ReadGate(file)
-	if err != nil || g.NoWorseThan["exact"] != .02 || g.AtLeast["exact"] != .8 || g.USDAtMost != 2.5 || g.ErrorsMost != 3 || g.Must[0] != "ab" || g.Never[0] != "refused" {
+	if err != nil || g.NoWorseThan["exact"] != .02 || g.AtLeast["exact"] != .8 || g.USDAtMost != 2.5 || g.ErrorsMost != 3 || g.Must[0] != "ab" || g.Never[0] != "refused" ||
+		g.Routing != (eval.RoutingRules{GapAtLeast: .6, LargeAtMost: .3, CostAtMost: .5}) {
 		t.Errorf("%+v, %v", g, err)
 	}
 	for text, want := range map[string]string{"{:at-leest {:exact 1}}": "at-least", `{:at-least {:exact "x"}}`: "at-least.exact", "[": "gate.edn"} {

@@ -51,24 +51,37 @@ func withAccount(ctx context.Context) context.Context {
 // names what is wrong with the data or the configuration. A resumed run knows the costs before it was
 // interrupted only if its context has a budget.Account.
 func Pipeline(ctx context.Context, cfg Config, run stone.Config) (stone.Ashlar, error) {
-	cfg.Trials, cfg.Lanes = cmp.Or(cfg.Trials, 1), cmp.Or(cfg.Lanes, 64)
-	if err := cfg.check(); err != nil {
-		return stone.Ashlar{}, err
-	}
-	set, err := cfg.Data.load(ctx, cfg.Pipeline, run)
+	e, err := newEvaluation(ctx, cfg, run)
 	if err != nil {
 		return stone.Ashlar{}, err
 	}
+	if e.Gate != nil && e.Gate.Routing != (RoutingRules{}) {
+		return stone.Ashlar{}, errors.New("the gate has rules for routing, which a Routing alone is judged by: remove routing")
+	}
+	return e.pipeline()
+}
+
+// newEvaluation reads the data and checks the configuration.
+func newEvaluation(ctx context.Context, cfg Config, run stone.Config) (*evaluation, error) {
+	cfg.Trials, cfg.Lanes = cmp.Or(cfg.Trials, 1), cmp.Or(cfg.Lanes, 64)
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	set, err := cfg.Data.load(ctx, cfg.Pipeline, run)
+	if err != nil {
+		return nil, err
+	}
 	e := &evaluation{Config: cfg, data: set}
-	if err := e.checkExpected(); err != nil {
-		return stone.Ashlar{}, err
+	for _, check := range []func() error{e.checkExpected, e.checkAgainst, e.checkGate} {
+		if err := check(); err != nil {
+			return nil, err
+		}
 	}
-	if err := e.checkAgainst(); err != nil {
-		return stone.Ashlar{}, err
-	}
-	if err := e.checkGate(); err != nil {
-		return stone.Ashlar{}, err
-	}
+	return e, nil
+}
+
+// pipeline answers and scores all cases, and ends with the report.
+func (e *evaluation) pipeline() (stone.Ashlar, error) {
 	version, err := e.judging()
 	if err != nil {
 		return stone.Ashlar{}, err

@@ -25,12 +25,21 @@ type Gate struct {
 	AtLeast     map[string]float64 // by scorer, the minimum mean
 	USDAtMost   float64            // the cost of all answers and judges
 	ErrorsMost  int                // how many errors may be left out of a mean
+	Routing     RoutingRules       // of a Routing
+}
+
+// RoutingRules bound what a Routing finds. Zero rules are not checked.
+type RoutingRules struct {
+	GapAtLeast  float64 // GapRecovered
+	LargeAtMost float64 // LargeShare
+	CostAtMost  float64 // CostShare
 }
 
 // ReadGate reads a gate from a file, in EDN or JSON:
 //
 //	{:must ["4f0c9a"] :never ["loop-exhausted"]
-//	 :no-worse-than {:exact 0.02} :at-least {:exact 0.8} :usd-at-most 2.5 :errors-at-most 0}
+//	 :no-worse-than {:exact 0.02} :at-least {:exact 0.8} :usd-at-most 2.5 :errors-at-most 0
+//	 :routing {:gap-at-least 0.6 :large-at-most 0.3 :cost-at-most 0.5}}
 func ReadGate(file string) (*Gate, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -48,6 +57,11 @@ func ReadGate(file string) (*Gate, error) {
 		g.AtLeast = bounds(m, "at-least")
 		m.Float("usd-at-most", &g.USDAtMost, 0, math.MaxFloat64)
 		m.Int("errors-at-most", &g.ErrorsMost, 0, math.MaxInt32)
+		m.Map("routing", func(m *form.Map) {
+			m.Float("gap-at-least", &g.Routing.GapAtLeast, 0, math.MaxFloat64)
+			m.Float("large-at-most", &g.Routing.LargeAtMost, 0, 1)
+			m.Float("cost-at-most", &g.Routing.CostAtMost, 0, math.MaxFloat64)
+		})
 	})
 	if err := faults.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -184,13 +198,13 @@ func (e *evaluation) judge(r *Report, t *tally) *Verdict {
 	for _, name := range sortedKeys(g.AtLeast) {
 		least := g.AtLeast[name]
 		s := r.Scores[slices.Index(e.scorers(), name)]
-		v.add(above(fmt.Sprintf("%s at least %v", name, least), s.Estimate, least))
+		v.add(above(fmt.Sprintf("%s at least %v", name, least), s.Estimate, least, mean4))
 	}
 	for _, name := range sortedKeys(g.NoWorseThan) {
 		margin := g.NoWorseThan[name]
 		p := e.pairs(t, slices.Index(e.scorers(), name))
 		d := stat.Difference(p.before, p.now, e.clusters(p.at))
-		v.add(above(fmt.Sprintf("%s no worse than %s by %v", name, e.Against.name, margin), d, -margin))
+		v.add(above(fmt.Sprintf("%s no worse than %s by %v", name, e.Against.name, margin), d, -margin, signed))
 	}
 	if g.USDAtMost > 0 {
 		spent := r.Cost.USD + r.Cost.JudgesUSD
@@ -213,14 +227,23 @@ func (v *Verdict) add(r Rule) {
 
 // above judges that a mean is at least a bound: it passes if the whole interval is, fails if
 // none of it is, and cannot be told otherwise.
-func above(rule string, e stat.Estimate, bound float64) Rule {
-	r := Rule{Rule: rule, Found: fmt.Sprintf("%+.4f, 95 %% between %+.4f and %+.4f", e.Mean, e.Low, e.High)}
+func above(rule string, e stat.Estimate, bound float64, print func(float64) string) Rule {
+	return against(rule, e, bound, e.Low >= bound, e.High < bound, print)
+}
+
+// below judges that a mean is at most a bound.
+func below(rule string, e stat.Estimate, bound float64) Rule {
+	return against(rule, e, bound, e.High <= bound, e.Low > bound, mean4)
+}
+
+func against(rule string, e stat.Estimate, bound float64, passed, failed bool, print func(float64) string) Rule {
+	r := Rule{Rule: rule, Found: fmt.Sprintf("%s, 95 %% between %s and %s", print(e.Mean), print(e.Low), print(e.High))}
 	switch {
 	case e.N == 0:
 		r.Verdict, r.Found = CannotTell, "no scores"
-	case e.Low >= bound:
+	case passed:
 		r.Verdict = Passed
-	case e.High < bound:
+	case failed:
 		r.Verdict = GateFailed
 	default:
 		r.Verdict, r.Needed = CannotTell, e.Needed(bound)
@@ -264,4 +287,44 @@ func never(t *tally, kind string) Rule {
 		}
 	}
 	return settled("never "+kind, n == 0, fmt.Sprintf("%d times", n))
+}
+
+// alone returns the rules for the evaluation of one pipeline.
+func (g *Gate) alone() *Gate {
+	if g == nil {
+		return nil
+	}
+	alone := *g
+	alone.Routing = RoutingRules{}
+	return &alone
+}
+
+// routing returns the rules for a Routing.
+func (g *Gate) routing() RoutingRules {
+	if g == nil {
+		return RoutingRules{}
+	}
+	return g.Routing
+}
+
+// String identifies the rules.
+func (g RoutingRules) String() string { return fmt.Sprint(g.GapAtLeast, g.LargeAtMost, g.CostAtMost) }
+
+// judge adds the rules for routing to the verdict on the routed pipeline.
+func (g RoutingRules) judge(routed *Verdict, r RoutingReport) *Verdict {
+	v := &Verdict{routed.Verdict, slices.Clone(routed.Rules)}
+	if g.GapAtLeast > 0 {
+		rule := above(fmt.Sprintf("at least %v of the gap", g.GapAtLeast), r.GapRecovered, g.GapAtLeast, mean4)
+		if r.GapRecovered.N == 0 {
+			rule.Found, rule.Needed = fmt.Sprintf("the gap itself may be nothing: 95 %% between %s and %s", signed(r.Gap.Low), signed(r.Gap.High)), r.Gap.Needed(0)
+		}
+		v.add(rule)
+	}
+	if g.LargeAtMost > 0 {
+		v.add(below(fmt.Sprintf("at most %v of the cases ask the large model", g.LargeAtMost), r.LargeShare, g.LargeAtMost))
+	}
+	if g.CostAtMost > 0 {
+		v.add(below(fmt.Sprintf("at most %v of the cost of the large model", g.CostAtMost), r.CostShare, g.CostAtMost))
+	}
+	return v
 }

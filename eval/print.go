@@ -108,7 +108,7 @@ func (r Report) parts() []part {
 func (r Report) scores() part {
 	p := part{head: []string{"score", "mean", "95 %", "right", "wrong", "no answer", "errors"}}
 	for _, s := range r.Scores {
-		p.rows = append(p.rows, []string{text.Line(s.Name), mean4(s.Mean), interval(s.Estimate), fmt.Sprint(s.Right), fmt.Sprint(s.Wrong), fmt.Sprint(s.NoAnswer), fmt.Sprint(s.Errors)})
+		p.rows = append(p.rows, []string{text.Line(s.Name), meanOf(s.Estimate), interval(s.Estimate), fmt.Sprint(s.Right), fmt.Sprint(s.Wrong), fmt.Sprint(s.NoAnswer), fmt.Sprint(s.Errors)})
 	}
 	line := fmt.Sprintf("%d cases", r.Cases)
 	if r.Trials > 1 {
@@ -173,7 +173,7 @@ func (r Report) sliced() (all []part) {
 	p := part{title: "Slices", head: []string{"score", "slice", "cases", "mean", "95 %"}}
 	for _, s := range r.Scores {
 		for _, l := range s.Slices {
-			p.rows = append(p.rows, []string{text.Line(s.Name), text.Line(l.Column + "=" + l.Value), fmt.Sprint(l.N), mean4(l.Mean), interval(l.Estimate)})
+			p.rows = append(p.rows, []string{text.Line(s.Name), text.Line(l.Column + "=" + l.Value), fmt.Sprint(l.N), meanOf(l.Estimate), interval(l.Estimate)})
 		}
 	}
 	if len(p.rows) == 0 {
@@ -232,6 +232,14 @@ func mean4(x float64) string { return fmt.Sprintf("%.4f", x) }
 func signed(x float64) string { return fmt.Sprintf("%+.4f", x) }
 
 func signed3(x float64) string { return fmt.Sprintf("%+.3f", x) }
+
+// meanOf writes a mean; there is none without scores.
+func meanOf(e stat.Estimate) string {
+	if e.N == 0 {
+		return "-"
+	}
+	return mean4(e.Mean)
+}
 
 func interval(e stat.Estimate) string {
 	if e.N == 0 {

@@ -33,7 +33,7 @@ func resamples(n int, draw func(*rand.Rand) (before, now []float64)) float64 {
 	failed := 0
 	for range n {
 		before, now := draw(r)
-		if above("", stat.Difference(before, now, nil), 0).Verdict == GateFailed {
+		if above("", stat.Difference(before, now, nil), 0, mean4).Verdict == GateFailed {
 			failed++
 		}
 	}

@@ -23,91 +23,177 @@ type Routing struct {
 	Large  stone.Ashlar
 	// LargeCap is the id of the large capability, whose share of the cases is reported.
 	LargeCap string
+	// Gate judges the report by its rules for routing, and the evaluation of Routed by the others; nil
+	// judges nothing.
+	Gate *Gate
 }
 
-// A RoutingReport shows the benefit of routing.
+// A RoutingReport shows the benefit of routing. Its estimates have intervals over the cases that all ways
+// have a score for, paired by case.
 type RoutingReport struct {
-	Cases        int     `json:"cases"`
-	Accuracy     float64 `json:"accuracy"`      // mean score of the routed pipeline
-	LargeShare   float64 `json:"large_share"`   // share of the cases that asked the large model
-	GapRecovered float64 `json:"gap_recovered"` // (accuracy - small_only) / (large_only - small_only); 0 without a gap
-	SmallOnly    float64 `json:"small_only"`    // accuracy of the best small model alone
-	LargeOnly    float64 `json:"large_only"`    // accuracy of the large model alone
-	CostUSD      float64 `json:"cost_usd"`
-	Ways         []Way   `json:"ways"`
-	Text         string  `json:"text"` // the table
+	Cases int `json:"cases"`
+	// Gap is how much better the large model alone is than the best small one alone. If its interval
+	// contains 0, nobody knows whether there is a gap to recover, and GapRecovered has no cases (N is 0).
+	Gap          stat.Estimate `json:"gap"`
+	GapRecovered stat.Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
+	LargeShare   stat.Estimate `json:"large_share"`   // share of the cases that asked the large model
+	// CostShare is what the routed pipeline cost, divided by what the large model alone cost. Without
+	// prices it has no cases.
+	CostShare stat.Estimate `json:"cost_share"`
+	Ways      []Way         `json:"ways"` // the routed pipeline, the large model, the small ones
+	Gate      *Verdict      `json:"gate,omitempty"`
+	Text      string        `json:"text"` // the tables
 }
 
 // A Way is one of the compared pipelines.
 type Way struct {
 	Name string `json:"name"`
 	stat.Estimate
-	NoAnswer   int     `json:"no_answer"`
-	Errors     int     `json:"errors"`
-	LargeShare float64 `json:"large_share"`
-	CostUSD    float64 `json:"cost_usd"`
+	NoAnswer   int           `json:"no_answer"`
+	Errors     int           `json:"errors"`
+	LargeShare stat.Estimate `json:"large_share"`
+	USD        stat.Estimate `json:"usd"` // of one case
 }
 
 // Routed is the type of the last node of the pipeline of a Routing.
 var Routed = dag.NewType[RoutingReport]("eval/routing")
 
+// went is how one way went: its report and, by case, what the comparison needs.
+type went struct {
+	Report Report     `json:"report"`
+	Scores []*float64 `json:"scores"` // null if all trials are errors
+	Large  []float64  `json:"large"`  // share of the trials that asked the large model
+	USD    []float64  `json:"usd"`
+}
+
+var wentType = dag.NewType[went]("eval/way")
+
 // Pipeline returns the comparison as a pipeline. It evaluates all ways concurrently and ends with
-// the report. An error says which field is missing, or what is wrong with the data.
+// the report. An error says which field is missing, or what is wrong with the data or the gate.
 func (r Routing) Pipeline() (stone.Ashlar, error) {
 	if len(r.Small) == 0 || r.LargeCap == "" {
 		return stone.Ashlar{}, errors.New("eval: a Routing needs Small and LargeCap")
 	}
 	ways := append([]stone.Ashlar{r.Routed, r.Large}, r.Small...)
 	lanes := []stone.FanPart{stone.AllLanes()}
-	for _, w := range ways {
-		p, err := Pipeline(context.Background(), Config{Pipeline: w, Data: r.Data, Scorers: []Scorer{r.Scorer}}, stone.Config{})
+	var e *evaluation
+	for i, w := range ways {
+		cfg := Config{Pipeline: w, Data: r.Data, Scorers: []Scorer{r.Scorer}}
+		if i == 0 {
+			cfg.Gate = r.Gate.alone()
+		}
+		var err error
+		if e, err = newEvaluation(context.Background(), cfg, stone.Config{}); err != nil {
+			return stone.Ashlar{}, err
+		}
+		p, err := e.pipeline()
 		if err != nil {
 			return stone.Ashlar{}, err
 		}
-		lanes = append(lanes, stone.Seq(w.Name(), p))
+		lanes = append(lanes, stone.Seq(w.Name(), p, r.way(e)))
 	}
-	return stone.Seq("routing", stone.Parallel("ways", lanes...),
-		stone.Reduce(stone.Func("compare", dag.All(Result), Routed, func(_ context.Context, reports []Report) (RoutingReport, error) {
-			if len(reports) != len(ways) {
-				return RoutingReport{}, fmt.Errorf("%d of %d ways were evaluated", len(reports), len(ways))
-			}
-			return r.report(reports), nil
-		}))), nil
+	compare := stone.Func("compare", dag.All(wentType), Routed, func(_ context.Context, all []went) (RoutingReport, error) {
+		if len(all) != len(ways) {
+			return RoutingReport{}, fmt.Errorf("%d of %d ways were evaluated", len(all), len(ways))
+		}
+		return r.report(e, all), nil
+	}, stone.Version(r.Gate.routing().String()))
+	return stone.Seq("routing", stone.Parallel("ways", lanes...), stone.Reduce(compare)), nil
 }
 
-// report compares the evaluations of the routed pipeline, the large model and the small ones.
-func (r Routing) report(reports []Report) RoutingReport {
-	var ways []Way
-	for _, report := range reports {
-		s := report.Scores[0]
-		w := Way{Name: report.Pipeline, Estimate: s.Estimate, NoAnswer: s.NoAnswer, Errors: s.Errors, CostUSD: report.Cost.USD}
-		for _, a := range report.Asked {
-			if a.Cap == r.LargeCap {
-				w.LargeShare = a.Share
-			}
+// way is the leaf that reads the results of one evaluation by case.
+func (r Routing) way(e *evaluation) stone.Ashlar {
+	return stone.New("way", wentType, func(_ context.Context, d dag.DAG) (w went, err error) {
+		if w.Report, err = Result.From(d); err != nil {
+			return w, err
 		}
-		ways = append(ways, w)
+		t, err := e.tally(d)
+		if err != nil {
+			return w, err
+		}
+		for i, trials := range t.trials {
+			c := caseResult(trials, t.costs[i], 1)
+			w.Scores, w.USD = append(w.Scores, c.Scores[0]), append(w.USD, c.USD)
+			w.Large = append(w.Large, shareOf(t.costs[i], r.LargeCap))
+		}
+		return w, nil
+	}, stone.Queries(Result, dag.All(results)))
+}
+
+// report compares the ways: the routed pipeline, the large model and the small ones.
+func (r Routing) report(e *evaluation, all []went) RoutingReport {
+	out := RoutingReport{Cases: all[0].Report.Cases}
+	for _, w := range all {
+		s := w.Report.Scores[0]
+		out.Ways = append(out.Ways, Way{w.Report.Pipeline, s.Estimate, s.NoAnswer, s.Errors,
+			stat.Mean(w.Large, e.clusters(places(len(w.Large)))), stat.Student(w.USD, e.clusters(places(len(w.USD))))})
 	}
-	routed, large, small := ways[0], ways[1], ways[2]
-	for _, w := range ways[3:] {
-		if w.Mean > small.Mean {
-			small = w
+	best := 2
+	for i := range out.Ways[2:] {
+		if out.Ways[2+i].Mean > out.Ways[best].Mean {
+			best = 2 + i
 		}
 	}
-	out := RoutingReport{Cases: reports[0].Cases, Accuracy: routed.Mean, LargeShare: routed.LargeShare,
-		SmallOnly: small.Mean, LargeOnly: large.Mean, CostUSD: routed.CostUSD, Ways: ways}
-	if gap := large.Mean - small.Mean; gap > 0 {
-		out.GapRecovered = (routed.Mean - small.Mean) / gap
+	routed, large, small, at := paired(all[0], all[1], all[best])
+	clusters := e.clusters(at)
+	out.LargeShare, out.Gap = out.Ways[0].LargeShare, stat.Difference(small, large, clusters)
+	if out.Gap.Low > 0 {
+		out.GapRecovered = stat.Ratio(less(routed, small), less(large, small), clusters)
 	}
-	out.Text = tables(out.part())
+	out.CostShare = stat.Ratio(all[0].USD, all[1].USD, e.clusters(places(len(all[0].USD))))
+	if rules := r.Gate.routing(); r.Gate != nil {
+		out.Gate = rules.judge(all[0].Report.Gate, out)
+	}
+	out.Text = tables(out.parts()...)
 	return out
 }
 
-func (r RoutingReport) part() part {
+// paired returns the scores of the cases that have one in all three, and their places.
+func paired(routed, large, small went) (a, b, c []float64, at []int) {
+	for i, s := range routed.Scores {
+		if l, m := large.Scores[i], small.Scores[i]; s != nil && l != nil && m != nil {
+			a, b, c, at = append(a, *s), append(b, *l), append(c, *m), append(at, i)
+		}
+	}
+	return a, b, c, at
+}
+
+func less(a, b []float64) []float64 {
+	d := make([]float64, len(a))
+	for i := range d {
+		d[i] = a[i] - b[i]
+	}
+	return d
+}
+
+// places returns the places of n cases.
+func places(n int) (at []int) {
+	for i := range n {
+		at = append(at, i)
+	}
+	return at
+}
+
+func (r RoutingReport) parts() []part {
 	p := part{head: []string{"way", "mean", "95 %", "asked large", "cost", "no answer", "errors"}}
 	for _, w := range r.Ways {
-		p.rows = append(p.rows, []string{text.Line(w.Name), mean4(w.Mean), interval(w.Estimate), percent(w.LargeShare), usd(w.CostUSD), fmt.Sprint(w.NoAnswer), fmt.Sprint(w.Errors)})
+		p.rows = append(p.rows, []string{text.Line(w.Name), meanOf(w.Estimate), interval(w.Estimate), percent(w.LargeShare.Mean), usd(w.USD.Mean * float64(w.USD.N)), fmt.Sprint(w.NoAnswer), fmt.Sprint(w.Errors)})
 	}
-	p.notes = []string{fmt.Sprintf("%d cases: %s of the gap at %s large calls", r.Cases, percent(r.GapRecovered), percent(r.LargeShare))}
-	return p
+	q := part{head: []string{"routing", "found", "95 %"}, notes: []string{fmt.Sprintf("%d cases", r.Cases)}}
+	row := func(name string, e stat.Estimate, none string) {
+		found := []string{name, none, ""}
+		if e.N > 0 {
+			found = []string{name, percent(e.Mean), bounded(e, percent)}
+		}
+		q.rows = append(q.rows, found)
+	}
+	row("gap between large and best small", r.Gap, "-")
+	row("of the gap recovered", r.GapRecovered, "cannot tell: the gap may be nothing")
+	row("asked the large model", r.LargeShare, "-")
+	row("cost of the large model alone", r.CostShare, "no prices")
+	all := []part{p, q}
+	if r.Gate != nil {
+		all = append(all, r.Gate.part())
+	}
+	return all
 }

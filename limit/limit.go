@@ -67,7 +67,7 @@ func (w Wait) String() string {
 }
 
 // A TooLateError reports a request that was not sent, because it would have to wait beyond its
-// deadline or its patience.
+// deadline or its patience, whatever the requests that still run turn out to use.
 type TooLateError struct {
 	Reason   string
 	Wait     time.Duration // at least
@@ -174,8 +174,8 @@ func (l *Limiter) wait(ctx context.Context, r Request, w *waiter) (*Place, error
 func (l *Limiter) state(w *waiter) Wait {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, reason := l.earliest(w)
-	return Wait{Reason: reason, Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
+	_, reason := l.mayStart(w.tokens, time.Now(), planned)
+	return Wait{Reason: cmp.Or(reason, "others are before it"), Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
 }
 
 // remove takes a waiter that gives up out of its queue. The timer may have been set for it, so
@@ -216,9 +216,7 @@ func (p *Place) Leave(tokens int) {
 	p.left = true
 	l.running--
 	l.server.answered(p)
-	if tokens >= 0 {
-		l.minute.settle(p, tokens, time.Now())
-	}
+	l.minute.settle(p, tokens, time.Now())
 	if l.server.probe == p {
 		l.server.probe = nil
 	}

@@ -312,6 +312,63 @@ func TestTooLate(t *testing.T) {
 }
 
 // TestCancel ends waits at once, and leaves no place taken.
+// What running requests have reserved is not a time: requests wait until those have settled, or until
+// their deadline.
+func TestReservationIsNoTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits limit.Limits
+		said   limit.Quota
+	}{
+		"own limit": {limits: limit.Limits{TokensPerMinute: 40_000}},
+		"server":    {said: limit.Quota{Left: 40_000}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := limit.New(c.limits)
+				if c.said.Left > 0 {
+					p, err := l.Enter(t.Context(), limit.Request{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.said.Until = time.Now().Add(time.Minute)
+					p.Heard(limit.Answer{Tokens: c.said})
+					p.Leave(0)
+				}
+				begin := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+				defer cancel()
+				var all sync.WaitGroup
+				for range 4 {
+					all.Go(func() {
+						p, err := l.Enter(ctx, limit.Request{Tokens: 17_000})
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(10 * time.Millisecond)
+						if c.said.Left > 0 {
+							p.Heard(limit.Answer{Tokens: limit.Quota{Left: 38_000, Until: c.said.Until}})
+						}
+						p.Leave(1010)
+					})
+				}
+				all.Wait()
+				if took := time.Since(begin); took > time.Second {
+					t.Errorf("4 requests took %v", took)
+				}
+				p, err := l.Enter(ctx, limit.Request{Tokens: 30_000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Leave(30_000)
+				if _, err := l.Enter(ctx, limit.Request{Tokens: 30_000}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) < 40*time.Second {
+					t.Errorf("beside a request that does not end: %v after %v, want the end of the deadline", err, time.Since(begin))
+				}
+			})
+		})
+	}
+}
+
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.New(limit.Limits{Concurrency: 1, RequestsPerMinute: 2})

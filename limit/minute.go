@@ -15,6 +15,15 @@ const grain = 250 * time.Millisecond
 type spent struct {
 	from, to         time.Time
 	requests, tokens int
+	reserved         int // the part of tokens that running requests have estimated
+}
+
+// of returns the tokens.
+func (s *spent) of(used view) int {
+	if used == sure {
+		return s.tokens - s.reserved
+	}
+	return s.tokens
 }
 
 // add counts a request.
@@ -22,6 +31,7 @@ func (m *minute) add(tokens int, now time.Time) *spent {
 	s := m.at(now)
 	s.requests++
 	s.tokens += tokens
+	s.reserved += tokens
 	return s
 }
 
@@ -46,11 +56,15 @@ func (m *minute) forget(now time.Time) {
 	m.spent = append(m.spent[:0], m.spent[n:]...)
 }
 
-// settle replaces the estimate of a place by the truth. What was reserved in vain is given back to the
-// minute in which the request started; what was used beyond it counts from now on.
+// settle replaces the estimate of a place by the truth; a negative number keeps it. What was reserved in
+// vain is given back to the minute in which the request started; what was used beyond it counts from now on.
 func (m *minute) settle(p *Place, tokens int, now time.Time) {
+	if p.spent == nil {
+		return
+	}
+	p.spent.reserved -= p.tokens
 	switch {
-	case p.spent == nil:
+	case tokens < 0:
 	case tokens <= p.tokens:
 		p.spent.tokens -= p.tokens - tokens
 	default:

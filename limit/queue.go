@@ -29,7 +29,7 @@ func (l *Limiter) advance() {
 	l.dismiss()
 	for w := l.next(); w != nil; w = l.next() {
 		now := time.Now()
-		at, _ := l.mayStart(w.tokens, now)
+		at, _ := l.mayStart(w.tokens, now, planned)
 		if at.IsZero() { // not before another request has ended
 			return
 		}
@@ -92,9 +92,17 @@ func (l *Limiter) dismiss() {
 	}
 }
 
+// A view is what counts as used of a limit.
+type view bool
+
+const (
+	planned view = false // also what running requests have reserved
+	sure    view = true  // only what cannot be given back: a reservation is not a time
+)
+
 // mayStart returns when a request of so many tokens may start if nothing else does: now, later, or the
 // zero time if another request has to end first. The reason says why not now.
-func (l *Limiter) mayStart(tokens int, now time.Time) (at time.Time, reason string) {
+func (l *Limiter) mayStart(tokens int, now time.Time, used view) (at time.Time, reason string) {
 	at = now
 	later := func(t time.Time, why string) {
 		if t.After(at) {
@@ -108,9 +116,9 @@ func (l *Limiter) mayStart(tokens int, now time.Time) (at time.Time, reason stri
 		later(l.minute.room(now, n-1, func(s *spent) int { return s.requests }), fmt.Sprintf("at most %d requests a minute", n))
 	}
 	if n := l.limits.TokensPerMinute; n > 0 {
-		later(l.minute.room(now, max(n-tokens, 0), func(s *spent) int { return s.tokens }), fmt.Sprintf("at most %d tokens a minute", n))
+		later(l.minute.room(now, max(n-tokens, 0), func(s *spent) int { return s.of(used) }), fmt.Sprintf("at most %d tokens a minute", n))
 	}
-	later(l.server.mayStart(tokens, now))
+	later(l.server.mayStart(tokens, now, used))
 	return at, reason
 }
 
@@ -120,7 +128,7 @@ func (l *Limiter) ahead(w *waiter) int { return max(slices.Index(l.queues[w.clas
 // earliest returns a time before which the waiter cannot start, and why.
 func (l *Limiter) earliest(w *waiter) (time.Time, string) {
 	now := time.Now()
-	at, reason := l.mayStart(w.tokens, now)
+	at, reason := l.mayStart(w.tokens, now, sure)
 	if at.IsZero() {
 		at = now
 	}

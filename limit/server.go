@@ -110,7 +110,7 @@ func (s *server) answered(p *Place) {
 
 // mayStart returns before which time a request may not start. After a quota that made requests wait,
 // one goes first: what is left then is not known.
-func (s *server) mayStart(tokens int, now time.Time) (time.Time, string) {
+func (s *server) mayStart(tokens int, now time.Time, used view) (time.Time, string) {
 	at, reason := s.until, s.reason
 	if s.probe != nil && !s.others.After(now) {
 		s.probe, s.careful = nil, false
@@ -121,12 +121,14 @@ func (s *server) mayStart(tokens int, now time.Time) (time.Time, string) {
 	for _, q := range []struct {
 		of     *quota
 		need   int
+		back   int // may not have been counted by the server
 		reason string
-	}{{&s.requests, 1, "the server accepts no more requests"}, {&s.tokens, tokens, "the server accepts fewer tokens than the request has"}} {
+	}{{&s.requests, 1, s.unanswered.requests, "the server accepts no more requests"}, {&s.tokens, tokens, s.unanswered.tokens, "the server accepts fewer tokens than the request has"}} {
 		switch {
 		case !q.of.Until.After(now): // it was renewed
 			s.careful = s.careful || q.of.blocked
 			q.of.blocked = false
+		case used == sure && q.of.Left+q.back >= q.need:
 		case q.of.Left < q.need:
 			q.of.blocked = true
 			if q.of.Until.After(at) {

@@ -16,11 +16,15 @@ const MaxMedia = 20_000_000
 // one of a file. A provider that has no form for it refuses the request with an error that
 // names its type; see [CheckMedia].
 type Media struct {
-	Type string `json:"type"`           // media type, such as "image/png"
+	// Type is the media type, such as "image/png". That of a picture at a URL may be AnyImage.
+	Type string `json:"type"`
 	Data []byte `json:"data,omitempty"` // base64 in JSON; at most MaxMedia
 	URL  string `json:"url,omitempty"`
 	Name string `json:"name,omitempty"` // file name of a document
 }
+
+// AnyImage is the Type of a picture at a URL whose format is not known.
+const AnyImage = "image/*"
 
 // ReadMedia reads a file. Its type is that of its first bytes, or else that of its name.
 func ReadMedia(path string) (*Media, error) {
@@ -99,6 +103,7 @@ func begins(data []byte, head string) bool {
 func (m *Media) Check() error {
 	main, sub, _ := strings.Cut(m.Type, "/")
 	switch {
+	case m.Type == AnyImage && m.URL != "" && len(m.Data) == 0:
 	case main == "" || sub == "" || strings.ContainsAny(m.Type, " ,*\"\n"):
 		return fmt.Errorf("media of type %q: set Type to a media type, such as image/png", m.Type)
 	case len(m.Data) == 0 && m.URL == "":

@@ -128,3 +128,41 @@ func TestMediaArrive(t *testing.T) {
 		})
 	}
 }
+
+// A picture at a URL is passed on, also if nobody knows its format.
+func TestPictureByURL(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		model func(url string) llm.Model
+		want  string
+	}{
+		{"chat", func(url string) llm.Model { return openai.New(openai.Config{Model: "m", URL: url, Key: "k"}) },
+			`{"image_url":{"url":"https://a.example/x"},"type":"image_url"}`},
+		{"responses", func(url string) llm.Model {
+			return openai.New(openai.Config{Model: "m", URL: url, Key: "k", Protocol: openai.Responses})
+		}, `"image_url":"https://a.example/x","type":"input_image"`},
+		{"anthropic", func(url string) llm.Model { return anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "k"}) },
+			`{"source":{"type":"url","url":"https://a.example/x"},"type":"image"}`},
+		{"gemini", func(url string) llm.Model {
+			return gemini.New(gemini.Config{Model: "gemini-3-pro", URL: url, Key: "k"})
+		}, `{"fileData":{"fileUri":"https://a.example/x"}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var body []byte
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ = io.ReadAll(r.Body)
+				http.Error(w, "enough", http.StatusTeapot)
+			}))
+			defer server.Close()
+			req := &llm.Request{Messages: []llm.Message{llm.User("See.", &llm.Media{Type: llm.AnyImage, URL: "https://a.example/x"})}}
+			if _, err := llm.Collect(t.Context(), c.model(server.URL), req); !strings.Contains(string(body), c.want) {
+				t.Errorf("%v: want %s in\n%s", err, c.want, body)
+			}
+		})
+	}
+	for _, m := range []llm.Media{{Type: llm.AnyImage, Data: []byte("x")}, {Type: llm.AnyImage}, {Type: "audio/*", URL: "https://a.example/x"}, {Type: "*/*", URL: "https://a.example/x"}} {
+		if err := m.Check(); err == nil {
+			t.Errorf("%+v is accepted", m)
+		}
+	}
+}

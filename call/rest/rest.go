@@ -57,7 +57,11 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	if err != nil {
 		return nil, &call.Error{Type: call.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL, bytes.NewReader(envelope))
+	asked, err := json.Marshal(call.Request{Intent: req.Intent, Requires: req.Requires, Input: req.Input, Context: req.Context, Constraints: req.Constraints, Done: req.Done})
+	if err != nil {
+		return nil, unavailable(err) // it is a part of the envelope
+	}
+	r, err := http.NewRequestWithContext(transport.Matched(ctx, asked), http.MethodPost, c.URL, bytes.NewReader(envelope))
 	if err != nil {
 		return nil, unavailable(errors.New("the request cannot be made")) // the cause would show the URL
 	}

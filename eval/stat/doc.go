@@ -13,7 +13,7 @@
 // All intervals have a nominal coverage of 95 %. Mean uses the interval of Wilson where
 // the scores are within 0 and 1, because the usual interval around the mean is too short,
 // or empty, where nearly all answers are right or wrong. Difference uses the interval of
-// Student. Sources are named at each function.
+// Student, Ratio the paired bootstrap. Sources are named at each function.
 //
 // The tests simulate the coverage. It is between 94 % and 96 %, with these exceptions:
 //

@@ -3,7 +3,7 @@ package cascade
 import (
 	"context"
 	"errors"
-	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/eval/stat"
 )
 
 // recording has the answers of the two models. It is optional.
@@ -41,43 +42,59 @@ func route(t *testing.T, args ...string) eval.RoutingReport {
 	return r
 }
 
-// TestThesis checks the claim of the example on all questions.
+// The claim of the example: on the test split, which chose nothing, and with its interval of 95 %.
 func TestThesis(t *testing.T) {
 	recorded(t)
-	r := route(t, "--data", recording)
+	r := route(t, "--data", recording, "--split", eval.TestSplit)
 	t.Log(r.Text)
-	if r.Cases != 660 || r.GapRecovered < 0.70 || r.LargeShare > 0.30 {
-		t.Errorf("%d questions, %.3f of the gap at %.3f large calls: want 660, at least 0.70, at most 0.30", r.Cases, r.GapRecovered, r.LargeShare)
-	}
 	for _, w := range r.Ways {
-		if w.Errors+w.NoAnswer > 0 {
-			t.Errorf("%s: %d errors, %d without an answer", w.Name, w.Errors, w.NoAnswer)
+		if w.N != 313 || w.Errors+w.NoAnswer > 0 {
+			t.Errorf("%s: %d questions, %d errors, %d without an answer, want 313 answers", w.Name, w.N, w.Errors, w.NoAnswer)
 		}
 	}
-	t.Log(route(t, "--data", recording, "--split", "test").Text)
+	for _, c := range []struct {
+		name            string
+		got             stat.Estimate
+		mean, low, high float64
+	}{
+		{"of the gap", r.GapRecovered, .592, .455, .759},
+		{"large calls", r.LargeShare, .214, .172, .263},
+		{"of the cost", r.CostShare, .280, .224, .336},
+	} {
+		if near := func(a, b float64) bool { return math.Abs(a-b) < .0005 }; !near(c.got.Mean, c.mean) || !near(c.got.Low, c.low) || !near(c.got.High, c.high) {
+			t.Errorf("%s: %.3f, %.3f to %.3f; want %.3f, %.3f to %.3f", c.name, c.got.Mean, c.got.Low, c.got.High, c.mean, c.low, c.high)
+		}
+	}
 }
 
-// TestLongest chooses the length on the dev split that recovers most of the gap with at most 29 % of
-// large calls, one point below the claim. Of equal lengths it chooses the smallest.
-func TestLongest(t *testing.T) {
+// The checks are those that recover most of the gap on the dev split with at most 30 % of large calls, and a
+// margin of 1.64 standard errors: of 20 such choices, 19 keep the bound elsewhere. Of equal sets it is the
+// smallest, so that each of its checks adds something.
+func TestChosen(t *testing.T) {
 	recorded(t)
-	best, at := 0.0, 0
-	for n := 400; n <= 640; n += 40 {
-		r := route(t, "--data", recording, "--split", "dev", "--longest", fmt.Sprint(n))
-		t.Logf("%d: %.4f of the gap, %.4f large calls", n, r.GapRecovered, r.LargeShare)
-		if r.LargeShare <= 0.29 && r.GapRecovered > best {
-			best, at = r.GapRecovered, n
+	most, best, size := 0.0, "", 0
+	for set := 1; set < 1<<len(checks); set++ {
+		var names []string
+		for i, c := range checks {
+			if set>>i&1 == 1 {
+				names = append(names, c.name)
+			}
+		}
+		r := route(t, "--data", recording, "--split", eval.DevSplit, "--checks", strings.Join(names, ","))
+		t.Logf("%.3f of the gap, %.3f ± %.3f large calls: %q", r.GapRecovered.Mean, r.LargeShare.Mean, 1.64*r.LargeShare.SE, names)
+		gain := r.GapRecovered.Mean - most
+		if r.LargeShare.Mean+1.64*r.LargeShare.SE <= 0.30 && (gain > 1e-9 || gain > -1e-9 && len(names) < size) {
+			most, best, size = r.GapRecovered.Mean, strings.Join(names, ","), len(names)
 		}
 	}
-	if at != longest {
-		t.Errorf("the best length on the dev split is %d, the example has %d", at, longest)
+	if best != chosen {
+		t.Errorf("the best checks on the dev split are %s, the example has %s", best, chosen)
 	}
 }
 
-// TestTuned tunes the order of the models and the number of checks that an answer must pass. It uses the
-// dev split and allows the cost per question of the cascade. Unlike in the cascade, the length of the
-// question is not checked. On the test split, which the tuning does not read, the chosen setting recovers
-// 68.4 % of the gap. The cascade recovers 69.7 %: see TestThesis.
+// TestTuned tunes the order of the models and the number of checks that an answer must pass, of all four. It
+// uses the dev split and allows a cost per question, without a margin. On the test split, which the tuning
+// does not read, the chosen setting recovers 67.1 % of the gap with 25.6 % of large calls.
 func TestTuned(t *testing.T) {
 	recorded(t)
 	app := &call.Applicator{Checks: map[string]call.Check{}}
@@ -116,8 +133,8 @@ func TestTuned(t *testing.T) {
 	}
 	t.Log(choice.Text())
 	gap := func(mean, small, large float64) float64 { return (mean - small) / (large - small) }
-	if got := gap(choice.Mean, choice.Alone[1].Mean, choice.Alone[0].Mean); choice.Candidates[0] != small || choice.ScoreMin != 1 || got < 0.70 {
-		t.Errorf("%q from a score of %v, %.3f of the gap on the dev split: want the small model first, all checks, at least 0.70", choice.Candidates, choice.ScoreMin, got)
+	if got := gap(choice.Mean, choice.Alone[1].Mean, choice.Alone[0].Mean); choice.Candidates[0] != small || choice.ScoreMin != 1 || got < 0.69 {
+		t.Errorf("%q from a score of %v, %.3f of the gap on the dev split: want the small model first, all checks, at least 0.69", choice.Candidates, choice.ScoreMin, got)
 	}
 	test := tuning.Data
 	test.Split = eval.TestSplit
@@ -131,8 +148,8 @@ func TestTuned(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Log(r.Text)
-	if r.GapRecovered < 0.68 || r.LargeShare > 0.30 {
-		t.Errorf("%.3f of the gap at %.3f large calls on the test split: want at least 0.68, at most 0.30", r.GapRecovered, r.LargeShare)
+	if r.GapRecovered.Mean < 0.67 || r.LargeShare.Mean > 0.30 {
+		t.Errorf("%.3f of the gap at %.3f large calls on the test split: want at least 0.67, at most 0.30", r.GapRecovered.Mean, r.LargeShare.Mean)
 	}
 }
 
@@ -149,7 +166,7 @@ func write(t *testing.T, text string) string {
 // wrong, and the large one gives no final answer; silent; wrong, but no check notices.
 func TestFive(t *testing.T) {
 	r := route(t, "--data", "testdata/five.jsonl")
-	if r.Cases != 5 || r.Accuracy != 0.6 || r.LargeShare != 0.6 || r.SmallOnly != 0.2 || r.LargeOnly != 0.8 {
+	if r.Cases != 5 || r.Ways[0].Mean != 0.6 || r.LargeShare.Mean != 0.6 || r.Ways[2].Mean != 0.2 || r.Ways[1].Mean != 0.8 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -32,7 +32,7 @@ func route(t *testing.T, args ...string) eval.RoutingReport {
 // and needs the network in e. The large model fails d.
 func TestFive(t *testing.T) {
 	r := route(t, "--data", "testdata/five.jsonl", "--small", "small", "--large", "large")
-	if r.Cases != 5 || r.Accuracy != 0.6 || r.LargeShare != 0.6 || r.SmallOnly != 0.2 || r.LargeOnly != 0.8 {
+	if r.Cases != 5 || r.Ways[0].Mean != 0.6 || r.LargeShare.Mean != 0.6 || r.Ways[2].Mean != 0.2 || r.Ways[1].Mean != 0.8 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -46,7 +46,7 @@ func TestRecording(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs several hundred programs")
 	}
-	if r := route(t, "--data", recording); r.Cases != 82 || r.GapRecovered < 0.9 || r.LargeShare > 0.3 {
+	if r := route(t, "--data", recording); r.Cases != 82 || r.GapRecovered.Mean < 0.9 || r.LargeShare.Mean > 0.3 {
 		t.Errorf("%+v", r)
 	}
 }

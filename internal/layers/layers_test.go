@@ -72,7 +72,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/llmtest", "llm/script"},
 	{"llm/structured", "llm schema event"},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
-	{"llm/replay", "llm internal/redact internal/suggest internal/text"},
+	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event limit"},
 

@@ -7,7 +7,10 @@ import (
 	"net/http"
 )
 
-type key struct{}
+type (
+	key     struct{}
+	matched struct{}
+)
 
 // With returns a context in which Client sends requests through what wrap makes of the transport of
 // a client.
@@ -27,4 +30,18 @@ func Client(ctx context.Context, c *http.Client) *http.Client {
 	}
 	other.Transport = wrap(other.Transport)
 	return &other
+}
+
+// Matched returns a context for a request that a recording identifies by another text than its body: one
+// without what names the run and the place in it, which differ in each run.
+func Matched(ctx context.Context, by []byte) context.Context {
+	return context.WithValue(ctx, matched{}, by)
+}
+
+// Match returns what identifies a request with a body in a recording.
+func Match(ctx context.Context, body []byte) []byte {
+	if by, ok := ctx.Value(matched{}).([]byte); ok {
+		return by
+	}
+	return body
 }

@@ -14,7 +14,7 @@ func media(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant:
 		return wire.Misplaced(role, m)
-	case wire.OneOf(m.Type, "image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"):
+	case wire.OneOf(m.Type, "image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf") || m.Type == llm.AnyImage:
 		return nil
 	case strings.HasPrefix(m.Type, "text/") && m.URL == "":
 		return nil

@@ -16,6 +16,7 @@ func media(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant && m.URL != "":
 		return fmt.Errorf("media of type %q by URL in a message of the model: set Data", m.Type)
+	case m.Type == llm.AnyImage:
 	case wire.OneOf(m.Type, "image/*") && !wire.OneOf(m.Type, "image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"):
 		return fmt.Errorf("media of type %q: Gemini takes images as PNG, JPEG, WebP, HEIC and HEIF", m.Type)
 	}
@@ -33,6 +34,9 @@ func inResult(model string) func(*llm.Media) bool {
 }
 
 func mediaPart(m *llm.Media) object {
+	if m.Type == llm.AnyImage { // mimeType is optional
+		return object{"fileData": object{"fileUri": m.URL}}
+	}
 	if m.URL != "" {
 		return object{"fileData": object{"mimeType": m.Type, "fileUri": m.URL}}
 	}

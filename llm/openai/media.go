@@ -20,7 +20,7 @@ func chatMedia(role llm.Role, m *llm.Media) error {
 	switch kind, _, _ := strings.Cut(m.Type, "/"); {
 	case role == llm.RoleAssistant:
 		return wire.Misplaced(role, m)
-	case wire.OneOf(m.Type, images...):
+	case wire.OneOf(m.Type, images...) || m.Type == llm.AnyImage:
 		return nil
 	case kind == "image", kind == "audio" && audioFormats[m.Type] == "", kind == "video":
 		return fmt.Errorf("media of type %q: Chat Completions takes images (PNG, JPEG, GIF, WebP), documents, and audio as WAV and MP3", m.Type)
@@ -41,7 +41,7 @@ func responsesMedia(role llm.Role, m *llm.Media) error {
 	switch {
 	case role == llm.RoleAssistant:
 		return wire.Misplaced(role, m)
-	case wire.OneOf(m.Type, images...):
+	case wire.OneOf(m.Type, images...) || m.Type == llm.AnyImage:
 	case wire.OneOf(m.Type, "image/*"):
 		return fmt.Errorf("media of type %q: Responses takes images as PNG, JPEG, GIF and WebP", m.Type)
 	case wire.OneOf(m.Type, "audio/*", "video/*"):

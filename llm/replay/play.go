@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -101,7 +102,7 @@ func (p *Player) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := p.find(key(req.Method, req.URL.Path, canonical(body)))
+	x, err := p.find(key(req.Method, req.URL.Path, canonical(transport.Match(req.Context(), body))))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/transport"
 )
 
 // exchange is one line of a recording.
@@ -93,7 +94,7 @@ func (r *Recorder) send(req *http.Request, next http.RoundTripper) (*http.Respon
 	sent := req.Clone(req.Context())
 	sent.Body = io.NopCloser(bytes.NewReader(body))
 	secrets := secretsIn(req)
-	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical([]byte(secrets.Clean(string(body))))}
+	x := &exchange{Method: req.Method, Path: req.URL.Path, Body: canonical([]byte(secrets.Clean(string(transport.Match(req.Context(), body)))))}
 	begin := time.Now()
 	resp, err := next.RoundTrip(sent)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"mime"
+	"path"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
@@ -45,7 +46,7 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 			if json.Unmarshal(p.ImageURL, &url.URL) != nil && json.Unmarshal(p.ImageURL, &url) != nil {
 				return nil, wrong(param, "invalid_value", "an image without image_url")
 			}
-			media, err = picture(param, url.URL, "image/*", "")
+			media, err = picture(param, url.URL, llm.AnyImage, "")
 		case "input_file":
 			media, err = picture(param, p.FileURL+p.FileData, "application/octet-stream", p.Filename)
 		default:
@@ -69,8 +70,12 @@ func texts(text string) []llm.Part {
 }
 
 // picture reads a data URL. Another URL is passed on to the model's server: this one
-// fetches nothing.
+// fetches nothing. Its type is that of its extension, or else kind.
 func picture(param, url, kind, name string) (*llm.Media, error) {
+	address, _, _ := strings.Cut(url, "?")
+	if known := mime.TypeByExtension(path.Ext(address)); kind != llm.AnyImage && known != "" || strings.HasPrefix(known, "image/") {
+		kind, _, _ = strings.Cut(known, ";")
+	}
 	m := &llm.Media{Type: kind, URL: url, Name: name}
 	if data, ok := strings.CutPrefix(url, "data:"); ok {
 		head, text, _ := strings.Cut(data, ",")
