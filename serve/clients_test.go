@@ -15,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/serve"
 )
 
 // looker calls the first tool of the client, and then repeats its result.
@@ -104,7 +106,7 @@ func TestCodex(t *testing.T) {
 		return ""
 	})
 	weak := script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") })
-	h := gatewayServer(t, gated(weak, model), nil)
+	h := codexServer(t, gated(weak, model))
 	out := runCodex(t, codex, h.URL, dir, "")
 	if text, err := os.ReadFile(filepath.Join(dir, "stone.txt")); err != nil || string(text) != "carved\n" {
 		t.Errorf("the command did not run: %v %q\n%s", err, text, out)
@@ -114,8 +116,33 @@ func TestCodex(t *testing.T) {
 	}
 }
 
+// Codex asks once for an answer that the gate rejects, and shows why.
+func TestCodexFailure(t *testing.T) {
+	codex := filepath.Join(peer.Module(t, "@openai/codex"), "bin", "codex.js")
+	weak, strong := script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") }), script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") })
+	h := codexServer(t, gated(weak, strong))
+	out, err := execCodex(t, codex, h.URL, t.TempDir(), "")
+	if n := len(strong.Requests()); n != 1 || err == nil || !strings.Contains(out, "polite: not polite") {
+		t.Errorf("%d runs, %v:\n%s", n, err, out)
+	}
+}
+
+// codexServer ignores the tool that Codex sends although no model here has it.
+func codexServer(t *testing.T, app *call.Applicator) *house {
+	return gatewayServerOf(t, serve.Config{Applicator: app, IgnoreTools: []string{"web_search"}})
+}
+
 // runCodex lets Codex work in a folder, and returns what it prints.
 func runCodex(t *testing.T, codex, url, dir, settings string) string {
+	t.Helper()
+	out, err := execCodex(t, codex, url, dir, settings)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return out
+}
+
+func execCodex(t *testing.T, codex, url, dir, settings string) (string, error) {
 	t.Helper()
 	home := t.TempDir()
 	config := fmt.Sprintf("%s\nmodel = \"stone/chat/answer\"\nmodel_provider = \"stone\"\n[model_providers.stone]\nname = \"Stone\"\nbase_url = %q\nwire_api = \"responses\"\nrequest_max_retries = 0\n", settings, url+"/v1")
@@ -128,10 +155,7 @@ func runCodex(t *testing.T, codex, url, dir, settings string) string {
 	cmd.Env = append(os.Environ(), "CODEX_HOME="+home)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return string(out)
+	return string(out), err
 }
 
 // A conversation that is too long for its model is compacted by Codex itself, with a request
@@ -151,7 +175,7 @@ func TestCodexCompacts(t *testing.T) {
 		}
 		return answer
 	})
-	h := gatewayServer(t, gated(model, model), nil)
+	h := codexServer(t, gated(model, model))
 	var mu sync.Mutex
 	paths := map[string]int{}
 	checked := conforming(t, h.Server)

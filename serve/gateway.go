@@ -110,6 +110,9 @@ func (g gateway) Live(id string) *openai.Live {
 	return nil
 }
 
+// IgnoresTool reports whether the configuration leaves tools of a type out.
+func (g gateway) IgnoresTool(kind string) bool { return slices.Contains(g.cfg.IgnoreTools, kind) }
+
 // permit checks that the caller may start, cancel and remove runs of a pipeline.
 func (g gateway) permit(name string) error {
 	role := Start

@@ -155,13 +155,13 @@ func TestLiveRejected(t *testing.T) {
 		text, last = text+e.Delta, e
 		return true
 	})
-	if text != "whatever" || last.Type != "response.failed" || last.Response.Error.Code != "retracted" || !strings.Contains(last.Response.Error.Message, "was rejected after it was streamed") {
+	if text != "whatever" || last.Type != "response.failed" || last.Response.Error.Code != "invalid_prompt" || !strings.Contains(last.Response.Error.Message, "retracted: the answer was rejected after it was streamed") {
 		t.Errorf("%q, then %+v", text, last)
 	}
 	if n := strong.asked.Load(); n != 0 {
 		t.Errorf("the strong model was asked %d times for an answer that nobody is shown", n)
 	}
-	h.want("GET", "/v1/responses/"+last.Response.ID, "", 200, `"status":"failed","error":{"code":"retracted"`)
+	h.want("GET", "/v1/responses/"+last.Response.ID, "", 200, `"status":"failed","error":{"code":"invalid_prompt","message":"retracted: `)
 	h.want("GET", "/v1/runs/"+last.Response.ID, "", 200, `"state":"canceled"`)
 
 	// The last model is rejected by the checks, as when nothing is streamed.
@@ -208,7 +208,7 @@ func TestLiveAgain(t *testing.T) {
 		}
 	}
 	for _, after := range []int{events[len(events)-1].Number - 1, events[len(events)-1].Number + 1} {
-		if text, last := again(after); text != "" || last.Type != "response.failed" || last.Response.Error.Code != "retracted" {
+		if text, last := again(after); text != "" || last.Type != "response.failed" || !strings.HasPrefix(last.Response.Error.Message, "retracted: ") {
 			t.Errorf("after the end of another text: %q, %+v", text, last)
 		}
 	}

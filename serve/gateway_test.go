@@ -35,6 +35,10 @@ var (
 
 // gatewayServer is a server with a pipeline of each form, and an intent with a gate.
 func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access, live ...string) *house {
+	return gatewayServerOf(t, serve.Config{Applicator: app, Access: access, Live: live})
+}
+
+func gatewayServerOf(t *testing.T, cfg serve.Config) *house {
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
 	upper := stone.Func("upper", question, page, func(_ context.Context, q string) (string, error) {
 		if q == "bad" {
@@ -58,13 +62,11 @@ func gatewayServer(t *testing.T, app *call.Applicator, access serve.Access, live
 	}), agent.Config{Conversation: agent.ConversationOf(said), User: agent.Prompt(question, func(q string) string { return q })})
 	object := stone.Func("object", order, numbers, func(_ context.Context, o servetest.Doc) (servetest.Doc, error) { return o, nil })
 	asks := stone.Ask("asks", question, approval, func(q string) string { return q }, stone.Choices("yes", "no"))
-	h.Server = servetest.Start(t, serve.Config{
-		Journal: h.journal, Access: access, Applicator: app, Live: live,
-		Pipelines: []serve.Pipeline{
-			{Name: "upper", Ashlar: upper}, {Name: "slow", Ashlar: slow}, {Name: "count", Ashlar: count},
-			{Name: "chat", Ashlar: chat}, {Name: "object", Ashlar: object}, {Name: "asks", Ashlar: asks},
-		},
-	}, func(s http.Handler) http.Handler { return conforming(t, s) })
+	cfg.Journal, cfg.Pipelines = h.journal, []serve.Pipeline{
+		{Name: "upper", Ashlar: upper}, {Name: "slow", Ashlar: slow}, {Name: "count", Ashlar: count},
+		{Name: "chat", Ashlar: chat}, {Name: "object", Ashlar: object}, {Name: "asks", Ashlar: asks},
+	}
+	h.Server = servetest.Start(t, cfg, func(s http.Handler) http.Handler { return conforming(t, s) })
 	return h
 }
 
@@ -143,7 +145,7 @@ func TestResponses(t *testing.T) {
 		{`{"model":"stone/text/sum","input":"{\"of\":[1,2]}"}`, `{"of":[1,2]}`},
 		{`{"model":"stone/chat/answer","instructions":"Hi","input":"c","reasoning":null,"text":{"verbosity":"low"}}`, `polite: 1 messages, Hi`},
 		{`{"model":"stone/chat/answer","input":[{"role":"user","content":"c"},{"type":"reasoning","summary":[]},{"type":"function_call","call_id":"call_1","name":"look","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":"seen"}],
-		  "tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]}`, `polite: 3 messages, `},
+		  "tools":[{"type":"function","name":"look","parameters":{"type":"object"},"strict":false}]}`, `polite: 3 messages, `},
 	} {
 		text := h.want("POST", "/v1/responses", tt.body, 200, `"status":"completed"`)
 		if got := outputText(t, text); got != tt.want {
@@ -193,9 +195,9 @@ func TestResponsesOfOtherKinds(t *testing.T) {
 		{`{"model":"stone/chat/answer","input":"refuse"}`, "response.completed", `{"type":"refusal","refusal":"I do not do that"}`},
 		{`{"model":"stone/chat/answer","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}}}`, "response.completed", `"text":"n {\"type\":\"object\"}"`},
 		{`{"model":"stone/chat/answer","input":"x","text":{"format":{"type":"json_object"}},"reasoning":{"effort":"low"},"tool_choice":"none","max_output_tokens":99,"metadata":{"a":"b"}}`, "response.completed", `"metadata":{"a":"b"}`},
-		{`{"model":"stone/chat/answer","input":"x"}`, "response.failed", `"error":{"code":"eval/must-failed"`},
-		{`{"model":"stone/upper","input":"bad"}`, "response.failed", `"error":{"code":"refused"`},
-		{`{"model":"stone/asks","input":"x"}`, "response.failed", `"error":{"code":"waiting"`},
+		{`{"model":"stone/chat/answer","input":"x"}`, "response.failed", `"error":{"code":"invalid_prompt","message":"eval/must-failed: polite: not polite"`},
+		{`{"model":"stone/upper","input":"bad"}`, "response.failed", `"error":{"code":"invalid_prompt","message":"refused: I do not answer that"`},
+		{`{"model":"stone/asks","input":"x"}`, "response.failed", `"error":{"code":"invalid_prompt","message":"waiting: `},
 	} {
 		all := h.streamed("POST", "/v1/responses", strings.Replace(tt.body, "{", `{"stream":true,`, 1))
 		var event struct {
@@ -384,7 +386,7 @@ func TestGatewayErrors(t *testing.T) {
 		{"/v1/responses", `{"model":"stone/upper","input":"x","temperature":"hot"}`, 400, "invalid_type"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","tools":[{"type":"function","name":"f"}]}`, 400, "unsupported_parameter"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","text":{"format":{"type":"json_object"}}}`, 400, "unsupported_parameter"},
-		{"/v1/responses", `{"model":"stone/upper","input":[{"type":"item_reference","id":"x"}]}`, 400, "unsupported_content"},
+		{"/v1/responses", `{"model":"stone/upper","input":[{"type":"item_reference","id":"x"}]}`, 404, "not_found"},
 		{"/v1/responses", `{"model":"stone/upper","input":[{"role":"judge","content":"x"}]}`, 400, "invalid_value"},
 		{"/v1/responses", `{"model":"stone/upper","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}]}`, 400, "unsupported_content"},
 		{"/v1/responses", `{"model":"stone/upper","input":"x","background":true,"store":false}`, 400, "invalid_value"},

@@ -76,7 +76,7 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	case r.Context().Err() != nil:
 		return problem(api.Unavailable, http.StatusServiceUnavailable, "the request was given up")
 	}
-	s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "request", r.Header.Get(requestID), "error", err)
 	return problem(api.Internal, http.StatusInternalServerError, "the server failed; its log says why")
 }
 

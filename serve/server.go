@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,9 @@ type Config struct {
 	// writes them, before checks accept them. If an answer is rejected after a client got some
 	// of it, the run is cancelled with the failure "retracted". Unknown names are logged.
 	Live []string
+	// IgnoreTools names types of tools that the gateway leaves out of requests, such as web_search, for
+	// clients that always send one. A request with another tool that no model here can run is refused.
+	IgnoreTools []string
 	// Access says who sends a request. Nil means that everyone who can reach the server
 	// may do everything.
 	Access Access
@@ -192,7 +196,15 @@ func (s *Server) similar(name string) string {
 }
 
 // ServeHTTP serves the API.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := "req_" + strings.ToLower(rand.Text())
+	r.Header.Set(requestID, id) // for the log
+	w.Header().Set(requestID, id)
+	s.handler.ServeHTTP(w, r)
+}
+
+// requestID is the header that names a request: its reply has it, and the log, if it says why it failed.
+const requestID = "X-Request-Id"
 
 // Run resumes runs that nobody holds, now and as long as ctx lasts. Then it drains:
 // running steps finish, no new ones start, and it returns when all runs of this process

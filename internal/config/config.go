@@ -34,6 +34,8 @@ type Config struct {
 	Checks              int // how many are configured
 	// Live lists the models of the gateway whose answers are streamed before they are accepted.
 	Live []string
+	// IgnoreTools lists the types of tools that the gateway leaves out of requests.
+	IgnoreTools []string
 	// Secrets are all secrets that the configuration names, each once.
 	Secrets []kinds.Secret
 	// Logins log the user in to servers, by their names.
@@ -204,7 +206,10 @@ func (r *reader) read(m *form.Map) {
 	r.readRights(m)
 	r.readWebhooks(m)
 	m.Map("budget", func(m *form.Map) { form.Into(m, &r.Budget) })
-	m.Map("serve", func(m *form.Map) { m.NameSet("live", &r.Live) })
+	m.Map("serve", func(m *form.Map) {
+		m.NameSet("live", &r.Live)
+		m.NameSet("ignore-tools", &r.IgnoreTools)
+	})
 	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
 	m.Map("limits", func(m *form.Map) {
 		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 100_000)

@@ -17,27 +17,27 @@ import (
 
 // Config says what to publish and where. Its fields are those of serve.Config.
 type Config struct {
-	Listener   net.Listener
-	Ready      func() // if not nil, called when the server accepts requests
-	Journal    journal.Journal
-	Pipelines  []Pipeline
-	Applicator *call.Applicator // nil without a configuration
-	Grant      []string
-	Limits     budget.Limits
-	Webhooks   []Webhook
-	Live       []string
-	Tokens     *token.File // nil with Inspect
-	Models     bool        // the model of an MCP client may answer questions
-	By         string      // the user, who answers with Inspect and over MCP
-	Inspect    bool        // only show runs: start and resume none
-	Answer     bool        // with Inspect, record answers to questions
-	First      string      // a token that may do everything, as long as Tokens has none
-	Open       bool        // with no tokens, everyone may do everything
-	Hosts      []string
-	Base       func() context.Context
-	Grace      time.Duration
-	Drain      <-chan struct{} // ends the server gently
-	Warn       func(string)    // says what goes wrong
+	Listener          net.Listener
+	Ready             func() // if not nil, called when the server accepts requests
+	Journal           journal.Journal
+	Pipelines         []Pipeline
+	Applicator        *call.Applicator // nil without a configuration
+	Grant             []string
+	Limits            budget.Limits
+	Webhooks          []Webhook
+	Live, IgnoreTools []string
+	Tokens            *token.File // nil with Inspect
+	Models            bool        // the model of an MCP client may answer questions
+	By                string      // the user, who answers with Inspect and over MCP
+	Inspect           bool        // only show runs: start and resume none
+	Answer            bool        // with Inspect, record answers to questions
+	First             string      // a token that may do everything, as long as Tokens has none
+	Open              bool        // with no tokens, everyone may do everything
+	Hosts             []string
+	Base              func() context.Context
+	Grace             time.Duration
+	Drain             <-chan struct{} // ends the server gently
+	Warn              func(string)    // says what goes wrong
 }
 
 // Pipeline is a published pipeline.

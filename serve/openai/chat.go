@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/journal"
@@ -13,19 +14,28 @@ import (
 
 // chatCall is a call of a tool in a chat.
 type chatCall struct {
-	Index    *int   `json:"index,omitempty"` // in streams
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
+	Index    *int          `json:"index,omitempty"` // in streams
+	ID       string        `json:"id"`
+	Type     string        `json:"type"`
+	Function *chatFunction `json:"function,omitempty"`
+	Custom   *chatCustom   `json:"custom,omitempty"`
+}
+
+type chatFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type chatCustom struct {
+	Name  string `json:"name"`
+	Input string `json:"input"`
 }
 
 // chatAnswer is a message of the model, or a delta of one.
 type chatAnswer struct {
 	Role      string     `json:"role,omitempty"`
 	Content   *string    `json:"content"`
+	Reasoning string     `json:"reasoning_content,omitempty"` // a field that many servers and clients know
 	Refusal   *string    `json:"refusal"`
 	ToolCalls []chatCall `json:"tool_calls,omitempty"`
 }
@@ -54,6 +64,9 @@ type chatUsage struct {
 	PromptDetails    struct {
 		CachedTokens int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		ReasoningTokens int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 	Cost float64 `json:"cost,omitempty"` // in USD, in the field in which OpenRouter has it
 }
 
@@ -63,17 +76,15 @@ type chatRequest struct {
 	stream   bool
 	usage    bool // in the last chunk of the stream
 	metadata map[string]string
+	custom   []string // the names of its tools of the type custom
 	req      llm.Request
 }
 
-func readChat(body map[string]json.RawMessage) (c chatRequest, err error) {
+func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err error) {
 	if err = checkParameters(body, func(p Parameter) Use { return p.Chat }); err != nil {
 		return c, err
 	}
-	var tools []struct {
-		Type     string
-		Function function
-	}
+	var raw []json.RawMessage
 	var form struct {
 		Type       string
 		JSONSchema jsonSchema `json:"json_schema"`
@@ -86,15 +97,20 @@ func readChat(body map[string]json.RawMessage) (c chatRequest, err error) {
 	var older, most *int
 	p := &c.req.Params
 	err = fields(body, map[string]any{
-		"model": &c.model, "stream": &c.stream, "stream_options": &options, "metadata": &c.metadata, "tools": &tools, "response_format": &form,
+		"model": &c.model, "stream": &c.stream, "stream_options": &options, "metadata": &c.metadata, "tools": &raw, "response_format": &form,
 		"temperature": &p.Temperature, "top_p": &p.TopP, "seed": &p.Seed, "stop": &stop, "parallel_tool_calls": &p.ParallelTools,
 		"reasoning_effort": &effort, "max_tokens": &older, "max_completion_tokens": &most,
 	})
 	if err == nil {
 		err = metadata(c.metadata)
 	}
+	var offered tools
 	if err == nil {
-		p.ToolChoice, err = toolChoice(body["tool_choice"])
+		offered, err = readTools(raw, b.IgnoresTool)
+	}
+	c.custom = offered.Custom
+	if c.req.Tools = offered.offered; err == nil {
+		err = choose(&c.req, body["tool_choice"])
 	}
 	if err == nil {
 		c.req.ResponseFormat, err = format("response_format", form.Type, form.JSONSchema)
@@ -112,15 +128,10 @@ func readChat(body map[string]json.RawMessage) (c chatRequest, err error) {
 	if most = cmp.Or(most, older); most != nil {
 		c.req.MaxTokens = *most
 	}
-	for _, t := range tools {
-		if t.Type == "function" {
-			c.req.Tools = append(c.req.Tools, t.Function.tool())
-		}
-	}
 	if err := checkSettings(&c.req); err != nil {
 		return c, err
 	}
-	return c, talk{&c.req, nil}.messages(body["messages"])
+	return c, talk{Request: &c.req}.messages(body["messages"])
 }
 
 // stops reads a text or a list of texts.
@@ -146,7 +157,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	c, err := readChat(body)
+	c, err := readChat(b, body)
 	if err != nil {
 		return err
 	}
@@ -154,6 +165,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
+	w.Header().Set("X-Request-Id", run.ID)
 	if c.stream {
 		return c.write(w, r, b, m, run)
 	}
@@ -169,8 +181,8 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	}
 	why := finished(answer)
 	out := c.completion(run, "chat.completion")
-	out.Choices = []chatChoice{{Message: chatAnswerOf(answer), FinishReason: &why}}
-	out.Usage = chatUsageOf(run)
+	out.Choices = []chatChoice{{Message: c.answerOf(answer), FinishReason: &why}}
+	out.Usage = chatUsageOf(run, answer)
 	return reply(w, out)
 }
 
@@ -178,14 +190,15 @@ func (c *chatRequest) completion(run api.Run, object string) chatCompletion {
 	return chatCompletion{ID: run.ID, Object: object, Created: run.Started.Unix(), Model: c.model, Choices: []chatChoice{}}
 }
 
-func chatUsageOf(run api.Run) *chatUsage {
+func chatUsageOf(run api.Run, r *llm.Reply) *chatUsage {
 	u := &chatUsage{PromptTokens: run.Usage.InputTokens, CompletionTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
 	u.PromptDetails.CachedTokens = run.Usage.CacheReadTokens
+	u.CompletionDetails.ReasoningTokens = min(r.Usage.ReasoningTokens, u.CompletionTokens)
 	return u
 }
 
-func chatAnswerOf(r *llm.Reply) *chatAnswer {
-	a := &chatAnswer{Role: "assistant"}
+func (c *chatRequest) answerOf(r *llm.Reply) *chatAnswer {
+	a := &chatAnswer{Role: "assistant", Reasoning: r.Reasoning}
 	if r.Text != "" || len(r.ToolCalls) == 0 && r.Refusal == "" {
 		a.Content = &r.Text
 	}
@@ -193,9 +206,13 @@ func chatAnswerOf(r *llm.Reply) *chatAnswer {
 		a.Refusal = &r.Refusal
 	}
 	for _, call := range r.ToolCalls {
-		c := chatCall{ID: call.ID, Type: "function"}
-		c.Function.Name, c.Function.Arguments = call.Name, string(call.Input)+call.InputText
-		a.ToolCalls = append(a.ToolCalls, c)
+		out := chatCall{ID: call.ID, Type: "function"}
+		if slices.Contains(c.custom, call.Name) {
+			out.Type, out.Custom = "custom", &chatCustom{call.Name, textOfCall(call)}
+		} else {
+			out.Function = &chatFunction{call.Name, string(call.Input) + call.InputText}
+		}
+		a.ToolCalls = append(a.ToolCalls, out)
 	}
 	return a
 }
@@ -227,13 +244,13 @@ func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m
 	}
 	answer, err := m.answer(run)
 	if err != nil {
-		s.send("", map[string]any{"error": &Error{Message: "the result of the run cannot be read", Type: "server_error", Code: "internal"}})
+		s.send("", map[string]any{"error": lost("internal", "the result of the run cannot be read")})
 		return nil
 	}
-	delta := chatAnswerOf(answer)
+	delta := c.answerOf(answer)
 	more, same := strings.CutPrefix(answer.Text, sent)
 	if !same {
-		s.send("", map[string]any{"error": &Error{Message: elsewhere, Type: "server_error", Code: string(Retracted)}})
+		s.send("", map[string]any{"error": lost(string(Retracted), elsewhere)})
 		return nil
 	}
 	if delta.Role = ""; sent != "" {
@@ -247,7 +264,7 @@ func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m
 	s.send("", chunk(chatChoice{Delta: &chatAnswer{}, FinishReason: &why}))
 	if c.usage {
 		last := chunk()
-		last.Usage = chatUsageOf(run)
+		last.Usage = chatUsageOf(run, answer)
 		s.send("", last)
 	}
 	s.write("data: [DONE]\n\n")

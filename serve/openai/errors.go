@@ -62,7 +62,8 @@ func typeOf(status int) string {
 }
 
 // statuses are those of failures of runs. All others are 422: the pipeline, or a gate, has
-// refused, and would do so again.
+// refused, and would do so again. Clients repeat requests that got 429 or a status from 500, so a run
+// that has paid gets 422 whatever it failed by.
 var statuses = map[string]int{
 	call.InputRejected:   http.StatusBadRequest,
 	call.InputInvalid:    http.StatusBadRequest,
@@ -83,11 +84,37 @@ func ofRun(run api.Run) *Error {
 		return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: fmt.Sprintf("the run %s is %s: answer its questions, see GET /v1/questions", run.ID, run.State), Type: "invalid_request_error", Code: string(run.State)}
 	}
 	status := cmp.Or(statuses[run.Failure.Kind], http.StatusUnprocessableEntity)
+	if status >= http.StatusTooManyRequests && paid(run) {
+		status = http.StatusUnprocessableEntity
+	}
 	e := &Error{Status: status, Final: true, Message: run.Failure.Reason, Type: typeOf(status), Code: run.Failure.Kind}
 	if e.Code == call.BudgetExhausted {
 		e.Type = "insufficient_quota"
 	}
 	return e
+}
+
+// paid reports whether a run has used anything that costs.
+func paid(run api.Run) bool { return run.Usage.Tokens() > 0 || run.Usage.USD > 0 }
+
+// failure returns the error of a response. Its code is one of the protocol: clients such as Codex
+// repeat a request after a code that they do not know. The kind of failure begins the message.
+func (e *Error) failure() *responseError {
+	code := "invalid_prompt" // which is final
+	switch {
+	case e.Type == "insufficient_quota":
+		code = e.Type
+	case e.Status >= http.StatusInternalServerError:
+		code = "server_error"
+	case e.Status == http.StatusTooManyRequests:
+		code = "rate_limit_exceeded"
+	}
+	return &responseError{code, e.Code + ": " + e.Message}
+}
+
+// lost is the error of a run whose answer a client cannot be given, although it was paid.
+func lost(code, message string) *Error {
+	return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: message, Type: "invalid_request_error", Code: code}
 }
 
 // retracted reports whether a run was cancelled because a client got text that was rejected.

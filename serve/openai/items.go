@@ -19,7 +19,13 @@ type part struct {
 	ImageURL json.RawMessage `json:"image_url"` // a string, or in a chat an object with url
 	FileData string          `json:"file_data"`
 	FileURL  string          `json:"file_url"`
+	FileID   string          `json:"file_id"`
 	Filename string          `json:"filename"`
+	File     *part           `json:"file"` // of a chat
+	Audio    *struct {
+		Data   string `json:"data"`
+		Format string `json:"format"`
+	} `json:"input_audio"`
 }
 
 // content reads the content of a message: a text, a list of parts or null.
@@ -34,6 +40,12 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 	}
 	var out []llm.Part
 	for _, p := range parts {
+		if p.File != nil {
+			p.FileData, p.FileURL, p.FileID, p.Filename = p.File.FileData, p.File.FileURL, p.File.FileID, p.File.Filename
+		}
+		if p.FileID != "" {
+			return nil, wrong(param, "unsupported_content", "the file %s is not here, and neither are other uploads: send file_data or a URL", quote(p.FileID))
+		}
 		var media *llm.Media
 		var err error
 		switch p.Type {
@@ -47,10 +59,15 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 				return nil, wrong(param, "invalid_value", "an image without image_url")
 			}
 			media, err = picture(param, url.URL, llm.AnyImage, "")
-		case "input_file":
+		case "input_audio":
+			if p.Audio == nil {
+				return nil, wrong(param, "invalid_value", "a sound without input_audio")
+			}
+			media, err = picture(param, "data:"+audioTypes[p.Audio.Format]+";base64,"+p.Audio.Data, "", "")
+		case "input_file", "file":
 			media, err = picture(param, p.FileURL+p.FileData, "application/octet-stream", p.Filename)
 		default:
-			return nil, wrong(param, "unsupported_content", "content of the type %s is not supported: send text, images and files", quote(p.Type))
+			return nil, wrong(param, "unsupported_content", "content of the type %s is not supported: send text, images, sounds and files", quote(p.Type))
 		}
 		if err != nil {
 			return nil, err
@@ -61,6 +78,9 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 	}
 	return out, nil
 }
+
+// audioTypes are the media types of the formats of sounds.
+var audioTypes = map[string]string{"wav": "audio/wav", "mp3": "audio/mpeg"}
 
 func texts(text string) []llm.Part {
 	if text == "" {
@@ -100,6 +120,7 @@ func picture(param, url, kind, name string) (*llm.Media, error) {
 type talk struct {
 	*llm.Request
 	recalled map[int]string // see response
+	earlier  *earlier       // whose items may be named; nil in a chat
 }
 
 // add appends a message. System messages before the others become the system text; what the
@@ -151,6 +172,15 @@ func (t talk) call(param, id, name, arguments string) error {
 	return nil
 }
 
+// callText adds a call of a custom tool.
+func (t talk) callText(param, id, name, text string) error {
+	input, err := json.Marshal(map[string]string{"input": text})
+	if err != nil {
+		return err
+	}
+	return t.call(param, id, name, string(input))
+}
+
 // result adds the result of a call.
 func (t talk) result(param, id string, raw json.RawMessage) error {
 	parts, err := content(param, raw)
@@ -168,7 +198,9 @@ type item struct {
 	Content   json.RawMessage `json:"content"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
+	Namespace string          `json:"namespace"` // of the tool
 	Arguments string          `json:"arguments"`
+	Input     string          `json:"input"` // of a custom tool
 	Output    json.RawMessage `json:"output"`
 	ID        string          `json:"id"`
 	Encrypted string          `json:"encrypted_content"`
@@ -186,13 +218,21 @@ func (t talk) items(raw json.RawMessage) error {
 		return wrong("input", "invalid_type", "the input is neither a text nor a list of items: %v", err)
 	}
 	for _, it := range items {
+		if it.Type == "item_reference" {
+			var err error
+			if it, err = t.earlier.item(it.ID); err != nil {
+				return err
+			}
+		}
 		var err error
 		switch it.Type {
 		case "message", "":
 			err = t.say("input", it.Role, it.Content)
 		case "function_call":
-			err = t.call("input", it.CallID, it.Name, it.Arguments)
-		case "function_call_output":
+			err = t.call("input", it.CallID, within(it.Namespace, it.Name), it.Arguments)
+		case "custom_tool_call":
+			err = t.callText("input", it.CallID, within(it.Namespace, it.Name), it.Input)
+		case "function_call_output", "custom_tool_call_output":
 			err = t.result("input", it.CallID, it.Output)
 		case "reasoning":
 			t.thought(it)
@@ -228,8 +268,14 @@ func (t talk) messages(raw json.RawMessage) error {
 			err = t.say("messages", m.Role, m.Content)
 		}
 		for _, c := range m.ToolCalls {
-			if err == nil {
+			switch {
+			case err != nil:
+			case c.Custom != nil:
+				err = t.callText("messages", c.ID, c.Custom.Name, c.Custom.Input)
+			case c.Function != nil:
 				err = t.call("messages", c.ID, c.Function.Name, c.Function.Arguments)
+			default:
+				err = wrong("messages", "invalid_value", "the call %s has neither function nor custom", quote(c.ID))
 			}
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,9 @@ type Backend interface {
 	// Live returns the text of a run that was started with Start.Live, or nil where this
 	// process does not run it.
 	Live(id string) *Live
+	// IgnoresTool reports whether tools of a type, such as web_search, are left out of requests, which
+	// are refused otherwise.
+	IgnoresTool(kind string) bool
 	// Kept returns what Start was given to be kept with a run.
 	Kept(ctx context.Context, id string) (json.RawMessage, error)
 	// Content returns the content of the nearest node of a type in the DAG of a run.
@@ -65,14 +69,18 @@ func Routes() []Route {
 	}
 }
 
-// Serves reports whether a path is one of these protocols, or below it.
+// places are the first parts of the paths of OpenAI's service below /v1, also of those that are not here:
+// its clients read errors of them in its form.
+var places = []string{
+	"assistants", "audio", "batches", "chat", "completions", "containers", "conversations", "embeddings", "files", "fine_tuning",
+	"images", "models", "moderations", "organization", "realtime", "responses", "threads", "uploads", "vector_stores", "videos",
+}
+
+// Serves reports whether a path is one of OpenAI's service, which has errors in its form.
 func Serves(path string) bool {
-	for _, of := range []string{"/v1/responses", "/v1/chat", "/v1/models"} {
-		if below, ok := strings.CutPrefix(path, of); ok && (below == "" || below[0] == '/') {
-			return true
-		}
-	}
-	return false
+	below, ok := strings.CutPrefix(path, "/v1/")
+	place, _, _ := strings.Cut(below, "/")
+	return ok && slices.Contains(places, place)
 }
 
 // sendTime is how long an event of a stream may take to be sent.

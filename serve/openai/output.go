@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/journal"
@@ -37,7 +38,19 @@ type functionCall struct {
 	ID        string `json:"id"`
 	CallID    string `json:"call_id"`
 	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
 	Arguments string `json:"arguments"`
+	Status    string `json:"status"`
+}
+
+// customCall is a call of a tool of the type custom in the output.
+type customCall struct {
+	Type      string `json:"type"`
+	ID        string `json:"id"`
+	CallID    string `json:"call_id"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	Input     string `json:"input"`
 	Status    string `json:"status"`
 }
 
@@ -68,11 +81,16 @@ func (resp *response) outputOf(r *llm.Reply) []any {
 		out = append(out, thought)
 	}
 	for i, c := range r.ToolCalls {
+		name, space := resp.tools.of(c.Name)
+		if slices.Contains(resp.tools.Custom, c.Name) {
+			out = append(out, customCall{Type: "custom_tool_call", ID: fmt.Sprintf("ctc_%s_%d", suffix, i), CallID: c.ID, Name: name, Namespace: space, Input: textOfCall(c), Status: "completed"})
+			continue
+		}
 		args, status := string(c.Input), "completed"
 		if c.Input == nil {
 			args, status = c.InputText, "incomplete"
 		}
-		out = append(out, functionCall{Type: "function_call", ID: fmt.Sprintf("fc_%s_%d", suffix, i), CallID: c.ID, Name: c.Name, Arguments: args, Status: status})
+		out = append(out, functionCall{Type: "function_call", ID: fmt.Sprintf("fc_%s_%d", suffix, i), CallID: c.ID, Name: name, Namespace: space, Arguments: args, Status: status})
 	}
 	return out
 }
@@ -113,11 +131,11 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 		return nil // the client has gone, or comes back
 	}
 	if err := resp.end(m, run); err != nil {
-		resp.Status, resp.Error = "failed", &responseError{"internal", "the result of the run cannot be read"}
+		resp.Status, resp.Error = "failed", lost("internal", "the result of the run cannot be read").failure()
 	}
 	if resp.live && run.State == journal.Done && !e.accepted(resp.Output) {
 		resp.Status, resp.Output, resp.CompletedAt = "failed", []any{}, nil
-		resp.Error = &responseError{string(Retracted), elsewhere}
+		resp.Error = lost(string(Retracted), elsewhere).failure()
 	}
 	for i, it := range resp.Output {
 		e.item(i, it)
@@ -130,8 +148,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 		resp.Status = "failed"
 		fallthrough
 	case resp.Status == "cancelled":
-		failure := ofRun(run)
-		resp.Error, name = &responseError{failure.Code, failure.Message}, "response.failed"
+		resp.Error, name = ofRun(run).failure(), "response.failed"
 	}
 	if resp.live && resp.Error != nil {
 		e.next = max(e.next, e.after+1) // the place of the client may be in a text that is gone
@@ -157,6 +174,12 @@ func (e *events) item(index int, it any) {
 		e.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
 		e.send("response.function_call_arguments.delta", map[string]any{"item_id": it.ID, "output_index": index, "delta": it.Arguments})
 		e.send("response.function_call_arguments.done", map[string]any{"item_id": it.ID, "output_index": index, "arguments": it.Arguments, "name": it.Name})
+	case customCall:
+		empty := it
+		empty.Status, empty.Input = "in_progress", ""
+		e.send("response.output_item.added", map[string]any{"output_index": index, "item": empty})
+		e.send("response.custom_tool_call_input.delta", map[string]any{"item_id": it.ID, "output_index": index, "delta": it.Input})
+		e.send("response.custom_tool_call_input.done", map[string]any{"item_id": it.ID, "output_index": index, "input": it.Input})
 	}
 	e.send("response.output_item.done", whole)
 }

@@ -77,7 +77,7 @@ var Parameters = []Parameter{
 	{"temperature", Passed, Passed, ""},
 	{"text", Tooled, "", "its format; the verbosity is ignored"},
 	{"tool_choice", Passed, Passed, ""},
-	{"tools", Tooled, Tooled, "functions; tools that OpenAI runs are left out"},
+	{"tools", Tooled, Tooled, "functions, custom tools and namespaces of them; others are refused, unless `:serve :ignore-tools` names their type"},
 	{"top_logprobs", Refused, Refused, ""},
 	{"top_p", Passed, Passed, ""},
 	{"truncation", Ignored, "", ""},

@@ -3,6 +3,8 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"strings"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -59,4 +61,56 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 		return nil, err
 	}
 	return append(said, answer.Message()), nil
+}
+
+// maxEarlier bounds the responses whose items a request names.
+const maxEarlier = 1000
+
+// earlier finds items of earlier responses, which clients name instead of sending them again.
+type earlier struct {
+	ctx     context.Context
+	backend Backend
+	outputs map[string][]item // by response
+}
+
+// item returns an item that an earlier response of the caller had in its output.
+func (e *earlier) item(id string) (item, error) {
+	_, suffix, _ := strings.Cut(id, "_")
+	suffix, _, _ = strings.Cut(suffix, "_") // of calls, a number follows
+	output, err := e.output("resp_" + suffix)
+	if err != nil && !missing(err) {
+		return item{}, err
+	}
+	for _, it := range output {
+		if it.ID == id {
+			return it, nil
+		}
+	}
+	return item{}, &Error{Status: http.StatusNotFound, Message: "there is no item " + quote(id) + ": it was not stored, or is removed", Type: "invalid_request_error", Code: "not_found", Param: "input"}
+}
+
+// output returns the output of a response as a client would send it.
+func (e *earlier) output(id string) (items []item, err error) {
+	if items, known := e.outputs[id]; known {
+		return items, nil
+	}
+	if len(e.outputs) == maxEarlier {
+		return nil, wrong("input", "invalid_value", "the input names items of more than %d responses: send the items", maxEarlier)
+	}
+	resp, m, run, err := stored(e.ctx, e.backend, id)
+	if err == nil {
+		err = resp.end(m, run)
+	}
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(resp.Output)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &items)
+	}
+	if e.outputs == nil {
+		e.outputs = map[string][]item{}
+	}
+	e.outputs[id] = items
+	return items, err
 }

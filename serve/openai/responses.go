@@ -27,7 +27,7 @@ type response struct {
 	Usage              *responseUsage    `json:"usage"`
 	PreviousResponseID *string           `json:"previous_response_id"`
 	Instructions       *string           `json:"instructions"`
-	Tools              []responseTool    `json:"tools"`
+	Tools              []any             `json:"tools"`
 	ToolChoice         json.RawMessage   `json:"tool_choice"`
 	Truncation         string            `json:"truncation"`
 	ParallelToolCalls  bool              `json:"parallel_tool_calls"`
@@ -47,9 +47,10 @@ type response struct {
 	SafetyIdentifier   *string           `json:"safety_identifier"`
 	PromptCacheKey     *string           `json:"prompt_cache_key"`
 
-	live      bool           // its text is streamed before it is accepted
-	named     bool           // the client chose its run, and can come back to it
-	encrypted bool           // the client wants to send its reasoning back
+	live      bool // its text is streamed before it is accepted
+	named     bool // the client chose its run, and can come back to it
+	encrypted bool // the client wants to send its reasoning back
+	tools     clientNames
 	recalled  map[int]string // earlier responses whose reasoning it sends back, by the message of each
 }
 
@@ -59,6 +60,7 @@ type kept struct {
 	Live      bool `json:"stone_live,omitempty"`
 	Named     bool `json:"stone_named,omitempty"`
 	Encrypted bool `json:"stone_encrypted,omitempty"`
+	clientNames
 }
 
 type responseError struct {
@@ -111,15 +113,15 @@ type responseUsage struct {
 }
 
 // readResponse reads the request for a response.
-func readResponse(body map[string]json.RawMessage) (req llm.Request, resp response, stream bool, err error) {
+func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessage) (req llm.Request, resp response, stream bool, err error) {
 	resp = response{
-		Object: "response", Status: "in_progress", Output: []any{}, Tools: []responseTool{}, ToolChoice: json.RawMessage(`"auto"`),
+		Object: "response", Status: "in_progress", Output: []any{}, Tools: []any{}, ToolChoice: json.RawMessage(`"auto"`),
 		Truncation: "disabled", ParallelToolCalls: true, Temperature: 1, TopP: 1, Store: true, ServiceTier: "default", Metadata: map[string]string{},
 	}
 	if err = checkParameters(body, func(p Parameter) Use { return p.Responses }); err != nil {
 		return req, resp, stream, err
 	}
-	var tools []responseTool
+	var raw []json.RawMessage
 	var text struct {
 		Format struct {
 			Type   string
@@ -130,15 +132,19 @@ func readResponse(body map[string]json.RawMessage) (req llm.Request, resp respon
 	var include []string
 	err = fields(body, map[string]any{
 		"include": &include, "model": &resp.Model, "instructions": &resp.Instructions, "metadata": &resp.Metadata, "store": &resp.Store, "stream": &stream,
-		"background": &resp.Background, "previous_response_id": &resp.PreviousResponseID, "tools": &tools, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
+		"background": &resp.Background, "previous_response_id": &resp.PreviousResponseID, "tools": &raw, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
 		"parallel_tool_calls": &req.Params.ParallelTools, "max_output_tokens": &resp.MaxOutputTokens, "reasoning": &resp.Reasoning,
 		"max_tool_calls": &resp.MaxToolCalls, "safety_identifier": &resp.SafetyIdentifier, "prompt_cache_key": &resp.PromptCacheKey,
 	})
 	if err == nil {
 		err = metadata(resp.Metadata)
 	}
+	var offered tools
 	if err == nil {
-		req.Params.ToolChoice, err = toolChoice(body["tool_choice"])
+		offered, err = readTools(raw, b.IgnoresTool)
+	}
+	if req.Tools = offered.offered; err == nil {
+		err = choose(&req, body["tool_choice"])
 	}
 	if err == nil {
 		req.ResponseFormat, err = format("text", text.Format.Type, text.Format.jsonSchema)
@@ -152,17 +158,14 @@ func readResponse(body map[string]json.RawMessage) (req llm.Request, resp respon
 	if resp.Instructions != nil {
 		req.System = *resp.Instructions
 	}
-	for _, t := range tools {
-		if t.Type == "function" { // OpenAI runs the others
-			req.Tools, resp.Tools = append(req.Tools, t.tool()), append(resp.Tools, t)
-		}
-	}
+	resp.Tools, resp.tools = offered.echo, offered.clientNames
 	resp.echo(body, &req, text.Format.Type, text.Format.Strict)
 	if err := checkSettings(&req); err != nil {
 		return req, resp, stream, err
 	}
 	resp.encrypted, resp.recalled = slices.Contains(include, "reasoning.encrypted_content"), map[int]string{}
-	return req, resp, stream, talk{&req, resp.recalled}.items(body["input"])
+	said := talk{Request: &req, recalled: resp.recalled, earlier: &earlier{ctx: ctx, backend: b}}
+	return req, resp, stream, said.items(body["input"])
 }
 
 // echo repeats settings of the request in the response.
@@ -201,7 +204,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	req, resp, streams, err := readResponse(body)
+	req, resp, streams, err := readResponse(r.Context(), b, body)
 	if err != nil {
 		return err
 	}
@@ -223,6 +226,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		return err
 	}
 	resp.ID, resp.CreatedAt = run.ID, run.Started.Unix()
+	w.Header().Set("X-Request-Id", run.ID)
 	switch {
 	case streams:
 		return resp.stream(w, r, b, m, -1)
@@ -268,7 +272,7 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, s Start, 
 	}
 	if resp != nil {
 		resp.live = s.Live
-		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted}); err != nil {
+		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted, resp.tools}); err != nil {
 			return m, run, err
 		}
 	}
@@ -300,7 +304,7 @@ func existing(ctx context.Context, b Backend, id string) (resp response, m Model
 	if err = json.Unmarshal(text, &was); err != nil || resp.Object != "response" {
 		return resp, m, run, noResponse(id)
 	}
-	resp.live, resp.named, resp.encrypted = was.Live, was.Named, was.Encrypted
+	resp.live, resp.named, resp.encrypted, resp.tools = was.Live, was.Named, was.Encrypted, was.clientNames
 	if m, err = find(b, resp.Model); err != nil {
 		return resp, m, run, err
 	}
@@ -380,8 +384,7 @@ func (resp *response) end(m Model, run api.Run) error {
 	case run.State == journal.Canceled && !retracted(run):
 		resp.Status = "cancelled"
 	case run.State == journal.Failed || run.State == journal.Canceled:
-		e := ofRun(run)
-		resp.Status, resp.Error = "failed", &responseError{e.Code, e.Message}
+		resp.Status, resp.Error = "failed", ofRun(run).failure()
 	default:
 		return nil
 	}

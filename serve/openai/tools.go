@@ -3,7 +3,10 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/llm"
 )
@@ -65,25 +68,174 @@ func (f function) tool() llm.Tool {
 	return t
 }
 
-// toolChoice reads the choice of a tool: auto, none, required, or an object that names one.
-// Chats have its name one level deeper.
-func toolChoice(raw json.RawMessage) (string, error) {
+// clientTool is a tool of a request. Its fields stand below function or custom in a chat.
+type clientTool struct {
+	Type string `json:"type"`
+	function
+	Format   grammar           `json:"format"` // of a custom tool
+	Function *function         `json:"function"`
+	Custom   *clientTool       `json:"custom"`
+	Tools    []json.RawMessage `json:"tools"` // of a namespace
+}
+
+// grammar is the form of a custom tool's input.
+type grammar struct {
+	Type       string   `json:"type"`
+	Syntax     string   `json:"syntax"`
+	Definition string   `json:"definition"`
+	Grammar    *grammar `json:"grammar"` // of a chat
+}
+
+// textInput is the schema of a custom tool: a model is given it as a function of one text.
+var textInput = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`)
+
+// custom returns a custom tool as a function, whose description tells the grammar of its input.
+func (t clientTool) custom() llm.Tool {
+	f := t.function
+	f.Parameters = textInput
+	out, form := f.tool(), &t.Format
+	if form.Grammar != nil {
+		form = form.Grammar
+	}
+	if form.Definition != "" {
+		out.Description = strings.TrimPrefix(fmt.Sprintf("%s\n\nThe input follows this grammar (%s):\n%s", out.Description, form.Syntax, form.Definition), "\n\n")
+	}
+	return out
+}
+
+// textOfCall returns the input of a call of a custom tool.
+func textOfCall(c llm.ToolCall) string {
+	var in struct{ Input *string }
+	if json.Unmarshal(c.Input, &in) == nil && in.Input != nil {
+		return *in.Input
+	}
+	return string(c.Input) + c.InputText
+}
+
+// tools are those of a request.
+type tools struct {
+	offered []llm.Tool
+	echo    []any // as a response repeats them
+	clientNames
+}
+
+// clientNames say what the client calls the tools that a model is offered.
+type clientNames struct {
+	Custom []string          `json:"stone_custom,omitempty"` // those of the type custom
+	Spaces map[string]string `json:"stone_spaces,omitempty"` // the namespaces of those that have one
+}
+
+// within returns the name under which a model is offered a tool of a namespace.
+func within(space, name string) string {
+	if space == "" {
+		return name
+	}
+	return space + "__" + name
+}
+
+// of returns the name that the client gave a tool, and its namespace.
+func (n clientNames) of(offered string) (name, space string) {
+	space = n.Spaces[offered]
+	return strings.TrimPrefix(offered, within(space, "")), space
+}
+
+// readTools reads the tools of a request. Those that neither the client nor a model here can run are
+// refused, since an answer without them is another one, unless the host ignores their type.
+func readTools(raw []json.RawMessage, ignores func(kind string) bool) (out tools, err error) {
+	out.echo, out.Spaces = []any{}, map[string]string{}
+	for i, text := range raw {
+		if err := out.read(fmt.Sprintf("tools[%d]", i), "", text, ignores); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// read adds a tool, which may be in a namespace.
+func (out *tools) read(param, space string, text json.RawMessage, ignores func(kind string) bool) error {
+	var t clientTool
+	if err := json.Unmarshal(text, &t); err != nil {
+		return wrong(param, "invalid_type", "the tool cannot be read: %v", err)
+	}
+	offer := func(tool llm.Tool, echo any) {
+		if tool.Name = within(space, tool.Name); space != "" {
+			out.Spaces[tool.Name] = space
+		} else {
+			out.echo = append(out.echo, echo)
+		}
+		out.offered = append(out.offered, tool)
+	}
+	switch {
+	case t.Type == "function":
+		if t.Function != nil {
+			t.function = *t.Function
+		}
+		offer(t.tool(), responseTool{t.Type, t.function})
+	case t.Type == "custom":
+		if t.Custom != nil {
+			t = *t.Custom
+		}
+		offer(t.custom(), text)
+		out.Custom = append(out.Custom, within(space, t.Name))
+	case t.Type == "namespace" && space == "":
+		out.echo = append(out.echo, text)
+		for i, inner := range t.Tools {
+			if err := out.read(fmt.Sprintf("%s.tools[%d]", param, i), t.Name, inner, ignores); err != nil {
+				return err
+			}
+		}
+	case ignores(t.Type):
+	default:
+		return wrong(param+".type", "unsupported_parameter", "tools of the type %s are not supported: want function, custom or namespace; :serve {:ignore-tools #{…}} of the server's configuration leaves types out", quote(t.Type))
+	}
+	return nil
+}
+
+// namedTool is a tool that a request chooses.
+type namedTool struct {
+	Type, Name       string
+	Function, Custom struct{ Name string }
+}
+
+func (t namedTool) name() string { return t.Name + t.Function.Name + t.Custom.Name }
+
+// allowedTools are those of which the model may choose one.
+type allowedTools struct {
+	Mode  string
+	Tools []namedTool
+}
+
+// choose sets the choice of a tool: auto, none, required, an object that names one, or one that allows
+// some. Chats have the fields of an object one level deeper.
+func choose(req *llm.Request, raw json.RawMessage) error {
 	var word string
 	if len(raw) == 0 || json.Unmarshal(raw, &word) == nil {
 		switch word {
 		case "", "auto", "none", "required":
-			return word, nil
+			req.Params.ToolChoice = word
+			return nil
 		}
 	}
-	var named struct {
-		Type     string
-		Name     string
-		Function struct{ Name string }
+	var chosen struct {
+		namedTool
+		allowedTools
+		Allowed allowedTools `json:"allowed_tools"`
 	}
-	if err := json.Unmarshal(raw, &named); err == nil && named.Type == "function" && named.Name+named.Function.Name != "" {
-		return named.Name + named.Function.Name, nil
+	if err := json.Unmarshal(raw, &chosen); err == nil {
+		name := chosen.name()
+		switch some := append(chosen.Tools, chosen.Allowed.Tools...); {
+		case name != "" && (chosen.Type == "function" || chosen.Type == "custom"):
+			req.Params.ToolChoice = name
+			return nil
+		case chosen.Type == "allowed_tools" && len(some) > 0:
+			req.Params.ToolChoice = chosen.Mode + chosen.Allowed.Mode
+			req.Tools = slices.DeleteFunc(slices.Clone(req.Tools), func(t llm.Tool) bool {
+				return !slices.ContainsFunc(some, func(s namedTool) bool { return s.name() == t.Name })
+			})
+			return nil
+		}
 	}
-	return "", wrong("tool_choice", "unsupported_parameter", `the tool_choice %s is not supported: want "auto", "none", "required" or a function`, quote(string(raw)))
+	return wrong("tool_choice", "unsupported_parameter", `the tool_choice %s is not supported: want "auto", "none", "required", a function, a custom tool or allowed_tools`, quote(string(raw)))
 }
 
 // jsonSchema is a format of an answer.
