@@ -14,8 +14,10 @@ import (
 // Spec is what the user knows about a model. Zero fields are unknown.
 type Spec struct {
 	Price  *budget.Price
-	Window int      // tokens of prompt and answer
-	Can    []string // Abilities; an empty slice that is not nil has none
+	Window int // tokens of prompt and answer
+	// Can are Abilities; an empty slice that is not nil has none. A model without "schema" is told
+	// the schema of an answer.
+	Can []string
 	// Limiter is that of the provider. It applies to models that were made without one.
 	Limiter *limit.Limiter
 }
@@ -68,6 +70,9 @@ func (s Spec) Fits(model string, req *Request) error {
 	return nil
 }
 
+// Enforces reports whether the provider may enforce the schema of an answer.
+func (s Spec) Enforces() bool { return s.Can == nil || slices.Contains(s.Can, "schema") }
+
 // Within returns the request with an answer that fits into the window beside it.
 func (s Spec) Within(req *Request) *Request {
 	room := s.Window - req.inputTokens()
@@ -102,7 +107,6 @@ func (r *Request) needs() (needs []string) {
 		}
 	}
 	add(len(r.Tools) > 0, "tools")
-	add(r.ResponseFormat != nil, "schema")
 	add(r.Params.Effort != "" && r.Params.Effort != "none", "thinking")
 	for i := range r.Messages {
 		for _, p := range r.Messages[i].Content {

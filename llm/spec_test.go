@@ -33,7 +33,7 @@ func TestFits(t *testing.T) {
 		"nothing":      {llm.Spec{Can: []string{}}, media("application/pdf"), "the request needs the ability files, and the model has none"},
 		"no audio":     {llm.Spec{Can: []string{}}, media("audio/wav"), "the request needs the ability audio, and the model has none"},
 		"no tools":     {llm.Spec{Can: []string{"images"}}, with(func(r *llm.Request) { r.Tools = []llm.Tool{{Name: "t"}} }), "the request needs the ability tools, and the model has images"},
-		"no schema":    {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.ResponseFormat = &llm.Format{Schema: json.RawMessage(`{}`)} }), "the request needs the ability schema, and the model has none"},
+		"no schema":    {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.ResponseFormat = &llm.Format{Schema: json.RawMessage(`{}`)} }), ""}, // it is told
 		"no thinking":  {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.Params.Effort = "high" }), "the request needs the ability thinking, and the model has none"},
 		"only text":    {llm.Spec{Can: []string{}}, with(func(r *llm.Request) { r.Params.Effort = "none" }), ""},
 		"it is full":   {llm.Spec{Window: 2}, with(func(r *llm.Request) { r.System = "12345678" }), "the request has about 3 tokens, and its window 2"},

@@ -104,7 +104,6 @@ func TestFaults(t *testing.T) {
 		{"live field", `{:serve {:alive #{}}}`, `1:10: serve.alive: unknown field alive; known are live; did you mean "live"?`},
 		{"no limit", `{:providers {:openai {:limits {:concurrency 0}}}}`, `1:45: providers.openai.limits.concurrency: expected an integer from 1 to 2147483647, found 0`},
 		{"no thinking", `{:models [{:model "m" :date "2026-11-22" :can #{:tools}}] :capabilities {:a {:cap/kind :llm :provider :openai :model "m" :params {:effort "low"}}}}`, `1:77: capabilities.a: llm: m cannot be asked: the request needs the ability thinking, and the model has tools`},
-		{"no schema", `{:models [{:model "m" :date "2026-11-22" :can #{}}] :schemas {:s {:type "object"}} :capabilities {:a {:cap/kind :llm :provider :openai :model "m" :io/out-schema :s}}}`, `1:102: capabilities.a: llm: m cannot be asked: the request needs the ability schema, and the model has none`},
 		{"rubric file", `{:policy {:default {:judge {:rubric {:file "r"}}}}}`, `1:37: policy.default.judge.rubric: `},
 		{"rubric", `{:policy {:intents {:a {:judge {:rubric {:path "r"}}}}}}`, `1:41: policy.intents.a.judge.rubric: `},
 		{"plan", `{:capabilities {:a {:cap/kind :plan :file "plan.edn"}}}`, `1:43: capabilities.a.file: `},

@@ -68,9 +68,8 @@ var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "r
 // llm.Model, an llm.Checker and an llm.Informer.
 type Model struct {
 	common
-	config     Config
-	uncompiled uncompiled
-	loose      atomic.Bool // the provider has refused strict tools
+	config Config
+	loose  atomic.Bool // the provider has refused strict tools
 }
 
 type common = wire.Model

@@ -39,33 +39,24 @@ type turn struct {
 // part streams one part, and reports whether the turn was paused and must continue.
 func (t *turn) part(ctx context.Context) bool {
 	req := *t.req
-	if t.caller.uncompiled.has(req.ResponseFormat) {
-		req = told(req)
-	}
-	enforced, strict := req.ResponseFormat != nil, len(req.Tools) > 0 && t.caller.strict()
+	strict := false
 	if n := len(req.Messages); t.reply != nil {
 		req.Messages = append(req.Messages[:n:n], t.reply.Message())
 	}
-	body, err := t.caller.body(&req)
-	if err != nil {
-		t.yield(llm.Delta{Reply: t.join(&llm.Reply{})}, err)
-		return false
-	}
-	retry := false
-	reply := t.caller.Client.Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, func(d llm.Delta, err error) bool {
-		if retry = strict && refusesStrict(err) || enforced && tooComplex(err); retry {
-			return false
-		}
-		return t.pass(d, err)
-	})
-	switch {
-	case retry && strict:
-		t.caller.loose.Store(true)
-		return t.part(ctx)
-	case retry:
-		t.caller.uncompiled.add(req.ResponseFormat)
-		return t.part(ctx)
-	}
+	reply := t.caller.Ask(ctx, &req, wire.Question{
+		Fields: func(model string, way wire.Way) (object, error) {
+			strict = len(req.Tools) > 0 && t.caller.strict()
+			return t.caller.fields(&req, model, way)
+		},
+		Decoder: func(id string) wire.Decoder { return newDecoder(id) },
+		Relax: func(err error) bool {
+			relax := strict && refusesStrict(err)
+			if relax {
+				t.caller.loose.Store(true)
+			}
+			return relax
+		},
+	}, t.pass)
 	if reply == nil {
 		return false
 	}

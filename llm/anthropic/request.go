@@ -26,12 +26,8 @@ type turnBlocks struct {
 	Content []any  `json:"content"`
 }
 
-// body returns the JSON of the request.
-func (m *Model) body(req *llm.Request) (wire.Body, error) {
-	return m.Body(req, func(model string) (object, error) { return m.fields(req, model) })
-}
-
-func (m *Model) fields(req *llm.Request, model string) (object, error) {
+// fields returns the fields of the request.
+func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, error) {
 	c := &m.config
 	system, messages, err := conversation(req)
 	if err != nil {
@@ -41,7 +37,7 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 	if req.MaxTokens > 0 {
 		body["max_tokens"] = req.MaxTokens
 	}
-	format, system := m.Enforced(structured.Anthropic, req.ResponseFormat, system)
+	format, system := m.Schema(structured.Anthropic, req.ResponseFormat, way, system)
 	if system != "" {
 		body["system"] = system
 	}

@@ -78,7 +78,7 @@ type common = wire.Model
 // use, report an invalid configuration.
 func New(c Config) *Model {
 	s := wire.Setup{
-		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models", Reserved: reserved, ParamsOf: paramsOf, Media: media,
+		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models", JSONMode: true, Reserved: reserved, ParamsOf: paramsOf, Media: media,
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
 			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "x-goog-api-key",

@@ -15,16 +15,11 @@ type caller struct{ *Model }
 
 func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		var name string
-		body, err := c.Body(req, func(model string) (object, error) {
-			name = model
-			return c.fields(req, model)
-		})
-		if err != nil {
-			yield(llm.Delta{Reply: &llm.Reply{}}, err)
-			return
-		}
-		reply := c.at(name).Stream(ctx, body, func(id string) wire.Decoder { return newDecoder(id) }, yield)
+		reply := c.Ask(ctx, req, wire.Question{
+			Fields:  func(model string, way wire.Way) (object, error) { return c.fields(req, model, way) },
+			Decoder: func(id string) wire.Decoder { return newDecoder(id) },
+			Client:  c.at,
+		}, yield)
 		if reply != nil {
 			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
 		}

@@ -21,14 +21,17 @@ type content struct {
 }
 
 // fields returns the fields of the request.
-func (m *Model) fields(req *llm.Request, model string) (object, error) {
+func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, error) {
 	c := &m.config
 	system, contents, err := conversation(wire.AfterResults(req.Messages, inResult(model)), req.System)
 	if err != nil {
 		return nil, err
 	}
 	body := object{"contents": contents}
-	format, system := m.format(req, model, system)
+	if len(req.Tools) > 0 && before3(model) {
+		way = wire.Told
+	}
+	format, system := m.Schema(structured.Gemini, req.ResponseFormat, way, system)
 	if system != "" {
 		body["systemInstruction"] = object{"parts": []object{{"text": system}}}
 	}
@@ -40,8 +43,11 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 	if limit := cmp.Or(req.MaxTokens, c.MaxTokens); limit > 0 {
 		settings["maxOutputTokens"] = limit
 	}
+	if format != nil || req.ResponseFormat != nil && way == wire.JSONMode {
+		settings["responseMimeType"] = "application/json"
+	}
 	if format != nil {
-		settings["responseMimeType"], settings["responseJsonSchema"] = "application/json", format
+		settings["responseJsonSchema"] = format
 	}
 	if len(settings) == 0 {
 		return body, nil
@@ -57,17 +63,9 @@ func (m *Model) fields(req *llm.Request, model string) (object, error) {
 	return body, nil
 }
 
-// format returns the schema that the provider enforces, or nil, and the system text. Models before
-// Gemini 3 refuse a request that has both tools and a format. Source: Google, Gemini API guide
-// "Structured outputs", section "Structured outputs with tools".
-func (m *Model) format(req *llm.Request, model, system string) (json.RawMessage, string) {
-	if len(req.Tools) > 0 && before3(model) {
-		return nil, structured.System(system, req.ResponseFormat, false)
-	}
-	return m.Enforced(structured.Gemini, req.ResponseFormat, system)
-}
-
-// before3 reports whether a model is older than Gemini 3.
+// before3 reports whether a model is older than Gemini 3. Such models refuse a request that has
+// both tools and a format. Source: Google, Gemini API guide "Structured outputs", section
+// "Structured outputs with tools".
 func before3(model string) bool {
 	model = strings.TrimPrefix(model, "models/")
 	return strings.HasPrefix(model, "gemini-1") || strings.HasPrefix(model, "gemini-2")

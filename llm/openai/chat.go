@@ -36,9 +36,9 @@ func maxTokensField(url string) string {
 }
 
 // chatBody returns the body of a request.
-func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
+func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, error) {
 	c := &m.config
-	strict, system := m.Enforced(structured.OpenAI, req.ResponseFormat, req.System)
+	strict, system := m.Schema(structured.OpenAI, req.ResponseFormat, way, req.System)
 	messages := make([]object, 0, len(req.Messages)+1)
 	if system != "" {
 		messages = append(messages, object{"role": "system", "content": system})
@@ -58,7 +58,12 @@ func (m *Model) chatBody(req *llm.Request, model string) (object, error) {
 		body["tools"] = chatTools(req.Tools, m.Own())
 	}
 	if f := req.ResponseFormat; f != nil {
-		body["response_format"] = object{"type": "json_schema", "json_schema": jsonSchema(f, strict)}
+		switch way {
+		case wire.Enforced:
+			body["response_format"] = object{"type": "json_schema", "json_schema": jsonSchema(f, strict)}
+		case wire.JSONMode:
+			body["response_format"] = jsonMode
+		}
 	}
 	wire.Merge(body, c.Extra)
 	return body, nil
@@ -115,6 +120,9 @@ func chatTools(list []llm.Tool, strict bool) []object {
 	}
 	return wired
 }
+
+// jsonMode asks for JSON without a schema, in both protocols.
+var jsonMode = object{"type": "json_object"}
 
 // jsonSchema returns the description of an answer that both protocols have, in strict mode if the
 // schema can be enforced.

@@ -115,7 +115,7 @@ type dialect struct {
 	reserved []string // fields of the body that Extra must not set
 	params   wire.ParamRules
 	media    wire.MediaRule
-	body     func(m *Model, req *llm.Request, model string) (object, error)
+	body     func(m *Model, req *llm.Request, model string, way wire.Way) (object, error)
 	decoder  func(m *Model, requestID string) wire.Decoder
 }
 
@@ -137,7 +137,7 @@ type common = wire.Model
 // use, report an invalid configuration.
 func New(c Config) *Model {
 	s := wire.Setup{
-		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com",
+		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", JSONMode: true,
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
 			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
@@ -191,12 +191,10 @@ type caller struct{ *Model }
 
 func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
-		body, err := c.Body(req, func(model string) (object, error) { return c.dialect.body(c.Model, req, model) })
-		if err != nil {
-			yield(llm.Delta{Reply: &llm.Reply{}}, err)
-			return
-		}
-		reply := c.Client.Stream(ctx, body, func(id string) wire.Decoder { return c.dialect.decoder(c.Model, id) }, yield)
+		reply := c.Ask(ctx, req, wire.Question{
+			Fields:  func(model string, way wire.Way) (object, error) { return c.dialect.body(c.Model, req, model, way) },
+			Decoder: func(id string) wire.Decoder { return c.dialect.decoder(c.Model, id) },
+		}, yield)
 		if reply != nil {
 			yield(llm.Delta{Kind: llm.Done, Reply: reply}, nil)
 		}

@@ -34,7 +34,7 @@ var responsesDialect = dialect{
 }
 
 // responsesBody returns the body of a request.
-func (m *Model) responsesBody(req *llm.Request, model string) (object, error) {
+func (m *Model) responsesBody(req *llm.Request, model string, way wire.Way) (object, error) {
 	c := &m.config
 	body := object{"model": model, "stream": true, "store": c.Stateful}
 	messages := req.Messages
@@ -48,7 +48,7 @@ func (m *Model) responsesBody(req *llm.Request, model string) (object, error) {
 		input = append(input, inputItems(msg, m.Client.Endpoint())...)
 	}
 	body["input"] = input
-	strict, system := m.Enforced(structured.OpenAI, req.ResponseFormat, req.System)
+	strict, system := m.Schema(structured.OpenAI, req.ResponseFormat, way, req.System)
 	if system != "" {
 		body["instructions"] = system
 	}
@@ -62,15 +62,18 @@ func (m *Model) responsesBody(req *llm.Request, model string) (object, error) {
 		body["include"] = []string{encrypted}
 	}
 	wire.Merge(body, c.Extra)
-	if f := req.ResponseFormat; f != nil {
+	if f := req.ResponseFormat; f != nil && way != wire.Told {
 		// Extra may hold other settings of the text, such as the verbosity.
 		text := object{}
 		if own, ok := body["text"].(object); ok {
 			maps.Copy(text, own)
 		}
-		format := jsonSchema(f, strict)
-		format["type"] = "json_schema"
-		text["format"] = format
+		text["format"] = jsonMode
+		if way == wire.Enforced {
+			format := jsonSchema(f, strict)
+			format["type"] = "json_schema"
+			text["format"] = format
+		}
 		body["text"] = text
 	}
 	return body, nil

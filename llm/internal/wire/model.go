@@ -14,7 +14,6 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/repetition"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 // Setup is the part of a provider's Config that all providers have, and the names
@@ -29,6 +28,7 @@ type Setup struct {
 	Params     ParamRules
 	ParamsOf   func(model string) ParamRules // in place of Params, if they depend on the model
 	Media      MediaRule
+	JSONMode   bool // the protocol can ask for JSON without a schema
 
 	Model      string
 	Key        llm.Secret
@@ -81,13 +81,6 @@ func ownHost(address, own string) bool {
 	return err == nil && errOwn == nil && a.Scheme == b.Scheme && (a.Host == b.Host || strings.HasSuffix(a.Host, "."+b.Host))
 }
 
-// Enforced returns the schema of a response format as the provider enforces it, nil if it does not,
-// and the system text, which tells the model the schema unless the provider's own server does.
-func (m *Model) Enforced(d *structured.Dialect, f *llm.Format, system string) (json.RawMessage, string) {
-	schema := d.Schema(f)
-	return schema, structured.System(system, f, schema != nil && m.Own())
-}
-
 // Own reports whether the requests go to the provider's own server.
 func (m *Model) Own() bool { return ownHost(m.setup.URL, m.setup.DefaultURL) }
 
@@ -97,6 +90,7 @@ type Model struct {
 	setup  Setup
 	err    error     // of the configuration
 	asked  llm.Model // with a guard if one is configured
+	ways   ways
 }
 
 // Init initializes the model from a Setup that has its Defaults. Provider are the
@@ -187,6 +181,9 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 	if spec.Limiter != nil {
 		ctx = context.WithValue(ctx, limiterKey{}, spec.Limiter)
+	}
+	if req.ResponseFormat != nil && !spec.Enforces() {
+		ctx = context.WithValue(ctx, formatKey{}, JSONMode)
 	}
 	return m.asked.Stream(ctx, spec.Within(req))
 }

@@ -1,0 +1,193 @@
+package wire
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"sync"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/structured"
+)
+
+// A Way is how a request asks for its response format.
+type Way int
+
+// The ways, from the strictest.
+const (
+	Enforced Way = iota // the request has the schema
+	JSONMode            // the request asks for any JSON object, and the system text tells the schema
+	Told                // the system text tells the schema
+)
+
+// formatKey is the context key of the Way that the table of models permits.
+type formatKey struct{}
+
+// Schema returns the schema of a response format as the provider enforces it, nil if it does not,
+// and the system text, which tells the model the schema unless the provider's own server does.
+func (m *Model) Schema(d *structured.Dialect, f *llm.Format, way Way, system string) (json.RawMessage, string) {
+	if way > Enforced {
+		return nil, structured.System(system, f, false)
+	}
+	schema := d.Schema(f)
+	return schema, structured.System(system, f, schema != nil && m.Own())
+}
+
+// A Question is a request in the form of a provider.
+type Question struct {
+	Fields  func(model string, way Way) (map[string]any, error)
+	Decoder func(requestID string) Decoder
+	Client  func(model string) *Client // nil is that of the Model
+	// Relax reports that the next Fields leave out what the server refused with the error; nil is
+	// never.
+	Relax func(error) bool
+}
+
+// Ask streams the answer to a request, as Client.Stream does. If the server refuses the response
+// format, it is asked for in the next way. The model remembers the way that the server took.
+func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield func(llm.Delta, error) bool) *llm.Reply {
+	model := cmp.Or(req.Model, m.setup.Model)
+	permitted, _ := ctx.Value(formatKey{}).(Way)
+	way := m.next(max(permitted, m.ways.of(model, req.ResponseFormat)), req)
+	for refused := error(nil); ; {
+		body, err := m.Body(req, func(model string) (map[string]any, error) { return q.Fields(model, way) })
+		if err != nil {
+			yield(llm.Delta{Reply: &llm.Reply{}}, err)
+			return nil
+		}
+		client := m.Client
+		if q.Client != nil {
+			client = q.Client(model)
+		}
+		a := &asking{model: m, name: model, format: req.ResponseFormat, way: way, earlier: refused, relax: q.Relax, yield: yield}
+		reply := client.Stream(ctx, body, q.Decoder, a.pass)
+		if a.relaxed {
+			continue
+		}
+		if a.refused == nil {
+			return reply
+		}
+		refused, way = a.refused, m.next(way+1, req)
+		if !yield(llm.Delta{Kind: llm.Restart, Err: fmt.Errorf("the response format is %s now: %w", way, refused), Reply: &llm.Reply{}}, nil) {
+			return nil
+		}
+	}
+}
+
+// next returns the first way from this one that exists. JSON mode is not for requests with tools:
+// some servers refuse both together, others then let the model call no tool.
+func (m *Model) next(way Way, req *llm.Request) Way {
+	if way == JSONMode && (!m.setup.JSONMode || len(req.Tools) > 0) {
+		return Told
+	}
+	return way
+}
+
+// asking is one request of Ask.
+type asking struct {
+	model   *Model
+	name    string
+	format  *llm.Format
+	way     Way
+	earlier error // why the way before was refused
+	yield   func(llm.Delta, error) bool
+	relax   func(error) bool
+	said    bool // a piece of the answer was handed on
+	relaxed bool
+	refused error // the server takes the format in no such way
+}
+
+// pass hands on a delta, unless it is the refusal of the format. A refusal with a status for which
+// the client repeats the request is in a Restart.
+func (a *asking) pass(d llm.Delta, err error) bool {
+	failed := cmp.Or(err, d.Err)
+	if a.relaxed = a.relax != nil && failed != nil && !a.said && a.relax(failed); a.relaxed {
+		return false
+	}
+	if a.format != nil && a.way < Told && !a.said && refusesFormat(failed) {
+		a.refused = failed
+		return false
+	}
+	switch d.Kind {
+	case llm.Start:
+		if a.earlier != nil {
+			a.model.ways.learn(a.name, a.format, a.way, a.earlier)
+		}
+	case llm.Progress, llm.Restart:
+	default:
+		a.said = true
+	}
+	return a.yield(d, err)
+}
+
+// String says in a few words how the format is asked for.
+func (w Way) String() string {
+	return [...]string{"enforced", "asked for in JSON mode", "told in the system text"}[w]
+}
+
+// aboutFormat matches how servers name the response format when they refuse it. The sources are the
+// answers of DeepSeek, OpenAI, Azure, Groq, LM Studio, llama.cpp, vLLM, Gemini and Anthropic in
+// public issues of clients.
+var aboutFormat = regexp.MustCompile(`(?i)response.?format|json.?(schema|object|mode)|text\.format|output.?(config|format)|` +
+	`structured.?output|response.?(json.?)?schema|response.?mime.?type|guided.?(json|decoding)|grammar`)
+
+// aboutSchema matches refusals of one schema, which say nothing about others. Anthropic compiles a
+// schema into a grammar, whose size has limits that are not published.
+var aboutSchema = regexp.MustCompile(`(?i)too complex|grammar|too many states|(invalid|bad|unsupported).{0,10}schema\b|schema conversion|` +
+	`features not supported|format\.schema|schema.{0,20}(is invalid|not valid)`)
+
+// refusesFormat reports whether the server refused a request because of its response format. Old
+// versions of llama.cpp answer with status 500, and proxies with an error in a stream.
+func refusesFormat(err error) bool {
+	if said, ok := errors.AsType[*llm.ProviderError](err); ok {
+		return aboutFormat.MatchString(said.Message)
+	}
+	answer, ok := errors.AsType[*llm.HTTPError](err)
+	if !ok {
+		return false
+	}
+	switch answer.Status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented:
+		return aboutFormat.MatchString(answer.Body) || aboutSchema.MatchString(answer.Body)
+	}
+	return false
+}
+
+// maxWays bounds what is remembered.
+const maxWays = 100
+
+// ways are the ways that a server takes, if they are not the first.
+type ways struct {
+	mu    sync.Mutex
+	known map[asked]Way
+}
+
+// asked is a model of the server, and a schema or "" for all.
+type asked struct{ model, schema string }
+
+func (w *ways) of(model string, f *llm.Format) Way {
+	if f == nil {
+		return Enforced
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(w.known[asked{model, ""}], w.known[asked{model, string(f.Schema)}])
+}
+
+// learn remembers the way after a refusal, and forgets all others if there are too many.
+func (w *ways) learn(model string, f *llm.Format, way Way, refused error) {
+	key := asked{model: model}
+	if aboutSchema.MatchString(refused.Error()) {
+		key.schema = string(f.Schema)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.known == nil || len(w.known) >= maxWays {
+		w.known = map[asked]Way{}
+	}
+	w.known[key] = way
+}
