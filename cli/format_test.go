@@ -57,8 +57,9 @@ func TestServerWithoutSchemas(t *testing.T) {
  :schemas {:city {:type "object" :properties {:city {:type "string"}} :required ["city"] :additionalProperties false}}
  :capabilities {:model/small {:cap/kind :llm :provider :deepseek :model "m" :cap/intents #{:text/respond} :io/out-schema :city}
                 :model/judge {:cap/kind :llm :provider :deepseek :model "m" :cap/intents #{:eval/grade}}}}`, server.URL, test.row),
-				"plan.edn": `{:id "city" :nodes [{:op :call :intent :text/respond :input {:text {:slot/id :text}} :as :city} {:op :emit :input :city}]}`,
-				"rows.csv": "id,text,expected\n1,Where is the Louvre?,x\n",
+				"plan.edn":    `{:id "city" :nodes [{:op :call :intent :text/respond :input {:text {:slot/id :text}} :as :city} {:op :emit :input :city}]}`,
+				"request.edn": `{:proto 1, :trace {:id "t-1"}, :task {:intent :text/respond}, :input {:text "Where is the Louvre?"}}`,
+				"rows.csv":    "id,text,expected\n1,Where is the Louvre?,x\n",
 			}
 			for name, text := range files {
 				file := filepath.Join(os.Getenv("HOME"), name)
@@ -75,7 +76,7 @@ func TestServerWithoutSchemas(t *testing.T) {
 				}
 				return out.String()
 			}
-			if out := stone("act", "--intent", "text/respond", "--input", `{"text":"Where is the Louvre?"}`); !strings.Contains(out, "Paris") {
+			if out := stone("act", "request.edn"); !strings.Contains(out, "Paris") {
 				t.Errorf("act: %s", out)
 			}
 			if out := stone("eval", "-q", "plan.edn", "--data", "rows.csv", "--score", "judge:right", "--lanes", "1"); !strings.Contains(out, "1.0000") {
