@@ -101,6 +101,7 @@ func TestFormats(t *testing.T) {
 		{"Anthropic, a grammar", "anthropic", map[string]string{"enforced": "400 Schema is too complex for compilation."}, llm.Spec{}, false, "enforced told told enforced told"},
 		{"Anthropic, in the table", "anthropic", nil, llm.Spec{Can: []string{}}, false, "told told told"},
 		{"another fault", "chat", map[string]string{"enforced": "400 max_tokens must be at least 1"}, llm.Spec{}, false, "! enforced enforced enforced"},
+		{"a passing fault", "chat", map[string]string{"enforced": "501 the grammar worker ended"}, llm.Spec{}, false, "! enforced enforced enforced"},
 		{"a fault of all", "chat", map[string]string{"enforced": "400 bad json_schema", "json": "400 bad json_schema", "told": "400 bad json_schema"}, llm.Spec{}, false, "! enforced json told enforced json told enforced json told"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/llm"
@@ -151,8 +152,10 @@ func refusesFormat(err error) bool {
 		return false
 	}
 	switch answer.Status {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError, http.StatusNotImplemented:
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		return aboutFormat.MatchString(answer.Body) || aboutSchema.MatchString(answer.Body)
+	case http.StatusInternalServerError, http.StatusNotImplemented: // it may pass, unless it names the field
+		return strings.Contains(answer.Body, "response_format")
 	}
 	return false
 }
