@@ -500,14 +500,15 @@ func (v *validator) readable(d demand) {
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
-// unused warns of types that nothing reads and that are not the result.
+// unused warns of types that nothing reads and that are not the result. Reserved types are
+// part of the record, and need no reader.
 func (v *validator) unused() {
 	v.markRead(v.last)
 	if v.everything {
 		return
 	}
 	for _, e := range v.entries {
-		if e.product && !e.queried && e.writer != nil && !e.writer.spec.guards() {
+		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.guards() {
 			v.find(e.writer, finding.Finding{Type: finding.UnusedProduce, Warning: true, Queried: e.name},
 				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
 		}

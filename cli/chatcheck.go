@@ -116,9 +116,6 @@ func remembers(p stone.Ashlar) bool {
 	}) || readsEverything(p)
 }
 
-// ofPlans reports whether plans write nodes of the type for internal use.
-func ofPlans(t dag.AnyType) bool { return strings.HasPrefix(t.Name(), "stone/") }
-
 func readsEverything(p stone.Ashlar) bool {
 	return slices.ContainsFunc(p.Queries(), dag.Query.IsEverything) || slices.ContainsFunc(p.Children(), readsEverything)
 }
@@ -211,7 +208,7 @@ func carried(p stone.Ashlar, before dag.DAG) (after dag.DAG, err error) {
 	}
 	for _, q := range p.QueriesAll() {
 		switch {
-		case q.Type() == nil || ofPlans(q.Type()): // nil is the query of a reader that is nil, which Validate reports
+		case q.Type() == nil || dag.Reserved(q.Type().Name()): // nil is the query of a reader that is nil, which Validate reports
 		case q.IsNearest():
 			if n, err := before.Nearest(q.Type().Name()); err == nil {
 				keep[n.ID()] = true

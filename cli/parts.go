@@ -13,29 +13,19 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-// places calls visit for every ashlar of a pipeline with its path, parents first. A reduce
-// has the path of its body, and glue has none. What is below an ashlar is left out if visit returns false.
+// places calls visit for every ashlar of a pipeline that people see, with its path, parents
+// first. What is below an ashlar is left out if visit returns false.
 func places(p stone.Ashlar, visit func(path string, a stone.Ashlar) bool) {
 	var walk func(path string, a stone.Ashlar)
 	walk = func(path string, a stone.Ashlar) {
-		if a.Form() == "reduce" {
-			walk(path, a.Children()[0])
+		if !visit(path, a) {
 			return
 		}
-		if !a.IsGlue() && !visit(path, a) {
-			return
-		}
-		seen := map[string]int{}
-		for _, c := range a.Children() {
-			below := path
-			if !c.IsGlue() {
-				seen[c.Name()]++
-				below = address.Child(path, c.Name(), seen[c.Name()])
-			}
-			walk(below, c)
+		for occurrence, c := range tree.Children(a) {
+			walk(address.Child(path, c.Name(), occurrence), c)
 		}
 	}
-	walk(address.Escape(p.Name()), p)
+	walk(address.Escape(p.Name()), tree.Body(p))
 }
 
 // A part is an ashlar as names shows it.

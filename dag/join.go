@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,6 +17,10 @@ const (
 	// OriginType comes before a fan-out at the start of a run.
 	OriginType = "stone/origin"
 )
+
+// Reserved reports whether a type is reserved for nodes that runs, calls and plans write by
+// themselves. Such a node is never input from outside: it would forge a part of the record.
+func Reserved(typ string) bool { return strings.HasPrefix(typ, "stone/") }
 
 // laneContent is the content of a LaneType node.
 type laneContent struct {

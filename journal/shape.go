@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/tree"
 )
 
 // A Part describes one ashlar of a pipeline from the outside.
@@ -47,25 +48,12 @@ func Shape(p stone.Ashlar) []Part {
 		if len(parts) > maxParts {
 			return
 		}
-		if a.Form() == "reduce" {
-			walk(a.Children()[0], path)
-			return
-		}
-		if !a.IsGlue() {
-			parts = append(parts, part(a, path))
-		}
-		seen := map[string]int{}
-		for _, c := range a.Children() {
-			if c.IsGlue() {
-				walk(c, path)
-				continue
-			}
-			name := c.Name()
-			seen[name]++
-			walk(c, address.Child(path, name, seen[name]))
+		parts = append(parts, part(a, path))
+		for occurrence, c := range tree.Children(a) {
+			walk(c, address.Child(path, c.Name(), occurrence))
 		}
 	}
-	if walk(p, address.Escape(p.Name())); len(parts) > maxParts {
+	if walk(tree.Body(p), address.Escape(p.Name())); len(parts) > maxParts {
 		return nil
 	}
 	return parts

@@ -185,9 +185,6 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 	places := map[string]*place{}
 	c.locate(c.ashlar, pathOf("", c.ashlar, nil), nil, places)
 	for _, f := range found {
-		if f.Type == "unused-produce" && reserved(f.Queried) {
-			continue
-		}
 		// Plans have no field for it: the result has the number of lost lanes.
 		if f.Type == "lanes-may-be-lost" {
 			continue

@@ -51,16 +51,6 @@ type passing struct {
 	Node string `json:"node"`
 }
 
-// own queries the nodes that plans write by themselves.
-var own = every(start, passed, closing, result, Emission)
-
-func every(types ...dag.AnyType) (all []dag.Querier) {
-	for _, t := range types {
-		all = append(all, t.Query().All().Optional())
-	}
-	return all
-}
-
 var (
 	start  = dag.NewType[beginning]("stone/plan")
 	passed = dag.NewType[passing]("stone/passed")
@@ -89,12 +79,10 @@ func (c *compiler) compile() {
 			known.define(name, slot{sure: true, call: true, given: true})
 		}
 	}
-	// The step reads nothing. Its queries keep the plan's own nodes from being reported
-	// as unused.
 	visits := weight(c.plan.nodes)
 	begin := stone.Func0("begin", start, func(ctx context.Context) (beginning, error) {
 		return beginning{c.plan.id, c.plan.digest}, c.meter(ctx).visit(visits)
-	}, stone.Queries(own...), stone.Version(c.plan.digest)).Glue()
+	}, stone.Version(c.plan.digest)).Glue()
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 }
 

@@ -55,8 +55,6 @@ func registry(behaviours map[string]func(*call.Request) (string, error)) *call.A
 	return &call.Applicator{Registry: call.NewRegistry(caps...)}
 }
 
-// A plan stands between two steps in Go: it reads what the first produces, and the
-// last one reads what it produces.
 // The names and paths of a plan are those of its nodes, in every mode.
 func TestPathsAreThoseOfNodes(t *testing.T) {
 	p, err := plan.Read([]byte(`{:id "all" :nodes [
@@ -96,6 +94,38 @@ func TestPathsAreThoseOfNodes(t *testing.T) {
 	}
 }
 
+// A plan has no input but its slots, whatever it writes of its own.
+func TestInputsAreSlots(t *testing.T) {
+	for text, want := range map[string]string{
+		`{:nodes [{:op :let :value 1 :as :x} {:op :emit :input {:v {:slot/id :x}}}]}`:                  "",
+		`{:nodes [{:op :emit :input {:v {:slot/id :n}} :when {:present? :n}}]}`:                        "n?",
+		`{:nodes [{:op :tool :tool/id :t/x :input {:n {:slot/id :n}}} {:op :emit :input {:v :done}}]}`: "done? n",
+	} {
+		a := compile(t, &call.Applicator{}, text, plan.Options{})
+		var got []string
+		for _, in := range tree.Inputs(a) {
+			name := in.Type.Name()
+			if in.Optional {
+				name += "?"
+			}
+			got = append(got, name)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s has the inputs %q, want %q", text, got, want)
+		}
+		for _, q := range a.QueriesAll() {
+			if name := q.Type().Name(); dag.Reserved(name) && !strings.HasPrefix(name, "stone/failed/") {
+				t.Errorf("%s reads %q from outside", text, name)
+			}
+		}
+		if f := stone.Validate(stone.Seq("p", a, a), stone.Given{}); strings.Contains(fmt.Sprint(f), "stone/") {
+			t.Errorf("%s: findings about its own nodes: %v", text, f)
+		}
+	}
+}
+
+// A plan stands between two steps in Go: it reads what the first produces, and the
+// last one reads what it produces.
 func TestBetweenGo(t *testing.T) {
 	type order struct {
 		Item  string `json:"item"`

@@ -194,10 +194,5 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 
 // reserved reports whether plans must not use a name.
 func reserved(name string) bool {
-	for _, prefix := range []string{"auth/", "roles/", "stone/"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return dag.Reserved(name) || strings.HasPrefix(name, "auth/") || strings.HasPrefix(name, "roles/")
 }

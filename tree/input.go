@@ -22,11 +22,6 @@ type Input struct {
 	Many     bool // every reader reads all nodes of the type
 }
 
-// reserved is the prefix of the types that a pipeline's own steps write and read, such as
-// the answer that a plan emits. A caller who could give them would forge what the pipeline
-// has not done.
-const reserved = "stone/"
-
 // Inputs returns what a run of p needs in its input DAG, in the order of the names of the
 // types. It leaves out reserved types, and readers of the latest node and of the whole DAG,
 // which ask for no type.
@@ -41,7 +36,7 @@ func bare(p stone.Ashlar) bool {
 	return len(all) == 1 && !all[0].reserved()
 }
 
-func (in Input) reserved() bool { return strings.HasPrefix(in.Type.Name(), reserved) }
+func (in Input) reserved() bool { return dag.Reserved(in.Type.Name()) }
 
 // reads is Inputs with reserved types.
 func reads(p stone.Ashlar) []Input {

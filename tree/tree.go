@@ -4,6 +4,8 @@
 package tree
 
 import (
+	"iter"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 )
@@ -33,6 +35,39 @@ func Questions(p stone.Ashlar) []ask.Question {
 		}
 	})
 	return out
+}
+
+// Children ranges over the children of a as a run's paths have them: a reduce stands for the
+// ashlar that it wraps, and glue for what is below it. Each comes with its number among the
+// children of its name, from 1.
+func Children(a stone.Ashlar) iter.Seq2[int, stone.Ashlar] {
+	return func(yield func(int, stone.Ashlar) bool) { children(a, yield) }
+}
+
+func children(a stone.Ashlar, yield func(int, stone.Ashlar) bool) bool {
+	seen := map[string]int{}
+	for _, c := range Body(a).Children() {
+		if c.IsGlue() {
+			if !children(c, yield) {
+				return false
+			}
+			continue
+		}
+		seen[c.Name()]++
+		if !yield(seen[c.Name()], Body(c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// Body returns the ashlar that a reduce wraps, and any other ashlar as it is. Both have one
+// path.
+func Body(a stone.Ashlar) stone.Ashlar {
+	for a.Form() == "reduce" {
+		a = a.Children()[0]
+	}
+	return a
 }
 
 // each calls fn for p and everything below it, parents first.

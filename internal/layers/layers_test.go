@@ -64,7 +64,7 @@ var table = []struct{ pkg, imports string }{
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
 	{"journal/...", "journal"},
-	{"journal", ". budget internal/bounds internal/redact internal/text"},
+	{"journal", ". budget tree internal/bounds internal/redact internal/text"},
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},

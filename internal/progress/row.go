@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/tree"
 )
 
 // A row is one place of the tree, with the state of its visits.
@@ -63,16 +64,8 @@ type Tree struct {
 // NewTree returns the tree of a run of p that has not started.
 func NewTree(p stone.Ashlar) *Tree {
 	t := &Tree{rows: map[place]*row{}}
-	t.root = &row{ashlar: unwrap(p), name: p.Name()}
+	t.root = &row{ashlar: tree.Body(p), name: p.Name()}
 	return t
-}
-
-// unwrap removes the mark of a reducer, which has the place of its body.
-func unwrap(a stone.Ashlar) stone.Ashlar {
-	for a.Form() == "reduce" && len(a.Children()) == 1 {
-		a = a.Children()[0]
-	}
-	return a
 }
 
 // reach makes the rows below r.
@@ -80,10 +73,8 @@ func (t *Tree) reach(r *row) {
 	if r.below != nil || r.ashlar.IsZero() {
 		return
 	}
-	seen := map[string]int{}
-	for _, child := range r.ashlar.Children() {
-		seen[child.Name()]++
-		t.add(place{r, child.Name(), seen[child.Name()]}, unwrap(child))
+	for occurrence, child := range tree.Children(r.ashlar) {
+		t.add(place{r, child.Name(), occurrence}, child)
 	}
 }
 
