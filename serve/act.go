@@ -19,14 +19,15 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/openai"
 )
 
 func (s *Server) actRoutes() []route {
 	return []route{{"POST /v1/act", Act, s.postAct}, {"GET /v1/caps", Act, s.listCaps}}
 }
 
-// postAct answers the envelope of a request in its notation. With the parameter id, the
-// run of that name keeps the answer: the same request again gets it, or waits for it, or
+// postAct answers the envelope of a request in its notation. With the parameter id or an
+// Idempotency-Key, the run of that name keeps the answer: the same request again gets it, or waits for it, or
 // continues where a server was stopped, and another request is a conflict. Without the parameter
 // a client that goes cancels its request. A client that accepts
 // text/event-stream gets the pieces of the answer before the envelope.
@@ -39,6 +40,9 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		return err
 	}
 	id := r.URL.Query().Get("id")
+	if key := r.Header.Get(openai.IdempotencyKey); key != "" && id == "" {
+		id = openai.KeyedID(key, "act-")
+	}
 	named := id != ""
 	if named && !runName.MatchString(id) {
 		return badID(id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
@@ -85,6 +86,9 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 	case errors.Is(err, journal.ErrAsksOther):
 		return conflict("%v", journal.ErrAsksOther)
 	case errors.Is(err, journal.ErrAnswered):
+		if s.saidAlready(ctx, info.ID, a) {
+			return nil
+		}
 		return conflict("the question is answered")
 	case errors.Is(err, journal.ErrNoQuestion):
 		return notFound("the run asks no question %q: GET /v1/runs/ID/questions lists them", a.Question)
@@ -98,6 +102,15 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 		_ = waitFor(ctx, run.started) // the state says whether it was refused
 	}
 	return nil // where the pipeline is not published here, another process resumes it
+}
+
+// saidAlready reports whether a question has just this answer, as when a client lost the reply and
+// sends it again.
+func (s *Server) saidAlready(ctx context.Context, run string, a api.Answer) bool {
+	all, err := s.cfg.Journal.Questions(ctx, run)
+	return err == nil && slices.ContainsFunc(all, func(q journal.Question) bool {
+		return (q.Path == a.Question || q.Name == a.Question) && !q.Answered.IsZero() && q.Response == a.Response && (a.Version == "" || a.Version == q.Version)
+	})
 }
 
 func (s *Server) pipelineRoutes() []route {

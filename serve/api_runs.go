@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/openai"
 )
 
 // oneRun is the cheapest query.
@@ -53,7 +54,11 @@ func badID(id string) *api.Problem {
 }
 
 func (s *Server) postRun(w http.ResponseWriter, r *http.Request, who Principal) error {
-	return s.startRun(w, r, who, freshID())
+	id := freshID()
+	if key := r.Header.Get(openai.IdempotencyKey); key != "" {
+		id = openai.KeyedID(key, "run-")
+	}
+	return s.startRun(w, r, who, id)
 }
 
 func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal, id string) error {

@@ -19,7 +19,8 @@ const beat = 15 * time.Second
 // the server ends. A client that comes back with Last-Event-ID, to any server of the
 // journal, misses nothing and gets nothing twice. If the run has no such place, because it was
 // removed and started again or the journal lost rows, the stream has an event "reset" and then
-// everything from the first step.
+// everything from the first step. A client that comes back after the end gets 204 and no stream, after
+// which an EventSource does not come back.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
 	info, err := s.find(r, who)
 	if err != nil {
@@ -28,6 +29,10 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	at, reset, err := s.placeOf(r, info.ID)
 	if err != nil {
 		return err
+	}
+	if at.state != "" && !reset && r.Header.Get("Last-Event-ID") != "" && s.nothingAfter(r.Context(), info, at) {
+		w.WriteHeader(http.StatusNoContent) // which ends the reconnection of an EventSource
+		return nil
 	}
 	f, leave, err := s.join(who, info.ID, at)
 	if err != nil {
@@ -52,6 +57,12 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 	out.send()
 	s.stream(r, who, f, out)
 	return nil // or the client has gone, or comes back
+}
+
+// nothingAfter reports whether the state at a place is the last that a run has to tell.
+func (s *Server) nothingAfter(ctx context.Context, info journal.RunInfo, at place) bool {
+	last, err := s.cfg.Journal.Last(ctx, info.ID)
+	return err == nil && last == at.seq && info.State == at.state && api.Run{State: info.State}.Over()
 }
 
 // placeOf returns the place after which the stream of a request starts: its Last-Event-ID, or

@@ -118,21 +118,25 @@ func fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
-// idempotencyKey is the header with which a client chooses the run of a request.
-const idempotencyKey = "Idempotency-Key"
+// IdempotencyKey is the header with which a client chooses the run of a request.
+const IdempotencyKey = "Idempotency-Key"
+
+// KeyedID returns the id of the run that an Idempotency-Key chooses, after a prefix.
+func KeyedID(key, prefix string) string {
+	sum := sha256.Sum256([]byte(key))
+	return prefix + hex.EncodeToString(sum[:16])
+}
 
 // named reports whether the client chose the run of a request, to come back to it: then the run
 // goes on when the connection breaks.
-func named(r *http.Request) bool { return r.Header.Get(idempotencyKey) != "" }
+func named(r *http.Request) bool { return r.Header.Get(IdempotencyKey) != "" }
 
 // runID returns the id of the run of a request: a random one, unless the client chose a key.
 func runID(r *http.Request, kind string) string {
-	key := r.Header.Get(idempotencyKey)
-	if key == "" {
-		return kind + strings.ToLower(rand.Text())
+	if key := r.Header.Get(IdempotencyKey); key != "" {
+		return KeyedID(key, kind)
 	}
-	sum := sha256.Sum256([]byte(key))
-	return kind + hex.EncodeToString(sum[:16])
+	return kind + strings.ToLower(rand.Text())
 }
 
 // metadata checks the metadata of a request, which become labels.
