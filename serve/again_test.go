@@ -104,4 +104,6 @@ func TestRequestID(t *testing.T) {
 		seen[id] = true
 	}
 	h.want("POST", "/v1/embeddings", "{}", 404, `{"error":{"message":`)
+	h.want("DELETE", "/v1/chat/completions", "", 405, `{"error":{"message":"/v1/chat/completions has no DELETE: want POST"`)
+	h.want("PATCH", "/v1/runs/none", "{}", 405, "/v1/runs/none has no PATCH: want GET or PUT or DELETE")
 }

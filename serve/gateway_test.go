@@ -254,7 +254,7 @@ func TestResponseInBackground(t *testing.T) {
 	id(h.want("GET", "/v1/responses/"+first, "", 200, `"status":"in_progress"`))
 	id(h.want("POST", "/v1/responses/"+first+"/cancel", "", 200, `"status":"cancelled"`))
 	id(h.want("POST", "/v1/responses/"+first+"/cancel", "", 200, `"status":"cancelled"`))
-	if all := h.streamed("GET", "/v1/responses/"+first+"?stream=true", ""); !strings.Contains(string(all[len(all)-1]), `"code":"canceled"`) {
+	if all := h.streamed("GET", "/v1/responses/"+first+"?stream=true", ""); !strings.Contains(string(all[len(all)-1]), `"message":"canceled: the run was canceled"`) {
 		t.Errorf("the stream of a cancelled response ends with %s", all[len(all)-1])
 	}
 

@@ -64,7 +64,7 @@ func TestHostileRequests(t *testing.T) {
 	} {
 		try(line, request(line, "localhost"), 404, 405, 400)
 	}
-	try("a method in a header", body("GET /v1/runs/a/cancel", "", "X-HTTP-Method-Override: POST"), 404)
+	try("a method in a header", body("GET /v1/runs/a/cancel", "", "X-HTTP-Method-Override: POST"), 405)
 
 	// Paths that leave where they are.
 	for _, path := range []string{

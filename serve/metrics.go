@@ -61,7 +61,7 @@ func newMeters() *meters {
 // caller with a tenant does not get them.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principal) error {
 	if who.Tenant != "" {
-		return s.unrouted(r)
+		return noRoute(r)
 	}
 	if err := s.gauge(r.Context()); err != nil {
 		return err

@@ -56,7 +56,7 @@ func (s *Server) inside(routes []route) http.Handler {
 			s.handle(w, r, route, r.Context().Value(callerKey{}).(Principal))
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, s.unrouted(r)) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { s.fail(w, r, unrouted(mux, w, r)) })
 	return mux
 }
 

@@ -28,7 +28,7 @@ func TestMount(t *testing.T) {
 		want                 int
 	}{
 		{"", "localhost", "GET", 401}, {"acme", "evil.example", "GET", 421}, {"acme", "localhost", "GET", 404},
-		{"reader", "localhost", "GET", 404}, {"reader", "localhost", "DELETE", 403}, {"reader", "localhost", "PATCH", 404},
+		{"reader", "localhost", "GET", 404}, {"reader", "localhost", "DELETE", 403}, {"reader", "localhost", "PATCH", 405},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/other?method="+tt.method, nil)
 		r.Host = tt.host

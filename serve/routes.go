@@ -56,7 +56,7 @@ func (s *Server) routes() (http.Handler, error) {
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.HandleFunc("/", s.meters.count("other", func(w http.ResponseWriter, r *http.Request) { s.turnAway(w, r, s.unrouted(r)) }))
+	mux.HandleFunc("/", s.meters.count("other", func(w http.ResponseWriter, r *http.Request) { s.turnAway(w, r, unrouted(mux, w, r)) }))
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.turnAway(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
@@ -173,8 +173,25 @@ func (s *Server) access() Access {
 	return s.cfg.Access
 }
 
-// unrouted is the error of a request for which there is no route.
-func (s *Server) unrouted(r *http.Request) error {
+// unrouted is the error of a request for which there is no route. If the path has other methods, the
+// reply says which.
+func unrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := *r
+		other.Method = method
+		if _, pattern := mux.Handler(&other); strings.HasPrefix(pattern, method+" ") {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return problem(api.BadPath, http.StatusMethodNotAllowed, "%s has no %s: want %s", r.URL.Path, r.Method, strings.Join(allowed, " or "))
+	}
+	return noRoute(r)
+}
+
+func noRoute(r *http.Request) error {
 	p := notFound("there is no %s %s: see /openapi.json", r.Method, r.URL.Path)
 	p.Type = api.BadPath
 	return p

@@ -159,7 +159,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"PUT", "/v1/runs/a", ``, 400, `cannot be read`},
 		{"PUT", "/v1/runs/..a", `{}`, 422, `the id`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"` + strings.Repeat("x", 9<<20) + `"}`, 413, `longer than`},
-		{"PATCH", "/v1/runs/a", ``, 404, `no-such-path`},
+		{"PATCH", "/v1/runs/a", ``, 405, `no-such-path`},
 		{"GET", "/v1/runs/zzz/events", ``, 404, `no such run`},
 		{"GET", "/v1/runs?sort=x", ``, 400, `unknown parameter`},
 		{"GET", "/v1/runs?limit=0", ``, 400, `want 1 to 1000`},
