@@ -245,6 +245,9 @@ func effectsOf(use []Middleware) []string {
 	for _, m := range use {
 		if m.Tool != nil {
 			add(m.Tool.Effects)
+			if m.Tool.Provider != nil {
+				add([]string{"net"}) // it runs at the provider, which reads from others
+			}
 		}
 		add(m.Effects)
 	}

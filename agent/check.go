@@ -111,7 +111,7 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	if t.Name == readName {
 		out.add("bad-tool", "the tool %q has the name of the tool that reads long results: rename it", t.Name)
 	}
-	if t.Run == nil {
+	if t.Run == nil && t.Provider == nil {
 		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)
 	}
 	if len(t.Schema) == 0 {

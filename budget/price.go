@@ -2,13 +2,14 @@ package budget
 
 import "cmp"
 
-// A Price is the price of a model's tokens, in USD per million. The zero Price is that of
+// A Price is the price of a model: of its tokens, in USD per million, and of its searches. The zero Price is that of
 // a free model.
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
 	CacheRead  float64 `json:"usd-per-mtok-cache-read,omitempty"`  // of input read from a cache; zero means In
 	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"` // of input written to a cache; zero means In
+	Search     float64 `json:"usd-per-1000-searches,omitempty"`    // of the web, by the provider
 }
 
 // Of returns the cost of the tokens of a usage, in USD.

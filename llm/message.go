@@ -53,10 +53,23 @@ type ToolCall struct {
 
 // Tool is a function that the model may call. Schema is the JSON Schema of its
 // input.
+//
+// A tool with Provider is one that a provider has, such as its web search. It is sent as the object
+// of the protocol of the model, in place of the other fields: "anthropic", "gemini", "openai" (Chat
+// Completions) or "responses". A model of a protocol that is missing refuses the request before it
+// sends anything.
+//
+//	Tool{Name: "web_search", Provider: map[string]json.RawMessage{
+//		"anthropic": json.RawMessage(`{"type":"web_search_20250305","name":"web_search","max_uses":5}`),
+//		"responses": json.RawMessage(`{"type":"web_search"}`),
+//		"gemini":    json.RawMessage(`{"google_search":{}}`),
+//	}}
 type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema,omitempty"`
+	// Provider has the provider's own object for each protocol.
+	Provider map[string]json.RawMessage `json:"provider,omitempty"`
 }
 
 // User returns a message of the user, with media before the text.

@@ -102,13 +102,24 @@ type Reply struct {
 	StopReason string `json:"stop_reason,omitempty"`
 	Usage      Usage  `json:"usage"`
 	Model      string `json:"model,omitempty"` // the model that answered
-	ID         string `json:"id,omitempty"`
-	RequestID  string `json:"request_id,omitempty"` // from the response's headers
+	// Sources are the citations of the answer, in order.
+	Sources   []Source `json:"sources,omitempty"`
+	ID        string   `json:"id,omitempty"`
+	RequestID string   `json:"request_id,omitempty"` // from the response's headers
 	// Metadata is returned to the provider in the next turn.
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 	// Spent is the usage of the attempt that ended with this reply, from a model that
 	// measures it itself; nil leaves that to the Meter of the consumer.
 	Spent *budget.Usage `json:"-"`
+}
+
+// Source is what an answer cites. Fields that the provider does not report are empty.
+type Source struct {
+	URL   string `json:"url,omitempty"`
+	Title string `json:"title,omitempty"`
+	File  string `json:"file,omitempty"`  // the id of a file at the provider
+	Quote string `json:"quote,omitempty"` // the passage of the source
+	Claim string `json:"claim,omitempty"` // the passage of the answer
 }
 
 // Message returns the reply as the turn that is appended to the conversation.
@@ -178,6 +189,7 @@ type Usage struct {
 	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // read from a cache; part of InputTokens
 	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // part of InputTokens
 	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
+	Searches          int  `json:"searches,omitempty"` // of the web, by the provider
 	// ReasoningApart reports that OutputTokens lack the reasoning, which is billed too.
 	ReasoningApart bool `json:"reasoning_apart,omitempty"`
 	// Vendor names the provider's own field that the numbers were taken from; "" for the
@@ -194,6 +206,7 @@ func (u Usage) Add(v Usage) Usage {
 	u.CachedInputTokens += v.CachedInputTokens
 	u.CacheWriteTokens += v.CacheWriteTokens
 	u.ReasoningTokens += v.ReasoningTokens
+	u.Searches += v.Searches
 	u.ReasoningApart = u.ReasoningApart || v.ReasoningApart
 	if v.Raw != nil {
 		u.Raw = v.Raw

@@ -234,8 +234,8 @@ func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 			u.OutputTokens, u.Estimated = tokens, true
 		}
 	}
-	u.USD = m.price.Of(u)
-	return u
+	u.USD = m.price.Of(u) + float64(max(reply.Usage.Searches, 0))*m.price.Search/1000
+	return u.Sane()
 }
 
 // billed reports whether the input of a request without reported usage counts as billed:

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
@@ -144,6 +145,7 @@ func (d *decoder) finishBlocks() {
 		switch b.kind {
 		case "text":
 			special = special || len(b.citations) > 0
+			r.Sources = append(r.Sources, b.sources()...)
 		case "tool_use":
 			r.ToolCalls = append(r.ToolCalls, b.toolCall(b.ended && !(i == len(d.blocks)-1 && r.StopReason == "max_tokens")))
 		default:
@@ -161,6 +163,28 @@ func (d *decoder) finishBlocks() {
 		kept = append(kept, b.whole())
 	}
 	r.Metadata = map[string]json.RawMessage{contentKey: quote(kept)}
+}
+
+// sources returns what a block of text cites.
+func (b *block) sources() (out []llm.Source) {
+	list := b.citations
+	if len(list) == 0 {
+		_ = jsonv2.UnmarshalLenient(b.fields["citations"], &list) // of an answer that is not a stream
+	}
+	for _, raw := range list {
+		var c struct {
+			URL      string `json:"url"`
+			Source   string `json:"source"` // of a result that the client has found
+			Title    string `json:"title"`
+			Document string `json:"document_title"`
+			File     string `json:"file_id"`
+			Quote    string `json:"cited_text"`
+		}
+		if jsonv2.UnmarshalLenient(raw, &c) == nil && cmp.Or(c.URL, c.Source, c.Title, c.Document, c.File, c.Quote) != "" {
+			out = append(out, llm.Source{URL: cmp.Or(c.URL, c.Source), Title: cmp.Or(c.Title, c.Document), File: c.File, Quote: c.Quote, Claim: string(b.text)})
+		}
+	}
+	return out
 }
 
 func (b *block) toolCall(ended bool) llm.ToolCall {

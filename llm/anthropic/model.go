@@ -103,6 +103,7 @@ func (t *turn) join(next *llm.Reply) *llm.Reply {
 	sum.Reasoning = t.reply.Reasoning + next.Reasoning
 	sum.Refusal = t.reply.Refusal + next.Refusal
 	sum.ToolCalls = append(t.reply.ToolCalls[:len(t.reply.ToolCalls):len(t.reply.ToolCalls)], next.ToolCalls...)
+	sum.Sources = append(t.reply.Sources[:len(t.reply.Sources):len(t.reply.Sources)], next.Sources...)
 	sum.Usage = t.reply.Usage.Add(next.Usage)
 	blocks := append(assistantBlocks(t.reply.Message()), assistantBlocks(next.Message())...)
 	if raw, err := json.Marshal(blocks); err == nil { // they came out of JSON

@@ -42,7 +42,11 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 		body["system"] = system
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = wire.Tools(structured.Anthropic, req.Tools, "input_schema", m.strict())
+		functions, hosted, err := wire.Hosted("anthropic", req.Tools)
+		if err != nil {
+			return nil, err
+		}
+		body["tools"] = append(wire.Tools(structured.Anthropic, functions, "input_schema", m.strict()), hosted...)
 	}
 	if req.Cache {
 		mark(body, req, messages)

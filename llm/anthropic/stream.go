@@ -225,7 +225,12 @@ func (d *decoder) finishUsage() {
 	if err != nil {
 		raw = nil // came out of JSON and goes back into it
 	}
+	var server struct {
+		Searches int `json:"web_search_requests"`
+	}
+	_ = jsonv2.UnmarshalLenient(d.usage["server_tool_use"], &server) // most answers have none
 	u := llm.Usage{
+		Searches:          max(server.Searches, 0),
 		InputTokens:       number("input_tokens"), // without those of the cache
 		CachedInputTokens: orZero(number("cache_read_input_tokens")),
 		CacheWriteTokens:  orZero(number("cache_creation_input_tokens")),

@@ -36,7 +36,14 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 		body["systemInstruction"] = object{"parts": []object{{"text": system}}}
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = []object{{"functionDeclarations": wire.Tools(structured.Gemini, req.Tools, "parametersJsonSchema", false)}}
+		functions, tools, err := wire.Hosted("gemini", req.Tools)
+		if err != nil {
+			return nil, err
+		}
+		if len(functions) > 0 {
+			tools = append([]object{{"functionDeclarations": wire.Tools(structured.Gemini, functions, "parametersJsonSchema", false)}}, tools...)
+		}
+		body["tools"] = tools
 	}
 	wire.Merge(body, c.Extra)
 	settings := object{}

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -30,9 +31,10 @@ type candidate struct {
 	Content struct {
 		Parts []json.RawMessage `json:"parts"`
 	} `json:"content"`
-	Reason  string `json:"finishReason"`
-	Message string `json:"finishMessage"`
-	Ratings []struct {
+	Grounding json.RawMessage `json:"groundingMetadata"`
+	Reason    string          `json:"finishReason"`
+	Message   string          `json:"finishMessage"`
+	Ratings   []struct {
 		Category string `json:"category"`
 		Blocked  bool   `json:"blocked"`
 	} `json:"safetyRatings"`
@@ -45,10 +47,11 @@ type decoder struct {
 	reasoning strings.Builder
 	parts     []keptPart
 	usage     json.RawMessage
-	message   string   // of the provider about the stop reason
-	filters   []string // that blocked the answer
-	blocked   bool     // the prompt, not the answer
-	whole     bool     // the answer was one document
+	grounding json.RawMessage // the last one, which has all of the answer
+	message   string          // of the provider about the stop reason
+	filters   []string        // that blocked the answer
+	blocked   bool            // the prompt, not the answer
+	whole     bool            // the answer was one document
 }
 
 func newDecoder(requestID string) *decoder {
@@ -128,6 +131,9 @@ func (d *decoder) candidate(out []llm.Delta, c *candidate) ([]llm.Delta, error) 
 	if c.Reason != "" && c.Reason != "FINISH_REASON_UNSPECIFIED" {
 		d.reply.StopReason, d.message = c.Reason, c.Message
 	}
+	if present(c.Grounding) {
+		d.grounding = bytes.Clone(c.Grounding)
+	}
 	for _, r := range c.Ratings {
 		if r.Blocked {
 			d.filters = append(d.filters, r.Category)
@@ -154,6 +160,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	r := &d.reply
 	r.Text, r.Reasoning = d.text.String(), d.reasoning.String()
 	d.finishUsage()
+	r.Sources = sources(d.grounding)
 	var err error
 	if r.Metadata, err = d.keep(); err != nil {
 		return out, err
@@ -214,6 +221,50 @@ func (d *decoder) finishUsage() {
 		usage.OutputTokens = new(output)
 	}
 	d.reply.Usage = usage
+}
+
+// sources reads what the passages of an answer cite, and what it cites without a passage.
+func sources(grounding json.RawMessage) (out []llm.Source) {
+	type place struct {
+		URI   string `json:"uri"`
+		Title string `json:"title"`
+		Text  string `json:"text"`
+	}
+	var g struct {
+		Chunks []struct {
+			Web       place `json:"web"`
+			Retrieved place `json:"retrievedContext"`
+			Maps      place `json:"maps"`
+		} `json:"groundingChunks"`
+		Supports []struct {
+			Segment struct {
+				Text string `json:"text"`
+			} `json:"segment"`
+			Chunks []int `json:"groundingChunkIndices"`
+		} `json:"groundingSupports"`
+	}
+	if len(grounding) == 0 || jsonv2.UnmarshalLenient(grounding, &g) != nil {
+		return nil
+	}
+	source := func(i int, claim string) llm.Source {
+		c := g.Chunks[i]
+		return llm.Source{URL: cmp.Or(c.Web.URI, c.Retrieved.URI, c.Maps.URI), Title: cmp.Or(c.Web.Title, c.Retrieved.Title, c.Maps.Title), Quote: c.Retrieved.Text, Claim: claim}
+	}
+	cited := map[int]bool{}
+	for _, s := range g.Supports {
+		for _, i := range s.Chunks {
+			if i >= 0 && i < len(g.Chunks) {
+				cited[i] = true
+				out = append(out, source(i, s.Segment.Text))
+			}
+		}
+	}
+	for i := range g.Chunks {
+		if !cited[i] {
+			out = append(out, source(i, ""))
+		}
+	}
+	return out
 }
 
 // failure converts an error of the provider to an error. Source: Google Cloud API design guide,

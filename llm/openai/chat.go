@@ -55,7 +55,11 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 		body[c.MaxTokensField] = limit
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = chatTools(req.Tools, m.Own())
+		functions, hosted, err := wire.Hosted("openai", req.Tools)
+		if err != nil {
+			return nil, err
+		}
+		body["tools"] = append(chatTools(functions, m.Own()), hosted...)
 	}
 	if f := req.ResponseFormat; f != nil {
 		switch way {

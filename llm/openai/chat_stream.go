@@ -77,6 +77,8 @@ type delta struct {
 	ReasoningDetails json.RawMessage `json:"reasoning_details"`
 	Refusal          string          `json:"refusal"`
 	ToolCalls        []callDelta     `json:"tool_calls"`
+
+	Annotations []json.RawMessage `json:"annotations"`
 }
 
 type callDelta struct {
@@ -98,6 +100,7 @@ type chatDecoder struct {
 	think     thinkReader
 	calls     []*call
 	details   []map[string]any
+	cited     []json.RawMessage
 	vendor    llm.Usage // from a field of the vendor's own
 	finished  bool      // the server has sent a finish reason or [DONE]
 }
@@ -179,6 +182,7 @@ func (d *chatDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	if r.Usage.Raw == nil {
 		r.Usage = d.vendor
 	}
+	r.Sources = sources(d.cited, r.Text)
 	d.keepMetadata()
 	if !d.finished {
 		return out, &llm.TruncatedError{RequestID: r.RequestID}
@@ -230,6 +234,9 @@ func (d *chatDecoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
 		out = d.content(out, p)
 	}
 	out = d.emit(out, llm.Refusal, in.Refusal)
+	for _, raw := range in.Annotations {
+		d.cited = append(d.cited, bytes.Clone(raw))
+	}
 	for i := range in.ToolCalls {
 		out = d.toolCall(out, &in.ToolCalls[i])
 	}

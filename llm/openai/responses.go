@@ -56,7 +56,11 @@ func (m *Model) responsesBody(req *llm.Request, model string, way wire.Way) (obj
 		body["max_output_tokens"] = limit
 	}
 	if len(req.Tools) > 0 {
-		body["tools"] = responsesTools(req.Tools, m.Own())
+		functions, hosted, err := wire.Hosted("responses", req.Tools)
+		if err != nil {
+			return nil, err
+		}
+		body["tools"] = append(responsesTools(functions, m.Own()), hosted...)
 	}
 	if reasons(model) {
 		body["include"] = []string{encrypted}

@@ -30,6 +30,8 @@ type itemPart struct {
 	Type    string `json:"type"`
 	Text    string `json:"text"`
 	Refusal string `json:"refusal"`
+
+	Annotations []json.RawMessage `json:"annotations"`
 }
 
 func (in *outputItem) text() string {

@@ -143,6 +143,7 @@ func (d *responsesDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	}
 	switch {
 	case d.finished:
+		d.keepSources()
 		d.keepMetadata()
 	case !d.waiting:
 		return out, &llm.TruncatedError{RequestID: r.RequestID}

@@ -82,6 +82,32 @@ func Merge(body, extra map[string]any) {
 	}
 }
 
+// Hosted separates the functions among the tools from those that a provider has. It returns the
+// latter's own objects for the protocol, and an error if one has none.
+func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []map[string]any, err error) {
+	for _, tool := range list {
+		if tool.Provider == nil {
+			functions = append(functions, tool)
+			continue
+		}
+		object, ok := tool.Provider[protocol]
+		if !ok {
+			return nil, nil, fmt.Errorf("the tool %q is one of another provider (%s): use a model of that protocol, or give the tool an object for %q",
+				tool.Name, strings.Join(slices.Sorted(maps.Keys(tool.Provider)), ", "), protocol)
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(object, &fields); err != nil || fields == nil {
+			return nil, nil, fmt.Errorf("the tool %q: what it has for %q is no JSON object", tool.Name, protocol)
+		}
+		wired := make(map[string]any, len(fields))
+		for key, value := range fields {
+			wired[key] = value
+		}
+		hosted = append(hosted, wired)
+	}
+	return functions, hosted, nil
+}
+
 // Tools returns the tools as most protocols have them: name, description, and the schema of
 // the input in the field of that name. Strict are those that the provider can enforce.
 func Tools(d *structured.Dialect, list []llm.Tool, schema string, strict bool) []map[string]any {
