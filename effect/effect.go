@@ -81,11 +81,11 @@ func Narrow(a, b []string) []string {
 }
 
 // Check returns an *UnknownError if the name is probably a mistake: it is not known, and
-// is neither a member of net nor a member of a family that is not Stone's.
+// is no member of an open family: net, process, or one that is not Stone's.
 func Check(name string) error {
 	family, member, qualified := strings.Cut(name, "/")
 	switch {
-	case name == None, slices.Contains(Known(), name), family == Net && member != "":
+	case name == None, slices.Contains(Known(), name), (family == Net || family == Process) && member != "":
 		return nil
 	case qualified && family != "" && member != "" && !slices.Contains(Known(), family):
 		return nil
