@@ -159,6 +159,9 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	if a.Failure != nil {
 		a.RetryAfter = a.Failure.RetryAfter
 	}
+	if reply == nil && a.Failure != nil && a.Failure.Usage != (Usage{}) {
+		reply = &Reply{Usage: a.Failure.Usage}
+	}
 	if a.told = err == nil || reply != nil; a.told {
 		a.Usage = e.usage(reply)
 	}

@@ -38,6 +38,8 @@ type Error struct {
 	Cause      error         `json:"-"`
 	// Record describes the failed call; nil for a capability.
 	Record *Record `json:"-"`
+	// Usage is what a capability used before it failed; zero if it does not say.
+	Usage Usage `json:"-"`
 }
 
 // Error returns type and message.

@@ -92,6 +92,7 @@ func readReply(v edn.Value, strict bool) (*Reply, error) {
 			result.Map(func(m *form.Map) { failure = reply.read(m) })
 		case failed:
 			failure = readError(m)
+			m.Map("usage", failure.Usage.read)
 		default:
 			m.Fault(form.Missing, "expected result or error, found neither")
 		}
@@ -115,7 +116,9 @@ func (r *Reply) read(m *form.Map) *Error {
 	m.Map("usage", r.Usage.read)
 	switch r.Type {
 	case "error":
-		return readError(m)
+		failure := readError(m)
+		failure.Usage = r.Usage
+		return failure
 	case Value:
 		m.Need("out")
 		m.JSON("out", &r.Out)

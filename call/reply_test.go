@@ -162,6 +162,13 @@ func TestResponse(t *testing.T) {
 			edn:  `{:error {:details {:p [1]}, :message "out", :retryable? true, :type :kiln/cold, :where "pilot"}, :proto 1, :trace {:id ":r", :turn 2}}`,
 		},
 		{
+			name: "the error of a call",
+			err: &call.Error{Type: "kiln/cold", Details: call.JSON(`{"attempts":"mine","p":9007199254740993}`), Record: &call.Record{
+				Attempts: 2, MustFailed: []string{"long"}, Rejected: []call.Rejection{{Cap: "a/b", Reason: "budget/cost"}}, Usage: call.Usage{Attempts: 2, Cap: "c/d"}}},
+			json: `{"error":{"details":{"attempts":"mine","must-failed":["long"],"p":9007199254740993,"rejected":[{"cap/id":"a/b","reason":"budget/cost"}]},"type":"kiln/cold"},"proto":1,"trace":{"id":":r","turn":2},"usage":{"attempts":2,"cap/id":"c/d"}}`,
+			edn:  `{:error {:details {:attempts "mine", :must-failed ["long"], :p 9007199254740993, :rejected [{:cap/id "a/b", :reason "budget/cost"}]}, :type :kiln/cold}, :proto 1, :trace {:id ":r", :turn 2}, :usage {:attempts 2, :cap/id :c/d}}`,
+		},
+		{
 			name: "an error of its own kind",
 			err:  kinded{errors.New("round 5")},
 			json: `{"error":{"message":"round 5","type":"loop-exhausted"},"proto":1,"trace":{"id":":r","turn":2}}`,

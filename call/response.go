@@ -1,6 +1,7 @@
 package call
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -47,7 +48,11 @@ func (r Response) value(inJSON bool) (edn.Value, error) {
 	b.add("trace", trace.value())
 	switch {
 	case r.Err != nil:
-		b.add("error", errorValue(r.Err, &b))
+		rec := recordBeside(r.Err)
+		b.add("error", errorValue(r.Err, rec, &b))
+		if rec != nil && rec.Usage != (Usage{}) {
+			b.add("usage", usageValue(rec.Usage, &b))
+		}
 	case r.Reply != nil:
 		b.add("result", replyValue(r.Reply, inJSON, &b))
 	default:
@@ -62,7 +67,7 @@ func (r Response) value(inJSON bool) (edn.Value, error) {
 
 // errorValue returns the value of any error. An error without a type of its own has the
 // kind of its failure.
-func errorValue(err error, b *fields) edn.Value {
+func errorValue(err error, rec *Record, b *fields) edn.Value {
 	e := AsError(err)
 	var f fields
 	f.name("type", e.Type)
@@ -75,9 +80,57 @@ func errorValue(err error, b *fields) edn.Value {
 	if e.Where != "" {
 		f.add("where", edn.String(e.Where))
 	}
-	f.data("details", e.Details)
+	f.data("details", detailed(e.Details, rec))
 	b.note(f.err)
 	return f.value()
+}
+
+// recordBeside returns the Record of the call that failed, or nil.
+func recordBeside(err error) *Record {
+	if e, ok := errors.AsType[*Error](err); ok && e.Record != nil {
+		return e.Record
+	}
+	var noted interface{ FailureMeta() map[string]string }
+	if errors.As(err, &noted) {
+		return RecordIn(noted.FailureMeta())
+	}
+	return nil
+}
+
+// detailed adds what a call has tried to the details of its failure, unless those are no object. The
+// capability's own fields stand.
+func detailed(details JSON, rec *Record) JSON {
+	if rec == nil {
+		return details
+	}
+	all := map[string]json.RawMessage{}
+	if len(details) > 0 && json.Unmarshal(details, &all) != nil {
+		return details
+	}
+	told, err := json.Marshal(struct {
+		Attempts     int         `json:"attempts,omitempty"`
+		Score        *float64    `json:"score,omitempty"`
+		MustFailed   []string    `json:"must-failed,omitempty"`
+		ShouldFailed []string    `json:"should-failed,omitempty"`
+		Rejected     []Rejection `json:"rejected,omitempty"`
+	}{rec.Attempts, rec.Score, rec.MustFailed, rec.ShouldFailed, rec.Rejected})
+	var more map[string]json.RawMessage
+	if err == nil {
+		err = json.Unmarshal(told, &more)
+	}
+	for key, value := range more {
+		if _, taken := all[key]; !taken {
+			all[key] = value
+		}
+	}
+	if len(all) == 0 || err != nil {
+		return details
+	}
+	out, err := json.Marshal(all)
+	if err != nil {
+		return details
+	}
+	return out
 }
 
 func replyValue(r *Reply, inJSON bool, b *fields) edn.Value {
