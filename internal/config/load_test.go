@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 		{"ability", `{:models [{:model "m" :date "2026-11-22" :can #{:tool}}]}`, `1:47: models[0].can: unknown ability "tool"; known are audio, files, images, schema, thinking, tools, video; did you mean "tools"?`},
 		{"limit", `{:providers {:openai {:limits {:requests-per-min 1}}}}`, `1:32: providers.openai.limits.requests-per-min: unknown field requests-per-min; known are concurrency, requests-per-minute, tokens-per-minute; did you mean "requests-per-minute"?`},
 		{"live", `{:serve {:live :chat/answer}}`, `1:16: serve.live: `},
-		{"live field", `{:serve {:alive #{}}}`, `1:10: serve.alive: unknown field alive; known are live; did you mean "live"?`},
+		{"live field", `{:serve {:alive #{}}}`, `1:10: serve.alive: unknown field alive; known are ignore-tools, live; did you mean "live"?`},
 		{"no limit", `{:providers {:openai {:limits {:concurrency 0}}}}`, `1:45: providers.openai.limits.concurrency: expected an integer from 1 to 2147483647, found 0`},
 		{"no thinking", `{:models [{:model "m" :date "2026-11-22" :can #{:tools}}] :capabilities {:a {:cap/kind :llm :provider :openai :model "m" :params {:effort "low"}}}}`, `1:77: capabilities.a: llm: m cannot be asked: the request needs the ability thinking, and the model has tools`},
 		{"rubric file", `{:policy {:default {:judge {:rubric {:file "r"}}}}}`, `1:37: policy.default.judge.rubric: `},
