@@ -174,8 +174,8 @@ func TestModelCallRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := `[{"name":"look","description":"Looks.","schema":{"type":"object"}},{"name":"a","schema":{"type":"object","properties":{}}},` +
-			`{"name":"b","schema":{}},{"name":"c","schema":{"type":"object","properties":{}}}]`
+		want := `[{"name":"look","description":"Looks.","schema":{"type":"object","properties":{}}},{"name":"a","schema":{"type":"object","properties":{}}},` +
+			`{"name":"b","schema":{"type":"object","properties":{}}},{"name":"c","schema":{"type":"object","properties":{}}}]`
 		// A foreign server may not enforce the schema, so the model is told it.
 		if told := "Be brief.\n\nYour final answer is JSON"; !strings.HasPrefix(req.System, told) || !strings.Contains(req.System, `"integer"`) || req.Model != "m" || req.MaxTokens != 99 || req.Messages[0].Text() != "Read\nthis." || string(tools) != want {
 			t.Errorf("%+v, tools %s", req, tools)
