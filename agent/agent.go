@@ -54,7 +54,8 @@ type Config struct {
 	Model string
 	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
 	MaxTokens int
-	// Params are the settings of every turn, such as the temperature.
+	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call holds
+	// until the model has made one, and is "auto" then. A middleware may choose by turn: see Context.Params.
 	Params llm.Params
 	// NoCache leaves out the marks with which providers cache the prompt up to the end of
 	// the conversation. An agent sets them in every turn but a first one without tools.

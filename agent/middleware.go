@@ -28,6 +28,9 @@ type Context struct {
 	Format    *llm.Format
 	Model     string // overrides the model's own name if not empty
 	MaxTokens int    // of the answer
+	// Params are the settings of this turn; nil are none. A middleware passes others on, and must not
+	// modify these. They begin as Config.Params, whose forced choice of a tool is "auto" after a call.
+	Params *llm.Params
 
 	// Tools are offered to the model in this turn. Their names are unique.
 	Tools []Tool

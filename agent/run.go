@@ -39,6 +39,7 @@ type run struct {
 	models
 	answer event.Place // where the last answer was streamed
 	prefix *llm.Prefix // what the last reply reported about its request
+	called bool        // a tool, by the model
 }
 
 // run is the body of the leaf.
@@ -91,6 +92,11 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 func (r *run) nextTurn(conversation []llm.Message) *Context {
 	c := r.start
 	c.Turn, c.Messages, c.prefix = r.turn, conversation, r.prefix
+	if choice := r.cfg.Params.ToolChoice; r.called && choice != "" && choice != "none" {
+		free := r.cfg.Params
+		free.ToolChoice = "auto" // else no turn could end
+		c.Params = &free
+	}
 	return &c
 }
 
@@ -98,7 +104,7 @@ func (r *run) nextTurn(conversation []llm.Message) *Context {
 // is recorded, whatever the prompts now render.
 func (r *run) open(ctx context.Context) error {
 	c := &r.start
-	*c = Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens}
+	*c = Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens, Params: &r.cfg.Params}
 	r.window = llm.SpecOf(ctx, r.model, &llm.Request{Model: r.cfg.Model}).Window
 	fresh := false
 	o, err := stone.Value(ctx, "opening", func(ctx context.Context) (opening, error) {

@@ -140,6 +140,7 @@ func (r *run) heard(c *Context, reply *llm.Reply) {
 		r.prefix = &llm.Prefix{Messages: len(c.Messages), Tokens: *in}
 	}
 	c.Messages = append(c.Messages, reply.Message())
+	r.called = r.called || len(reply.ToolCalls) > 0
 }
 
 // granted reports a tool with an effect that the agent does not declare: the grant of
@@ -227,12 +228,19 @@ type question struct {
 func (r *run) question(ctx context.Context, c *Context) (q *question, err error) {
 	q = &question{run: r, turn: c.Turn, req: llm.Request{
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
-		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: r.cfg.Params, Prefix: c.prefix,
+		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: deref(c.Params), Prefix: c.prefix,
 		// An answer without tools is probably the last, after which nothing reads the cache.
 		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
 	}}
 	q.payment, err = pay(ctx, q.step(), r.model, &q.req)
 	return q, err
+}
+
+func deref(p *llm.Params) (out llm.Params) {
+	if p != nil {
+		out = *p
+	}
+	return out
 }
 
 // ask asks the model.

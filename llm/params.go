@@ -16,7 +16,7 @@ type Params struct {
 	Stop []string `json:"stop,omitempty"`
 	Seed *int64   `json:"seed,omitempty"`
 	// ToolChoice is "auto", "none", "required" or the name of a tool that must be called. In an
-	// agent it applies to every turn. Without tools only "required" and names are refused.
+	// agent a forced choice holds until a call was made. Without tools only "required" and names are refused.
 	ToolChoice string `json:"tool_choice,omitempty"`
 	// ParallelTools permits several tool calls in one answer.
 	ParallelTools *bool `json:"parallel_tools,omitempty"`
