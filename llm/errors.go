@@ -50,6 +50,9 @@ type HTTPError struct {
 	Body       string // at most 64 KB
 	RequestID  string
 	RetryAfter time.Duration // 0 when the server named none
+	// Final reports that the same request would fail again: the server says X-Should-Retry: false, or that
+	// the quota of the account is exhausted.
+	Final bool
 }
 
 // Error returns the status and the server's message on one line.
@@ -212,10 +215,12 @@ func Retryable(err error) bool {
 		return e.Retryable()
 	}
 	if e, ok := errors.AsType[*HTTPError](err); ok {
-		switch e.Status {
-		case 408, 409, 429:
+		switch {
+		case e.Final:
+			return false
+		case e.Status == 408, e.Status == 409, e.Status == 429:
 			return true
-		case 501, 505:
+		case e.Status == 501, e.Status == 505:
 			return false
 		}
 		return e.Status >= 500

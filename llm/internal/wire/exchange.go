@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -185,7 +187,17 @@ func (c *Client) httpError(ctx context.Context, resp *http.Response, id string) 
 		Body:       strings.ToValidUTF8(text, "\uFFFD"),
 		RequestID:  id,
 		RetryAfter: cmp.Or(retryafter.Read(resp.Header, time.Now()), retryafter.ReadBody(body)),
+		Final:      resp.Header.Get("X-Should-Retry") == "false" || exhausted(body),
 	}
+}
+
+// exhausted reports whether an error of OpenAI's form says that the account has no more credit, which is
+// no matter of waiting.
+func exhausted(body []byte) bool {
+	var e struct {
+		Error struct{ Code, Type string }
+	}
+	return json.Unmarshal(body, &e) == nil && slices.Contains([]string{e.Error.Code, e.Error.Type}, "insufficient_quota")
 }
 
 // requestID finds the id in the headers that the providers use for it.

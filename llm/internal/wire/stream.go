@@ -128,10 +128,10 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 	if attempt > c.retry.Max || ctx.Err() != nil || !llm.Retryable(err) {
 		return 0, false
 	}
-	if s.started && !c.retry.MidStream {
-		return 0, false
+	if (s.handed || s.rest != nil) && !c.retry.MidStream {
+		return 0, false // the consumer has a part of the answer, or the server had accepted the request
 	}
-	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.started {
+	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.handed {
 		return 0, false // the server may be working on it, and will bill it
 	}
 	if wait := llm.RetryAfter(err); wait > 0 {
@@ -158,7 +158,7 @@ type session struct {
 	phase     string      // the current phase, as in TimeoutError
 	limit     time.Duration
 	requestID string
-	started   bool // a byte of the answer has come
+	handed    bool // the consumer has got a part of the answer: text, reasoning, a refusal or a call
 	deltas    []llm.Delta
 	said      int        // bytes of text and arguments
 	streamed  int        // bytes of events
@@ -329,6 +329,9 @@ func (s *session) finish(d Decoder, cause error) error {
 // pass yields the decoded deltas.
 func (s *session) pass() bool {
 	for i := range s.deltas {
+		if k := s.deltas[i].Kind; k >= llm.Text && k <= llm.ToolInput {
+			s.handed = true
+		}
 		if !s.yield(s.deltas[i], nil) {
 			return false
 		}
@@ -379,7 +382,6 @@ func (s *session) await(ctx context.Context) ([]byte, bool, error) {
 				return nil, false, s.ended(ctx)
 			}
 			if ok {
-				s.started = true
 				s.expect("silence", s.client.timeouts.Silence)
 			}
 			return piece, ok, nil
