@@ -128,8 +128,11 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 	if attempt > c.retry.Max || ctx.Err() != nil || !llm.Retryable(err) {
 		return 0, false
 	}
-	if (s.handed || s.rest != nil) && !c.retry.MidStream {
-		return 0, false // the consumer has a part of the answer, or the server had accepted the request
+	if s.handed && !c.retry.MidStream {
+		return 0, false // the consumer has a part of the answer
+	}
+	if _, said := errors.AsType[*llm.ProviderError](err); said && s.rest != nil {
+		return 0, false // what the model made in the background has failed
 	}
 	if e, ok := errors.AsType[*llm.TimeoutError](err); ok && e.Phase != "connect" && !s.handed {
 		return 0, false // the server may be working on it, and will bill it
