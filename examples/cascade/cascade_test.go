@@ -2,11 +2,14 @@ package cascade
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -71,7 +74,7 @@ func TestThesis(t *testing.T) {
 // margin of 1.64 standard errors: of 20 such choices, 19 keep the bound elsewhere. Of equal sets it is the
 // smallest, so that each of its checks adds something.
 func TestChosen(t *testing.T) {
-	recorded(t)
+	dev := recordings(t, eval.DevSplit)
 	most, best, size := 0.0, "", 0
 	for set := 1; set < 1<<len(checks); set++ {
 		var names []string
@@ -80,16 +83,66 @@ func TestChosen(t *testing.T) {
 				names = append(names, c.name)
 			}
 		}
-		r := route(t, "--data", recording, "--split", eval.DevSplit, "--checks", strings.Join(names, ","))
-		t.Logf("%.3f of the gap, %.3f ± %.3f large calls: %q", r.GapRecovered.Mean, r.LargeShare.Mean, 1.64*r.LargeShare.SE, names)
-		gain := r.GapRecovered.Mean - most
-		if r.LargeShare.Mean+1.64*r.LargeShare.SE <= 0.30 && (gain > 1e-9 || gain > -1e-9 && len(names) < size) {
-			most, best, size = r.GapRecovered.Mean, strings.Join(names, ","), len(names)
+		gap, large := dev.routed(names)
+		t.Logf("%.3f of the gap, %.3f ± %.3f large calls: %q", gap.Mean, large.Mean, 1.64*large.SE, names)
+		gain := gap.Mean - most
+		if large.Mean+1.64*large.SE <= 0.30 && (gain > 1e-9 || gain > -1e-9 && len(names) < size) {
+			most, best, size = gap.Mean, strings.Join(names, ","), len(names)
 		}
 	}
 	if best != chosen {
 		t.Errorf("the best checks on the dev split are %s, the example has %s", best, chosen)
 	}
+	// The pipeline routes as this simulation does.
+	gap, large := dev.routed(strings.Split(chosen, ","))
+	if r := route(t, "--data", recording, "--split", eval.DevSplit); r.GapRecovered.Mean != gap.Mean || r.LargeShare.Mean != large.Mean {
+		t.Errorf("the pipeline recovers %v of the gap at %v large calls, the simulation %v at %v", r.GapRecovered.Mean, r.LargeShare.Mean, gap.Mean, large.Mean)
+	}
+}
+
+// answered is the answers of both models to a question.
+type answered map[string]struct {
+	Text    string
+	Correct bool
+}
+
+// part is a part of the recording.
+type part []answered
+
+// recordings reads the part of the recording that an evaluation of the split asks for.
+func recordings(t *testing.T, split string) (all part) {
+	recorded(t)
+	var mu sync.Mutex
+	collect := eval.Func("collect", func(_ context.Context, c eval.Case) (s eval.Score, err error) {
+		var a answered
+		err = json.Unmarshal(c.Expected, &a)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, a)
+		return s, err
+	})
+	silent := stone.Func("silent", Asked, Chosen, func(context.Context, Question) (t Text, err error) { return t, nil })
+	_, err := eval.Run(t.Context(), eval.Config{Pipeline: silent, Data: eval.Data{File: recording, Split: split, Expected: "responses"}, Scorers: []eval.Scorer{collect}}, stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// routed asks the large model where one of the checks rejects the small one's answer.
+func (p part) routed(names []string) (gap, asked stat.Estimate) {
+	value := map[bool]float64{true: 1}
+	var gains, gaps, calls []float64
+	for _, a := range p {
+		got := a[small]
+		rejected := slices.ContainsFunc(checks, func(c check) bool { return slices.Contains(names, c.name) && c.fn(got.Text) != nil })
+		if rejected {
+			got = a[large]
+		}
+		alone := value[a[small].Correct]
+		gains, gaps, calls = append(gains, value[got.Correct]-alone), append(gaps, value[a[large].Correct]-alone), append(calls, value[rejected])
+	}
+	return stat.Ratio(gains, gaps, nil), stat.Mean(calls, nil)
 }
 
 // TestTuned tunes the order of the models and the number of checks that an answer must pass, of all four. It

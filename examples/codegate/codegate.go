@@ -117,7 +117,7 @@ func hidden(ctx context.Context, c eval.Case) (eval.Score, error) {
 
 // run runs a program in the sandbox. It returns why the program failed or did not start.
 func run(ctx context.Context, parts ...string) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	limits := sandbox.Policy{Limits: sandbox.Limits{CPU: 5 * time.Second, Memory: 512 << 20, Processes: 4, FileSize: 1 << 20}}
 	cmd := sandbox.Command(ctx, limits, python, "-I", "-")
