@@ -285,7 +285,7 @@ spec("who may only read sees no button, and cannot resume or cancel", async (pag
 		assert.equal(await page.locator("form[action$='/resume'], form[action$='/cancel']").count(), 0);
 		for (const what of ["resume", "cancel"]) assert.equal((await page.request.post(`${ANSWER}/runs/${run}/${what}`)).status(), 403);
 	}
-	assert.equal((await page.request.get(FAILS + "/runs/failing/resume")).status(), 404); // nothing changes on GET
+	assert.equal((await page.request.get(FAILS + "/runs/failing/resume")).status(), 405); // nothing changes on GET
 });
 spec("a choice with a blank is answered with a reason", async (page) => {
 	await page.goto(ANSWER + "/questions");
