@@ -43,7 +43,7 @@ func (f *file) Explain(err error) error {
 		what = noSpace
 	case codes.SQLITE_IOERR:
 		what = "cannot be read or written: check its disk"
-		if e.Code() == 10|19<<8 { // SQLITE_IOERR_SHMSIZE, the only write that does not report SQLITE_FULL
+		if int(e.Code()) == 10|19<<8 { // SQLITE_IOERR_SHMSIZE, the only write that does not report SQLITE_FULL
 			what = noSpace
 		}
 	case codes.SQLITE_CANTOPEN:
