@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,7 +18,8 @@ import (
 // conversation that has outgrown the model's window.
 type CompactConfig struct {
 	// MaxTokens bounds the request of a turn. It is never more than three quarters of
-	// Context.Window, which is the default. If that is unknown, the default is 100,000. The last reply
+	// Context.Window, which is the default. If that is unknown, the default is 100,000, until a server
+	// refuses a request as too long: from then on that was the window. The last reply
 	// reports the length of the request before it; what came since is estimated: four bytes of text
 	// count as a token, a picture as at most 4,096.
 	MaxTokens int
@@ -44,7 +46,9 @@ const (
 // model's window. The first message and the last turns stay; one message replaces
 // those between. A tool call is never separated from its result. The shorter
 // conversation is the agent's from then on, and the one in its node. The handles of long
-// results are kept. Put it innermost, after all middlewares that add messages.
+// results are kept. A request that the model's server refuses as too long is shortened to half and made
+// again, once; an answer that is cut off at the window's end is given again in a shorter conversation.
+// Put it innermost, after all middlewares that add messages.
 func Compact(cfg CompactConfig) Middleware {
 	if cfg.Keep <= 0 {
 		cfg.Keep = defaultCompactKeep
@@ -55,23 +59,46 @@ func Compact(cfg CompactConfig) Middleware {
 	return Middleware{Name: "compact", Wrap: cfg.wrap}
 }
 
+// wrap shortens a conversation that is known to be too long, and one that turns out to be.
 func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Context, error) {
-	cfg.MaxTokens = cfg.bound(c.Window())
+	shorter, _, err := cfg.shorten(ctx, c, cfg.bound(c.Window()))
+	if err != nil {
+		return c, err
+	}
+	after, err := next(ctx, shorter)
+	if !errors.Is(err, KindOverflow) {
+		return after, err
+	}
+	// Nobody knows how much too long it was. Half of it is safe unless the estimate is far off.
+	length, _ := shorter.request().Tokens()
+	again, left, failed := cfg.shorten(ctx, shorter, length/2)
+	if failed != nil {
+		return c, failed
+	}
+	if !left {
+		return after, err
+	}
+	return next(ctx, again)
+}
+
+// shorten leaves out the middle of a conversation of more tokens than most, if it can.
+func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shorter Context, left bool, err error) {
+	cfg.MaxTokens = most
 	from, to := cfg.middle(c)
 	if from == to {
-		return next(ctx, c)
+		return c, false, nil
 	}
 	summary, err := cfg.summarise(ctx, c, c.Messages[from:to])
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	note, err := leftOut(summary.Text, handles(c.Messages[from:to]))
 	if err != nil {
-		return c, err
+		return c, false, err
 	}
 	c.Messages = slices.Concat(c.Messages[:from:from], []llm.Message{note}, c.Messages[to:])
 	c.prefix = nil
-	return next(ctx, c)
+	return c, true, nil
 }
 
 // leftOut returns the message in place of others. The model can still read the kept results

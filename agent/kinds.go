@@ -19,6 +19,9 @@ const (
 	KindParseFailed kind.Kind = "llm-parse-failed"
 	// KindModel is a model that could not be asked, or whose answer is incomplete.
 	KindModel kind.Kind = "llm-error"
+	// KindOverflow is a conversation that is longer than the model's window. Compact shortens it, and only
+	// fails with this kind if what must stay is too long.
+	KindOverflow kind.Kind = "context-overflow"
 	// KindHealingExhausted is a draft that the adversary rejected after MaxHealing
 	// rounds of healing.
 	KindHealingExhausted kind.Kind = "healing-exhausted"

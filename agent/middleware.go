@@ -53,7 +53,8 @@ func (c Context) request() *llm.Request {
 // every byte of one is copied onto the stacks of waiting agents many times.
 type models struct {
 	usage  budget.Usage
-	window int // of its own model
+	window int // of its own model, by the table
+	full   int // tokens of prompt and answer that did not fit
 }
 
 // uses counts the usage of a model.
@@ -63,11 +64,14 @@ func (c Context) uses(u budget.Usage) {
 	}
 }
 
-// Window returns the tokens of prompt and answer that the agent's model can take, or 0 if no
-// table tells: see llm.WithTable.
+// Window returns the tokens of prompt and answer that the agent's model can take, or 0 if neither
+// a table tells (see llm.WithTable) nor the conversation has reached the end of it.
 func (c Context) Window() int {
 	if c.models == nil {
 		return 0
+	}
+	if c.models.full > 0 && (c.models.window <= 0 || c.models.full < c.models.window) {
+		return c.models.full
 	}
 	return c.models.window
 }
@@ -109,8 +113,8 @@ type Middleware struct {
 	Tool *Tool
 	// Guard reports whether the middleware takes part in a turn; nil means always.
 	Guard func(Context) bool
-	// Wrap does its work before and after next, which it calls at most once. An
-	// error ends the agent with a failure. Nil only offers the Tool.
+	// Wrap does its work before and after next, which it calls at most once, and again only
+	// after an error. An error ends the agent with a failure. Nil only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
 	// Effects are its effects on the world besides those that its Tool declares,
 	// including those of tools that Wrap offers.

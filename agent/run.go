@@ -313,6 +313,9 @@ func modelFailure(ctx context.Context, err error) error {
 	if errors.As(err, &kinded) && kinded.FailureKind() == string(KindRejected) { // the Admit of a call.Model
 		return failure(KindRejected, &rejected{err}, "%v", err)
 	}
+	if llm.TooLong(err) {
+		return failure(KindOverflow, &modelError{err}, "%v%s", err, toShorten)
+	}
 	k := KindModel
 	if errors.Is(err, llm.ErrEmptyResponse) {
 		k = KindEmptyResponse

@@ -115,6 +115,7 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	r.turnOfUser(c)
 	reply, err := r.recall(ctx, c)
 	if err != nil {
+		r.overflowed(c, err)
 		return err
 	}
 	r.heard(c, reply)
@@ -140,7 +141,21 @@ func (r *run) heard(c *Context, reply *llm.Reply) {
 		r.prefix = &llm.Prefix{Messages: len(c.Messages), Tokens: *in}
 	}
 	c.Messages = append(c.Messages, reply.Message())
+	if reply.StopReason == windowFull {
+		c.prefix = r.prefix
+		r.full, _ = c.request().Tokens()
+	}
 	r.called = r.called || len(reply.ToolCalls) > 0
+}
+
+// windowFull is the stop reason of an answer that was cut off at the end of the model's window.
+const windowFull = "model_context_window_exceeded"
+
+// overflowed learns the window from a request that was too long for it.
+func (r *run) overflowed(c *Context, err error) {
+	if errors.Is(err, KindOverflow) {
+		r.full, _ = c.request().Tokens()
+	}
 }
 
 // granted reports a tool with an effect that the agent does not declare: the grant of
@@ -245,6 +260,9 @@ func deref(p *llm.Params) (out llm.Params) {
 
 // ask asks the model.
 func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
+	if err := q.fits(); err != nil {
+		return turnRecord{}, err
+	}
 	q.asked, q.answer = true, event.At(ctx)
 	var voice *event.Voice
 	if q.answer.Wants(event.LevelDelta) {
@@ -262,6 +280,20 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	}
 	reply.ToolCalls = keepable(reply.ToolCalls)
 	return turnRecord{reply, q.spent}, nil
+}
+
+// toShorten says what to do about a conversation that is too long.
+const toShorten = ": add the middleware Compact (with a smaller Keep if it has one), or use a model with a larger window"
+
+// fits refuses a request that is as long as what did not fit before.
+func (q *question) fits() error {
+	if q.full == 0 {
+		return nil
+	}
+	if length, _ := q.req.Tokens(); length >= q.full {
+		return failure(KindOverflow, nil, "the conversation of about %d tokens is longer than the model's window, which ended at %d%s", length, q.full, toShorten)
+	}
+	return nil
 }
 
 // keepable removes arguments that no node can contain, or that are too long: the call is
