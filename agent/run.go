@@ -40,12 +40,16 @@ type run struct {
 	answer event.Place // where the last answer was streamed
 	prefix *llm.Prefix // what the last reply reported about its request
 	called bool        // a tool, by the model
+	thread string      // the name of the conversation
 }
 
 // run is the body of the leaf.
 func (a *agent) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	r := &run{agent: a, onion: onion{events: eventsOf(ctx), offered: a.offered}, dag: d, limit: a.cfg.MaxTurns}
 	r.inner = r.ask
+	if at := stone.In(ctx); !a.cfg.NoCache {
+		r.thread = at.RunID() + " " + at.Path()
+	}
 	r.room.Store(maxAllKept)
 	ended := r.started()
 	n, err := inTime(ctx, r.work)

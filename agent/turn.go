@@ -245,7 +245,7 @@ func (r *run) question(ctx context.Context, c *Context) (q *question, err error)
 		Model: c.Model, System: c.System, Messages: slices.Clip(c.Messages), MaxTokens: c.MaxTokens,
 		Tools: r.wire(c.Tools), ResponseFormat: c.Format, Params: deref(c.Params), Prefix: c.prefix,
 		// An answer without tools is probably the last, after which nothing reads the cache.
-		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1),
+		Cache: !r.cfg.NoCache && (len(c.Tools) > 0 || c.Turn > 1), Conversation: r.thread,
 	}}
 	q.payment, err = pay(ctx, q.step(), r.model, &q.req)
 	return q, err

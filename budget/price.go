@@ -7,9 +7,16 @@ import "cmp"
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`
 	Out        float64 `json:"usd-per-mtok-out,omitempty"`
-	CacheRead  float64 `json:"usd-per-mtok-cache-read,omitempty"`  // of input read from a cache; zero means In
-	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"` // of input written to a cache; zero means In
-	Search     float64 `json:"usd-per-1000-searches,omitempty"`    // of the web, by the provider
+	CacheRead  float64 `json:"usd-per-mtok-cache-read,omitempty"`     // of input read from a cache; zero means In
+	CacheWrite float64 `json:"usd-per-mtok-cache-write,omitempty"`    // of input written to a cache; zero means In
+	CacheHour  float64 `json:"usd-per-mtok-cache-write-1h,omitempty"` // of input written to a cache for an hour; zero means CacheWrite
+	Search     float64 `json:"usd-per-1000-searches,omitempty"`       // of the web, by the provider
+}
+
+// Hour returns the price of requests that write to the cache for an hour.
+func (p Price) Hour() Price {
+	p.CacheWrite = cmp.Or(p.CacheHour, p.CacheWrite, p.In)
+	return p
 }
 
 // Of returns the cost of the tokens of a usage, in USD.

@@ -60,6 +60,7 @@ func ReadPrice(m *form.Map, to *budget.Price) {
 	m.Float("usd-per-mtok-out", &to.Out, 0, math.Inf(1))
 	m.Float("usd-per-mtok-cache-read", &to.CacheRead, 0, math.Inf(1))
 	m.Float("usd-per-mtok-cache-write", &to.CacheWrite, 0, math.Inf(1))
+	m.Float("usd-per-mtok-cache-write-1h", &to.CacheHour, 0, math.Inf(1))
 	m.Float("usd-per-1000-searches", &to.Search, 0, math.Inf(1))
 }
 
@@ -122,16 +123,17 @@ func (m Metadata) Check() error {
 // numbers returns the fields that must not be negative.
 func (m Metadata) numbers() map[string]float64 {
 	return map[string]float64{
-		"cap/cost.latency-ms":               float64(m.Cost.Latency.Milliseconds()),
-		"cap/cost.usd":                      m.Cost.USD,
-		"cap/cost.usd-per-mtok-in":          m.Cost.In,
-		"cap/cost.usd-per-mtok-out":         m.Cost.Out,
-		"cap/cost.usd-per-mtok-cache-read":  m.Cost.CacheRead,
-		"cap/cost.usd-per-mtok-cache-write": m.Cost.CacheWrite,
-		"cap/cost.usd-per-1000-searches":    m.Cost.Search,
-		"cap/limits.timeout-ms":             float64(m.Limits.Timeout.Milliseconds()),
-		"cap/limits.concurrency":            float64(m.Limits.Concurrency),
-		"cap/limits.per-minute":             float64(m.Limits.PerMinute),
+		"cap/cost.latency-ms":                  float64(m.Cost.Latency.Milliseconds()),
+		"cap/cost.usd":                         m.Cost.USD,
+		"cap/cost.usd-per-mtok-in":             m.Cost.In,
+		"cap/cost.usd-per-mtok-out":            m.Cost.Out,
+		"cap/cost.usd-per-mtok-cache-read":     m.Cost.CacheRead,
+		"cap/cost.usd-per-mtok-cache-write":    m.Cost.CacheWrite,
+		"cap/cost.usd-per-mtok-cache-write-1h": m.Cost.CacheHour,
+		"cap/cost.usd-per-1000-searches":       m.Cost.Search,
+		"cap/limits.timeout-ms":                float64(m.Limits.Timeout.Milliseconds()),
+		"cap/limits.concurrency":               float64(m.Limits.Concurrency),
+		"cap/limits.per-minute":                float64(m.Limits.PerMinute),
 	}
 }
 

@@ -73,6 +73,9 @@ type Request struct {
 	// others cache by themselves. It changes the cost of an answer, not the answer, so it is
 	// not part of the JSON.
 	Cache bool `json:"-"`
+	// Conversation names what the request continues, if Cache is set: requests of one name begin alike. A
+	// server that finds its cached prompts by a key gets a hash of it. It is not part of the JSON.
+	Conversation string `json:"-"`
 	// Prefix is what an earlier reply reported about the start of the request. It makes estimates
 	// better and is not part of the JSON.
 	Prefix *Prefix `json:"-"`
@@ -188,6 +191,7 @@ type Usage struct {
 	OutputTokens      *int `json:"output_tokens"`
 	CachedInputTokens int  `json:"cached_input_tokens,omitempty"` // read from a cache; part of InputTokens
 	CacheWriteTokens  int  `json:"cache_write_tokens,omitempty"`  // part of InputTokens
+	CacheHourTokens   int  `json:"cache_hour_tokens,omitempty"`   // part of CacheWriteTokens: kept for an hour, at another price
 	ReasoningTokens   int  `json:"reasoning_tokens,omitempty"`
 	Searches          int  `json:"searches,omitempty"` // of the web, by the provider
 	// ReasoningApart reports that OutputTokens lack the reasoning, which is billed too.
@@ -205,6 +209,7 @@ func (u Usage) Add(v Usage) Usage {
 	u.OutputTokens = addKnown(u.OutputTokens, v.OutputTokens)
 	u.CachedInputTokens += v.CachedInputTokens
 	u.CacheWriteTokens += v.CacheWriteTokens
+	u.CacheHourTokens += v.CacheHourTokens
 	u.ReasoningTokens += v.ReasoningTokens
 	u.Searches += v.Searches
 	u.ReasoningApart = u.ReasoningApart || v.ReasoningApart

@@ -21,9 +21,12 @@ type Params struct {
 	// ParallelTools permits several tool calls in one answer.
 	ParallelTools *bool `json:"parallel_tools,omitempty"`
 	// Effort is how much a model thinks, such as "low", "medium" or "high".
-	Effort      string            `json:"effort,omitempty"`
-	ServiceTier string            `json:"service_tier,omitempty"`
-	Metadata    map[string]string `json:"metadata,omitempty"`
+	Effort      string `json:"effort,omitempty"`
+	ServiceTier string `json:"service_tier,omitempty"`
+	// CacheTTL is how long a cached prompt is kept, in the provider's words, such as "1h" (Anthropic) or
+	// "24h" (OpenAI). Ask for more than the default if a person answers between two turns.
+	CacheTTL string            `json:"cache_ttl,omitempty"`
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // All ranges over the settings that are set, by their names in JSON.
@@ -37,6 +40,7 @@ func (p *Params) All() iter.Seq2[string, any] {
 			(p.ParallelTools == nil || yield("parallel_tools", *p.ParallelTools)) &&
 			(p.Effort == "" || yield("effort", p.Effort)) &&
 			(p.ServiceTier == "" || yield("service_tier", p.ServiceTier)) &&
+			(p.CacheTTL == "" || yield("cache_ttl", p.CacheTTL)) &&
 			(len(p.Metadata) == 0 || yield("metadata", p.Metadata))
 	}
 }
@@ -45,7 +49,7 @@ func (p *Params) All() iter.Seq2[string, any] {
 func (p Params) Or(q Params) Params {
 	p.Temperature, p.TopP, p.Seed = cmp.Or(p.Temperature, q.Temperature), cmp.Or(p.TopP, q.TopP), cmp.Or(p.Seed, q.Seed)
 	p.ToolChoice, p.ParallelTools = cmp.Or(p.ToolChoice, q.ToolChoice), cmp.Or(p.ParallelTools, q.ParallelTools)
-	p.Effort, p.ServiceTier = cmp.Or(p.Effort, q.Effort), cmp.Or(p.ServiceTier, q.ServiceTier)
+	p.Effort, p.ServiceTier, p.CacheTTL = cmp.Or(p.Effort, q.Effort), cmp.Or(p.ServiceTier, q.ServiceTier), cmp.Or(p.CacheTTL, q.CacheTTL)
 	if p.Stop == nil {
 		p.Stop = q.Stop
 	}

@@ -147,6 +147,9 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 		return budget.Quote{}
 	}
 	price, ok := PriceOf(ctx, m, req)
+	if req.Params.CacheTTL != "" {
+		price = price.Hour()
+	}
 	in, out := req.Tokens()
 	least, most := budget.Usage{InputTokens: in}, budget.Usage{InputTokens: in, OutputTokens: out}
 	if req.Cache { // all of the prompt may be read from the cache, or written to it
@@ -234,8 +237,17 @@ func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 			u.OutputTokens, u.Estimated = tokens, true
 		}
 	}
-	u.USD = m.price.Of(u) + float64(max(reply.Usage.Searches, 0))*m.price.Search/1000
+	u.USD = m.price.Of(u) + m.extra(&reply.Usage)
 	return u.Sane()
+}
+
+// extra is what a usage costs beside its tokens: searches, and what an hour in the cache costs more.
+func (m *Meter) extra(u *Usage) float64 {
+	usd := float64(max(u.Searches, 0)) * m.price.Search / 1000
+	if hour := min(u.CacheHourTokens, u.CacheWriteTokens); hour > 0 {
+		usd += float64(hour) * (m.price.Hour().CacheWrite - cmp.Or(m.price.CacheWrite, m.price.In)) / 1e6
+	}
+	return usd
 }
 
 // billed reports whether the input of a request without reported usage counts as billed:

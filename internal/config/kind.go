@@ -163,6 +163,7 @@ func readParams(m *form.Map, to *llm.Params) {
 	}
 	kinds.SomeText(m, "effort", &to.Effort)
 	kinds.SomeText(m, "service-tier", &to.ServiceTier)
+	kinds.SomeText(m, "cache-ttl", &to.CacheTTL)
 	m.Entries("metadata", func(name string, v form.Value) {
 		var text string
 		if v.Text(&text) {

@@ -24,6 +24,10 @@ func mark(body object, req *llm.Request, turns []turnBlocks) {
 			left--
 		}
 	}
+	control := object{"type": "ephemeral"}
+	if ttl := req.Params.CacheTTL; ttl != "" {
+		control["ttl"] = ttl
+	}
 	put := func(block any) any {
 		b, ok := block.(object)
 		if !ok || left <= 0 || b["cache_control"] != nil {
@@ -31,7 +35,7 @@ func mark(body object, req *llm.Request, turns []turnBlocks) {
 		}
 		left--
 		b = maps.Clone(b)
-		b["cache_control"] = object{"type": "ephemeral"}
+		b["cache_control"] = control
 		return b
 	}
 	user := 0

@@ -14,6 +14,7 @@ var params = wire.ParamRules{
 	"stop":         wire.Put("stop_sequences"),
 	"effort":       wire.Put("output_config", "effort"),
 	"service_tier": wire.Put("service_tier"),
+	"cache_ttl":    func(object, any) error { return nil }, // a part of each mark
 	"tool_choice": wire.Choice(wire.Put("tool_choice"), map[string]any{
 		"auto": object{"type": "auto"}, "none": object{"type": "none"}, "required": object{"type": "any"},
 	}, func(name string) any { return object{"type": "tool", "name": name} }),

@@ -229,8 +229,13 @@ func (d *decoder) finishUsage() {
 		Searches int `json:"web_search_requests"`
 	}
 	_ = jsonv2.UnmarshalLenient(d.usage["server_tool_use"], &server) // most answers have none
+	var written struct {
+		Hour int `json:"ephemeral_1h_input_tokens"`
+	}
+	_ = jsonv2.UnmarshalLenient(d.usage["cache_creation"], &written) // older servers have none
 	u := llm.Usage{
 		Searches:          max(server.Searches, 0),
+		CacheHourTokens:   max(written.Hour, 0),
 		InputTokens:       number("input_tokens"), // without those of the cache
 		CachedInputTokens: orZero(number("cache_read_input_tokens")),
 		CacheWriteTokens:  orZero(number("cache_creation_input_tokens")),

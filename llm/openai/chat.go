@@ -2,6 +2,8 @@ package openai
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 
@@ -69,8 +71,19 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 			body["response_format"] = jsonMode
 		}
 	}
+	m.routed(body, req)
 	wire.Merge(body, c.Extra)
 	return body, nil
+}
+
+// routed has the requests of a conversation answered where its prompt is cached. Other servers may refuse the
+// field. Source: OpenAI, guide "Prompt caching".
+func (m *Model) routed(body object, req *llm.Request) {
+	if !req.Cache || req.Conversation == "" || !m.Own() {
+		return
+	}
+	sum := sha256.Sum256([]byte(req.Conversation)) // names of runs are nobody else's business
+	body["prompt_cache_key"] = hex.EncodeToString(sum[:16])
 }
 
 func (c *Config) message(m llm.Message) object {

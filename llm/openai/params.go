@@ -15,6 +15,7 @@ var chatParams = wire.ParamRules{
 	"parallel_tools": wire.Put("parallel_tool_calls"),
 	"effort":         wire.Put("reasoning_effort"),
 	"service_tier":   wire.Put("service_tier"),
+	"cache_ttl":      wire.Put("prompt_cache_retention"),
 	"metadata":       wire.Put("metadata"),
 	"tool_choice": wire.Choice(wire.Put("tool_choice"), modes, func(name string) any {
 		return object{"type": "function", "function": object{"name": name}}
@@ -27,6 +28,7 @@ var responsesParams = wire.ParamRules{
 	"parallel_tools": wire.Put("parallel_tool_calls"),
 	"effort":         wire.Put("reasoning", "effort"),
 	"service_tier":   wire.Put("service_tier"),
+	"cache_ttl":      wire.Put("prompt_cache_retention"),
 	"metadata":       wire.Put("metadata"),
 	"tool_choice": wire.Choice(wire.Put("tool_choice"), modes, func(name string) any {
 		return object{"type": "function", "name": name}

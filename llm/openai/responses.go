@@ -65,6 +65,7 @@ func (m *Model) responsesBody(req *llm.Request, model string, way wire.Way) (obj
 	if reasons(model) {
 		body["include"] = []string{encrypted}
 	}
+	m.routed(body, req)
 	wire.Merge(body, c.Extra)
 	if f := req.ResponseFormat; f != nil && way != wire.Told {
 		// Extra may hold other settings of the text, such as the verbosity.
