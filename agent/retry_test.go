@@ -7,7 +7,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/step"
 )
 
 // A leaf's Retry respects the model's error: whether a retry can help, how long to
@@ -37,6 +39,26 @@ func TestRetryKnowsTheModel(t *testing.T) {
 					t.Errorf("%d requests in %v, %v; want %d in at least %v", m.calls(), time.Since(start), err, tt.calls, tt.least)
 				}
 			})
+		})
+	}
+}
+
+// A leaf that is tried again goes on where the attempt before it failed: no tool runs twice and no answer is
+// asked for twice.
+func TestRetryGoesOn(t *testing.T) {
+	for _, recorder := range []step.Recorder{nil, journal.Keep(new(journal.Memory), journal.Options{})} {
+		synctest.Test(t, func(t *testing.T) {
+			paid := 0
+			pay := tool("pay", func(string) (agent.Result, error) {
+				paid++
+				return agent.Result{Text: "paid"}, nil
+			})
+			m := model(calls("pay", `{"text":"1"}`), calls("pay", `{"text":"2"}`), &llm.TruncatedError{}, says("done"))
+			a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(pay)},
+				Options: []stone.LeafOption{stone.Retry{Attempts: 3, Backoff: time.Second}}})
+			if _, err := run(t, a, stone.Config{Recorder: recorder, RunID: "r"}); err != nil || m.calls() != 4 || paid != 2 {
+				t.Errorf("%d requests, paid %d times, %v; want 4 and 2", m.calls(), paid, err)
+			}
 		})
 	}
 }

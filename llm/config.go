@@ -7,8 +7,10 @@ import "time"
 type Timeouts struct {
 	Connect   time.Duration // to reach the server; default 10 s; ignored with a custom HTTP client
 	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
-	Silence   time.Duration // between two bytes of the answer; default 2 min
-	Total     time.Duration // the whole request, with retries, without waits for a Limiter; default 30 min
+	// Silence is the time between two bytes of the answer; default 2 min. While only signs of life come,
+	// such as pings, the answer may stand still five times as long.
+	Silence time.Duration
+	Total   time.Duration // the whole request, with retries, without waits for a Limiter; default 30 min
 }
 
 // WithDefaults returns t with zero values replaced by the defaults.
@@ -20,16 +22,13 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return t
 }
 
-// Retry bounds the retries of a request that failed before the first byte of its answer:
-// with status 408, 409, 429 or 5xx, or because the server could not be reached. The zero
-// value means the defaults.
+// Retry bounds the retries of a request that failed: with status 408, 409, 429 or 5xx, because the
+// server could not be reached or was busy, or because its answer was cut short. If a part of the answer was
+// handed on, a Restart delta takes it back. The zero value means the defaults.
 type Retry struct {
 	Max     int           // further attempts; 0 means 3, negative none
 	Wait    time.Duration // before the first retry, doubled for each further one; default 500 ms
 	MaxWait time.Duration // longest wait; default 1 min; a pause of the server beyond it ends the request
-	// MidStream also retries a stream that was cut short after it had started. The
-	// consumer sees a Restart delta and must drop the earlier deltas.
-	MidStream bool
 }
 
 // WithDefaults returns r with zero values replaced by the defaults.

@@ -139,6 +139,7 @@ func TestFailures(t *testing.T) {
 	ok := step{status: 200, body: []string{helloAll}}
 	after := func(v string) http.Header { return http.Header{"Retry-After": {v}} }
 	const good = `start "Hello" " world" done`
+	once := openai.Config{Retry: llm.Retry{Max: -1}}
 	for _, c := range []struct {
 		name    string
 		steps   []step
@@ -174,14 +175,14 @@ func TestFailures(t *testing.T) {
 		{name: "no connection, then good", steps: []step{{}, {}, ok}, want: "restart restart " + good, asked: 3},
 		{name: "no connection for ever", steps: []step{{}}, want: "restart restart restart",
 			err: "llm: cannot reach http://test.invalid/v1/chat/completions: connection refused", asked: 4},
-		{name: "cut in the midst", steps: []step{{status: 200, body: []string{hello}}},
+		{name: "cut in the midst", steps: []step{{status: 200, body: []string{hello}}}, config: once,
 			want: `start "Hello"`, err: "llm: the stream was cut short before the answer's end (request req_7)", text: "Hello", asked: 1},
-		{name: "reset in the midst", steps: []step{{status: 200, body: []string{hello, "!"}}},
+		{name: "reset in the midst", steps: []step{{status: 200, body: []string{hello, "!"}}}, config: once,
 			want: `start "Hello"`, err: "llm: the stream was cut short before the answer's end: connection reset", text: "Hello", asked: 1},
-		{name: "cut within an event", steps: []step{{status: 200, body: []string{hello, world[:40]}}},
+		{name: "cut within an event", steps: []step{{status: 200, body: []string{hello, world[:40]}}}, config: once,
 			want: `start "Hello"`, err: "llm: the stream was cut short", text: "Hello", asked: 1},
 		{name: "cut, and asked to try again", steps: []step{{status: 200, body: []string{hello, "!"}}, ok},
-			config: openai.Config{Retry: llm.Retry{MidStream: true}},
+			config: openai.Config{},
 			want:   `start "Hello" restart ` + good, asked: 2},
 		{name: "nothing at all", steps: []step{{status: 200}}, want: "start restart start restart start restart start", err: "llm: the stream was cut short", asked: 4},
 		{name: "malformed event", steps: []step{{status: 200, body: []string{hello, "data: {oops\n\n", world}}},
@@ -199,8 +200,14 @@ func TestFailures(t *testing.T) {
 		{name: "no first byte", steps: []step{{status: 200, body: []string{"…"}}}, config: openai.Config{Timeouts: llm.Timeouts{FirstByte: 7 * time.Second}},
 			want: "start 5s", err: "llm: timeout: first byte took longer than 7s; see Timeouts (request req_7)", elapsed: 7 * time.Second, asked: 1},
 		{name: "silence", steps: []step{{status: 200, body: []string{hello, "~3s", ": still here\n", "…"}}},
-			config: openai.Config{Timeouts: llm.Timeouts{Silence: 4 * time.Second}},
+			config: openai.Config{Timeouts: llm.Timeouts{Silence: 4 * time.Second}, Retry: once.Retry},
 			want:   `start "Hello" 5s`, err: "llm: timeout: silence took longer than 4s", text: "Hello", elapsed: 7 * time.Second, asked: 1},
+		{name: "only signs of life", steps: []step{{status: 200, body: []string{hello, "~3s", ": 1\n", "~3s", ": 2\n", "~3s", ": 3\n", "~3s", ": 4\n", "…"}}},
+			config: openai.Config{Timeouts: llm.Timeouts{Silence: 4 * time.Second, Total: -1}, Retry: once.Retry, ProgressInterval: time.Hour},
+			want:   `start "Hello"`, err: "llm: timeout: silence took longer than 4s", text: "Hello", elapsed: 16 * time.Second, asked: 1},
+		{name: "signs of life for ever", steps: []step{{status: 200, body: []string{hello, "~3s", ": 1\n", "~3s", ": 2\n", "~3s", ": 3\n", "~3s", ": 4\n", "~3s", ": 5\n", "~3s", ": 6\n", "~3s", world}}},
+			config: openai.Config{Timeouts: llm.Timeouts{Silence: 4 * time.Second, Total: -1}, Retry: once.Retry, ProgressInterval: time.Hour},
+			want:   `start "Hello"`, err: "llm: timeout: silence took longer than 20s", text: "Hello", elapsed: 20 * time.Second, asked: 1},
 		{name: "total", steps: []step{{status: 200, body: []string{hello, "~4s", ":\n", "~4s", ":\n", "…"}}},
 			config: openai.Config{Timeouts: llm.Timeouts{Total: 9 * time.Second}},
 			want:   `start "Hello" 5s`, err: "llm: timeout: total took longer than 9s", text: "Hello", elapsed: 9 * time.Second, asked: 1},

@@ -52,6 +52,8 @@ type Connection struct {
 	Repetition func() *repetition.Watcher
 	Limiter    *limit.Limiter
 	HTTPClient *http.Client
+	Retry      llm.Retry
+	Timeouts   llm.Timeouts
 	Once       bool // a call is a single request, without retries
 }
 
@@ -62,11 +64,11 @@ func (c *Connection) retry() llm.Retry {
 	if c.Once {
 		return llm.Retry{Max: -1}
 	}
-	return llm.Retry{}
+	return c.Retry
 }
 
 func connectAnthropic(c Connection) llm.Model {
-	a := anthropic.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra, Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry()}
+	a := anthropic.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra, Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry(), Timeouts: c.Timeouts}
 	if c.Once {
 		a.MaxContinuations = -1
 	}
@@ -75,12 +77,12 @@ func connectAnthropic(c Connection) llm.Model {
 
 func connectGemini(c Connection) llm.Model {
 	return gemini.New(gemini.Config{Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra,
-		Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry()})
+		Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry(), Timeouts: c.Timeouts})
 }
 
 func connectOpenAI(p openai.Protocol) func(Connection) llm.Model {
 	return func(c Connection) llm.Model {
 		return openai.New(openai.Config{Protocol: p, Model: c.Model, URL: c.URL, Key: c.Key, KeyFunc: c.KeyFunc, Extra: c.Extra,
-			Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry()})
+			Repetition: c.Repetition, HTTPClient: c.HTTPClient, Limiter: c.Limiter, Retry: c.retry(), Timeouts: c.Timeouts})
 	}
 }

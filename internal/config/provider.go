@@ -27,6 +27,8 @@ type provider struct {
 	extra      map[string]any
 	watch      func() *repetition.Watcher // nil watches nothing
 	limiter    *limit.Limiter             // of all its models
+	retry      llm.Retry
+	timeouts   llm.Timeouts
 }
 
 // owners are the providers that need not be configured.
@@ -69,9 +71,33 @@ func (r *reader) readProviders(m *form.Map) {
 				m.Int("concurrency", &l.Concurrency, 1, math.MaxInt32)
 			})
 			p.limiter = limit.New(l)
+			readRetry(m, &p.retry)
+			m.Map("timeouts", func(m *form.Map) {
+				positive(m, "first-byte-ms", &p.timeouts.FirstByte)
+				positive(m, "silence-ms", &p.timeouts.Silence)
+				positive(m, "total-ms", &p.timeouts.Total)
+			})
 		})
 		r.providers[name] = p
 	})
+}
+
+// readRetry reads how often a request is repeated. In data, 0 retries are none.
+func readRetry(m *form.Map, to *llm.Retry) {
+	m.Map("retry", func(m *form.Map) {
+		if m.Int("max", &to.Max, 0, 100) && to.Max == 0 {
+			to.Max = -1
+		}
+		positive(m, "wait-ms", &to.Wait)
+		positive(m, "max-wait-ms", &to.MaxWait)
+	})
+}
+
+// positive reads a duration for which zero in Go means the default.
+func positive(m *form.Map, key string, to *time.Duration) {
+	if m.Duration(key, to) && *to == 0 {
+		m.FaultAt(key, form.OutOfRange, "expected at least 1, found 0")
+	}
 }
 
 func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.providers)) }
@@ -94,7 +120,8 @@ func (p *provider) client(model string) llm.Model {
 	if p.key != (kinds.Secret{}) {
 		none, key = "", p.read
 	}
-	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch, Limiter: p.limiter})
+	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch,
+		Limiter: p.limiter, Retry: p.retry, Timeouts: p.timeouts})
 }
 
 // read is the llm.KeyFunc of the provider.

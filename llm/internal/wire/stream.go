@@ -128,9 +128,6 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 	if attempt > c.retry.Max || ctx.Err() != nil || !llm.Retryable(err) {
 		return 0, false
 	}
-	if s.handed && !c.retry.MidStream {
-		return 0, false // the consumer has a part of the answer
-	}
 	if _, said := errors.AsType[*llm.ProviderError](err); said && s.rest != nil {
 		return 0, false // what the model made in the background has failed
 	}
@@ -161,7 +158,8 @@ type session struct {
 	phase     string      // the current phase, as in TimeoutError
 	limit     time.Duration
 	requestID string
-	handed    bool // the consumer has got a part of the answer: text, reasoning, a refusal or a call
+	handed    bool      // the consumer has got a part of the answer: text, reasoning, a refusal or a call
+	spoke     time.Time // when the answer last went on
 	deltas    []llm.Delta
 	said      int        // bytes of text and arguments
 	streamed  int        // bytes of events
@@ -202,7 +200,7 @@ func (s *session) open(ctx context.Context) (mediaType string, err error) {
 	if err != nil {
 		return "", err
 	}
-	s.requestID = h.requestID
+	s.requestID, s.spoke = h.requestID, time.Now()
 	if s.quota = h.quota; h.status != 0 && !refused(h.err) {
 		s.place.Heard(s.quota)
 		s.quota = limit.Answer{}
@@ -331,6 +329,9 @@ func (s *session) finish(d Decoder, cause error) error {
 
 // pass yields the decoded deltas.
 func (s *session) pass() bool {
+	if len(s.deltas) > 0 {
+		s.spoke = time.Now()
+	}
 	for i := range s.deltas {
 		if k := s.deltas[i].Kind; k >= llm.Text && k <= llm.ToolInput {
 			s.handed = true
@@ -353,6 +354,26 @@ func (s *session) expect(phase string, limit time.Duration) {
 		return
 	}
 	s.quiet.Reset(limit)
+}
+
+// pings is how many times Silence an answer may stand still while the server shows that it lives: a model
+// that thinks in secret sends nothing else, and a broken one may send it for ever.
+const pings = 5
+
+// alive starts the wait for the next piece.
+func (s *session) alive() {
+	limit := s.client.timeouts.Silence
+	if limit == 0 {
+		s.expect("silence", 0)
+		return
+	}
+	still := pings * limit
+	if left := still - time.Since(s.spoke); left < limit {
+		s.expect("silence", max(left, 1))
+		s.limit = still
+		return
+	}
+	s.expect("silence", limit)
 }
 
 // awaitHead waits for the head of the answer.
@@ -385,7 +406,7 @@ func (s *session) await(ctx context.Context) ([]byte, bool, error) {
 				return nil, false, s.ended(ctx)
 			}
 			if ok {
-				s.expect("silence", s.client.timeouts.Silence)
+				s.alive()
 			}
 			return piece, ok, nil
 		case <-s.progress.C:
