@@ -35,12 +35,25 @@ func (a *agent) Check() []finding.Finding {
 	if a.cfg.MaxTurns < 0 || a.cfg.MaxCalls < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
 		out.add("bad-option", "MaxTurns is %d, MaxCalls %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxCalls, a.cfg.MaxTokens, a.maxHealing)
 	}
+	a.checkChoice(&out)
 	if a.cfg.Adversary.IsZero() && (!a.cfg.Healer.IsZero() || a.cfg.MaxHealing != nil) {
 		out.add("missing-adversary", "Healer or MaxHealing is set, but no adversary rejects drafts: set Adversary")
 	}
 	a.checkType(&out)
 	a.checkUse(&out)
 	return out
+}
+
+// checkChoice finds a choice of tools after which the agent cannot end.
+func (a *agent) checkChoice(out *findings) {
+	choice := a.cfg.Params.ToolChoice
+	switch {
+	case choice == "" || choice == "auto" || choice == "none":
+	case len(a.offered) == 0 && !slices.ContainsFunc(a.cfg.Use, func(m Middleware) bool { return m.Wrap != nil }):
+		out.add("bad-option", "Params.ToolChoice is %q, but no middleware offers a tool: remove it, or add one to Use", choice)
+	case a.cfg.MaxTurns == 1:
+		out.warn("never-ends", "Params.ToolChoice %q makes the first turn a call, and MaxTurns is 1: unless a tool ends the agent (see Answer), raise MaxTurns", choice)
+	}
 }
 
 func (a *agent) checkType(out *findings) {

@@ -19,18 +19,31 @@ type Recommendation struct {
 	Source string `json:"source,omitempty"` // the adviser, such as the name of a tool
 	Reason string `json:"reason,omitempty"` // why: for Halt the reason of the failure
 	Failed bool   `json:"failed,omitempty"` // the tool call behind it failed
+	// Answer is the draft, for Continue, if it is not what the model wrote: text, or JSON of the draft's
+	// type. See [Answer].
+	Answer string `json:"answer,omitempty"`
 }
+
+// Answer is the recommendation of a tool whose call ends the agent. Its draft is the text, or for a type
+// with a schema its JSON, such as the input of the call:
+//
+//	Run: func(_ context.Context, input json.RawMessage) (agent.Result, error) {
+//		return agent.Result{Text: "noted", Recommend: agent.Answer(string(input))}, nil
+//	},
+//
+// A draft that does not fit goes back to the model once, as one that the model wrote does.
+func Answer(draft string) *Recommendation { return &Recommendation{Action: Continue, Answer: draft} }
 
 // A Decide chooses the next action after every turn. It must be deterministic: it is
 // called again when a run is resumed.
 type Decide func(c Context, advice []Recommendation) Recommendation
 
 // ContinueOnToolUse takes another turn as long as advice is not empty, that is after
-// every turn with a tool call. It halts if any advice is Halt. It is the default of an
-// agent.
+// every turn with a tool call. It halts if any advice is Halt, and ends with the first that
+// has an Answer. It is the default of an agent.
 func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
-	if halt, ok := first(Halt, advice); ok {
-		return halt
+	if end, ok := ending(advice); ok {
+		return end
 	}
 	if len(advice) > 0 {
 		return Recommendation{Action: Loop, Source: advice[0].Source, Reason: advice[0].Reason}
@@ -39,15 +52,27 @@ func ContinueOnToolUse(_ Context, advice []Recommendation) Recommendation {
 }
 
 // ToolDirected takes another turn only if some advice is Loop. It halts if any advice
-// is Halt.
+// is Halt, and ends with the first that has an Answer.
 func ToolDirected(_ Context, advice []Recommendation) Recommendation {
-	if halt, ok := first(Halt, advice); ok {
-		return halt
+	if end, ok := ending(advice); ok {
+		return end
 	}
 	if loop, ok := first(Loop, advice); ok {
 		return loop
 	}
 	return Recommendation{Action: Continue}
+}
+
+// ending returns the advice that ends the agent, whatever the others recommend.
+func ending(advice []Recommendation) (Recommendation, bool) {
+	if halt, ok := first(Halt, advice); ok {
+		return halt, true
+	}
+	i := slices.IndexFunc(advice, func(r Recommendation) bool { return r.Answer != "" && !r.Failed })
+	if i < 0 {
+		return Recommendation{}, false
+	}
+	return advice[i], true
 }
 
 func first(a Action, advice []Recommendation) (Recommendation, bool) {

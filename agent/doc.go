@@ -67,6 +67,8 @@
 // beside the fields of the type, and [Conversation] reads it. Results are printed and
 // compared without it. The sums of turns and tokens are in the node's meta.
 //
+// A tool can give the answer in place of the model's text, such as the arguments of its call: see [Answer].
+//
 // Finalize names a type of its own for what the model answers, its draft, and makes the
 // result of it: a reviewer answers with a verdict, and its result is an approval or a
 // failure.

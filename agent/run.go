@@ -218,10 +218,18 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 		}
 		return next{}, failure(KindHalted, nil, "%s", reason)
 	case Continue:
-		return r.judge(ctx, c.Reply)
+		return r.judge(ctx, drafted(c.Reply, d.Answer))
 	default:
 		return next{}, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", d.Action)
 	}
+}
+
+// drafted returns the reply whose text is the draft: another one than the model's if a tool gave the answer.
+func drafted(reply *llm.Reply, answer string) *llm.Reply {
+	if answer == "" {
+		return reply
+	}
+	return &llm.Reply{Text: answer, RequestID: reply.RequestID}
 }
 
 // judge reads the draft and runs the adversary on it.
