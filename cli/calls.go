@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -300,14 +301,18 @@ func walkDetails(a stone.Ashlar, path string, visit func(a stone.Ashlar, path st
 	}
 }
 
-// emitted makes the emitted nodes of a finished plan its result.
+// emitted makes what a finished plan emitted its result, which is null if it emitted nothing.
 func (a *app) emitted(result stone.Result) stone.Result {
 	if a.calls.file == "" || result.Node == nil {
 		return result
 	}
 	node, err := result.DAG.Nearest(call.EmitType)
 	if err != nil {
-		a.complain("the plan emitted nothing: end it with {:op :emit :input {…}}")
+		a.complain("the plan emitted nothing: its result is null")
+		node, err = dag.NewNode(dag.Spec{Type: call.EmitType, Content: json.RawMessage("null")})
+	}
+	if err != nil {
+		a.complain("Error: %v", err)
 	}
 	result.Node = node
 	return result
