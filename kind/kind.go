@@ -47,7 +47,7 @@ const (
 	// Invalid is a pipeline made during a run that was rejected before any part of it
 	// ran.
 	Invalid Kind = "invalid"
-	// EmptySequence is a sequence without steps.
+	// EmptySequence is a sequence without steps, which Validate finds before any run.
 	EmptySequence Kind = "empty-sequence"
 	// LoopExhausted is a loop whose condition never held.
 	LoopExhausted Kind = "loop-exhausted"
@@ -55,7 +55,7 @@ const (
 	MatchFailed Kind = "match-failed"
 	// MapEmpty is a map over no items.
 	MapEmpty Kind = "map-empty"
-	// ParallelEmpty is a parallel without lanes.
+	// ParallelEmpty is a parallel without lanes, which Validate finds before any run.
 	ParallelEmpty Kind = "parallel-empty"
 	// LanesFailed is a fan-out of which too few lanes survived.
 	LanesFailed Kind = "lanes-failed"

@@ -6,6 +6,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/suggest"
 )
 
 // This file finds the slots that nodes read, and checks that they are defined.
@@ -18,6 +19,9 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 		if reserved(g.name) {
 			t.guard = &guard{form: never, at: g.at}
 			return t
+		}
+		if known.find(g.name) == nil && c.closed(g.name) {
+			c.unstated(n, g.at, g.name, known)
 		}
 		c.probe(t.reads, known, g.name)
 	case expression:
@@ -78,8 +82,29 @@ func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) 
 		c.read(r, n, known, &slotRef{name: name, at: at})
 		return
 	}
-	c.probe(r, known, name)
-	r[name].loose = true
+	if !c.closed(name) {
+		c.probe(r, known, name)
+		r[name].loose = true
+	}
+	if near := suggest.Closest(name, slices.Values(slices.Sorted(known.names()))); near != "" && len(name) > 2 {
+		c.find(at, finding.Finding{Type: finding.MissingProducer, Ashlar: label(n), Queried: name, Suggestion: near}, "no slot is named %q: name one that is, or write a text as %[1]q", name)
+	}
+}
+
+// path checks a path into a slot against the schema of the call that defines it.
+func (c *compiler) path(n *node, ref *slotRef) {
+	s, ok := c.slotType(ref.name).Schema(), true
+	for i, step := range ref.path {
+		if s == nil {
+			return
+		}
+		up := s
+		if s, ok = up.At(step.String()); !ok {
+			c.find(ref.at, finding.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name, Suggestion: suggest.Closest(step.String(), slices.Values(up.Properties()))},
+				"%s has no %q", &slotRef{name: ref.name, path: ref.path[:i]}, step)
+			return
+		}
+	}
 }
 
 // read notes that a node needs a slot.
@@ -94,10 +119,16 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	case def == nil && c.withheld[ref.name]:
 		c.find(ref.at, finding.Finding{Type: finding.MissingProducer, Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do without", ref.name)
 		return
+	case def == nil && c.closed(ref.name):
+		c.unstated(n, ref.at, ref.name, known)
+		return
 	case reserved(ref.name):
 		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
 		return
 	case def == nil || def.given: // from outside; the validator checks it
+		if def != nil && !ref.record {
+			c.path(n, ref)
+		}
 		a.needed = def != nil || !slices.Contains(c.guards, isPresent+" "+ref.name)
 		c.mayFail(a, def)
 		return
@@ -113,6 +144,9 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	}
 	if def.fails || ref.record {
 		c.mayFail(a, def)
+	}
+	if !ref.record && def.call {
+		c.path(n, ref)
 	}
 	a.needed = a.needed || def.sure && !def.fails && !def.lanes && !ref.record
 }

@@ -90,6 +90,7 @@ func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) findi
 	opts.Slots = slices.Concat(opts.Slots, slots)
 	c := p.compiled(app, opts, hidden)
 	r := report{findings: slices.Clone(c.findings)}
+	c.misfits(&r, cfg.Input)
 	c.validate(&r, cfg)
 	return r.findings
 }

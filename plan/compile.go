@@ -25,8 +25,9 @@ type compiler struct {
 	depth int // of the calls around the plan
 
 	types   map[string]dag.AnyType
-	hidden  map[string]bool // types that exist only in lanes, where slots are not looked up
-	visible []string        // in expressions
+	hidden  map[string]bool           // types that exist only in lanes, where slots are not looked up
+	visible []string                  // in expressions
+	given   map[string]*schema.Schema // of the slots that the plan states to be given; nil for any value
 
 	answers  bool            // a capability returned the plan
 	withheld map[string]bool // types that its call did not pass on
@@ -75,8 +76,9 @@ func (c *compiler) compile() {
 		return
 	}
 	known := (&scope{}).room(c.plan.size)
+	c.inputs(known)
 	for _, name := range c.opts.Slots {
-		if !reserved(name) {
+		if !reserved(name) && !c.closed(name) {
 			known.define(name, slot{sure: true, call: true, given: true})
 		}
 	}
@@ -262,6 +264,8 @@ func (c *compiler) slotType(name string) dag.AnyType {
 	}
 	var t dag.AnyType
 	switch by := c.definers[name]; {
+	case len(by) == 0 && c.given[name] != nil:
+		t = open(name).WithSchema(c.given[name])
 	case len(by) == 1 && by[0].op == "ask":
 		t = dag.NewType[stone.Answer](name)
 	case len(by) == 1 && (by[0].op == "call" || by[0].op == "apply"):

@@ -38,6 +38,16 @@
 // under the same guard. The slot of a call that is allowed to fail may be read without a
 // guard; if the call has failed, the reader fails too, with kind missing-input.
 //
+// A plan may state what it is given, by a JSON Schema or the name of a registered one:
+//
+//	{:inputs {:letter {:type "string"} :from :person} :nodes […]}
+//
+// It then reads no other slot from outside, guards can use these, and their values are checked
+// before it runs. A server offers such a plan with a typed input.
+//
+// In an emit, a keyword that is the whole value of a field is the slot of that name. One that names
+// no slot is a text, or an error if it is nearly the name of one.
+//
 // A guard that is an expression needs its language, which a program links with
 // import _ "github.com/stonelayer/stone/call/cel". The command stone has it.
 //

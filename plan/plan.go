@@ -13,10 +13,13 @@ import (
 
 // A Plan is a program as data. It never changes; use it from any goroutine.
 type Plan struct {
-	id    string
-	nodes []*node
-	size  int // the number of nodes, including all bodies
-	depth int // the nesting depth; 1 without bodies
+	id     string
+	nodes  []*node
+	size   int     // the number of nodes, including all bodies
+	depth  int     // the nesting depth; 1 without bodies
+	stated bool    // whether it states its inputs
+	inputs []input // which may be none
+
 	// faults are the findings about its form.
 	faults finding.List
 

@@ -25,6 +25,9 @@ func (r *reading) plan(v edn.Value) *Plan {
 	r.faults(form.Read(v, func(m *form.Map) {
 		m.Need("nodes")
 		(fields{Map: m}).name("id", &p.id)
+		if inputs, ok := m.Field("inputs"); ok {
+			p.stated, p.inputs = true, r.readInputs(whole.field("inputs", inputs.EDN()))
+		}
 		if nodes, ok := m.Field("nodes"); ok {
 			p.nodes = r.sequence(whole.field("nodes", nodes.EDN()), 1)
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -36,6 +37,19 @@ func (s *scope) find(name string) *slot {
 		}
 	}
 	return nil
+}
+
+// names ranges over the names of the slots, from the inside out.
+func (s *scope) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for ; s != nil; s = s.up {
+			for name := range s.slots {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // define notes a slot, merged with the one of that name.

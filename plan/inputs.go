@@ -1,0 +1,113 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/schema"
+)
+
+// This file is about :inputs, with which a plan states what it is given. A plan that states it reads no
+// other slot from outside.
+
+// An input is a slot that a plan states to be given.
+type input struct {
+	name   string
+	of     *template // its schema, or the name of one
+	schema *schema.Schema
+	named  string // a schema of the applicator
+}
+
+// readInputs reads the field of a plan. They are in the order of their names.
+func (r *reading) readInputs(at *place) []input {
+	if kind := at.value.Kind(); kind != edn.KindMap {
+		r.find(at, finding.Finding{Type: badValue}, "expected a map with a schema for each input, found a %s", kind)
+		return nil
+	}
+	var inputs []input
+	for k, v := range at.value.Entries() {
+		name, ok := k.Name()
+		if !ok {
+			name, ok = k.Text(), k.IsJSON()
+		}
+		in := input{name: name, of: r.template(*at.field(name, v), false)}
+		switch {
+		case !ok || name == "":
+			r.find(at, finding.Finding{Type: badValue}, "expected names of slots as keys, such as :text")
+			continue
+		case reserved(name):
+			r.find(&in.of.at, finding.Finding{Type: reservedName, Queried: name}, "the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)
+			continue
+		}
+		r.readSchema(&in)
+		inputs = append(inputs, in)
+	}
+	slices.SortFunc(inputs, func(a, b input) int { return strings.Compare(a.name, b.name) })
+	return inputs
+}
+
+// readSchema reads the schema of an input: JSON Schema as data, or the name of one of the applicator's.
+func (r *reading) readSchema(in *input) {
+	raw := in.of.constant
+	if raw == nil {
+		r.find(&in.of.at, finding.Finding{Type: badValue}, "expected a schema, which has no slots")
+		return
+	}
+	if json.Unmarshal(raw, &in.named) == nil {
+		return
+	}
+	var err error
+	if in.schema, err = schema.Parse(raw); err != nil {
+		r.find(&in.of.at, finding.Finding{Type: badValue}, "expected the name of a schema, or a JSON Schema: %v", err)
+	}
+}
+
+// inputs defines the slots that the plan states to be given.
+func (c *compiler) inputs(known *scope) {
+	c.given = make(map[string]*schema.Schema, len(c.plan.inputs))
+	for _, in := range c.plan.inputs {
+		s := in.schema
+		if in.named != "" && c.app != nil {
+			if s = c.app.Schemas[in.named]; s == nil {
+				c.find(&in.of.at, finding.Finding{Type: "unknown-schema", Queried: in.named}, "there is no schema %q for the input %q: register it, or write the schema itself", in.named, in.name)
+			}
+		}
+		c.given[in.name] = s
+		if !slices.Contains(c.visible, in.name) {
+			c.visible = append(c.visible, in.name)
+		}
+		known.define(in.name, slot{sure: true, call: true, given: true})
+	}
+}
+
+// closed reports whether a name is of no slot because the plan states its inputs, and this is none.
+func (c *compiler) closed(name string) bool {
+	_, stated := c.given[name]
+	return c.plan.stated && !stated
+}
+
+// unstated reports a slot that is neither defined nor given.
+func (c *compiler) unstated(n *node, at *place, name string, known *scope) {
+	near := suggest.Closest(name, slices.Values(slices.Sorted(known.names())))
+	c.find(at, finding.Finding{Type: finding.MissingProducer, Ashlar: label(n), Queried: name, Suggestion: near},
+		"no node before this one defines %q, and it is none of the plan's :inputs: add it there, or define it", name)
+}
+
+// misfits adds the values of given slots that do not fit what the plan states.
+func (c *compiler) misfits(r *report, given dag.DAG) {
+	for _, in := range c.plan.inputs {
+		n, s := nearest(given, open(in.name)), c.given[in.name]
+		if n == nil || s == nil {
+			continue
+		}
+		if err := s.Validate(context.Background(), []byte(n.JSON())); err != nil {
+			r.find(&in.of.at, finding.Finding{Type: finding.SchemaMismatch, Queried: in.name}, "the input %q: %v", in.name, err)
+		}
+	}
+}
