@@ -143,7 +143,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	l.last = outcome{cap: e.ID, version: e.Version}
 	o := &l.last
 	req := l.request
-	req.Cap, req.Attempt, req.Context, req.Effects = e.ID, as.Number, about, e.given(&l.spec)
+	req.Cap, req.Attempt, req.Context, req.Effects = e.ID, as.Number, about, l.granted(e)
 	if l.hear != nil {
 		req.Hear = l.hear()
 	}

@@ -1,6 +1,7 @@
 package call
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,30 @@ func (m *Metadata) given(s *Spec) []string {
 		return s.Effects
 	}
 	return append([]string{}, m.Needs...)
+}
+
+// granted is given, without the effects that the constraints of the request exclude.
+func (s *session) granted(e *entry) []string {
+	if !s.offline {
+		return e.given(&s.spec)
+	}
+	return slices.DeleteFunc(slices.Clone(e.given(&s.spec)), onWeb)
+}
+
+func onWeb(e string) bool { return effect.Covers(effect.Net, e) }
+
+// offline reads the constraint no-web of a request.
+func offline(r *Request) (offline bool, err error) {
+	var of struct {
+		NoWeb *bool `json:"no-web"`
+	}
+	if len(r.Constraints) == 0 || r.Constraints[0] != '{' {
+		return false, nil
+	}
+	if err := json.Unmarshal(r.Constraints, &of); err != nil {
+		return false, fmt.Errorf("constraints.no-web: want true or false: %w", err)
+	}
+	return of.NoWeb != nil && *of.NoWeb, nil
 }
 
 // CheckGrant returns a finding for each effect that the call needs and the grant lacks.

@@ -135,6 +135,8 @@ type session struct {
 	disagreed string
 	// admitted is the verdict on the input; nil if there are no checks at the door.
 	admitted *Admission
+	// offline is the constraint no-web: no candidate with the effect net is asked.
+	offline bool
 
 	awaited   sync.Once // afterwards dag is complete, and plans start from base: see ground
 	base      dag.DAG
@@ -196,6 +198,9 @@ func (s *session) prepare() (err error) {
 		return err
 	}
 	r.Input, r.Context, r.Constraints = parts.Input, parts.Context, parts.Constraints
+	if s.offline, err = offline(r); err != nil {
+		return s.refused(&Error{Type: InvalidRequest, Message: err.Error(), Where: "constraints.no-web"})
+	}
 	r.InSchema = cmp.Or(typed, s.in)
 	if s.in != nil && s.in != typed {
 		if err := s.in.Validate(s.ctx, r.Input); err != nil {

@@ -48,7 +48,8 @@ type Spec struct {
 	Stack []Frame
 
 	// Input, Context and Constraints make those parts of the request, see From. A nil
-	// Input is {}. A nil Context or Constraints is omitted.
+	// Input is {}. A nil Context or Constraints is omitted. The constraint no-web, if true, excludes
+	// candidates that need the effect net, and grants it to none.
 	Input, Context, Constraints dag.Reader[any]
 }
 

@@ -37,6 +37,9 @@ func (s *session) filter() {
 		if s.reasons[i] = c.reason; grant != nil && c.entry != nil && len(c.entry.Needs) > 0 {
 			s.reasons[i] = c.entry.refuses(&s.spec, grant)
 		}
+		if s.reasons[i] == "" && s.offline && slices.ContainsFunc(c.entry.Needs, onWeb) {
+			s.reasons[i] = WrongEffects
+		}
 		if s.reasons[i] == "" {
 			s.reasons[i] = s.unavailable(c.entry, left)
 		}
