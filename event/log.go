@@ -67,6 +67,14 @@ func (e Event) placed(more ...slog.Attr) []slog.Attr {
 	return append([]slog.Attr{slog.String("ashlar-name", e.Name), slog.String("path", e.Path)}, more...)
 }
 
+// turned is named, with the number of the turn of an agent: from 1, and none for a call outside of agents.
+func (e Event) turned(turn int, more ...slog.Attr) []slog.Attr {
+	if turn == 0 {
+		return e.named(more...)
+	}
+	return append(e.named(slog.Int("turn-number", turn)), more...)
+}
+
 func elapsed(d time.Duration) slog.Attr {
 	return slog.Duration("elapsed", d.Round(time.Microsecond))
 }
@@ -140,7 +148,7 @@ func used(u budget.Usage) (attrs []slog.Attr) {
 }
 
 func (e Event) asked(turn int, model string, more ...slog.Attr) []slog.Attr {
-	return append(e.named(slog.Int("turn-number", turn), slog.String("model", model)), more...)
+	return append(e.turned(turn, slog.String("model", model)), more...)
 }
 
 func (d ModelRequest) attrs(e Event) []slog.Attr {
@@ -170,7 +178,7 @@ func (d ModelResponse) payload(e Event) []slog.Attr {
 }
 
 func (d ModelRestarted) attrs(e Event) []slog.Attr {
-	attrs := e.named(slog.Int("turn-number", d.Turn))
+	attrs := e.turned(d.Turn)
 	if d.Error != "" {
 		attrs = append(attrs, slog.String("error", d.Error))
 	}
@@ -178,7 +186,7 @@ func (d ModelRestarted) attrs(e Event) []slog.Attr {
 }
 
 func (d Progress) attrs(e Event) []slog.Attr {
-	attrs := e.named(slog.Int("turn-number", d.Turn), slog.Duration("elapsed", d.Elapsed))
+	attrs := e.turned(d.Turn, slog.Duration("elapsed", d.Elapsed))
 	if d.Message != "" {
 		attrs = append(attrs, slog.String("message", d.Message))
 	}
@@ -192,7 +200,7 @@ func (d Progress) attrs(e Event) []slog.Attr {
 }
 
 func (d MiddlewareRan) attrs(e Event) []slog.Attr {
-	return e.named(slog.Int("turn-number", d.Turn), slog.String("middleware", d.Middleware), slog.Bool("active", d.Active))
+	return e.turned(d.Turn, slog.String("middleware", d.Middleware), slog.Bool("active", d.Active))
 }
 
 func (d ToolDone) attrs(e Event) []slog.Attr {

@@ -102,6 +102,9 @@ func TestAnswers(t *testing.T) {
 		{"plan", "```edn\n{:nodes [{:op :emit :input 1}]}\n```", `plan {:nodes [{:op :emit :input 1}]}`},
 		{"plan", `{"nodes":[]}`, `plan {"nodes":[]}`},
 		{"plan", `may {:proto 1 :trace {:id "r"} :result {:type :plan :plan {:nodes []}}}`, `plan {:nodes []}`},
+		{"plan", `may {:result {:type :plan :plan {:nodes []}}}`, `plan {:nodes []}`},
+		{"plan", `may {"proto":1,"result":{"type":"plan","plan":{"nodes":[]}}}`, `plan {"nodes":[]}`},
+		{"", `may {"result":{"type":"order","id":7}}`, `value {"text":"{\"result\":`},
 		{"plan", `First I would heat the oven.`, `format/drift: the answer is no plan: `},
 		{"plan", `{:steps []}`, `format/drift: the answer is no plan: want a map with nodes`},
 	} {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
@@ -184,13 +185,13 @@ func drift(format string, args ...any) error {
 }
 
 // envelope reads an answer that is the envelope of a response; ok is false for other
-// answers. An error in the envelope is a model's text, so its type does not steer the
-// call.
+// answers. As the answer of a program, it may lack proto and trace. An error in the envelope is a model's
+// text, so its type does not steer the call.
 func envelope(body string) (reply *call.Reply, err error, ok bool) {
-	if !strings.HasPrefix(body, "{") || !strings.Contains(body, "proto") || !strings.Contains(body, "trace") {
+	if !isEnvelope(body) {
 		return nil, nil, false
 	}
-	reply, err = call.ReadReply([]byte(body))
+	reply, err = call.ReadOutput([]byte(body))
 	if typed := (*call.Error)(nil); errors.As(err, &typed) {
 		if typed.Type == call.SchemaInvalid {
 			return nil, nil, false
@@ -198,4 +199,20 @@ func envelope(body string) (reply *call.Reply, err error, ok bool) {
 		return nil, drift("the model answers with an error: %v", err), true
 	}
 	return reply, err, true
+}
+
+func isEnvelope(body string) bool {
+	if !strings.HasPrefix(body, "{") || !strings.Contains(body, "proto") && !strings.Contains(body, "result") {
+		return false
+	}
+	v, err := edn.ReadEither([]byte(body), edn.Limits{})
+	if err != nil {
+		return false
+	}
+	_, proto := v.Field("proto")
+	_, failed := v.Field("error")
+	result, _ := v.Field("result")
+	kind, _ := result.Field("type")
+	name, _ := kind.Name()
+	return proto && failed || slices.Contains([]string{call.Value, call.Plan, call.Stream}, name)
 }
