@@ -15,20 +15,25 @@ import (
 // every registered capability is one.
 func (s *Spec) open() bool { return s.CapFrom != nil || s.CandidatesFrom != nil }
 
-// chosen returns the spec with the candidates that are named in d.
-func (s *Spec) chosen(d dag.DAG) (_ Spec, err error) {
+// chosen returns the spec with the candidates that are named in d, and whether they came with a contract.
+func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	to := *s
 	if s.CapFrom != nil {
-		if to.Cap, err = s.CapFrom.From(d); err == nil && to.Cap == "" {
+		var h Handle
+		if h, err = s.CapFrom.From(d); err == nil && h.Cap == "" {
 			err = &Error{Type: InputInvalid, Message: "the capability to ask is named by an empty text: want its id", Where: "cap/id"}
 		}
+		if err == nil {
+			err = to.take(h)
+		}
+		contract = h.contract()
 	} else if s.CandidatesFrom != nil {
 		if to.Dispatch.Candidates, err = s.CandidatesFrom.From(d); err == nil && len(to.Dispatch.Candidates) == 0 {
 			err = &Error{Type: InputInvalid, Message: "the list of capabilities to ask is empty: name at least one", Where: "dispatch.candidates"}
 		}
 	}
 	to.CapFrom, to.CandidatesFrom = nil, nil
-	return to, err
+	return to, contract, err
 }
 
 // chosen returns the call with the candidates that are named in d, or the call itself if
@@ -37,18 +42,35 @@ func (c *caller) chosen(d dag.DAG) (*caller, error) {
 	if !c.spec.open() {
 		return c, nil
 	}
-	spec, err := c.spec.chosen(d)
+	spec, contract, err := c.spec.chosen(d)
+	to := &caller{name: c.name, produces: c.produces, spec: spec, turn: c.turn, hear: c.hear}
+	if err == nil && contract {
+		err = to.wrong()
+	}
 	if e := (*Error)(nil); errors.As(err, &e) {
 		s := &session{caller: c, resolved: c.resolve(), app: c.spec.Applicator, ctx: d.Context(), dag: d}
 		return nil, s.refused(e)
 	} else if err != nil {
 		return nil, err
 	}
-	r := *c.resolve()
-	r.candidates = spec.Applicator.candidates(&spec, nil)
-	to := &caller{name: c.name, produces: c.produces, spec: spec, turn: c.turn, hear: c.hear, resolved: &r}
-	to.once.Do(func() {})
+	if !contract {
+		r := *c.resolve()
+		r.candidates = spec.Applicator.candidates(&spec, nil)
+		to.resolved = &r
+		to.once.Do(func() {})
+	}
 	return to, nil
+}
+
+// wrong returns what is wrong with the contract of the handle that the call has taken, but for a capability
+// that does not meet it, which is rejected like any other.
+func (c *caller) wrong() error {
+	for _, f := range c.resolve().faults {
+		if f.Type != "no-candidate" {
+			return &Error{Type: InputInvalid, Where: "cap/id", Message: "the contract of the handle of " + c.spec.Cap + ": " + f.Message}
+		}
+	}
+	return nil
 }
 
 // meant suggests a capability for an id that is not registered.

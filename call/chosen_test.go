@@ -2,6 +2,7 @@ package call_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -14,7 +15,7 @@ import (
 // another version, and only then.
 func TestCandidatesOfTheRun(t *testing.T) {
 	who := dag.NewType[[]string]("who")
-	first := dag.Derive(who, func(all []string) string { return all[0] })
+	first := dag.Derive(who, func(all []string) call.Handle { return call.Handle{Cap: all[0]} })
 	for _, tc := range []struct {
 		name  string
 		ids   []string
@@ -43,12 +44,48 @@ func TestCandidatesOfTheRun(t *testing.T) {
 	}
 }
 
+// TestContractOfAHandle joins what a handle asks for with what the call does.
+func TestContractOfAHandle(t *testing.T) {
+	held := dag.NewType[call.Handle]("held")
+	must := func(names ...string) call.Done { return call.Done{Must: names} }
+	for _, tc := range []struct {
+		name   string
+		handle call.Handle
+		spec   call.Spec
+		want   string
+	}{
+		{"no contract", call.Handle{Cap: "a"}, call.Spec{}, "a"},
+		{"a check that holds", call.Handle{Cap: "a", Done: must("good")}, call.Spec{}, "a"},
+		{"a check that fails", call.Handle{Cap: "a", Done: must("bad")}, call.Spec{}, "!eval/must-failed"},
+		{"with another of the call", call.Handle{Cap: "a", Done: must("good")}, call.Spec{Done: must("bad")}, "!eval/must-failed"},
+		{"an unknown check", call.Handle{Cap: "a", Done: must("nice")}, call.Spec{}, "!input/schema-invalid"},
+		{"a schema of the call", call.Handle{Cap: "a", Requires: call.Requires{OutSchema: "res/text"}}, call.Spec{Requires: call.Requires{OutSchema: "res/text"}}, "a"},
+		{"another schema", call.Handle{Cap: "a", Requires: call.Requires{OutSchema: "res/any"}}, call.Spec{Requires: call.Requires{OutSchema: "res/text"}}, "!input/schema-invalid"},
+		{"tags", call.Handle{Cap: "a", Requires: call.Requires{Tags: []string{"fast"}}}, call.Spec{}, "!dispatch/no-candidate"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := &world{}
+			tc.spec.Applicator = app(w.cap(nil, call.Metadata{ID: "a", Out: "res/text"}))
+			tc.spec.Applicator.Checks = map[string]call.Check{
+				"good": func(context.Context, call.Subject) error { return nil },
+				"bad":  func(context.Context, call.Subject) error { return errors.New("bad") },
+			}
+			tc.spec.Intent, tc.spec.CapFrom = "mail/sort", held
+			choose := stone.Func0("choose", held, func(context.Context) (call.Handle, error) { return tc.handle, nil })
+			v := runAshlar(t.Context(), stone.Seq("two", choose, call.New("ask", out, tc.spec)), stone.Config{})
+			if v.brief() != tc.want {
+				t.Errorf("got %s, want %s (%v)", v.brief(), tc.want, v.err)
+			}
+		})
+	}
+}
+
 func TestVersionOfTheChosen(t *testing.T) {
 	who := dag.NewType[string]("who")
 	memory := &journal.Memory{}
 	w := &world{}
 	run := func(a, b string) {
-		spec := call.Spec{Applicator: app(w.cap(nil, call.Metadata{ID: "a", Version: a}), w.cap(nil, call.Metadata{ID: "b", Version: b})), Intent: "mail/sort", CapFrom: who}
+		spec := call.Spec{Applicator: app(w.cap(nil, call.Metadata{ID: "a", Version: a}), w.cap(nil, call.Metadata{ID: "b", Version: b})), Intent: "mail/sort", CapFrom: dag.Derive(who, func(id string) call.Handle { return call.Handle{Cap: id} })}
 		choose := stone.Func0("choose", who, func(context.Context) (string, error) { return "a", nil })
 		cfg := stone.Config{RunID: "once", Recorder: journal.Keep(memory, journal.Options{})}
 		if v := runAshlar(t.Context(), stone.Seq("two", choose, call.New("ask", out, spec)), cfg); v.err != nil {

@@ -11,6 +11,7 @@ func init() {
 	form.Teach(readParts)
 	form.Teach(readApplicator)
 	form.Teach(func(m *form.Map, to *Metadata, _ ...string) { readMetadata(m, to) })
+	form.Teach(func(m *form.Map, to *Handle, _ ...string) { to.read(m) })
 	form.Teach(func(m *form.Map, to *Budget, _ ...string) { readBudget(m, to) })
 	form.Teach(func(m *form.Map, to *Principal, _ ...string) { readPrincipal(m, to) })
 	form.Teach(func(m *form.Map, to *Roles, _ ...string) { readRoles(m, to, "roles") })

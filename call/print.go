@@ -87,7 +87,7 @@ func (c *caller) Render(d dag.DAG) ([]byte, error) {
 
 // asked returns the candidates that are named in d, with their versions.
 func (s *Spec) asked(d dag.DAG) (JSON, error) {
-	chosen, err := s.chosen(d)
+	chosen, _, err := s.chosen(d)
 	if err != nil {
 		return nil, err
 	}

@@ -57,7 +57,9 @@
 // A call asks it with :cap/id {:slot/id :who} or :dispatch {:candidates [:a/b {:slot/id
 // :who}]}, so that one call can choose for another. An id that a let states is checked with
 // the plan. Any other is checked when the call is made, by the tests that every candidate has
-// to pass: what it needs must be granted, and an unknown id is rejected as cap/not-found.
+// to pass: what it needs must be granted, and an unknown id is rejected as cap/not-found. A map may
+// carry the contract of the capability in "requires" and "done", which a call with :cap/id joins with
+// its own and can only narrow.
 //
 // # Plans as values
 //

@@ -2,10 +2,13 @@ package plan
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
 
@@ -67,10 +70,10 @@ var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
 // read here, so that the call is checked like one that names its capabilities.
 func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 	if n.pin != nil {
-		if ids, ok := c.constant(n, n.pin, known); ok && len(ids) == 1 {
-			spec.Cap = ids[0]
+		if handles, ok := c.constant(n, n.pin, known); ok && len(handles) == 1 && handles[0].bare {
+			spec.Cap = handles[0].Cap
 		} else {
-			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (string, error) { return view{r, d}.capability(n.pin) }, r.queries()...)
+			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (call.Handle, error) { return view{r, d}.capability(n.pin) }, r.queries()...)
 		}
 	}
 	if n.candidates == nil {
@@ -82,8 +85,8 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 			listed = append(listed, h.name)
 			continue
 		}
-		ids, constant := c.constant(n, h.slot, known)
-		listed, open = append(listed, ids...), open || !constant
+		held, constant := c.constant(n, h.slot, known)
+		listed, open = append(listed, ids(held)...), open || !constant
 	}
 	if !open {
 		spec.Dispatch.Candidates = listed
@@ -93,15 +96,15 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 }
 
 // capability reads the one capability of a slot.
-func (v view) capability(ref *slotRef) (string, error) {
-	ids, err := v.capabilities(ref)
+func (v view) capability(ref *slotRef) (h call.Handle, err error) {
+	held, err := v.capabilities(ref)
 	switch {
 	case err != nil:
-		return "", err
-	case len(ids) != 1:
-		return "", noCapability(ref, "a list, where one capability is wanted")
+		return h, err
+	case len(held) != 1:
+		return h, noCapability(ref, "a list, where one capability is wanted")
 	}
-	return ids[0], nil
+	return held[0].Handle, nil
 }
 
 // listed reads the capabilities of a list of names and slots.
@@ -111,42 +114,64 @@ func (v view) listed(handles []handle) (all []string, _ error) {
 			all = append(all, h.name)
 			continue
 		}
-		ids, err := v.capabilities(h.slot)
+		held, err := v.capabilities(h.slot)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, ids...)
+		for _, one := range held {
+			if !one.bare {
+				return nil, noCapability(h.slot, "a contract, which holds for a single capability: ask it with :cap/id")
+			}
+		}
+		all = append(all, ids(held)...)
 	}
 	return all, nil
 }
 
+// held is a capability that a slot holds. It is bare if it has no contract.
+type held struct {
+	call.Handle
+	bare bool
+}
+
+func ids(all []held) []string {
+	out := make([]string, len(all))
+	for i := range all {
+		out[i] = all[i].Cap
+	}
+	return out
+}
+
 // constant returns the capabilities in a slot that holds the same in every run. It reports
 // slots that cannot hold capabilities.
-func (c *compiler) constant(n *node, ref *slotRef, known *scope) (ids []string, ok bool) {
+func (c *compiler) constant(n *node, ref *slotRef, known *scope) (all []held, ok bool) {
 	value, ok := c.holds(n, ref, known, handleSchema, "capability: want a cap/id, or a map that has one")
 	if !ok {
 		return nil, false
 	}
-	ids, ok = capabilities(value)
-	return ids, ok && len(ids) > 0
+	all, err := capabilities(value)
+	if err != nil {
+		c.find(ref.at, finding.Finding{Type: finding.SchemaMismatch, Ashlar: label(n), Queried: ref.name}, "%s: %v", ref, err)
+	}
+	return all, err == nil && len(all) > 0
 }
 
 // capabilities reads who is asked from a slot.
-func (v view) capabilities(ref *slotRef) ([]string, error) {
+func (v view) capabilities(ref *slotRef) ([]held, error) {
 	value, err := v.slot(ref)
 	if err != nil {
 		return nil, err
 	}
-	ids, ok := capabilities(value)
-	if !ok {
-		return nil, noCapability(ref, string(value))
+	all, err := capabilities(value)
+	if err != nil {
+		return nil, noCapability(ref, err.Error())
 	}
-	return ids, nil
+	return all, nil
 }
 
 func noCapability(ref *slotRef, found string) error {
 	return &call.Error{Type: call.InputInvalid, Where: "cap/id",
-		Message: ref.String() + " is no capability: want a cap/id, or a map that has one, found " + shortened(found)}
+		Message: ref.String() + " is no capability: want a cap/id, or a map that has one, found " + found}
 }
 
 func shortened(text string) string {
@@ -156,29 +181,41 @@ func shortened(text string) string {
 	return text
 }
 
-// capabilities returns the ids of the capabilities that a value names.
-func capabilities(value json.RawMessage) (ids []string, ok bool) {
-	var list []json.RawMessage
-	if len(value) == 0 || value[0] != '[' {
-		list = []json.RawMessage{value}
-	} else if json.Unmarshal(value, &list) != nil {
-		return nil, false
+// capabilities returns the capabilities that a value names.
+func capabilities(value json.RawMessage) (all []held, err error) {
+	list := []json.RawMessage{value}
+	if len(value) > 0 && value[0] == '[' {
+		if err := json.Unmarshal(value, &list); err != nil {
+			return nil, err
+		}
 	}
 	for _, one := range list {
-		var id string
-		if json.Unmarshal(one, &id) != nil || string(one) == "null" {
-			var object struct {
-				Cap string `json:"cap/id"`
-			}
-			if json.Unmarshal(one, &object) != nil {
-				return nil, false
-			}
-			id = object.Cap
+		h, err := capabilityOf(one)
+		if err != nil {
+			return nil, err
 		}
-		if id = strings.TrimPrefix(id, ":"); id == "" {
-			return nil, false
-		}
-		ids = append(ids, id)
+		all = append(all, h)
 	}
-	return ids, true
+	return all, nil
+}
+
+func capabilityOf(value json.RawMessage) (h held, err error) {
+	v, err := edn.ReadEither(value, edn.Limits{})
+	if err != nil {
+		return h, err
+	}
+	h.bare = v.Kind() != edn.KindMap
+	if h.bare {
+		h.Cap, _ = v.Name()
+	} else if faults := form.Read(v, func(m *form.Map) { form.Into(m, &h.Handle) }); len(faults) > 0 {
+		return h, errors.New(shortened(string(value)) + " (" + faults[0].Error() + ")")
+	} else {
+		_, requires := v.Field("requires")
+		_, done := v.Field("done")
+		h.bare = !requires && !done
+	}
+	if h.Cap = strings.TrimPrefix(h.Cap, ":"); h.Cap == "" {
+		return h, errors.New(shortened(string(value)))
+	}
+	return h, nil
 }

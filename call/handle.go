@@ -1,0 +1,59 @@
+package call
+
+import (
+	"fmt"
+
+	"github.com/stonelayer/stone/internal/form"
+)
+
+// A Handle is a capability as a value, which one call can pass to another: its id, and the contract under
+// which it is to be asked. A call that takes it may only narrow the contract: see Spec.CapFrom.
+type Handle struct {
+	Cap      string   `json:"cap/id"`
+	Requires Requires `json:"requires,omitzero"`
+	Done     Done     `json:"done,omitzero"` // of which a ScoreMin is the least
+}
+
+// read reads a handle from a map. Other fields are those of the value that has it.
+func (h *Handle) read(m *form.Map) {
+	m.AllowRest()
+	m.Need("cap/id")
+	m.Name("cap/id", &h.Cap)
+	m.Map("requires", h.Requires.read)
+	m.Map("done", h.Done.read)
+}
+
+// contract reports whether the handle asks for more than its capability.
+func (h *Handle) contract() bool {
+	r := &h.Requires
+	return r.Reply+r.InSchema+r.OutSchema+r.Kind != "" || len(r.Tags) > 0 || h.Done.any() || h.Done.ScoreMin != nil
+}
+
+// take makes the call one of the handle: with its capability, and what both ask for.
+func (s *Spec) take(h Handle) error {
+	s.Cap = h.Cap
+	for _, field := range []struct {
+		name    string
+		to      *string
+		handled string
+	}{
+		{"reply", &s.Requires.Reply, h.Requires.Reply},
+		{"in-schema", &s.Requires.InSchema, h.Requires.InSchema},
+		{"out-schema", &s.Requires.OutSchema, h.Requires.OutSchema},
+		{"cap/kind", &s.Requires.Kind, h.Requires.Kind},
+	} {
+		switch {
+		case field.handled == "":
+		case *field.to == "":
+			*field.to = field.handled
+		case *field.to != field.handled:
+			return &Error{Type: InputInvalid, Where: "cap/id", Message: fmt.Sprintf("the handle of %s requires the %s %s, and the call %s: a call can only narrow the contract of a handle", h.Cap, field.name, field.handled, *field.to)}
+		}
+	}
+	s.Requires.Tags = union(s.Requires.Tags, h.Requires.Tags)
+	s.Done.Must, s.Done.Should = union(s.Done.Must, h.Done.Must), union(s.Done.Should, h.Done.Should)
+	if least := h.Done.ScoreMin; least != nil && (s.Done.ScoreMin == nil || *s.Done.ScoreMin < *least) {
+		s.Done.ScoreMin = least
+	}
+	return nil
+}
