@@ -39,6 +39,24 @@ func Example() {
 	// no "patch" node before this place true
 }
 
+// Two runs did the same but for the file that they changed.
+func ExampleCompare() {
+	work := func(file string) dag.DAG {
+		d, err := Patch.Append(dag.Of(Ticket.With(TicketDoc{Title: "crash on start"})), PatchDoc{File: file})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return d
+	}
+	monday, tuesday := dag.Compare(work("main.go"), work("start.go"))
+	fmt.Println(monday[0].JSON(), tuesday[0].JSON())
+	same, _ := dag.Compare(work("main.go"), work("main.go"))
+	fmt.Println(len(same))
+	// Output:
+	// {"file":"main.go"} {"file":"start.go"}
+	// 0
+}
+
 // Two lanes work on one ticket. What they wrote is read with All, in the order
 // of the lanes; the nearest node is the one before they started.
 func ExampleJoin() {

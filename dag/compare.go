@@ -1,0 +1,23 @@
+package dag
+
+// Compare returns the nodes that only a has and those that only b has, each in append order. Two DAGs in
+// which the same was done have no difference, whenever and wherever that was: the id of a node covers its
+// type, content and parents, not its time and meta. So a node with another content makes all nodes after it
+// differ, and the first of each list is where the two part.
+func Compare(a, b DAG) (onlyA, onlyB []*Node) {
+	return without(a, b), without(b, a)
+}
+
+// without returns the nodes of d that other lacks.
+func without(d, other DAG) (nodes []*Node) {
+	known := map[ID]bool{}
+	for n := range other.Nodes() {
+		known[n.ID()] = true
+	}
+	for n := range d.Nodes() {
+		if !known[n.ID()] {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
