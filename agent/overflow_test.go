@@ -21,20 +21,20 @@ type narrow struct {
 	refused       int
 }
 
-func (m *narrow) Stream(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+func (m *narrow) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	length := 0
 	for _, message := range req.Messages {
 		length += len(transcript([]llm.Message{message}))
 	}
 	if length > m.window {
 		m.refused++
-		return model(&llm.HTTPError{Status: 400, Body: fmt.Sprintf(`{"error":{"message":"prompt is too long: %d tokens > %d maximum"}}`, length, m.window)}).Stream(nil, req)
+		return model(&llm.HTTPError{Status: 400, Body: fmt.Sprintf(`{"error":{"message":"prompt is too long: %d tokens > %d maximum"}}`, length, m.window)}).Stream(ctx, req)
 	}
 	m.asked = append(m.asked, length)
 	if len(m.asked) == m.turns {
-		return model(says("done")).Stream(nil, req)
+		return model(says("done")).Stream(ctx, req)
 	}
-	return model(calls("echo", fmt.Sprintf(`{"text":"%d %s"}`, len(m.asked), strings.Repeat("x", 500)))).Stream(nil, req)
+	return model(calls("echo", fmt.Sprintf(`{"text":"%d %s"}`, len(m.asked), strings.Repeat("x", 500)))).Stream(ctx, req)
 }
 
 // TestOverflow has a model whose window no table tells, and which is smaller than every default.
