@@ -49,6 +49,7 @@ func (s *spec) clone() *spec {
 type parts struct {
 	form     form
 	name     string
+	about    string
 	glue     bool
 	children []Ashlar
 	out      dag.AnyType       // what a leaf produces; the item of a map

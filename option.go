@@ -131,6 +131,8 @@ func Children(walk Walk) LeafOption {
 //   - Prompt() string: the text that the leaf sends to a model whatever it reads. It is in no key: a
 //     journal compares it when a run is resumed, and the run says that it changed.
 //   - Guards() bool: true if the leaf is there for its failure. Nothing need read its node.
+//   - Undeclared() []string: the names of the tools and capabilities of the leaf that state no
+//     effects. Without the method it is the leaf, if that states none; see [Ashlar.Undeclared].
 //   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
 //     and values; see tree.Facts.
 func Detail(v any) LeafOption {
@@ -138,9 +140,18 @@ func Detail(v any) LeafOption {
 }
 
 // Effects declares the effects of a leaf on the world; see package effect. A run with a
-// grant rejects a pipeline that needs more.
+// grant rejects a pipeline that needs more. Without arguments it states that there are none;
+// a leaf without this option says nothing, see [Ashlar.Undeclared].
 func Effects(effects ...string) LeafOption {
-	return leafOption(func(s *spec) { s.effects = append(s.effects, effects...) })
+	return leafOption(func(s *spec) { s.effects = append(stated(s.effects), effects...) })
+}
+
+// stated is a list that was given, if only to say that it is empty.
+func stated(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
 }
 
 // Retry is the option that tries a leaf again when it fails:

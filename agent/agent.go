@@ -234,6 +234,17 @@ func (a *agent) walk() (w stone.Walk, any bool) {
 	return w.Writes(a.draft.typ).OneOf(judges...), true
 }
 
+// Undeclared returns the tools that state no effects. What a pipeline that is a tool states, the
+// walk of the agent shows.
+func (a *agent) Undeclared() (names []string) {
+	for _, t := range a.offered {
+		if t.Effects == nil && t.Provider == nil && t.runs == nil {
+			names = append(names, a.name+"/"+t.Name)
+		}
+	}
+	return names
+}
+
 func effectsOf(use []Middleware) []string {
 	var out []string
 	add := func(effects []string) {

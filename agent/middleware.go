@@ -144,7 +144,8 @@ type Tool struct {
 	// Asks means that Run may ask a person, in a question named after agent and tool, such as
 	// "fix/write_file". Validate warns if no one can answer. See tool.Ask.
 	Asks bool
-	// Effects are its effects on the world, such as "fs/write".
+	// Effects are its effects on the world, such as "fs/write". Nil says nothing of them, an
+	// empty list that there are none; see stone.Ashlar.Undeclared.
 	Effects []string
 	// Err is the reason why the tool cannot work, such as a name that providers refuse,
 	// or nil. Validation reports it.

@@ -26,6 +26,8 @@ type Capability struct {
 	// Prompt returns the instructions that go with every request of the intent, for a run that
 	// is resumed to say that they changed. Nil means none.
 	Prompt func(intent string) string
+
+	undeclared []string // what a pipeline consists of that states no effects
 }
 
 // Metadata describes a capability to the registry.

@@ -42,7 +42,7 @@ var Admitted = dag.NewType[Admission]("stone/admitted")
 func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone.Ashlar {
 	d := &door{name: name, spec: Spec{Applicator: app, Input: input, Admit: done}}
 	d.resolved = sync.OnceValues(d.resolve)
-	return stone.New(name, Admitted, d.run, stone.Queries(d.spec.reads()...), stone.Detail(d))
+	return stone.New(name, Admitted, d.run, stone.Queries(d.spec.reads()...), stone.Effects(), stone.Detail(d))
 }
 
 // A door is the Detail of the leaf of Admit.

@@ -72,6 +72,20 @@ func offline(r *Request) (offline bool, err error) {
 	return of.NoWeb != nil && *of.NoWeb, nil
 }
 
+// Undeclared returns the candidates that are Go functions and state no Needs, and what the
+// pipelines among them consist of that states no effects.
+func (c *caller) Undeclared() (names []string) {
+	for _, candidate := range c.resolve().candidates {
+		if e := candidate.entry; e != nil && candidate.reason == "" {
+			if e.Kind == "go" && e.Needs == nil {
+				names = append(names, e.ID)
+			}
+			names = append(names, e.undeclared...)
+		}
+	}
+	return names
+}
+
 // CheckGrant returns a finding for each effect that the call needs and the grant lacks.
 // It covers the candidates if the grant excludes every one of them, and always the judge,
 // the repairer and the checks. Validate calls it.

@@ -45,13 +45,12 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 // "pipeline".
 func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	m.Kind = cmp.Or(m.Kind, "pipeline")
-	if !p.IsZero() {
-		m = m.Needing(p.Effects()...)
-	}
+	c := Capability{Metadata: m}
 	if p.IsZero() || in == nil || out == nil {
-		return Capability{Metadata: m}
+		return c
 	}
-	return Capability{Metadata: m, Invoke: func(ctx context.Context, req *Request) (*Reply, error) {
+	c.Metadata, c.undeclared = m.Needing(p.Effects()...), p.Undeclared()
+	c.Invoke = func(ctx context.Context, req *Request) (*Reply, error) {
 		if err := in.Schema().Validate(ctx, req.Input); err != nil {
 			return nil, &Error{Type: InputInvalid, Message: fmt.Sprintf("%s takes a %s: %v", m.ID, in.Name(), err), Where: "input"}
 		}
@@ -71,5 +70,6 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 			return nil, fmt.Errorf("the pipeline made no %s: %w", out.Name(), err)
 		}
 		return &Reply{Type: Value, Out: JSON(n.Own())}, nil
-	}}
+	}
+	return c
 }

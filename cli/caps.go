@@ -101,7 +101,7 @@ func printCaps(w io.Writer, all []capability) error {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tKIND\tSTATE\tINTENTS\tCOST\tLIMITS\tEFFECTS") // Flush tells of errors
+	fmt.Fprintln(table, "ID\tKIND\tSTATE\tINTENTS\tCOST\tLIMITS\tNEEDS\tEFFECTS") // Flush tells of errors
 	for _, c := range all {
 		kind := c.Kind
 		if c.Tool {
@@ -115,7 +115,7 @@ func printCaps(w io.Writer, all []capability) error {
 		if c.Version != "" {
 			id += "@" + c.Version
 		}
-		cells := []string{id, kind, c.State, intents, shownCost(c), shownLimits(c.Limits), words(c.Effects)}
+		cells := []string{id, kind, c.State, intents, shownCost(c), shownLimits(c.Limits), words(c.Needs), words(c.Effects)}
 		for i, cell := range cells {
 			cells[i] = text.Line(cell)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ type explanation struct {
 	Requires call.Requires    `json:"requires"`
 	Rules    call.Rules       `json:"policy"` // in effect
 	Budget   call.Budget      `json:"budget"`
+	Needs    []string         `json:"needs"` // effects of the candidates that are asked
 	Effects  []string         `json:"effects"`
 }
 
@@ -56,7 +58,9 @@ type leafFacts struct {
 	Path    string   `json:"path"`
 	Facts   facts    `json:"facts"`
 	Effects []string `json:"effects"`
-	rows    [][2]string
+	// Undeclared are the tools that state no effects.
+	Undeclared []string `json:"undeclared,omitempty"`
+	rows       [][2]string
 }
 
 // An explained is a call or another leaf that says something of itself.
@@ -74,15 +78,22 @@ func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) []explaine
 			return false
 		}
 		if facts, rows := factsOf(a); rows != nil {
-			all = append(all, leafFacts{path, facts, append([]string{}, a.Effects()...), rows})
+			all = append(all, leafFacts{path, facts, append([]string{}, a.Effects()...), a.Undeclared(), rows})
 		}
 		return true
 	})
 	return all
 }
 
-func (l leafFacts) title() string      { return l.Path }
-func (l leafFacts) table() [][2]string { return append(l.rows, [2]string{"effects", words(l.Effects)}) }
+func (l leafFacts) title() string { return l.Path }
+
+func (l leafFacts) table() [][2]string {
+	rows := append(l.rows, [2]string{"effects", words(l.Effects)})
+	if len(l.Undeclared) > 0 {
+		rows = append(rows, [2]string{"undeclared", words(l.Undeclared) + " (may have any effect)"})
+	}
+	return rows
+}
 
 func explain(s call.Spec, left budget.Limits, grant []string, path string) explanation {
 	e := explanation{
@@ -95,6 +106,19 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	}
 	asked, rejected := s.Applicator.Candidates(s, narrower(left, s.Budget), grant)
 	e.Asked, e.Rejected = append(e.Asked, asked...), append(e.Rejected, rejected...)
+	e.Needs = []string{}
+	from := s.Applicator.Registry
+	if s.Tool != "" {
+		from = s.Applicator.Tools
+	}
+	for _, id := range asked {
+		m, _ := from.Lookup(id)
+		for _, effect := range m.Needs {
+			if !slices.Contains(e.Needs, effect) {
+				e.Needs = append(e.Needs, effect)
+			}
+		}
+	}
 	return e
 }
 
@@ -162,7 +186,7 @@ func (e explanation) table() [][2]string {
 		rows = append(rows, [2]string{"cache", fmt.Sprintf("answers of earlier runs, up to %v old", age)})
 	}
 	rows = append(rows, [2]string{"switch-on", words(e.Rules.SwitchOn)})
-	return append(rows, [2]string{"budget", shownBudget(e.Budget)}, [2]string{"effects", words(e.Effects)})
+	return append(rows, [2]string{"budget", shownBudget(e.Budget)}, [2]string{"needs", words(e.Needs)}, [2]string{"effects", words(e.Effects)})
 }
 
 func orFirst(judge string) string {

@@ -301,5 +301,5 @@ func (c *compiler) define(n *node, known *scope, def slot) {
 
 // leafOptions returns the options of every leaf of a plan.
 func (c *compiler) leafOptions(r reads) []stone.LeafOption {
-	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(c.plan.digest)}
+	return []stone.LeafOption{stone.Queries(r.queries()...), stone.Version(c.plan.digest), stone.Effects()}
 }

@@ -132,7 +132,7 @@ func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings 
 
 // binding returns the step that writes a slot bound with a plan.
 func binding(name string, value json.RawMessage) stone.Ashlar {
-	return stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil })
+	return stone.Func0(name, open(name), func(context.Context) (json.RawMessage, error) { return value, nil }, stone.Effects())
 }
 
 // contextSlot is the slot with the context of the request that a plan answers, unless the

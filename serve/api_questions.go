@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -144,7 +145,10 @@ func (p *Pipeline) describe() (api.Pipeline, error) {
 	if err != nil {
 		return api.Pipeline{}, err
 	}
-	out := api.Pipeline{Name: p.Name, Description: p.Description, Input: in.Ordered(), Effects: p.Ashlar.Effects(), Asks: len(tree.Questions(p.Ashlar)) > 0}
+	out := api.Pipeline{
+		Name: p.Name, Description: cmp.Or(p.Description, p.Ashlar.Description()), Input: in.Ordered(),
+		Effects: p.Ashlar.Effects(), Undeclared: p.Ashlar.Undeclared(), Asks: len(tree.Questions(p.Ashlar)) > 0,
+	}
 	if t := p.Ashlar.Result(); t != nil && t.Err() == nil && p.Result == "" {
 		out.Output = t.Schema().Ordered()
 	}

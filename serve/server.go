@@ -170,8 +170,28 @@ func (s *Server) publish(p Pipeline) error {
 	if err := stone.Validate(p.Ashlar, given).Err(); err != nil {
 		return fmt.Errorf("serve: pipeline %q: %w", p.Name, err)
 	}
+	if names := guessed(p.Ashlar); len(names) > 0 {
+		s.cfg.Log.Warn("a pipeline has tools or capabilities that state no effects, so that clients are told that it may do anything: declare them, as with tool.Effects(\"net\"), or tool.Effects() for none",
+			"code", "undeclared-effect", "pipeline", p.Name, "undeclared", strings.Join(names, ", "))
+	}
 	s.pipelines[p.Name] = &p
 	return nil
+}
+
+// guessed returns the tools and capabilities that state no effects. A step of the pipeline that
+// states none is no mistake.
+func guessed(a stone.Ashlar) (names []string) {
+	if uses, ok := a.Detail().(interface{ Undeclared() []string }); ok {
+		names = uses.Undeclared()
+	}
+	for _, c := range a.Children() {
+		for _, name := range guessed(c) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // published returns the pipelines in the order of their names.

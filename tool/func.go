@@ -24,9 +24,16 @@ func Parallel() Option {
 	return func(t *agent.Tool) { t.Parallel = true }
 }
 
-// Effects declares the effects of the tool on the world, such as "fs/write" or "net".
+// Effects declares the effects of the tool on the world, such as "fs/write" or "net". Without
+// arguments it states that there are none; a tool without this option says nothing, and is
+// published as one that may do anything.
 func Effects(effects ...string) Option {
-	return func(t *agent.Tool) { t.Effects = append(t.Effects, effects...) }
+	return func(t *agent.Tool) {
+		if t.Effects == nil {
+			t.Effects = []string{}
+		}
+		t.Effects = append(t.Effects, effects...)
+	}
 }
 
 // Timeout ends the context of each call after d. The model is told.

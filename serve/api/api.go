@@ -21,7 +21,9 @@ type Pipeline struct {
 	Input       json.RawMessage `json:"input"`             // the JSON Schema of Start.Input
 	Output      json.RawMessage `json:"output,omitempty"`  // that of the result, if it is the same in every run
 	Effects     []string        `json:"effects,omitempty"` // that it needs
-	Asks        bool            `json:"asks,omitempty"`    // it may ask a person
+	// Undeclared are its steps, tools and capabilities that state no effects: what they do is not known.
+	Undeclared []string `json:"undeclared,omitempty"`
+	Asks       bool     `json:"asks,omitempty"` // it may ask a person
 }
 
 // Pipelines are the published pipelines, in the order of their names.

@@ -44,15 +44,17 @@ type house struct {
 
 func newHouse(t *testing.T, access serve.Access, cfg mcp.Config) *house {
 	h := &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}
-	sort := stone.Func("sort", family, family, func(_ context.Context, f tree) (tree, error) { slices.Reverse(f.Kids); return f, nil })
-	shout := stone.Func("shout", draft, page, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil })
+	sort := stone.Func("sort", family, family, func(_ context.Context, f tree) (tree, error) { slices.Reverse(f.Kids); return f, nil }, stone.Effects())
+	shout := stone.Func("shout", draft, page, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil }, stone.Effects())
 	send := stone.Func("send", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.Net))
 	remove := stone.Func("remove", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.FSWrite))
+	guess := stone.Func("guess", draft, page, func(_ context.Context, s string) (string, error) { return s, nil })
 	s := servetest.Start(t, serve.Config{
 		Journal: h.journal, Access: access, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(cfg)},
 		Pipelines: []serve.Pipeline{
 			{Name: "draft", Ashlar: h.Write(), Description: "Write a draft."}, {Name: "page", Ashlar: h.Publish()},
 			{Name: "slow", Ashlar: h.Slow()}, {Name: "sort", Ashlar: sort}, {Name: "shout", Ashlar: shout}, {Name: "send", Ashlar: send}, {Name: "remove", Ashlar: remove},
+			{Ashlar: guess.Describe("Guess, who knows how.")},
 		},
 	})
 	h.Server, h.url = s.Server, s.URL+"/mcp"
@@ -170,11 +172,12 @@ func TestTools(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[tool.Name] = string(hints) + " " + string(in)
+		got[tool.Name] = string(hints) + " " + string(in) + " " + tool.Description
 	}
 	for name, want := range map[string]string{
 		"draft":  `{"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"readOnlyHint":true} {"properties":{"text":{"type":"string"}},"required":["text"],"type":"object"}`,
-		"page":   `"readOnlyHint":true}`,
+		"page":   `"idempotentHint":false,"openWorldHint":false,"readOnlyHint":true}`,
+		"guess":  `{"idempotentHint":false,"readOnlyHint":false}`,
 		"send":   `{"idempotentHint":false,"openWorldHint":true,"readOnlyHint":false}`,
 		"remove": `{"destructiveHint":true,"idempotentHint":false,"openWorldHint":false,"readOnlyHint":false}`,
 		"shout":  `{"additionalProperties":false,"properties":{"input":{"type":"string"}},"required":["input"],"type":"object"}`,
@@ -184,7 +187,10 @@ func TestTools(t *testing.T) {
 			t.Errorf("%s is %s, want %s", name, got[name], want)
 		}
 	}
-	if n := len(list.Tools); n != 7+4 {
+	if got := got["guess"]; !strings.Contains(got, "Guess, who knows how.") {
+		t.Errorf("guess is %s", got)
+	}
+	if n := len(list.Tools); n != 8+4 {
 		t.Errorf("%d tools, want the pipelines and four for runs", n)
 	}
 }

@@ -38,7 +38,7 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 		Description:  cmp.Or(p.Description, "Run the pipeline "+p.Name+"."),
 		InputSchema:  json.RawMessage(input),
 		OutputSchema: outcomeSchema(p.Output),
-		Annotations:  annotations(p.Effects),
+		Annotations:  annotations(p.Pipeline),
 	}, p, nil
 }
 
@@ -85,10 +85,12 @@ func moved(schema json.RawMessage, property string) []byte {
 
 // annotations says what the effects of a pipeline mean for its caller. What its effects do
 // not rule out is said to happen: without an effect on files, programs or families of the
-// host, whether it destroys anything is not known, and left open.
-func annotations(effects []string) *sdk.ToolAnnotations {
-	reads, open, writes := true, false, false
-	for _, e := range effects {
+// host, whether it destroys anything is not known, and left open. Of a pipeline with parts that
+// state no effects nothing good is said.
+func annotations(p api.Pipeline) *sdk.ToolAnnotations {
+	known := len(p.Undeclared) == 0
+	reads, open, writes := known, false, false
+	for _, e := range p.Effects {
 		harmless := slices.Contains([]string{effect.None, effect.Ask, effect.FSRead}, e)
 		reads = reads && harmless
 		switch {
@@ -101,7 +103,10 @@ func annotations(effects []string) *sdk.ToolAnnotations {
 			open, writes = true, true
 		}
 	}
-	a := &sdk.ToolAnnotations{ReadOnlyHint: reads, IdempotentHint: reads, OpenWorldHint: &open}
+	a := &sdk.ToolAnnotations{ReadOnlyHint: reads, IdempotentHint: reads && !p.Asks}
+	if known || open {
+		a.OpenWorldHint = &open
+	}
 	if reads || writes {
 		a.DestructiveHint = &writes
 	}

@@ -85,7 +85,7 @@ func (s *Steps) Write() stone.Ashlar {
 			return "", stone.Fail("refused", "not this text")
 		}
 		return "About " + o.Text, nil
-	})
+	}, stone.Effects())
 }
 
 // Publish writes a draft, asks whether to publish it, and makes a page of draft and answer.
@@ -94,7 +94,7 @@ func (s *Steps) Publish(more ...stone.Ashlar) stone.Ashlar {
 	ask := stone.Ask("approve", Draft, Approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no"))
 	publish := stone.Func2("publish", Draft, Approval, Page, func(_ context.Context, text string, a stone.Answer) (string, error) {
 		return a.Response + ": " + text, nil
-	})
+	}, stone.Effects())
 	return stone.Seq("page", append([]stone.Ashlar{s.Write(), ask, publish}, more...)...)
 }
 
@@ -115,5 +115,5 @@ func (s *Steps) Slow() stone.Ashlar {
 			}
 			return "", ctx.Err()
 		}
-	})
+	}, stone.Effects())
 }
