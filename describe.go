@@ -1,9 +1,6 @@
 package stone
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // Describe returns a with a text that says what it does and what it needs: for the people and
 // the models that choose among published pipelines. It is part of no fingerprint.
@@ -19,28 +16,37 @@ func (a Ashlar) Description() string { return a.spec().about }
 // Undeclared returns the names of the leaves in a, and of the tools and capabilities that they
 // may use, which state no effects: each once. What they do to the world is not known. [Effects]
 // without arguments states that there are none.
-func (a Ashlar) Undeclared() []string {
-	var out []string
-	a.each(func(s *spec) {
-		for name := range s.undeclared() {
-			if !slices.Contains(out, name) {
-				out = append(out, name)
+func (a Ashlar) Undeclared() (names []string) {
+	seen := map[*spec]bool{}
+	var of func(Ashlar) []string
+	of = func(a Ashlar) (own []string) {
+		a.each(func(s *spec) {
+			if !seen[s] {
+				seen[s] = true
+				own = append(own, s.undeclared(of)...)
 			}
+		})
+		return own
+	}
+	for _, name := range of(a) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
-	})
-	return out
+	}
+	return names
 }
 
-func (s *spec) undeclared() iter.Seq[string] {
+func (s *spec) undeclared(of func(Ashlar) []string) []string {
 	if s.form != leafForm || s.question != nil || s.glue {
-		return func(func(string) bool) {}
+		return nil
 	}
-	if uses, ok := s.detail.(interface{ Undeclared() []string }); ok {
-		return slices.Values(uses.Undeclared())
+	if uses, ok := s.detail.(interface {
+		Undeclared(func(Ashlar) []string) []string
+	}); ok {
+		return uses.Undeclared(of)
 	}
-	return func(yield func(string) bool) {
-		if s.effects == nil {
-			yield(s.name)
-		}
+	if s.effects == nil {
+		return []string{s.name}
 	}
+	return nil
 }

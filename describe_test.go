@@ -31,6 +31,9 @@ func TestUndeclared(t *testing.T) {
 		return call.New("asks", answered, call.Spec{Intent: "answer", Input: call.From(word), Applicator: &call.Applicator{Registry: call.NewRegistry(capability)}})
 	}
 	inner := stone.Func("inner", word, answered, id)
+	app := &call.Applicator{}
+	self := stone.Seq("self", inner, call.New("again", answered, call.Spec{Intent: "answer", Input: call.From(word), Applicator: app}))
+	app.Registry = call.NewRegistry(call.Pipeline(call.Metadata{ID: "self"}, self, word, answered))
 
 	for _, c := range []struct {
 		name string
@@ -48,6 +51,7 @@ func TestUndeclared(t *testing.T) {
 		{"a function without effects", asks(call.Func(call.Metadata{ID: "pay", Needs: []string{}}, id)), nil},
 		{"a function with effects", asks(call.Func(call.Metadata{ID: "pay", Needs: []string{"net"}}, id)), nil},
 		{"a pipeline", asks(call.Pipeline(call.Metadata{ID: "p"}, inner, word, answered)), []string{"inner"}},
+		{"a pipeline that calls itself", self, []string{"inner"}},
 	} {
 		if got := c.a.Undeclared(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)

@@ -131,8 +131,9 @@ func Children(walk Walk) LeafOption {
 //   - Prompt() string: the text that the leaf sends to a model whatever it reads. It is in no key: a
 //     journal compares it when a run is resumed, and the run says that it changed.
 //   - Guards() bool: true if the leaf is there for its failure. Nothing need read its node.
-//   - Undeclared() []string: the names of the tools and capabilities of the leaf that state no
-//     effects. Without the method it is the leaf, if that states none; see [Ashlar.Undeclared].
+//   - Undeclared(of func(Ashlar) []string) []string: the names of the tools and capabilities of
+//     the leaf that state no effects, and those that of returns for pipelines behind them. Without
+//     the method it is the leaf, if that states none; see [Ashlar.Undeclared].
 //   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
 //     and values; see tree.Facts.
 func Detail(v any) LeafOption {

@@ -236,7 +236,7 @@ func (a *agent) walk() (w stone.Walk, any bool) {
 
 // Undeclared returns the tools that state no effects. What a pipeline that is a tool states, the
 // walk of the agent shows.
-func (a *agent) Undeclared() (names []string) {
+func (a *agent) Undeclared(func(stone.Ashlar) []string) (names []string) {
 	for _, t := range a.offered {
 		if t.Effects == nil && t.Provider == nil && t.runs == nil {
 			names = append(names, a.name+"/"+t.Name)

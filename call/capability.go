@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
@@ -27,7 +28,7 @@ type Capability struct {
 	// is resumed to say that they changed. Nil means none.
 	Prompt func(intent string) string
 
-	undeclared []string // what a pipeline consists of that states no effects
+	runs stone.Ashlar // that of Pipeline
 }
 
 // Metadata describes a capability to the registry.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 )
@@ -74,13 +75,15 @@ func offline(r *Request) (offline bool, err error) {
 
 // Undeclared returns the candidates that are Go functions and state no Needs, and what the
 // pipelines among them consist of that states no effects.
-func (c *caller) Undeclared() (names []string) {
+func (c *caller) Undeclared(of func(stone.Ashlar) []string) (names []string) {
 	for _, candidate := range c.resolve().candidates {
 		if e := candidate.entry; e != nil && candidate.reason == "" {
 			if e.Kind == "go" && e.Needs == nil {
 				names = append(names, e.ID)
 			}
-			names = append(names, e.undeclared...)
+			if !e.runs.IsZero() {
+				names = append(names, of(e.runs)...)
+			}
 		}
 	}
 	return names

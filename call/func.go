@@ -49,7 +49,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	if p.IsZero() || in == nil || out == nil {
 		return c
 	}
-	c.Metadata, c.undeclared = m.Needing(p.Effects()...), p.Undeclared()
+	c.Metadata, c.runs = m.Needing(p.Effects()...), p
 	c.Invoke = func(ctx context.Context, req *Request) (*Reply, error) {
 		if err := in.Schema().Validate(ctx, req.Input); err != nil {
 			return nil, &Error{Type: InputInvalid, Message: fmt.Sprintf("%s takes a %s: %v", m.ID, in.Name(), err), Where: "input"}
