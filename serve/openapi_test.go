@@ -1,76 +1,61 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
-	"strings"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/serve/internal/openapi"
 )
 
-// Every route of the API is described, and nothing else is.
+var update = flag.Bool("update", false, "write the document of the API")
+
+// TestOpenAPI: every route is described and nothing else is, and the document that is embedded is that
+// of the types and their comments.
 func TestOpenAPI(t *testing.T) {
 	s, err := New(Config{Journal: &journal.Memory{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	left := map[string]bool{}
-	for pattern := range operations {
-		left[pattern] = true
-	}
-	gateway := map[string]bool{}
-	for _, r := range s.gatewayRoutes() {
-		gateway[r.pattern] = true
-	}
+	routes := []string{"GET /healthz", "GET /readyz"} // which ask nobody who they are
 	for _, r := range s.table() {
-		if r.pattern == "GET /openapi.json" || r.pattern == "GET /metrics" || gateway[r.pattern] {
-			continue
-		}
-		if !left[r.pattern] {
-			t.Errorf("%s is not described", r.pattern)
-		}
-		delete(left, r.pattern)
+		routes = append(routes, r.pattern)
 	}
-	for pattern := range left {
-		t.Errorf("there is no route %s", pattern)
+	slices.Sort(routes)
+	if described := openapi.Patterns(); !slices.Equal(described, routes) {
+		t.Errorf("the document describes\n%q, the routes are\n%q", described, routes)
 	}
-	doc, err := openAPI()
+	want, err := openapi.Generate("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var read struct {
-		Paths      map[string]map[string]struct{ OperationID string }
-		Components struct{ Schemas map[string]json.RawMessage }
-	}
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
-	ids := map[string]bool{}
-	for path, methods := range read.Paths {
-		for method, op := range methods {
-			if ids[op.OperationID] || op.OperationID == "" {
-				t.Errorf("%s %s: the id %q is used twice", method, path, op.OperationID)
-			}
-			ids[op.OperationID] = true
+	if *update {
+		if err := os.WriteFile("openapi.json", want, 0o644); err != nil {
+			t.Fatal(err)
 		}
+		return
 	}
-	for name, raw := range read.Components.Schemas {
-		if _, err := schema.Parse(raw); err != nil {
-			t.Errorf("schema %s: %v", name, err)
-		}
-		if strings.Contains(string(raw), `"$ref"`) {
-			t.Errorf("schema %s refers to a part of itself, which is elsewhere in the document", name)
-		}
+	if !bytes.Equal(document, want) {
+		t.Error("openapi.json is not what the types, their comments and the table say: go test ./serve -run TestOpenAPI -update")
 	}
-	for _, ref := range strings.Split(string(text), `"#/components/schemas/`)[1:] {
-		if name, _, _ := strings.Cut(ref, `"`); read.Components.Schemas[name] == nil {
-			t.Errorf("there is no schema %q", name)
-		}
+}
+
+// TestOpenAPILint has the document read by the linter of Redocly, with its rules.
+func TestOpenAPILint(t *testing.T) {
+	program := filepath.Join(peer.Module(t, "@redocly/cli"), "bin", "cli.js")
+	cmd := exec.Command("node", program, "lint", "--extends=recommended", "--format=json", "openapi.json")
+	cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+	out, err := cmd.Output()
+	var found struct{ Totals *struct{ Errors, Warnings int } }
+	if json.Unmarshal(out, &found) != nil || found.Totals == nil || found.Totals.Errors+found.Totals.Warnings > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

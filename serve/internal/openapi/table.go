@@ -1,0 +1,174 @@
+package openapi
+
+import "github.com/stonelayer/stone/serve/api"
+
+// An operation is what the document says of a route.
+type operation struct {
+	id, tag, summary string
+	description      string
+	params           []string // names of parameters, beside those of the path
+	in               []body   // of the request; nil for none
+	optional         bool     // the body may be left out
+	out              map[int]result
+	fails            []int // statuses of problems, beside those that every route has
+	open             bool  // everyone may ask
+}
+
+type result struct {
+	description string
+	bodies      []body
+}
+
+// A body is the content of a request or a reply: a value of its Go type, or a schema.
+type body struct {
+	kind  string
+	value any
+}
+
+func of(v any) []body { return []body{{"application/json", v}} }
+
+// listed is a reply that is a list, or a stream of it: whoever accepts text/event-stream gets it whenever it changes.
+func listed(v any) []body { return append(of(v), body{"text/event-stream", v}) }
+
+const (
+	streamed = "With Accept: text/event-stream the list is sent again, as the data of an event, whenever it changes."
+	keyed    = "A request with the same Idempotency-Key is answered with the same run."
+)
+
+var (
+	places = [][2]string{
+		{"runs", "Runs of published pipelines: start, watch, cancel, resume, remove."},
+		{"questions", "What runs ask people."},
+		{"pipelines", "What is published."},
+		{"capabilities", "Requests that the capabilities of the server answer."},
+		{"openai", "Pipelines and intents as models, as the clients of OpenAI ask them. Requests and replies are those of OpenAI's API."},
+		{"operation", "Health, metrics and this document."},
+		{"webhooks", "What the server sends."},
+	}
+	named = map[string]string{
+		"id": "The id of the run.", "node": "The id of the node.", "name": "The name of the pipeline.", "model": "The name of a pipeline or an intent.",
+	}
+	foreign = object{"type": "object", "additionalProperties": true, "description": "As OpenAI's API has it."}
+	failed  = object{"type": "object", "description": "An error, as OpenAI's API has it.", "required": []string{"error"}, "properties": object{"error": object{"type": "object", "required": []string{"message", "type"}, "properties": object{
+		"message": object{"type": "string"}, "type": object{"type": "string"}, "param": object{"type": []string{"string", "null"}}, "code": object{"type": []string{"string", "null"}},
+	}}}}
+	openaiFailures = map[int]result{
+		400: {"The request cannot be read, or asks for what cannot be done.", of(failed)}, 401: {"The caller did not say who it is.", of(failed)},
+		403: {"The caller may not do this.", of(failed)}, 404: {"There is no such thing, or not for this caller.", of(failed)}, 429: {"There are too many requests.", of(failed)},
+		503: {"The server ends, or its database does not answer.", of(failed)},
+	}
+)
+
+// failures are the problems by their statuses.
+var failures = map[int]struct{ name, description string }{
+	400: {"BadRequest", "The request cannot be read."},
+	401: {"Unauthorized", "The caller did not say who it is."},
+	403: {"Forbidden", "The caller may not do this."},
+	404: {"NotFound", "There is no such thing, or not for this caller."},
+	409: {"Conflict", "It is in a state in which this cannot be done."},
+	415: {"UnsupportedMediaType", "The body has another content type."},
+	422: {"Unprocessable", "The request can be read, but does not fit."},
+	429: {"TooManyRequests", "The caller has too many requests or runs. Retry-After says when to come again."},
+	503: {"Unavailable", "The server ends, or its database does not answer: send the request again."},
+}
+
+var problem = []body{{"application/problem+json", api.Problem{}}}
+
+func query(name, description string, schema object) object {
+	return object{"name": name, "in": "query", "description": description, "schema": schema}
+}
+
+var (
+	text = object{"type": "string"}
+	when = object{"type": "string", "format": "date-time"}
+)
+
+// parameters are those that several operations may have.
+var parameters = object{
+	"state":    object{"name": "state", "in": "query", "description": "Runs in one of these states.", "explode": true, "schema": object{"type": "array", "items": object{"$ref": "#/components/schemas/State"}}},
+	"pipeline": query("pipeline", "Runs of this pipeline. Runs that send webhooks are listed only if it names them.", text),
+	"labels": object{"name": "labels", "in": "query", "description": "Runs with these labels: one parameter label.NAME for each.", "style": "form", "explode": true,
+		"schema": object{"type": "object", "additionalProperties": text}, "example": object{"label.team": "mail"}},
+	"text":            query("text", "Runs that failed, with this text in the kind, path or reason; case is ignored.", text),
+	"min-usd":         query("min-usd", "Runs that cost at least so much.", object{"type": "number", "format": "double", "minimum": 0}),
+	"since":           query("since", "Runs that started then or later.", when),
+	"until":           query("until", "Runs that started before.", when),
+	"ended-since":     query("ended-since", "Runs that ended then or later.", when),
+	"before":          query("before", "Runs after this one in the list: the value of next of the page before.", text),
+	"limit":           query("limit", "How many at most.", object{"type": "integer", "minimum": 1, "maximum": 1000}),
+	"wait":            query("wait", "How long to wait for the end: seconds, or a duration such as 30s; at most a minute.", text),
+	"after":           query("after", "The id of an event: the stream goes on after it. The header Last-Event-ID comes first.", text),
+	"last-event-id":   object{"name": "Last-Event-ID", "in": "header", "description": "The id of an event: the stream goes on after it.", "schema": text},
+	"idempotency-key": object{"name": "Idempotency-Key", "in": "header", "description": "A name that the caller gives the request, up to 255 characters: sent again, it starts nothing new.", "schema": object{"type": "string", "maxLength": 255}},
+	"run-id":          query("id", "The id of the run that keeps the answer.", text),
+	"stream":          query("stream", "Send the response as a stream of events.", object{"type": "boolean"}),
+}
+
+// operations describe the routes by their patterns.
+var operations = map[string]operation{
+	"PUT /v1/runs/{id}": {id: "putRun", tag: "runs", summary: "Start a run with an id of the caller", description: "The same request again is the same run.",
+		in: of(api.Start{}), out: map[int]result{201: {"The run has started.", of(api.Run{})}, 200: {"It had started before.", of(api.Run{})}}, fails: []int{409, 415, 422}},
+	"POST /v1/runs": {id: "startRun", tag: "runs", summary: "Start a run", description: keyed, params: []string{"idempotency-key"},
+		in: of(api.Start{}), out: map[int]result{201: {"The run has started.", of(api.Run{})}, 200: {"It had started before.", of(api.Run{})}}, fails: []int{409, 415, 422}},
+	"GET /v1/runs": {id: "listRuns", tag: "runs", summary: "List runs, the newest first", description: streamed,
+		params: []string{"state", "pipeline", "labels", "text", "min-usd", "since", "until", "ended-since", "before", "limit", "after"}, out: map[int]result{200: {"A page of runs.", listed(api.Runs{})}}, fails: []int{404}},
+	"GET /v1/runs/{id}": {id: "getRun", tag: "runs", summary: "Describe a run", out: map[int]result{200: {"The run.", of(api.Run{})}}},
+	"GET /v1/runs/{id}/result": {id: "getResult", tag: "runs", summary: "Wait for a run, and get its result", params: []string{"wait"},
+		out: map[int]result{200: {"The run has ended.", of(api.Run{})}, 202: {"It has not.", of(api.Run{})}}, fails: []int{409}},
+	"GET /v1/runs/{id}/events": {id: "streamEvents", tag: "runs", summary: "Stream the steps of a run", params: []string{"after", "last-event-id"},
+		out: map[int]result{200: {"Events; the data of each is an Event.", []body{{"text/event-stream", api.Event{}}}}, 204: {"The run has ended, and its last event was sent before.", nil}}},
+	"GET /v1/runs/{id}/nodes/{node}": {id: "getNode", tag: "runs", summary: "Get a node of a run", out: map[int]result{200: {"The node.", of(api.Node{})}}},
+	"POST /v1/runs/{id}/cancel":      {id: "cancelRun", tag: "runs", summary: "Cancel a run", out: map[int]result{200: {"The run.", of(api.Run{})}}, fails: []int{409}},
+	"POST /v1/runs/{id}/resume": {id: "resumeRun", tag: "runs", summary: "Resume a run that has stopped", in: of(api.Resume{}), optional: true,
+		out: map[int]result{202: {"The run goes on.", of(api.Run{})}}, fails: []int{409, 415, 422}},
+	"DELETE /v1/runs/{id}": {id: "removeRun", tag: "runs", summary: "Remove a run with its records", out: map[int]result{204: {"It is removed.", nil}}, fails: []int{409}},
+
+	"GET /v1/questions": {id: "listQuestions", tag: "questions", summary: "List the open questions of all runs", description: streamed, params: []string{"after"},
+		out: map[int]result{200: {"The questions.", listed(api.Questions{})}}},
+	"GET /v1/runs/{id}/questions": {id: "listQuestionsOfRun", tag: "questions", summary: "List the questions of a run", out: map[int]result{200: {"The questions.", of(api.Questions{})}}},
+	"POST /v1/runs/{id}/answers": {id: "answerQuestion", tag: "questions", summary: "Answer a question of a run", in: of(api.Answer{}),
+		out: map[int]result{200: {"The run.", of(api.Run{})}}, fails: []int{409, 415, 422}},
+
+	"GET /v1/pipelines":        {id: "listPipelines", tag: "pipelines", summary: "List the published pipelines", out: map[int]result{200: {"The pipelines.", of(api.Pipelines{})}}},
+	"GET /v1/pipelines/{name}": {id: "getPipeline", tag: "pipelines", summary: "Describe a published pipeline", out: map[int]result{200: {"The pipeline.", of(api.Pipeline{})}}},
+
+	"POST /v1/act": {id: "act", tag: "capabilities", summary: "Ask a capability, with the envelope of a request", description: keyed + " With Accept: text/event-stream the data of events of the types delta, retracted and progress is a Piece, that of the last one the Reply.", params: []string{"run-id", "idempotency-key"},
+		in: []body{{"application/json", object{"type": "object", "additionalProperties": true, "description": "The envelope of a request, in JSON."}}, {"application/edn", object{"type": "string", "description": "The envelope of a request, in EDN."}}},
+		out: map[int]result{
+			200: {"The answer.", answers}, 409: {"The run is in a state in which this cannot be done, or its budget is exhausted.", refusals},
+			422: {"The request does not fit, or no capability had an answer.", refusals}, 502: {"A capability could not be reached.", refusals},
+		}, fails: []int{404, 415}},
+	"GET /v1/caps": {id: "listCapabilities", tag: "capabilities", summary: "List the capabilities", out: map[int]result{200: {"The capabilities.", of(api.Capabilities{})}}},
+
+	"POST /v1/responses": foreignOperation(operation{id: "createResponse", summary: "Run a pipeline or an intent as a response", description: keyed, params: []string{"idempotency-key"},
+		in: of(model), out: map[int]result{200: {"The response, or a stream of its events.", []body{{"application/json", foreign}, {"text/event-stream", text}}}}}),
+	"GET /v1/responses/{id}": foreignOperation(operation{id: "getResponse", summary: "Get a response", params: []string{"stream"},
+		out: map[int]result{200: {"The response, or a stream of its events.", []body{{"application/json", foreign}, {"text/event-stream", text}}}}}),
+	"POST /v1/responses/{id}/cancel": foreignOperation(operation{id: "cancelResponse", summary: "Cancel a response", out: map[int]result{200: {"The response.", of(foreign)}}}),
+	"DELETE /v1/responses/{id}":      foreignOperation(operation{id: "removeResponse", summary: "Remove a response", out: map[int]result{200: {"It is removed.", of(foreign)}}}),
+	"POST /v1/chat/completions": foreignOperation(operation{id: "createChatCompletion", summary: "Run a pipeline or an intent as a chat completion", description: keyed, params: []string{"idempotency-key"},
+		in: of(model), out: map[int]result{200: {"The completion, or a stream of its chunks.", []body{{"application/json", foreign}, {"text/event-stream", text}}}}}),
+	"GET /v1/models":            foreignOperation(operation{id: "listModels", summary: "List the pipelines and intents", out: map[int]result{200: {"The models.", of(foreign)}}}),
+	"GET /v1/models/{model...}": foreignOperation(operation{id: "getModel", summary: "Describe a pipeline or an intent", out: map[int]result{200: {"The model.", of(foreign)}}}),
+
+	"GET /healthz":      {id: "getHealth", tag: "operation", summary: "Is the process alive?", open: true, out: map[int]result{204: {"It is.", nil}, 421: {"The server does not serve this host.", problem}}},
+	"GET /readyz":       {id: "getReadiness", tag: "operation", summary: "Does it take requests?", open: true, out: map[int]result{204: {"It does.", nil}, 503: {"It ends, or its database does not answer.", problem}, 421: {"The server does not serve this host.", problem}}},
+	"GET /metrics":      {id: "getMetrics", tag: "operation", summary: "Metrics in the text format of Prometheus", out: map[int]result{200: {"The metrics.", []body{{"text/plain", text}}}}},
+	"GET /openapi.json": {id: "getDocument", tag: "operation", summary: "This document", out: map[int]result{200: {"The document.", of(foreignDocument)}}},
+}
+
+var (
+	answers         = []body{{"application/json", api.Reply{}}, {"application/edn", text}, {"text/event-stream", api.Piece{}}}
+	refusals        = append(answers[:len(answers):len(answers)], problem...)
+	model           = object{"type": "object", "additionalProperties": true, "description": "As OpenAI's API has it.", "required": []string{"model"}, "properties": object{"model": object{"type": "string", "description": "The name of a pipeline or an intent."}}}
+	foreignDocument = object{"type": "object", "additionalProperties": true}
+)
+
+// foreignOperation is one whose errors have the form of OpenAI.
+func foreignOperation(op operation) operation {
+	op.tag = "openai"
+	for status, r := range openaiFailures {
+		op.out[status] = r
+	}
+	return op
+}
