@@ -60,6 +60,7 @@ func (d *desk) do(ctx context.Context, p *pending) (result, error) {
 	d.enter(ctx, p)
 	select {
 	case got := <-p.done:
+		d.sent(p) // another process's result may come while the order is written, with its slice
 		return got.result, got.err
 	case <-d.held.Done():
 		d.leave(ctx, p, false) // the next process wants the result
