@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -160,6 +161,9 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 		return q, err
 	}
 	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
+	if q.Pipeline == "" {
+		q.Without = webhook.Runs
+	}
 	switch {
 	case flags.minCost < 0:
 		return q, fmt.Errorf("--min-cost %v: want 0 or more", flags.minCost)

@@ -13,6 +13,7 @@ import (
 type Query struct {
 	States   []State           // one of these
 	Pipeline string            // with this name
+	Without  string            // with a name that begins otherwise
 	Labels   map[string]string // with all of these
 	Text     string            // in the kind, path or reason of the failure; case is ignored
 	MinCost  float64           // of at least this cost
@@ -36,6 +37,7 @@ func (q Query) Selects(r RunInfo) bool {
 	}
 	return (len(q.States) == 0 || slices.Contains(q.States, r.State)) &&
 		(q.Pipeline == "" || q.Pipeline == r.Pipeline) &&
+		(q.Without == "" || !strings.HasPrefix(r.Pipeline, q.Without)) &&
 		(q.Text == "" || r.Failure != nil && r.Failure.holds(q.Text)) &&
 		r.Usage.USD >= q.MinCost &&
 		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until)) && !r.Outcome.Ended.Before(q.Ended)

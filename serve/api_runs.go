@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/openai"
@@ -229,6 +230,9 @@ func selection(values url.Values) (journal.Query, error) {
 		if err != nil {
 			return q, unreadable("the parameter %s cannot be read: %v", name, err)
 		}
+	}
+	if q.Pipeline == "" {
+		q.Without = webhook.Runs
 	}
 	return q, nil
 }

@@ -147,7 +147,7 @@ func (s *Server) stopped(t task, err error) {
 	}
 	s.meters.stopped.Add(1, t.Name, string(info.State))
 	s.meters.spent(t.Name, t.before.Usage, info.Usage)
-	if s.hooks[t.Name] != nil && info.State == journal.Failed && !s.again(info) {
+	if h := s.hooks[t.Name]; h != nil && info.State == journal.Failed && !s.again(h, info) {
 		s.meters.webhooks.Add(1, "dropped")
 		s.cfg.Log.Warn("a webhook was given up", "run", info.ID)
 	}

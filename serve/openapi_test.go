@@ -54,7 +54,9 @@ func TestOpenAPILint(t *testing.T) {
 	cmd := exec.Command("node", program, "lint", "--extends=recommended", "--format=json", "openapi.json")
 	cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 	out, err := cmd.Output()
-	var found struct{ Totals *struct{ Errors, Warnings int } }
+	var found struct {
+		Totals *struct{ Errors, Warnings int }
+	}
 	if json.Unmarshal(out, &found) != nil || found.Totals == nil || found.Totals.Errors+found.Totals.Warnings > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -106,7 +106,7 @@ type Server struct {
 	lists     map[feedKey]*watched // that clients watch
 	streams   int                  // that are open, with waits
 	streamsOf map[caller]int
-	unsent    map[string]time.Time // when to retry notices, by their runs
+	unsent    map[string]unsent // notices to retry, by their runs
 	running   sync.WaitGroup
 }
 
@@ -136,7 +136,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.hooks, s.unsent, s.sending = map[string]*hook{}, map[string]time.Time{}, make(chan struct{}, hookAtOnce)
+	s.hooks, s.unsent, s.sending = map[string]*hook{}, map[string]unsent{}, make(chan struct{}, hookAtOnce)
 	if err := s.addWebhooks(cfg.Webhooks); err != nil {
 		return nil, err
 	}

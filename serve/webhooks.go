@@ -38,6 +38,13 @@ type hook struct {
 	pipeline *Pipeline // sends a notice
 	keys     [][]byte
 	sender   *webhook.Sender
+	receiver receiver
+}
+
+// unsent is a notice that was not accepted.
+type unsent struct {
+	hook *hook
+	at   time.Time // when it is tried again
 }
 
 // notice is the input of the run that sends it.
@@ -57,7 +64,7 @@ var (
 
 // hookName is the name of the pipeline of a webhook. No published pipeline has a name with a
 // slash, so nobody can start one.
-func hookName(name string) string { return "webhook/" + name }
+func hookName(name string) string { return webhook.Runs + name }
 
 // hookAtOnce is the maximum number of notices that are sent concurrently.
 const hookAtOnce = 16
@@ -104,12 +111,19 @@ func (s *Server) send(ctx context.Context, h *hook, n notice) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	run := stone.In(ctx).RunID()
+	if !h.receiver.admits(run) { // while it waited here
+		return errors.New("the receiver does not answer: this notice waits until it does")
+	}
 	err := h.sender.Send(ctx, h.URL, n.ID, []byte(n.Body), h.keys...)
 	result := "ok"
 	if err != nil {
 		result = "failed"
 	}
 	s.meters.webhooks.Add(1, result)
+	if ctx.Err() == nil && h.receiver.tried(run, err, s.cfg.Scan) {
+		s.hurry(h)
+	}
 	if status := webhook.StatusError(0); errors.As(err, &status) && status == 410 {
 		return stone.Fail(goneKind, "%v", err)
 	}
@@ -140,11 +154,15 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 		if h == nil {
 			continue // the configuration no longer has it
 		}
+		if h.receiver.waits() {
+			h.receiver.misses(info.Ended)
+			continue
+		}
 		switch info.State {
 		case journal.Done, journal.Failed, journal.Canceled, journal.Refused:
 			described := run(who, info)
 			n := api.Notice{Type: "run." + string(info.State), Timestamp: info.Ended, Run: &described}
-			if err := s.tell(ctx, h, who, n, info.ID); err != nil {
+			if err := s.tell(ctx, h, who, n, info.Ended, info.ID); err != nil {
 				return err
 			}
 		case journal.Waiting:
@@ -158,7 +176,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 				}
 				asked := question(who, q)
 				n := api.Notice{Type: "question.asked", Timestamp: q.Asked, Question: &asked}
-				if err := s.tell(ctx, h, who, n, info.ID, q.Path, q.Problem); err != nil {
+				if err := s.tell(ctx, h, who, n, info.Ended, info.ID, q.Path, q.Problem); err != nil {
 					return err
 				}
 			}
@@ -167,9 +185,9 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 	return nil
 }
 
-// tell starts the run that sends a notice, unless that run exists. The parts in about identify
-// the subject of the notice.
-func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, about ...string) error {
+// tell starts the run that sends a notice about a run that ended at a time, unless that run exists or
+// the receiver is down. The parts in about identify the subject of the notice.
+func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, ended time.Time, about ...string) error {
 	text, err := json.Marshal(append(about, h.Name, n.Type, n.Timestamp.Format(time.RFC3339Nano)))
 	if err != nil {
 		return err
@@ -179,6 +197,10 @@ func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice,
 	key := keyOf(who, "webhook-"+id)
 	if _, err := s.exactly(ctx, key); !errors.Is(err, journal.ErrNoRun) {
 		return err
+	}
+	if !h.receiver.admits(key) {
+		h.receiver.misses(ended)
+		return nil
 	}
 	if text, err = json.Marshal(n); err != nil {
 		return err
@@ -197,23 +219,34 @@ const retryFor = 72 * time.Hour
 // again plans the next attempt at a notice that was not accepted: after as much time as has
 // passed since the first attempt, so that every server computes the same time from the journal.
 // It returns false if there is no next attempt.
-func (s *Server) again(info journal.RunInfo) bool {
+func (s *Server) again(h *hook, info journal.RunInfo) bool {
 	age := info.Ended.Sub(info.Started)
 	if age > retryFor || info.Failure != nil && info.Failure.Kind == goneKind {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsent[info.ID] = info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))
+	s.unsent[info.ID] = unsent{h, info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))}
 	return true
 }
 
-// sendAgain retries the notices that are due.
+// hurry makes the notices of a webhook due whose receiver answers again.
+func (s *Server) hurry(h *hook) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, n := range s.unsent {
+		if n.hook == h {
+			s.unsent[id] = unsent{h, time.Time{}}
+		}
+	}
+}
+
+// sendAgain retries the notices that are due, and makes those that were not made.
 func (s *Server) sendAgain(ctx context.Context) {
 	s.mu.Lock()
 	var due []string
-	for id, at := range s.unsent {
-		if time.Now().After(at) && len(due) < resumeAtOnce {
+	for id, n := range s.unsent {
+		if len(due) < resumeAtOnce && time.Now().After(n.at) && n.hook.receiver.admits(id) {
 			due = append(due, id)
 			delete(s.unsent, id)
 		}
@@ -222,6 +255,15 @@ func (s *Server) sendAgain(ctx context.Context) {
 	for _, id := range due {
 		if info, err := s.exactly(ctx, id); err == nil && info.State == journal.Failed {
 			_, _ = s.resume(ctx, info, task{quiet: true}) // if that fails, the next search finds it
+		}
+	}
+	for _, h := range s.hooks {
+		since, any := h.receiver.missed()
+		if !any {
+			continue
+		}
+		if err := s.notifyAll(ctx, since); err != nil {
+			h.receiver.misses(since)
 		}
 	}
 }
@@ -235,9 +277,14 @@ func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 			if err != nil {
 				return err
 			}
-			s.again(info) // one that was given up is counted already
+			s.again(h, info) // one that was given up is counted already
 		}
 	}
+	return s.notifyAll(ctx, since)
+}
+
+// notifyAll makes the notices of the runs that ended or started to wait since a time.
+func (s *Server) notifyAll(ctx context.Context, since time.Time) error {
 	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting, journal.Refused}, Ended: since}
 	for info, err := range s.each(ctx, stopped) {
 		if err == nil {

@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -267,6 +268,45 @@ func TestWebhookGone(t *testing.T) {
 	defer r.mu.Unlock()
 	if r.tries != 1 {
 		t.Errorf("%d tries", r.tries)
+	}
+}
+
+// A receiver that is down costs a few runs, whatever the number of notices. When it is up again all
+// come, also those of a server that ended meanwhile, and no list shows them unless it is asked to.
+func TestWebhookDown(t *testing.T) {
+	const runs = 40
+	r := newReceiver(t)
+	r.set(503)
+	h := newHouse(t, nil, r.hook())
+	start := func(from int) {
+		for i := range runs {
+			h.want("PUT", fmt.Sprint("/v1/runs/", from+i), `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+			h.want("GET", fmt.Sprint("/v1/runs/", from+i, "/result?wait=30s"), "", 200, `"done"`)
+		}
+	}
+	start(0)
+	r.await(3)
+	h.Stop()
+	h.open(nil)
+	start(runs)
+	r.await(3)
+	sent, err := h.journal.Runs(t.Context(), journal.Query{Pipeline: "webhook/ops", Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(sent); n > runs { // 16 at once before the third has failed, in each server, and probes
+		t.Errorf("%d runs were made for a receiver that is down", n)
+	}
+	r.set(200)
+	about := map[string]int{}
+	for _, d := range r.await(2 * runs) {
+		about[d.notice.Run.ID]++
+	}
+	if len(about) != 2*runs {
+		t.Errorf("notices of %d runs came, want %d: %v", len(about), 2*runs, about)
+	}
+	if text := h.want("GET", "/v1/runs?limit=1000", "", 200, `"draft"`); strings.Contains(text, "webhook/") {
+		t.Error("the list has notices")
 	}
 }
 

@@ -84,6 +84,9 @@ func CheckURL(address string, private bool) error {
 	return nil
 }
 
+// Runs begins the names of the pipelines whose runs send webhooks. Lists of runs leave them out.
+const Runs = "webhook/"
+
 // A StatusError is the status of a reply outside 200 to 299.
 type StatusError int
 

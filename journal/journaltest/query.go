@@ -28,6 +28,10 @@ func testQuery(t *testing.T, j tested) {
 		want  string
 	}{
 		{journal.Query{Pipeline: "p-dear"}, "[dear]"},
+		{journal.Query{Without: "p-d"}, "[failed cheap]"},
+		{journal.Query{Without: "p-d", Since: moment.Add(time.Hour)}, "[failed]"},
+		{journal.Query{Without: "p-d", Limit: 1, Before: "failed"}, "[cheap]"},
+		{journal.Query{Without: "P-D", States: []journal.State{journal.Done}}, "[dear cheap]"},
 		{journal.Query{Labels: map[string]string{"team": "a"}}, "[failed dear cheap]"},
 		{journal.Query{Labels: map[string]string{"team": "a", "name": "cheap"}}, "[cheap]"},
 		{journal.Query{Labels: map[string]string{"none": ""}}, "[]"},
