@@ -116,6 +116,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve", "journal call tree internal/jsonv2 internal/metrics internal/webhook internal/respond serve/api serve/openai serve/page"},
 	{"serve/mcp", "serve"},
 	{"serve/internal/servetest", "journal serve"},
+	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "internal/tui"},
 	{"cli/serve", "agent call serve serve/mcp internal/publish internal/token"},
 	{"cli/all", "cli/screen cli/serve call/... journal/postgres"},
