@@ -151,7 +151,7 @@ func (s *Server) stopped(t task, err error) {
 		s.meters.webhooks.Add(1, "dropped")
 		s.cfg.Log.Warn("a webhook was given up", "run", info.ID)
 	}
-	if err := s.notify(context.Background(), info); err != nil && !s.closing() { // the next search finds it
+	if _, err := s.notify(context.Background(), info); err != nil && !s.closing() { // the next search finds it
 		s.cfg.Log.Error("a webhook was not sent", "run", info.ID, "error", err)
 	}
 }

@@ -146,7 +146,13 @@ func (s *Server) owed(pipeline string, who Principal) (names []string) {
 
 // notify starts the notices that the webhooks of a run that has ended or waits have not
 // got yet.
-func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
+func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*active, err error) {
+	note := func(run *active, err error) error {
+		if run != nil {
+			started = append(started, run)
+		}
+		return err
+	}
 	src, _ := sourceOf(info)
 	who := Principal{Tenant: info.Labels[tenantLabel]}
 	for _, name := range src.Webhooks {
@@ -162,13 +168,13 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 		case journal.Done, journal.Failed, journal.Canceled, journal.Refused:
 			described := run(who, info)
 			n := api.Notice{Type: "run." + string(info.State), Timestamp: info.Ended, Run: &described}
-			if err := s.tell(ctx, h, who, n, info.Ended, info.ID); err != nil {
-				return err
+			if err := note(s.tell(ctx, h, who, n, info.Ended, info.ID)); err != nil {
+				return started, err
 			}
 		case journal.Waiting:
 			all, err := s.cfg.Journal.Questions(ctx, info.ID)
 			if err != nil {
-				return err
+				return started, err
 			}
 			for _, q := range all {
 				if !q.Open() {
@@ -176,41 +182,41 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) error {
 				}
 				asked := question(who, q)
 				n := api.Notice{Type: "question.asked", Timestamp: q.Asked, Question: &asked}
-				if err := s.tell(ctx, h, who, n, info.Ended, info.ID, q.Path, q.Problem); err != nil {
-					return err
+				if err := note(s.tell(ctx, h, who, n, info.Ended, info.ID, q.Path, q.Problem)); err != nil {
+					return started, err
 				}
 			}
 		}
 	}
-	return nil
+	return started, nil
 }
 
 // tell starts the run that sends a notice about a run that ended at a time, unless that run exists or
 // the receiver is down. The parts in about identify the subject of the notice.
-func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, ended time.Time, about ...string) error {
+func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, ended time.Time, about ...string) (*active, error) {
 	text, err := json.Marshal(append(about, h.Name, n.Type, n.Timestamp.Format(time.RFC3339Nano)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sum := sha256.Sum256(text)
 	id := "msg_" + hex.EncodeToString(sum[:16])
 	key := keyOf(who, "webhook-"+id)
 	if _, err := s.exactly(ctx, key); !errors.Is(err, journal.ErrNoRun) {
-		return err
+		return nil, err
 	}
 	if !h.receiver.admits(key) {
 		h.receiver.misses(ended)
-		return nil
+		return nil, nil
 	}
 	if text, err = json.Marshal(n); err != nil {
-		return err
+		return nil, err
 	}
-	_, _, err = s.launch(task{
+	run, _, err := s.launch(task{
 		Pipeline: h.pipeline, source: source{Published: h.pipeline.Name, Grant: []string{}},
 		run:  stone.Config{RunID: key, Grant: []string{}, Input: dag.Of(noticeType.With(notice{ID: id, Body: string(text)}))},
 		keep: journal.Options{Labels: who.labels()},
 	})
-	return err
+	return run, err
 }
 
 // retryFor is how long a notice is retried.
@@ -283,15 +289,27 @@ func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 	return s.notifyAll(ctx, since)
 }
 
-// notifyAll makes the notices of the runs that ended or started to wait since a time.
+// notifyAll makes the notices of the runs that ended or started to wait since a time. A few are on
+// their way at once: it may soon be known that a receiver is down.
 func (s *Server) notifyAll(ctx context.Context, since time.Time) error {
 	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting, journal.Refused}, Ended: since}
+	var sent []*active
 	for info, err := range s.each(ctx, stopped) {
-		if err == nil {
-			err = s.notify(ctx, info)
-		}
 		if err != nil {
 			return err
+		}
+		started, err := s.notify(ctx, info)
+		if err != nil {
+			return err
+		}
+		for sent = append(sent, started...); len(sent) >= hookAtOnce; sent = sent[1:] {
+			select {
+			case <-sent[0].ended:
+			case <-s.drain:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 	}
 	return nil
