@@ -32,19 +32,25 @@ const maxAnswers = 10
 //	stone.Ask("approve", Plan, Approval, func(p PlanDoc) string { return "Deploy " + p.Version + "?" },
 //		stone.Choices("yes", "no"))
 //
-// For a type of content Answer, whatever the person says is the answer, and a
-// cancelled question gives an Answer without a response. For every other type the
-// answer is JSON that fits the schema of out, and a cancelled question is a failure of
-// kind "unanswered".
+// For a type of content Answer, whatever the person says is the answer. For every other type
+// the answer is JSON that fits the schema of out. A person may cancel the question: without
+// Choices, or with an empty one among them, that gives an Answer without a response. Otherwise it
+// is a failure of kind "declined".
 func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...AskOption) Ashlar {
+	declined := func() error {
+		return Fail(kind.Declined, "question %q was cancelled", name)
+	}
 	if _, free := any(out).(dag.Type[Answer]); free {
-		return asking(name, out, wording(in, text), nil, opts, func(response string) (T, error) {
+		return asking(name, out, wording(in, text), nil, opts, func(s *spec, response string) (v T, err error) {
+			if response == "" && len(s.question.Choices) > 0 && !s.mayDecline {
+				return v, declined()
+			}
 			return any(Answer{response}).(T), nil
 		})
 	}
-	return asking(name, out, wording(in, text), out.Schema, opts, func(response string) (v T, err error) {
+	return asking(name, out, wording(in, text), out.Schema, opts, func(_ *spec, response string) (v T, err error) {
 		if response == "" {
-			return v, Fail(kind.Unanswered, "question %q was cancelled", name)
+			return v, declined()
 		}
 		if err := json.Unmarshal([]byte(response), &v); err != nil {
 			return v, Fail(kind.Unanswered, "the answer to %q cannot be read: %w", name, err)
@@ -61,11 +67,12 @@ func wording[A any](in dag.Reader[A], text func(A) string) dag.Reader[string] {
 	return dag.Derive(in, text)
 }
 
-func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schemaOf func() *schema.Schema, opts []AskOption, read func(string) (T, error)) Ashlar {
+func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schemaOf func() *schema.Schema, opts []AskOption, read func(*spec, string) (T, error)) Ashlar {
 	q := &ask.Question{Name: name}
 	if schemaOf != nil {
 		q.Schema = schemaOf()
 	}
+	var a Ashlar
 	var body func(context.Context, dag.DAG) (T, error)
 	var queries []dag.Query
 	if text != nil {
@@ -76,14 +83,14 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 				return v, err
 			}
 			asked.RunID, asked.Path = In(ctx).RunID(), In(ctx).Path()
-			a, err := put(ctx, asked)
+			said, err := put(ctx, asked)
 			if err != nil {
 				return v, err
 			}
-			return read(a.Response)
+			return read(a.s, said.Response)
 		}
 	}
-	a := typed(name, out, body, queries, nil)
+	a = typed(name, out, body, queries, nil)
 	a.s.question = q
 	if text != nil {
 		a.s.render = func(d dag.DAG) ([]byte, error) {
@@ -96,9 +103,11 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 }
 
 // Choices are the answers that an Ask accepts. A choice that ends in "…" accepts any text
-// in that place: "no: …" accepts "no: not today".
+// in that place: "no: …" accepts "no: not today". An empty choice is not shown: with it a person may
+// cancel the question, and the Answer is empty.
 func Choices(choices ...string) AskOption {
-	return askOption(func(s *spec) { s.question.Choices = choices })
+	shown := slices.DeleteFunc(slices.Clone(choices), func(c string) bool { return c == "" })
+	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })
 }
 
 // Ask puts a question to the frontend of the run, as the ashlar Ask does, and returns the

@@ -48,6 +48,9 @@ func (s *spec) describe(w io.Writer) {
 	}
 	if s.question != nil {
 		fmt.Fprintf(w, " asks %q", s.question.Choices)
+		if s.mayDecline {
+			fmt.Fprint(w, " may decline")
+		}
 	}
 	if d, ok := s.detail.(interface{ Fingerprint() []byte }); ok {
 		fmt.Fprintf(w, " %x", sha256.Sum256(d.Fingerprint()))

@@ -60,6 +60,8 @@ type settings struct {
 	retry    *Retry
 	timeout  time.Duration
 	detail   any
+
+	mayDecline bool // of an ask
 }
 
 // with applies options to s.

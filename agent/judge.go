@@ -17,7 +17,7 @@ import (
 // itself is broken, and another turn would be a waste.
 var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
-	budget.Kind, budget.UnpricedKind, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Waiting,
+	budget.Kind, budget.UnpricedKind, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Declined, kind.Waiting,
 	KindModel, KindEmptyResponse, KindDegenerate, KindTruncated, KindRefused, KindParseFailed, KindMaxTurns,
 }
 

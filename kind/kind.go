@@ -64,6 +64,8 @@ const (
 	NoFrontend Kind = "no-frontend"
 	// Unanswered is a question that got no usable answer.
 	Unanswered Kind = "unanswered"
+	// Declined is a question that a person cancelled, where the step needs an answer.
+	Declined Kind = "declined"
 	// Waiting is a question that waits for its answer after the run has ended: resume
 	// the run once the question is answered.
 	Waiting Kind = "waiting"
@@ -80,6 +82,6 @@ const (
 func All() []Kind {
 	return []Kind{
 		Error, Panic, Canceled, Timeout, MissingInput, UndeclaredQuery, BadContent, Invalid, EmptySequence,
-		LoopExhausted, MatchFailed, MapEmpty, ParallelEmpty, LanesFailed, NoFrontend, Unanswered, Waiting, Recorder, Executor, Replay,
+		LoopExhausted, MatchFailed, MapEmpty, ParallelEmpty, LanesFailed, NoFrontend, Unanswered, Declined, Waiting, Recorder, Executor, Replay,
 	}
 }

@@ -61,7 +61,7 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 		run, err = c.start(context.WithoutCancel(ctx), p.Name, input)
 		return run, said, err
 	}
-	id, _ := roundOf(req)
+	id := stateOf(req).run
 	if run, err = c.run(ctx, id); err != nil || run.Pipeline != p.Name {
 		return run, said, errState
 	}
@@ -77,19 +77,32 @@ func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) 
 	if err != nil {
 		return said{}, err
 	}
-	return answers(ctx, c, run, open, req.Params.InputResponses)
+	return answerAll(ctx, c, run, open, req.Params.InputResponses)
 }
 
-// roundOf returns the run of a call that brings answers, and how often its user was asked;
-// no run if the call has no state that begin has given. The state says nothing that needs a
-// signature: whether the caller may see the run is checked.
-func roundOf(req *sdk.CallToolRequest) (run string, round int) {
-	run, rest, _ := strings.Cut(req.Params.RequestState, "/")
-	round, err := strconv.Atoi(rest)
-	if err != nil || round < 1 {
-		return "", 0
+// state is the requestState of a call that asks its user. It says nothing that needs a signature:
+// whether the caller may see the run is checked.
+type state struct {
+	run     string // none if the call has no state that String has made
+	round   int    // how often the user was asked
+	refused int    // how often in a row what was answered was not accepted
+}
+
+func (s state) String() string { return fmt.Sprintf("%s/%d/%d", s.run, s.round, s.refused) }
+
+func stateOf(req *sdk.CallToolRequest) (s state) {
+	parts := strings.Split(req.Params.RequestState, "/")
+	if len(parts) != 3 {
+		return state{}
 	}
-	return run, round
+	var errs [2]error
+	s.run = parts[0]
+	s.round, errs[0] = strconv.Atoi(parts[1])
+	s.refused, errs[1] = strconv.Atoi(parts[2])
+	if errs != [2]error{} || s.round < 1 || s.refused < 0 {
+		return state{}
+	}
+	return s
 }
 
 // abandon cancels the run of a call that was cancelled by its client. A client that was told the run
@@ -100,7 +113,7 @@ func abandon(ctx context.Context, c client, run string) {
 	_, _ = c.cancel(ctx, run) // it is over, or the server closes
 }
 
-// maxRefused is how often in a call a user may answer what is not accepted.
+// maxRefused is how often in a row a user may answer what is not accepted.
 const maxRefused = 3
 
 // await waits for a run and asks its questions, where the client can and its user has not
@@ -112,7 +125,12 @@ func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, 
 	if takesTasks(req.Session) {
 		wait = min(wait, beforeTask)
 	}
-	for refused := 0; ; {
+	before := stateOf(req)
+	refused := before.refused
+	if refused++; len(said.refused) == 0 {
+		refused = 0
+	}
+	for {
 		run, open, err := stopped(ctx, c, run.ID, wait)
 		if err != nil {
 			return nil, err
@@ -121,8 +139,7 @@ func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, 
 		switch {
 		case asks && inResults(req.Session):
 			told.finish(run.State)
-			_, round := roundOf(req)
-			return &sdk.CallToolResult{InputRequests: requests(open, said.refused), RequestState: fmt.Sprintf("%s/%d", run.ID, round+1)}, nil
+			return &sdk.CallToolResult{InputRequests: requests(open, said.refused), RequestState: state{run.ID, before.round + 1, refused}.String()}, nil
 		case asks:
 			if said, err = elicit(ctx, c, req.Session, run.ID, open, said); err != nil {
 				return nil, err

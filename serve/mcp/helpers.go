@@ -87,7 +87,7 @@ func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolReq
 		return nil, fmt.Errorf("this client cannot ask its user, and a model does not answer: %s", byPerson(run.ID))
 	}
 	var said said
-	if id, _ := roundOf(req); id != "" {
+	if id := stateOf(req).run; id != "" {
 		if id != run.ID {
 			return nil, errState
 		}

@@ -48,22 +48,34 @@ func newHouse(t *testing.T, access serve.Access, cfg mcp.Config) *house {
 	shout := stone.Func("shout", draft, page, func(_ context.Context, s string) (string, error) { return strings.ToUpper(s), nil }, stone.Effects())
 	send := stone.Func("send", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.Net))
 	remove := stone.Func("remove", draft, page, func(_ context.Context, s string) (string, error) { return s, nil }, stone.Effects(effect.FSWrite))
+	review := stone.Ask("review", draft, dag.NewType[verdict]("verdict"), func(s string) string { return "How is " + s + "?" })
 	guess := stone.Func("guess", draft, page, func(_ context.Context, s string) (string, error) { return s, nil })
 	s := servetest.Start(t, serve.Config{
 		Journal: h.journal, Access: access, Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(cfg)},
 		Pipelines: []serve.Pipeline{
 			{Name: "draft", Ashlar: h.Write(), Description: "Write a draft."}, {Name: "page", Ashlar: h.Publish()},
 			{Name: "slow", Ashlar: h.Slow()}, {Name: "sort", Ashlar: sort}, {Name: "shout", Ashlar: shout}, {Name: "send", Ashlar: send}, {Name: "remove", Ashlar: remove},
-			{Ashlar: guess.Describe("Guess, who knows how.")},
+			{Name: "review", Ashlar: stone.Seq("review", h.Write(), review)}, {Ashlar: guess.Describe("Guess, who knows how.")},
 		},
 	})
 	h.Server, h.url = s.Server, s.URL+"/mcp"
 	return h
 }
 
+type verdict struct {
+	Verdict string   `json:"verdict" enum:"accept,reject"`
+	Score   int      `json:"score"`
+	Public  bool     `json:"public"`
+	Reasons []string `json:"reasons,omitempty" jsonschema:"Why."`
+	Where   struct {
+		Line int `json:"line"`
+	} `json:"where"`
+}
+
 // user is a client that answers questions.
 type user struct {
 	mu       sync.Mutex
+	form     string // the last one
 	asked    []string
 	progress []string
 	answers  []*sdk.ElicitResult // to the questions in turn
@@ -84,6 +96,9 @@ func (u *user) options(elicits bool) *sdk.ClientOptions {
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			u.asked = append(u.asked, r.Params.Message)
+			if form, err := json.Marshal(r.Params.RequestedSchema); err == nil {
+				u.form = string(form)
+			}
 			if len(u.answers) == 0 {
 				return nil, errors.New("asked too often")
 			}
@@ -190,7 +205,7 @@ func TestTools(t *testing.T) {
 	if got := got["guess"]; !strings.Contains(got, "Guess, who knows how.") {
 		t.Errorf("guess is %s", got)
 	}
-	if n := len(list.Tools); n != 8+4 {
+	if n := len(list.Tools); n != 9+4 {
 		t.Errorf("%d tools, want the pipelines and four for runs", n)
 	}
 }

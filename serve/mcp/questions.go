@@ -1,16 +1,20 @@
 package mcp
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/answers"
 )
 
 // answerField is the field of a form with the answer to a question that is not a form.
@@ -44,18 +48,72 @@ func requests(open []api.Question, invalid map[string]string) sdk.InputRequestMa
 
 // form is a question as a form.
 func form(q api.Question, problem string) *sdk.ElicitParams {
-	schema := q.Schema
-	if !flat(schema) {
-		field := map[string]any{"type": "string", "title": q.Name}
-		if len(q.Choices) > 0 {
-			field["enum"] = q.Choices
-		}
+	return &sdk.ElicitParams{Mode: "form", Message: messageOf(q, problem), RequestedSchema: requested(q)}
+}
+
+type object = map[string]any
+
+// requested is the schema of a form, which is an object of plain fields.
+func requested(q api.Question) json.RawMessage {
+	fields := fieldsOf(q)
+	if len(fields) == 0 {
+		field := answers.Field{Name: answerField, Title: q.Name, Required: true, Type: "string", Choices: q.Choices}
 		if len(q.Schema) > 0 {
-			field["description"] = "JSON of the schema " + string(q.Schema)
+			field.Description = "JSON of the schema " + string(q.Schema)
 		}
-		schema, _ = json.Marshal(map[string]any{"type": "object", "properties": map[string]any{answerField: field}, "required": []string{answerField}}) // of text alone
+		if slices.ContainsFunc(q.Choices, func(c string) bool { _, blank := ask.Blank(c); return blank }) {
+			field.Choices, field.Description = nil, "One of: "+strings.Join(q.Choices, ", ")
+		}
+		fields = []answers.Field{field}
 	}
-	return &sdk.ElicitParams{Mode: "form", Message: messageOf(q, problem), RequestedSchema: schema}
+	properties, required := []string{}, []string{}
+	for _, f := range fields {
+		name := cmp.Or(f.Name, answerField)
+		if f.Required {
+			required = append(required, name)
+		}
+		properties = append(properties, string(encode(name))+":"+string(encode(plainField(f)))) // in their order
+	}
+	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":%s}`, strings.Join(properties, ","), encode(required))
+}
+
+// encode returns the JSON of texts, and of what was JSON before.
+func encode(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// fieldsOf returns the fields of a typed answer; none if the answer is one text.
+func fieldsOf(q api.Question) []answers.Field { return answers.Of(q.Schema).Fields }
+
+// plainField is a field as a form of MCP may have it.
+func plainField(f answers.Field) object {
+	out := object{"type": cmp.Or(f.Type, "string")}
+	for name, value := range f.Keywords {
+		if name == "format" && !slices.Contains([]string{`"email"`, `"uri"`, `"date"`, `"date-time"`}, string(value)) {
+			continue
+		}
+		out[name] = value
+	}
+	if f.Type == "" && f.Default != "" {
+		out["default"] = f.Default
+	}
+	if f.Title != "" {
+		out["title"] = f.Title
+	}
+	if f.Kind == "list" {
+		f.Description = strings.TrimSpace(f.Description + " One per line.")
+	}
+	if f.Description != "" {
+		out["description"] = f.Description
+	}
+	if len(f.Choices) > 0 {
+		out["enum"] = f.Choices
+	}
+	return out
 }
 
 func messageOf(q api.Question, problem string) string {
@@ -68,28 +126,6 @@ func messageOf(q api.Question, problem string) string {
 	return fmt.Sprintf("%s\n\nThe previous answer was not accepted: %s", q.Text, problem)
 }
 
-// flat reports whether a schema is an object of plain fields, which is all that a form
-// may be.
-func flat(schema json.RawMessage) bool {
-	var s struct {
-		Type       string `json:"type"`
-		Properties map[string]struct {
-			Type string `json:"type"`
-		} `json:"properties"`
-	}
-	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil || s.Type != "object" || len(s.Properties) == 0 || bytes.Contains(schema, []byte(`"$ref"`)) {
-		return false
-	}
-	for _, p := range s.Properties {
-		switch p.Type {
-		case "string", "number", "integer", "boolean":
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 // response is the answer in a form that a user has filled in, or the empty one that
 // cancels the question. Decided is false if the user has decided nothing.
 func response(q api.Question, res *sdk.ElicitResult) (text string, decided bool, err error) {
@@ -97,17 +133,38 @@ func response(q api.Question, res *sdk.ElicitResult) (text string, decided bool,
 	case "decline":
 		return "", true, nil
 	case "accept":
-		if flat(q.Schema) {
-			data, err := json.Marshal(res.Content)
-			return string(data), true, err
+		if f := answers.Of(q.Schema); len(f.Fields) > 0 {
+			text = f.Response(func(name string) string { return filledIn(res.Content[cmp.Or(name, answerField)]) })
+		} else {
+			text = filledIn(res.Content[answerField])
 		}
-		text, ok := res.Content[answerField].(string)
-		if !ok {
-			return "", false, fmt.Errorf("the form has no text %q", answerField)
+		if text == "" {
+			return "", false, errors.New("the form is empty")
 		}
 		return text, true, nil
 	}
 	return "", false, nil
+}
+
+// filledIn is the value of a field as text.
+func filledIn(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []any: // of a client that shows a list by itself
+		var lines []string
+		for _, one := range v {
+			lines = append(lines, filledIn(one))
+		}
+		return strings.Join(lines, "\n")
+	}
+	text, err := json.Marshal(value) // a number or a truth
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	return string(text)
 }
 
 // said is what a user has said to the questions of a run.
@@ -116,8 +173,8 @@ type said struct {
 	refused map[string]string // why what was said to a question was not accepted
 }
 
-// answers answers those open questions of a run that responses were given to, by paths.
-func answers(ctx context.Context, c client, run string, open []api.Question, given sdk.InputResponseMap) (s said, err error) {
+// answerAll answers those open questions of a run that responses were given to, by paths.
+func answerAll(ctx context.Context, c client, run string, open []api.Question, given sdk.InputResponseMap) (s said, err error) {
 	s.refused = map[string]string{}
 	for _, q := range open {
 		if res, ok := given[q.Path].(*sdk.ElicitResult); ok && err == nil {

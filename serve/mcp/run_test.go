@@ -40,8 +40,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// What a user fills in that does not fit is asked again, and what a user declines is
-// cancelled.
+// What a user fills in that does not fit is asked again, and what a user declines fails the run.
 func TestAnswers(t *testing.T) {
 	h := newHouse(t, nil, mcp.Config{})
 	for _, tt := range []struct {
@@ -50,7 +49,7 @@ func TestAnswers(t *testing.T) {
 		want    string
 	}{
 		{"again", []*sdk.ElicitResult{accept("perhaps"), accept("no")}, "no: About slate"},
-		{"declined", []*sdk.ElicitResult{{Action: "decline"}}, ": About slate"},
+		{"declined", []*sdk.ElicitResult{{Action: "decline"}}, "declined"},
 		{"undecided", []*sdk.ElicitResult{{Action: "cancel"}}, "waits for an answer"},
 	} {
 		for _, version := range []string{"", "2025-11-25"} {
@@ -65,6 +64,57 @@ func TestAnswers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A typed answer is asked for field by field.
+func TestTypedForm(t *testing.T) {
+	h := newHouse(t, nil, mcp.Config{})
+	content := map[string]any{"verdict": "accept", "score": 7, "public": true, "reasons": "plain\nshort", "where": `{"line":3}`}
+	for _, version := range []string{"", "2025-11-25"} {
+		u := &user{answers: []*sdk.ElicitResult{{Action: "accept", Content: content}}}
+		text, out, _ := call(t, h.pipe(u, true, version), "review", `{"text":"slate"}`)
+		if text != `{"public":true,"reasons":["plain","short"],"score":7,"verdict":"accept","where":{"line":3}}` {
+			t.Errorf("%s: got %s, %v", version, text, out)
+		}
+		if got, want := u.form, `{"properties":{`+
+			`"public":{"title":"public","type":"boolean"},`+
+			`"reasons":{"description":"Why. One per line.","title":"reasons","type":"string"},`+
+			`"score":{"title":"score","type":"integer"},`+
+			`"verdict":{"enum":["accept","reject"],"title":"verdict","type":"string"},`+
+			`"where":{"description":"JSON of the schema {\"type\":\"object\",\"properties\":{\"line\":{\"type\":\"integer\"}},\"required\":[\"line\"]}","title":"where","type":"string"}},`+
+			`"required":["verdict","score","public","where"],"type":"object"}`; got != want {
+			t.Errorf("%s: the form is %s, want %s", version, got, want)
+		}
+	}
+}
+
+// What is never accepted is not asked for ever: the run waits for somebody else.
+func TestRefusedForever(t *testing.T) {
+	h := newHouse(t, nil, mcp.Config{})
+	params := `{"name":"page","arguments":{"text":"slate"}`
+	state, asked := "", 0
+	for {
+		more := ""
+		if state != "" {
+			more = fmt.Sprintf(`,"requestState":%q,"inputResponses":{"page/approve":{"action":"accept","content":{"answer":"perhaps"}}}`, state)
+		}
+		_, text := h.rpc("tools/call", params+more+"}")
+		var reply struct {
+			Result struct {
+				State string `json:"requestState"`
+			} `json:"result"`
+		}
+		if err := json.Unmarshal([]byte(text), &reply); err != nil {
+			t.Fatal(text)
+		}
+		if state = reply.Result.State; state == "" {
+			if !strings.Contains(text, "waits for an answer") || asked != 3 {
+				t.Errorf("asked %d times, then %s", asked, text)
+			}
+			return
+		}
+		asked++
 	}
 }
 

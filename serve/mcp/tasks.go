@@ -144,7 +144,7 @@ func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, par
 			given[q.Path] = res
 		}
 	}
-	said, err := answers(ctx, c, run.ID, open, given)
+	said, err := answerAll(ctx, c, run.ID, open, given)
 	for _, problem := range said.refused {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: problem}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/stonelayer/stone/internal/text"
 	"strings"
 
 	"github.com/stonelayer/stone/address"
@@ -144,7 +145,7 @@ func (a *attempt) read(ctx context.Context, j journal.Journal, run string) error
 	if err != nil {
 		return err
 	}
-	whole := readable(string(out))
+	whole := text.JSON(string(out))
 	left := allowance(answerBytes)
 	a.Answer = left.take(whole)
 	a.Cut = len(whole) - len(a.Answer)

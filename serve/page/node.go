@@ -1,9 +1,7 @@
 package page
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -203,26 +201,13 @@ func (n *piece) read(limit int) {
 	if out := outIn([]byte(content)); out != nil && n.ID == (dag.ID{}) {
 		content = string(out)
 	}
-	whole := text.WithoutBase64(readable(content))
+	whole := text.WithoutBase64(text.JSON(content))
 	n.Text = left.take(whole)
 	n.Cut = len(whole) - len(n.Text)
 }
 
 // hiddenMeta has an own form on a page, or none.
 var hiddenMeta = map[string]bool{call.MetaKey: true, dag.MetaBeside: true, budget.MetaKey: true, "answer": true}
-
-// readable returns a string as it is and any other JSON indented, with all its digits.
-func readable(content string) string {
-	var words string
-	if json.Unmarshal([]byte(content), &words) == nil {
-		return words
-	}
-	var out bytes.Buffer
-	if json.Indent(&out, []byte(content), "", "  ") != nil {
-		return content
-	}
-	return out.String()
-}
 
 // An allowance is how many bytes may still be shown.
 type allowance int

@@ -8,12 +8,13 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/answers"
 )
 
 // question is an open question, with what asks for its answer.
 type question struct {
 	journal.Question
-	Form form
+	Form answers.Form
 }
 
 // Blank returns what stands before the blank of a choice, nil if it has none.
@@ -24,7 +25,7 @@ func (question) Blank(choice string) *string {
 	return nil
 }
 
-func questionOf(q journal.Question) question { return question{q, formOf(q.Schema)} }
+func questionOf(q journal.Question) question { return question{q, answers.Of(q.Schema)} }
 
 // mostAnswered bounds the answers on the page of a run; the latest are shown.
 const mostAnswered = 50
@@ -81,6 +82,10 @@ func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error 
 	return show(w, http.StatusOK, "questions", p.live(frame{LogOut: v.LogOut, Title: "Questions", Here: "questions", Body: body}, "/questions"))
 }
 
+// fieldOf is the prefix of the names of fields in a form, so that no property can have the name of
+// another input.
+const fieldOf = "field."
+
 // maxForm is the largest form.
 const maxForm = 1 << 20
 
@@ -117,8 +122,8 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if before, blank := ask.Blank(response); blank {
 		response = before + r.PostForm.Get("blank")
 	}
-	if f := formOf(all[i].Schema); response == "" {
-		response = f.response(r.PostForm)
+	if response == "" {
+		response = answers.Of(all[i].Schema).Response(func(name string) string { return r.PostForm.Get(fieldOf + name) })
 	}
 	if response == "" {
 		return &api.Problem{Type: api.Invalid, Title: "Unprocessable", Status: http.StatusUnprocessableEntity, Detail: "The answer is empty. Go back and fill in the form."}

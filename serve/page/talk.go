@@ -70,7 +70,7 @@ func answered(talk []message, m llm.Message, left *allowance) bool {
 	for i := len(talk) - 1; i >= 0; i-- {
 		for j := range talk[i].Calls {
 			if c := &talk[i].Calls[j]; c.id == m.CallID && !c.Done {
-				c.Result, c.Failed, c.Done = left.take(readable(m.Text())), m.IsError, true
+				c.Result, c.Failed, c.Done = left.take(text.JSON(m.Text())), m.IsError, true
 				return true
 			}
 		}
@@ -90,7 +90,7 @@ func callOf(c llm.ToolCall, left *allowance) toolCall {
 		out.Diff = difference(left.take(*edit.Old), left.take(*edit.New))
 		return out
 	}
-	out.Input = left.take(readable(string(c.Input)) + c.InputText)
+	out.Input = left.take(text.JSON(string(c.Input)) + c.InputText)
 	return out
 }
 
