@@ -421,6 +421,12 @@ func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal
 	if strings.HasPrefix(info.Pipeline, hookName("")) { // it is the evidence that a notice was sent
 		return conflict("the run is a notice of a webhook, which only the operator removes")
 	}
+	s.mu.Lock()
+	running := s.active[info.ID] != nil
+	s.mu.Unlock()
+	if running {
+		return conflict("the run goes on: cancel it first")
+	}
 	if err := s.cfg.Journal.Remove(r.Context(), info.ID); err != nil {
 		return err
 	}

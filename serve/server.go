@@ -136,6 +136,7 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	s.warnOfNoDescription()
 	s.hooks, s.unsent, s.sending = map[string]*hook{}, map[string]unsent{}, make(chan struct{}, hookAtOnce)
 	if err := s.addWebhooks(cfg.Webhooks); err != nil {
 		return nil, err
@@ -176,6 +177,19 @@ func (s *Server) publish(p Pipeline) error {
 	}
 	s.pipelines[p.Name] = &p
 	return nil
+}
+
+// warnOfNoDescription names the pipelines of which mounted protocols tell models only a name.
+func (s *Server) warnOfNoDescription() {
+	var names []string
+	for _, p := range s.published() {
+		if p.Description == "" && p.Ashlar.Description() == "" {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) > 0 && len(s.cfg.Mounts) > 0 {
+		s.cfg.Log.Warn("pipelines have no description, by which models choose among them: add one, as with Ashlar.Describe", "code", "no-description", "pipelines", strings.Join(names, ", "))
+	}
 }
 
 // guessed returns the tools and capabilities that state no effects. A step of the pipeline that

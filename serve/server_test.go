@@ -126,6 +126,10 @@ func TestRun(t *testing.T) {
 	h.want("POST", "/v1/runs/a/resume", "", 409, "the run is done")
 	h.want("POST", "/v1/runs/a/cancel", "", 409, "the run is already done")
 	h.want("DELETE", "/v1/runs/a", "", 204, "")
+	h.want("PUT", "/v1/runs/long", `{"pipeline":"slow","input":{"text":"x"}}`, 201, "")
+	h.want("DELETE", "/v1/runs/long", "", 409, "cancel it first")
+	h.want("POST", "/v1/runs/long/cancel", "", 200, `"canceled"`)
+	h.want("DELETE", "/v1/runs/long", "", 204, "")
 	h.want("GET", "/v1/runs/a", "", 404, `"type":"not-found"`)
 }
 

@@ -186,9 +186,9 @@ func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult
 		text = fmt.Sprintf("The run %s is done. It has no result.", run.ID)
 	case run.Over():
 		res.IsError = true
-		text = fmt.Sprintf("The run %s is %s.", run.ID, run.State)
+		text = fmt.Sprintf("The run %s %s.", run.ID, ended(run.State))
 		if out.Failure = run.Failure; run.Failure != nil {
-			text = fmt.Sprintf("The run %s is %s: %s (%s at %s).", run.ID, run.State, run.Failure.Reason, run.Failure.Kind, run.Failure.Path)
+			text = fmt.Sprintf("The run %s %s: %s (%s at %s).", run.ID, ended(run.State), run.Failure.Reason, run.Failure.Kind, run.Failure.Path)
 		}
 	case len(open) > 0:
 		text = fmt.Sprintf("The run %s waits for an answer: run_answer asks the user, or %s.", run.ID, byPerson(run.ID))
@@ -206,6 +206,14 @@ func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult
 	}
 	res.Content, res.StructuredContent = []sdk.Content{&sdk.TextContent{Text: text}}, out
 	return res
+}
+
+// ended says how a run ended without a result.
+func ended(s journal.State) string {
+	if s == journal.Failed {
+		return "failed"
+	}
+	return "was " + string(s)
 }
 
 // plain is JSON as text: a string without its quotes.

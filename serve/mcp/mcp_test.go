@@ -246,11 +246,11 @@ func calls(t *testing.T, s *sdk.ClientSession, u *user, elicits bool) {
 	if text, _, _ := call(t, s, "shout", `{"input":"loud"}`); text != "LOUD" {
 		t.Errorf("shout: %q", text)
 	}
-	if text, _, failed := call(t, s, "draft", `{"text":"bad"}`); !failed || !strings.Contains(text, "failed: not this text (refused at write)") {
+	if text, _, failed := call(t, s, "draft", `{"text":"bad"}`); !failed || !strings.Contains(text, " failed: not this text (refused at write)") {
 		t.Errorf("a failed run: %q", text)
 	}
 	for _, bad := range []struct{ tool, arguments, want string }{
-		{"draft", `{"text":7}`, "text"}, {"draft", `{}`, "text"}, {"shout", `{"inputs":"x"}`, "unknown field"}, {"shout", `{}`, "missing"},
+		{"draft", `{"text":7}`, "text"}, {"draft", `{}`, "text"}, {"shout", `{"inputs":"x"}`, `an object with "input" and nothing else: unknown field "inputs"`}, {"shout", `{}`, "missing"},
 		{"run_status", `{"run":"none"}`, "no such run"}, {"run_status", `{"run":"../x"}`, "no such run"}, {"run_status", `{"run":".."}`, "no such"}, {"run_status", `{}`, "run"},
 	} {
 		if text, _, failed := call(t, s, bad.tool, bad.arguments); !failed || !strings.Contains(text, bad.want) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -53,7 +54,7 @@ func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
 	read := json.NewDecoder(bytes.NewReader(arguments))
 	read.DisallowUnknownFields()
 	if err := read.Decode(&given); err != nil {
-		return nil, fmt.Errorf(`the arguments: want {"input": …}: %w`, err)
+		return nil, fmt.Errorf(`the arguments: want an object with "input" and nothing else: %s`, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return given.Input, nil
 }
