@@ -48,7 +48,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("projection %s of %s: %v", projected, text, err)
 			}
 		}
-		s.OmitNulls(t.Context(), []byte(value))
+		s.Restore(t.Context(), []byte(value))
 		s.Properties()
 		s.Enum()
 	})
@@ -67,7 +67,7 @@ func TestConcurrent(t *testing.T) {
 				if _, ok := s.At("a", "a"); !ok {
 					t.Error("a.a does not exist")
 				}
-				if got := s.OmitNulls(t.Context(), []byte(`{"a":{"a":null}}`)); string(got) != `{"a":{"a":null}}` {
+				if got := s.Restore(t.Context(), []byte(`{"a":{"a":null}}`)); string(got) != `{"a":{"a":null}}` {
 					t.Errorf("got %s", got)
 				}
 				if _, err := schema.For[pair](); err != nil {

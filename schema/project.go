@@ -36,8 +36,16 @@ func unenforced(where, what string) error {
 }
 
 // node projects a schema. Absent means that null need not be offered, because the value can be
-// left out.
+// left out. With Encode, the parts that cannot be enforced are JSON text.
 func (p *projection) node(node any, where string, absent bool) (*object, error) {
+	out, err := p.enforced(node, where, absent)
+	if err == nil || !p.Encode || where == "" {
+		return out, err
+	}
+	return p.text(node), nil
+}
+
+func (p *projection) enforced(node any, where string, absent bool) (*object, error) {
 	o, ok := node.(*object)
 	if !ok {
 		return nil, unenforced(where, "a value of any kind")
@@ -132,6 +140,9 @@ func (p *projection) single(o *object, typ, where string) (out *object, err erro
 	dropped := newObject()
 	switch typ {
 	case "object":
+		if values, isMap := o.values["additionalProperties"].(*object); isMap && p.Encode && !p.Maps && !o.has("properties") && where != "" {
+			return p.members(o, values, where)
+		}
 		err = p.object(o, out, where)
 	case "array":
 		if _, ok := o.values["items"].([]any); ok || !o.has("items") {
@@ -223,8 +234,12 @@ func (p *projection) object(o, out *object, where string) error {
 	projected, all, before := newObject(), []any{}, p.optional
 	defer func() { p.optional = before }()
 	for _, name := range properties.names {
+		called := name
 		if p.Name != nil && !p.Name(name) {
-			return unenforced(where, "the name "+strconv.Quote(name))
+			called = alias(name, slices.Sorted(slices.Values(properties.names)))
+			if !p.Encode || !p.Name(called) {
+				return unenforced(where, "the name "+strconv.Quote(name))
+			}
 		}
 		optional := !slices.Contains(required, name)
 		if optional && p.AllRequired && p.Exact {
@@ -239,9 +254,12 @@ func (p *projection) object(o, out *object, where string) error {
 			below = orNull(below)
 		}
 		if !optional || p.AllRequired {
-			all = append(all, name)
+			all = append(all, called)
 		}
-		projected.set(name, below)
+		if called != name && !below.has("$ref") {
+			below = told(below, newObject("description", "The property "+strconv.Quote(name)+"."))
+		}
+		projected.set(called, below)
 	}
 	out.set("properties", projected)
 	out.set("required", all)

@@ -21,6 +21,10 @@ type Subset struct {
 	Exact bool
 	// Cycles tells where a schema may refer to itself.
 	Cycles Cycles
+	// Encode means that what cannot be enforced is asked for in another form, which
+	// [Schema.Restore] reads: an object of free names as the list of its members, any other part of
+	// the value as JSON text, and a property whose name is refused under another name.
+	Encode bool
 	Max    SubsetLimits
 }
 
@@ -52,10 +56,10 @@ type SubsetLimits struct {
 // their order.
 //
 // A value of the result need not fit the schema: validate it. A null that the schema rejects
-// means an absent property, see [Schema.OmitNulls].
+// means an absent property, see [Schema.Restore].
 //
 // The error names the part that the service cannot enforce: a value of any kind, or an object of
-// free names.
+// free names. With Encode that is the whole value, or its size.
 func (b *Subset) Project(text []byte) ([]byte, error) {
 	p, err := b.begin(text)
 	if err != nil {

@@ -1,7 +1,9 @@
 package schema_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -141,7 +143,64 @@ func TestProjectLimits(t *testing.T) {
 	}
 }
 
-func TestOmitNulls(t *testing.T) {
+// TestEncode: what a service cannot enforce is asked for in another form, and comes back.
+func TestEncode(t *testing.T) {
+	strict := &schema.Subset{
+		AllRequired: true, Encode: true, Accepts: func(string, any) bool { return true },
+		Name: func(name string) bool { return !strings.ContainsAny(name, " ü") && len(name) < 64 },
+	}
+	for _, c := range []struct{ name, schema, projected, answer, want string }{
+		{"a map", `{"type":"object","additionalProperties":{"type":"integer"}}`,
+			`{"type":"array","items":{"type":"object","properties":{"key":{"type":"string"},"value":{"type":"integer"}},"required":["key","value"],"additionalProperties":false},"description":"The members of an object, each name once."}`,
+			`[{"key":"b","value":1},{"key":"a","value":2}]`, `{"b":1,"a":2}`},
+		{"an empty map", `{"type":"object","additionalProperties":{"type":"integer"}}`, "", `[]`, `{}`},
+		{"a map with a name twice", `{"type":"object","additionalProperties":{"type":"integer"}}`, "", `[{"key":"a","value":1},{"key":"a","value":2}]`, `[{"key":"a","value":1},{"key":"a","value":2}]`},
+		{"maps of maps", `{"type":"object","additionalProperties":{"type":"object","additionalProperties":{"type":"integer"}}}`, "", `[{"key":"0","value":[{"key":"1","value":1}]}]`, `{"0":{"1":1}}`},
+		{"a list that looks like a map", `{"type":"array","minItems":2,"items":{"type":"object"}}`, "", `[{"key":"a","value":1}]`, `[{"key":"a","value":1}]`},
+		{"any value", `{}`, `{"type":"object","properties":{"json":{"type":"string","description":"JSON text of the value."}},"required":["json"],"additionalProperties":false}`,
+			`{"json":"{\"a\":[1,\"x\"]}"}`, `{"a":[1,"x"]}`},
+		{"any value, a text", `{}`, "", `{"json":"\"1\""}`, `"1"`},
+		{"any value that is no JSON", `{}`, "", `{"json":"{"}`, `{"json":"{"}`},
+		{"any object", `{"type":"object"}`, `{"type":"string","description":"JSON text of the value, which fits {\"type\":\"object\"}."}`, `"{\"a\":1}"`, `{"a":1}`},
+		{"its own kind", `{"$ref":"#/$defs/list"}`, `{"$ref":"#/$defs/list"}`, `{"next":"{\"next\":{\"next\":null}}"}`, `{"next":{"next":{"next":null}}}`},
+		{"a text stays one", `{"type":"string","enum":["1","2"]}`, "", `"3"`, `"3"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			whole := `{"type":"object","properties":{"v":` + c.schema + `},"required":["v"],"$defs":{"list":{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#/$defs/list"},{"type":"null"}]}},"required":["next"]}}}`
+			projected, err := strict.Project([]byte(whole))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.projected != "" && !strings.Contains(string(projected), `"v":`+c.projected) {
+				t.Errorf("projected to %s, want %s", projected, c.projected)
+			}
+			if got := string(parse(t, whole).Restore(t.Context(), []byte(`{"v":`+c.answer+`}`))); got != `{"v":`+c.want+`}` {
+				t.Errorf("%s is %s, want %s", c.answer, got, c.want)
+			}
+		})
+	}
+	names := `{"type":"object","properties":{"a b":{"type":"integer"},"a_b":{"type":"integer"},"aüb":{"type":"integer"},"` + strings.Repeat("x", 70) + `":{"type":"integer"}}}`
+	projected, err := strict.Project([]byte(names))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := parse(t, names)
+	var answer []string
+	p := parse(t, string(projected)).Properties()
+	for i, name := range p {
+		answer = append(answer, fmt.Sprintf(`"%s":%d`, name, i))
+	}
+	restored := s.Restore(t.Context(), []byte("{"+strings.Join(answer, ",")+"}"))
+	var members map[string]int
+	if err := json.Unmarshal(restored, &members); err != nil {
+		t.Fatal(err)
+	}
+	if got := slices.Sorted(maps.Keys(members)); len(p) != 4 || !slices.Equal(got, s.Properties()) {
+		t.Errorf("the names are %q, and %q again", p, got)
+	}
+}
+
+func TestRestoreNulls(t *testing.T) {
 	s := parse(t, `{"properties":{"a":{"type":"string"},"n":{"type":["null","string"]},"list":{"type":"array","items":{"$ref":"#"}}}}`)
 	for in, want := range map[string]string{
 		`{"a":null,"n":null,"x":null}`:           `{"n":null,"x":null}`,
@@ -150,7 +209,7 @@ func TestOmitNulls(t *testing.T) {
 		`null`:                                   `null`,
 		`{"a":`:                                  `{"a":`,
 	} {
-		if got := string(s.OmitNulls(t.Context(), []byte(in))); got != want {
+		if got := string(s.Restore(t.Context(), []byte(in))); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
 		}
 	}

@@ -17,6 +17,7 @@ type Dialect struct{ subset schema.Subset }
 // OpenAI, guide "Structured model outputs", section "Supported schemas".
 var OpenAI = &Dialect{schema.Subset{
 	AllRequired: true,
+	Encode:      true,
 	Cycles:      schema.AllCycles,
 	Max:         schema.SubsetLimits{Depth: 10, Properties: 5000, Values: 1000, Text: 120_000, LongEnum: 15_000},
 	Accepts: func(keyword string, value any) bool {
@@ -36,8 +37,9 @@ var OpenAI = &Dialect{schema.Subset{
 // "Structured outputs", sections "JSON Schema limitations" and "Schema complexity limits". The
 // names of properties are limited as in the schemas of tools.
 var Anthropic = &Dialect{schema.Subset{
-	Name: anthropicName.MatchString,
-	Max:  schema.SubsetLimits{Optional: 24, Unions: 16},
+	Encode: true,
+	Name:   anthropicName.MatchString,
+	Max:    schema.SubsetLimits{Optional: 24, Unions: 16},
 	Accepts: func(keyword string, value any) bool {
 		switch keyword {
 		case "pattern":
@@ -55,6 +57,7 @@ var Anthropic = &Dialect{schema.Subset{
 // reference, "GenerationConfig", field responseJsonSchema.
 var Gemini = &Dialect{schema.Subset{
 	Maps:   true,
+	Encode: true,
 	Cycles: schema.OptionalCycles,
 	Accepts: func(keyword string, value any) bool {
 		switch keyword {

@@ -20,8 +20,12 @@
 //   - The projection can allow more than the schema, because no provider knows every keyword. The
 //     descriptions in the projection tell the model the constraints that are left out, such as a
 //     minimum, and Read checks them.
-//   - If the provider cannot enforce a schema at all, for example because it has an object of free
-//     names, the format is not enforced. The system text tells the model the schema instead; see
+//   - A part that the provider cannot enforce is asked for in another form, which Read takes back: an
+//     object of free names as the list of its members, each with "key" and "value"; a property whose
+//     name is refused under another name; a value of any kind, or of its own kind where that is not
+//     enforced, as JSON text. A partial answer shows that form.
+//   - If the provider cannot enforce a schema at all, because it is too large or no object, the format
+//     is not enforced. The system text tells the model the schema instead; see
 //     [System]. The same happens if Anthropic's server refuses a schema as too complex.
 //   - A schema whose values are no objects, such as a list or a number, is asked for as the
 //     property "value" of an object, and Read takes it out again.

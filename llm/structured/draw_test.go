@@ -57,6 +57,9 @@ func (d drawer) value(node any, depth int) any {
 	case "number":
 		return rapid.Float64Range(low, high).Draw(d.T, "number")
 	case "string":
+		if about, _ := o["description"].(string); strings.Contains(about, "JSON text of the value") {
+			return d.text(about)
+		}
 		if o["format"] == "date-time" {
 			return "2026-11-22T10:00:00Z"
 		}
@@ -75,6 +78,23 @@ func (d drawer) value(node any, depth int) any {
 		return d.object(o, depth)
 	}
 	return nil
+}
+
+// text draws JSON text, of the schema in the description.
+func (d drawer) text(about string) any {
+	var value any = map[string]any{"any": []any{1.5, "two", nil}}
+	if _, text, ok := strings.Cut(about, "which fits "); ok {
+		var fits map[string]any
+		if err := json.Unmarshal([]byte(strings.TrimSuffix(text, ".")), &fits); err != nil {
+			d.Fatalf("%s: %v", text, err)
+		}
+		value = drawer{d.T, fits}.value(fits, 1)
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return string(data)
 }
 
 func (d drawer) object(o map[string]any, depth int) any {

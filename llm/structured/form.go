@@ -1,6 +1,7 @@
 package structured
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -103,14 +104,24 @@ func (f *Form) value(ctx context.Context, data []byte) ([]byte, error) {
 
 func (f *Form) check(ctx context.Context, data []byte) ([]byte, error) {
 	err := f.schema.Validate(ctx, data)
-	if err == nil || !json.Valid(data) {
+	if !json.Valid(data) || err == nil && !bytes.Contains(data, []byte(`"json"`)) {
 		return data, err
 	}
-	without := f.schema.OmitNulls(ctx, data)
-	if left := f.schema.Validate(ctx, without); problems(left) < problems(err) {
-		return without, left
+	restored := f.schema.Restore(ctx, data)
+	if left := f.schema.Validate(ctx, restored); left == nil || closer(left, err) {
+		return restored, left
 	}
 	return data, err
+}
+
+// closer reports whether less is wrong with one value than with another, or something further inside.
+func closer(a, b error) bool {
+	one, ok := errors.AsType[*schema.ValidationError](a)
+	other, both := errors.AsType[*schema.ValidationError](b)
+	if ok && both && len(one.Problems) == len(other.Problems) {
+		return len(one.Problems[0].Path) > len(other.Problems[0].Path)
+	}
+	return problems(a) < problems(b)
 }
 
 // problems counts what is wrong. Another error than that of a value, such as the end of the

@@ -48,9 +48,6 @@ func TestLimits(t *testing.T) {
 		}},
 		{"anthropic", "optional parameters", 24, func(n int) string { return object(n, text, false) }},
 		{"anthropic", "unions", 16, func(n int) string { return object(n, `{"type":["string","null"]}`, true) }},
-		{"anthropic", "characters of a property", 64, func(n int) string {
-			return `{"type":"object","properties":{"` + strings.Repeat("x", n) + `":` + text + `}}`
-		}},
 	} {
 		at := dialects[test.provider].Schema(&llm.Format{Schema: json.RawMessage(test.schema(test.most))})
 		if faults := published[test.provider].inspect(at); at == nil || faults != nil {

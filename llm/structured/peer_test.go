@@ -217,7 +217,12 @@ func TestProviders(t *testing.T) {
 		})
 	}
 	t.Logf("%d types, no refusal; enforced by %v; %d answers fitted the projection and not the schema", asked, enforced, caught)
-	if asked < 1000 || caught == 0 || enforced["anthropic"] < asked/4 {
-		t.Errorf("%d types, %v enforced, %d answers caught: too few", asked, enforced, caught)
+	if asked < 1000 || caught == 0 {
+		t.Errorf("%d types, %d answers caught: too few", asked, caught)
+	}
+	for name, n := range enforced { // all but those that are too large
+		if n < asked*97/100 {
+			t.Errorf("%s enforces %d of %d types", name, n, asked)
+		}
 	}
 }

@@ -41,7 +41,7 @@ const maxKnown = 4096
 
 // exactly is the subset for schemas that keep their meaning.
 func exactly(s schema.Subset) *schema.Subset {
-	s.Exact = true
+	s.Exact, s.Encode = true, false
 	return &s
 }
 

@@ -1,0 +1,144 @@
+package schema
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// Restore returns the JSON value that a value of a projection of the schema stands for; see
+// [Subset.Encode] and [Subset.AllRequired]. A member that is null where the schema rejects null is
+// left out, members that are listed become an object, JSON text becomes its value, and properties get
+// their names back. What is already a value of the schema, and malformed text, is returned as it is.
+func (s *Schema) Restore(ctx context.Context, data []byte) []byte {
+	value, err := decode(data)
+	if err != nil {
+		return data
+	}
+	return appendJSON(nil, s.restore(ctx, value, nil), true)
+}
+
+func (s *Schema) restore(ctx context.Context, value any, path []string) any {
+	at, _ := s.At(path...)
+	if text, ok := jsonText(value, at == nil || at.takes("string")); ok && (at == nil || at.Validate(ctx, appendJSON(nil, value, true)) != nil) {
+		return text
+	}
+	if list, ok := value.([]any); ok && at.takes("object") && !at.takes("array") {
+		if members, ok := membersIn(list); ok {
+			value = members
+		}
+	}
+	below := func(name string) []string { return append(path[:len(path):len(path)], name) }
+	switch v := value.(type) {
+	case []any:
+		for i, e := range v {
+			v[i] = s.restore(ctx, e, below("0")) // no Subset has elements of different schemas
+		}
+	case *object:
+		at.rename(v)
+		for _, name := range slices.Clone(v.names) {
+			if v.values[name] != nil {
+				v.values[name] = s.restore(ctx, v.values[name], below(name))
+			} else if at, ok := s.At(below(name)...); ok && at.Validate(ctx, []byte("null")) != nil {
+				v.remove(name)
+			}
+		}
+	}
+	return value
+}
+
+// takes reports whether values may have a type; it is false for a schema of any value.
+func (s *Schema) takes(typ string) bool {
+	found := false
+	if s != nil {
+		budget := maxBranches
+		s.branches(s.view(s.root), &budget, func(v view) {
+			types, known := v.types()
+			found = found || known && slices.Contains(types, typ)
+		})
+	}
+	return found
+}
+
+// textName is the only property of an object that holds a value as JSON text, where a text alone
+// would be a value too.
+const textName = "json"
+
+// jsonText returns the value that is written as JSON text: in an object, or alone where a text is no value.
+func jsonText(value any, texts bool) (inner any, ok bool) {
+	text, alone := value.(string)
+	if o, is := value.(*object); is && len(o.names) == 1 {
+		text, ok = o.values[textName].(string)
+	}
+	if alone && texts || !alone && !ok {
+		return nil, false
+	}
+	inner, err := decode([]byte(text))
+	switch inner.(type) {
+	case *object, []any:
+		return inner, err == nil
+	}
+	return inner, err == nil && !alone // a number as a text is wrong
+}
+
+// The properties of a member that is listed.
+const memberKey, memberValue = "key", "value"
+
+// membersIn returns the object whose members a list has, unless a name is there twice.
+func membersIn(list []any) (*object, bool) {
+	out := newObject()
+	for _, e := range list {
+		member, ok := e.(*object)
+		if !ok || len(member.names) != 2 || !member.has(memberValue) {
+			return nil, false
+		}
+		name, ok := member.values[memberKey].(string)
+		if !ok || out.has(name) {
+			return nil, false
+		}
+		out.set(name, member.values[memberValue])
+	}
+	return out, true
+}
+
+var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
+
+// alias returns the name that a property has in a projection for a service that refuses its own. Names
+// are those of all properties of the object.
+func alias(name string, names []string) string {
+	plain := func(name string) string {
+		name = notInAlias.ReplaceAllString(name, "_")
+		return name[:min(len(name), 60)]
+	}
+	out, n := plain(name), 1
+	for _, other := range names {
+		if other == name {
+			break
+		}
+		if other == out || plain(other) == out {
+			n++
+		}
+	}
+	if n > 1 || out == "" || slices.Contains(names, out) && out != name {
+		out += "_" + strconv.Itoa(n)
+	}
+	return out
+}
+
+// rename gives the properties of a value their names back.
+func (s *Schema) rename(v *object) {
+	if s == nil {
+		return
+	}
+	names := s.Properties()
+	for _, name := range names {
+		other := alias(name, names)
+		if other == name || v.has(name) || !v.has(other) || slices.Contains(names, other) {
+			continue
+		}
+		v.values[name] = v.values[other]
+		v.names[slices.Index(v.names, other)] = name
+		delete(v.values, other)
+	}
+}
