@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
@@ -32,6 +33,10 @@ func witness(_ int, req *llm.Request) script.Answer {
 			}
 		}
 		return answer("polite: " + strings.Join(results, ", "))
+	case text == "wait":
+		a := answer("polite: late")
+		a.Wait = 5 * time.Minute
+		return a
 	case strings.HasPrefix(text, "refuse"):
 		return answer("whatever")
 	case len(last.Media()) > 0:

@@ -23,6 +23,17 @@ const say = async (client, feature, ask) => {
 	console.log(`${client}, ${feature}: ${typeof got === 'string' ? got : JSON.stringify(got)}`)
 }
 
+// aborted asks for an answer that takes long, and gives up once the run has begun.
+const aborted = ask => async () => {
+	const stop = new AbortController()
+	const asked = ask(stop.signal).then(() => 'answered', e => /abort/i.test(e.name + e.message) ? 'aborted' : String(e))
+	const waits = async () => (await (await fetch(process.env.STONE_URL + '/v1/runs?state=running')).json()).runs.length > 0
+	while (!await waits());
+	stop.abort()
+	while (await waits());
+	return asked
+}
+
 // ai
 const ai = createOpenAI({ baseURL, apiKey: 'none' })
 const look = tool({ description: 'Looks', inputSchema: z.object({ at: z.string() }), execute: async ({ at }) => 'seen ' + at })
@@ -51,6 +62,10 @@ for (const [client, model] of Object.entries({
 	}
 	await say(client, 'image', see({ type: 'image', image: png }))
 	await say(client, 'PDF', see({ type: 'file', mediaType: 'application/pdf', data: pdf, filename: 'a.pdf' }))
+	if (client === 'ai responses') { // the others fetch it themselves
+		await say(client, 'PDF by URL', see({ type: 'file', mediaType: 'application/pdf', data: new URL('https://a.example/x.pdf') }))
+	}
+	await say(client, 'abort', aborted(abortSignal => generateText({ model, prompt: 'wait', abortSignal, maxRetries: 3 })))
 	await say(client, 'failure', async () => (await generateText({ model, prompt: 'refuse ' + client, maxRetries: 3 })).text)
 	await say(client, 'failure in a stream', async () => {
 		let text = ''
@@ -93,6 +108,13 @@ await say('openai', 'allowed tools', async () => {
 })
 await say('openai', 'image by URL', see({ type: 'input_image', image_url: 'https://a.example/x' }))
 await say('openai', 'PDF', see({ type: 'input_file', filename: 'a.pdf', file_data: dataURL('application/pdf', pdf) }))
+await say('openai', 'PDF by URL', see({ type: 'input_file', file_url: 'https://a.example/x.pdf' }))
+await say('openai', 'abort', aborted(signal => client.responses.create({ model: name, input: 'wait' }, { signal })))
+await say('openai', 'abort of a chat', aborted(signal => client.chat.completions.create({ model: name, messages: [{ role: 'user', content: 'wait' }] }, { signal })))
+await say('openai', 'abort of a stream', aborted(async signal => {
+	for await (const _ of await client.responses.create({ model: name, input: 'wait', stream: true }, { signal }));
+	throw new Error(signal.aborted ? 'aborted' : 'ended') // the client ends an aborted stream quietly
+}))
 await say('openai', 'image by URL in a chat', seeChat({ type: 'image_url', image_url: { url: 'https://a.example/x' } }))
 await say('openai', 'PDF in a chat', seeChat({ type: 'file', file: { filename: 'a.pdf', file_data: dataURL('application/pdf', pdf) } }))
 await say('openai', 'sound in a chat', seeChat({ type: 'input_audio', input_audio: { data: png.toString('base64'), format: 'wav' } }))
