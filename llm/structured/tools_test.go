@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/structured"
@@ -243,5 +245,32 @@ func TestToolsOfServers(t *testing.T) {
 	t.Logf("%d tools; as they are, a provider would refuse %d", tools, refused)
 	if tools > 0 && refused == 0 {
 		t.Error("no tool needs a projection: the rules find nothing")
+	}
+}
+
+// TestLoose: what fits the schema of a tool fits what a provider is told of it.
+func TestLoose(t *testing.T) {
+	for range 5 {
+		rapid.Check(t, func(t *rapid.T) {
+			typ := structs(t, 3)
+			s, err := schema.ForType(typ)
+			if err != nil {
+				t.Fatal(err)
+			}
+			arguments := draw(t, s.Ordered())
+			if s.Validate(t.Context(), arguments) != nil {
+				return // the drawer knows no base64
+			}
+			for name, d := range dialects {
+				told := d.Tools([]llm.Tool{{Name: "t", Schema: s.Ordered()}}, false)[0].Schema
+				p, err := schema.Parse(told)
+				if err != nil {
+					t.Fatalf("%s: %s: %v", name, told, err)
+				}
+				if err := p.Validate(t.Context(), arguments); err != nil {
+					t.Fatalf("%s is told %s of %s, which has no place for %s: %v", name, told, s, arguments, err)
+				}
+			}
+		})
 	}
 }
