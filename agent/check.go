@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -127,6 +128,10 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	if t.Run == nil && t.Provider == nil {
 		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)
 	}
+	if t.Provider != nil && !a.hosts(t) {
+		out.add("bad-tool", "the tool %q is one of another provider (%s): use a model of that protocol, or give it an object for the model's",
+			t.Name, strings.Join(slices.Sorted(maps.Keys(t.Provider)), ", "))
+	}
 	if len(t.Schema) == 0 {
 		return
 	}
@@ -137,6 +142,19 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 		out.warn("unchecked-schema", "the tool %q: these keywords of its schema cannot be read, so calls are not checked against them: %s",
 			t.Name, strings.Join(unchecked[:min(len(unchecked), 5)], ", "))
 	}
+}
+
+// protocols are those of a provider, which hosted tools name.
+var protocols = map[string][]string{"openai": {"openai", "responses"}, "anthropic": {"anthropic"}, "gemini": {"gemini"}}
+
+// hosts reports whether the model may have a tool of its provider; of other models it is not known.
+func (a *agent) hosts(t *Tool) bool {
+	m, ok := a.model.(llm.Informer)
+	if !ok {
+		return true
+	}
+	known := protocols[m.Info().Provider]
+	return known == nil || slices.ContainsFunc(known, func(p string) bool { return t.Provider[p] != nil })
 }
 
 type findings []finding.Finding

@@ -240,6 +240,9 @@ func TestFindings(t *testing.T) {
 		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "duplicate-middleware duplicate-tool"},
 		{"a middleware that does nothing", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{{}}}), "no-name nil-body"},
 		{"an invalid tool", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool bad-tool bad-tool"},
+		{"a tool of another provider", agent.New("a", note, of("anthropic"), agent.Config{User: say, Use: []agent.Middleware{hosted("responses")}}), "bad-tool"},
+		{"a tool of the provider", agent.New("a", note, of("openai"), agent.Config{User: say, Use: []agent.Middleware{hosted("responses")}}), ""},
+		{"a tool of a provider that is not known", agent.New("a", note, of("other"), agent.Config{User: say, Use: []agent.Middleware{hosted("responses")}}), ""},
 		{"a pattern that nobody knows", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"("}}}`, nil)}}), "unchecked-schema"},
 		{"a pattern of ECMA-262", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"^(?!x)"}}}`, nil)}}), ""},
 		{"a tool that is left out", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`[]`, errors.New("unreadable"))}}), "tool-left-out"},
@@ -254,6 +257,20 @@ func TestFindings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// provided is a model of a provider.
+type provided struct {
+	*canned
+	name string
+}
+
+func of(provider string) provided { return provided{model(), provider} }
+func (p provided) Info() llm.Info { return llm.Info{Provider: p.name, Model: "m"} }
+
+// hosted is a tool that a provider has.
+func hosted(protocol string) agent.Middleware {
+	return agent.Use(agent.Tool{Tool: llm.Tool{Name: "search", Provider: map[string]json.RawMessage{protocol: json.RawMessage(`{"type":"web_search"}`)}}})
 }
 
 type unsound struct{ *canned }
