@@ -3,6 +3,7 @@ package call
 import (
 	"fmt"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/form"
 )
 
@@ -11,6 +12,7 @@ func init() {
 	form.Teach(readParts)
 	form.Teach(readApplicator)
 	form.Teach(func(m *form.Map, to *Metadata, _ ...string) { readMetadata(m, to) })
+	form.Teach(func(m *form.Map, to *budget.Price, _ ...string) { readPrice(m, to) })
 	form.Teach(func(m *form.Map, to *Handle, _ ...string) { to.read(m) })
 	form.Teach(func(m *form.Map, to *Budget, _ ...string) { readBudget(m, to) })
 	form.Teach(func(m *form.Map, to *Principal, _ ...string) { readPrincipal(m, to) })

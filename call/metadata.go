@@ -51,11 +51,11 @@ var replyTypes = []string{Value, Plan, Stream}
 func (c *Cost) read(m *form.Map) {
 	m.Duration("latency-ms", &c.Latency)
 	m.Float("usd", &c.USD, 0, math.Inf(1))
-	ReadPrice(m, &c.Price)
+	readPrice(m, &c.Price)
 }
 
-// ReadPrice reads the price of tokens from the fields of a map.
-func ReadPrice(m *form.Map, to *budget.Price) {
+// readPrice reads the price of tokens from the fields of a map.
+func readPrice(m *form.Map, to *budget.Price) {
 	m.Float("usd-per-mtok-in", &to.In, 0, math.Inf(1))
 	m.Float("usd-per-mtok-out", &to.Out, 0, math.Inf(1))
 	m.Float("usd-per-mtok-cache-read", &to.CacheRead, 0, math.Inf(1))

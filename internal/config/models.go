@@ -58,7 +58,7 @@ func (r *reader) readModels(m *form.Map) {
 func readPrice(m *form.Map, row *Model) {
 	const in, out = "usd-per-mtok-in", "usd-per-mtok-out"
 	var price budget.Price
-	call.ReadPrice(m, &price)
+	form.Into(m, &price)
 	for _, key := range []string{in, out, "usd-per-mtok-cache-read", "usd-per-mtok-cache-write", "usd-per-mtok-cache-write-1h", "usd-per-1000-searches"} {
 		if _, ok := m.Field(key); ok {
 			row.Price = &price
