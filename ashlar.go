@@ -232,6 +232,19 @@ func (a Ashlar) Question() (ask.Question, bool) {
 	return ask.Question{}, false
 }
 
+// Questions returns the names of the questions that a itself may ask: that of an Ask, and those of the
+// tools of an agent.
+func (a Ashlar) Questions() []string {
+	s := a.spec()
+	if s.question != nil {
+		return []string{s.name}
+	}
+	if asks, ok := s.detail.(interface{ Questions() []string }); ok {
+		return asks.Questions()
+	}
+	return nil
+}
+
 // Detail returns what the option Detail attached to a leaf, or nil.
 func (a Ashlar) Detail() any { return a.spec().detail }
 

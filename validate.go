@@ -303,10 +303,8 @@ func (v *validator) checkDetail(s *spec) {
 	for _, f := range found {
 		v.find(v.here, f, "%s", f.Message)
 	}
-	if asks, ok := s.detail.(interface{ Questions() []string }); ok {
-		for _, name := range asks.Questions() {
-			v.unanswered(name)
-		}
+	for _, name := range (Ashlar{s}).Questions() {
+		v.unanswered(name)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestStubBelowScoped(t *testing.T) {
 // TestStubUnderApproval checks that a stub also replaces a request for approval.
 func TestStubUnderApproval(t *testing.T) {
 	var ran []string
-	wrapped := tool.Confirm(say("echo", &ran), nil)
+	wrapped := tool.Confirm(say("echo", &ran), tool.Approver{})
 	wrapped.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		return next(ctx, c.Offer(*wrapped.Tool))
 	}

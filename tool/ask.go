@@ -26,7 +26,7 @@ const (
 	never  = "never"
 )
 
-// Ask is an Approve that asks a person, through the frontend of the run. The question
+// Ask asks a person, through the frontend of the run. The question
 // shows the call: its arguments, or what the tool would change. It is named after agent
 // and tool, as "fix/write_file". Its answers are:
 //
@@ -39,7 +39,9 @@ const (
 // the answer comes; the resumed run continues with this call and does not ask the model
 // again. If the call has changed by then, for example because the file has, the
 // person is asked again. Without a frontend the agent fails with kind "no-frontend".
-func Ask(ctx context.Context, c Call) (Decision, error) {
+var Ask = Approver{Approve: askPerson, Asks: true}
+
+func askPerson(ctx context.Context, c Call) (Decision, error) {
 	shown, err := c.shown(ctx)
 	if err != nil {
 		return Decision{}, err

@@ -23,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/tool/fs"
+	"github.com/stonelayer/stone/tree"
 )
 
 var note = dag.NewType[agent.Text]("note")
@@ -283,7 +284,7 @@ func TestAskShown(t *testing.T) {
 			}
 		}
 	}
-	if _, err := tool.Ask(t.Context(), tool.Call{}); err == nil {
+	if _, err := tool.Ask.Approve(t.Context(), tool.Call{}); err == nil {
 		t.Error("outside a run nobody can be asked")
 	}
 }
@@ -338,7 +339,17 @@ func TestAskUnattended(t *testing.T) {
 	for _, f := range stone.Validate(p, stone.Given{}) {
 		t.Error(f)
 	}
-	own := func(context.Context, tool.Call) (tool.Decision, error) { return tool.Decision{Allowed: true}, nil }
+	own := tool.Always
+	asks := tool.Ask // in own words
+	asks.Approve = func(ctx context.Context, c tool.Call) (tool.Decision, error) { return tool.Ask.Approve(ctx, c) }
+	wrapped := agent.New("fix", note, script.New(script.Text("done")), agent.Config{User: agent.Say("go"),
+		Use: []agent.Middleware{tool.Confirm(fs.Write(fs.Root{Dir: t.TempDir()}), asks)}})
+	if found := stone.Validate(wrapped, stone.Given{Unattended: true}); len(found) != 1 || found[0].String() != want {
+		t.Errorf("got %v, want %s", found, want)
+	}
+	if got := tree.Questions(wrapped); len(got) != 1 || got[0].Name != "fix/write_file" {
+		t.Errorf("the questions are %+v", got)
+	}
 	quiet := agent.New("fix", note, script.New(script.Text("done")), agent.Config{User: agent.Say("go"),
 		Use: []agent.Middleware{tool.Confirm(fs.Write(fs.Root{Dir: t.TempDir()}), own)}})
 	for _, f := range stone.Validate(quiet, stone.Given{Unattended: true}) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 
 	"github.com/stonelayer/stone/agent"
 )
@@ -35,30 +34,36 @@ type Decision struct {
 	Reason  string // of a refusal, for the model; may be empty
 }
 
-// An Approve decides whether a call may run. It may ask a person and block, but must
-// return when the context is done. Its error is that of the call.
-type Approve func(ctx context.Context, call Call) (Decision, error)
+// An Approver decides whether calls may run. The zero Approver allows none.
+type Approver struct {
+	// Approve decides on a call. It may block, but must return when the context is done. Its error is
+	// that of the call.
+	Approve func(ctx context.Context, call Call) (Decision, error)
+	// Asks means that Approve may ask a person, as [Ask] does. Set it where Approve calls Ask.Approve:
+	// programs that look for questions find them by it, and Validate warns if no one can answer.
+	Asks bool
+}
 
 // Always allows every call.
-func Always(context.Context, Call) (Decision, error) { return Decision{Allowed: true}, nil }
+var Always = Approver{Approve: func(context.Context, Call) (Decision, error) { return Decision{Allowed: true}, nil }}
 
-// Confirm runs the tool of m only if approve allows the call. Otherwise the model is told,
-// and the call recommends another turn, with the reason ApprovalNeeded. A nil Approve
-// allows no call. The timeout of the tool does not include the approval.
+// Confirm runs the tool of m only if the approver allows the call. Otherwise the model is told,
+// and the call recommends another turn, with the reason ApprovalNeeded. The timeout of the tool does
+// not include the approval.
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
-func Confirm(m agent.Middleware, approve Approve) agent.Middleware {
+func Confirm(m agent.Middleware, by Approver) agent.Middleware {
 	if m.Tool == nil {
 		return broken(m.Name, fmt.Errorf("tool.Confirm: the middleware %q offers no tool", m.Name))
 	}
 	gated := *m.Tool
 	gated.Timeout = 0 // that of run
-	gated.Asks = gated.Asks || approve != nil && reflect.ValueOf(approve).Pointer() == reflect.ValueOf(Ask).Pointer()
+	gated.Asks = gated.Asks || by.Asks
 	gated.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 		var decision Decision
-		if approve != nil {
+		if by.Approve != nil {
 			var err error
-			if decision, err = approve(ctx, Call{gated.Name, input, gated.Preview}); err != nil {
+			if decision, err = by.Approve(ctx, Call{gated.Name, input, gated.Preview}); err != nil {
 				return agent.Result{}, err
 			}
 		}

@@ -40,8 +40,8 @@
 // # Approval by a person
 //
 // [Confirm] asks for approval before each call of a tool. With [Ask], a person decides,
-// also if the process ends before the answer comes; any other [Approve] can decide by
-// itself. A nil Approve means no:
+// also if the process ends before the answer comes; any other [Approver] can decide by
+// itself. The zero Approver means no:
 //
 //	tool.Confirm(fs.Write(root), tool.Ask)
 //

@@ -96,9 +96,9 @@ func TestFuncOutput(t *testing.T) {
 	}
 }
 
-type tree struct {
-	Name     string `json:"name"`
-	Children []tree `json:"children,omitempty"`
+type family struct {
+	Name     string   `json:"name"`
+	Children []family `json:"children,omitempty"`
 }
 
 func TestFuncReportsMistakes(t *testing.T) {
@@ -109,7 +109,7 @@ func TestFuncReportsMistakes(t *testing.T) {
 		want string // in Err; empty if there is none
 	}{
 		{"fine", tool.Func("Read-file_2", "", func(context.Context, lookup) (string, error) { return "", nil }), ""},
-		{"recursive", tool.Func("plant", "", func(context.Context, tree) (string, error) { return "", nil }), ""},
+		{"recursive", tool.Func("plant", "", func(context.Context, family) (string, error) { return "", nil }), ""},
 		{"no name", tool.Func("", "", func(context.Context, lookup) (string, error) { return "", nil }), "1 to 64"},
 		{"long name", tool.Func(long, "", func(context.Context, lookup) (string, error) { return "", nil }), "1 to 64"},
 		{"odd name", tool.Func("read file", "", func(context.Context, lookup) (string, error) { return "", nil }), `"read file"`},
@@ -117,7 +117,7 @@ func TestFuncReportsMistakes(t *testing.T) {
 		{"any input", tool.Func("t", "", func(context.Context, any) (string, error) { return "", nil }), "must be a struct"},
 		{"no schema", tool.Func("t", "", func(context.Context, struct{ C chan int }) (string, error) { return "", nil }), "chan"},
 		{"nil", tool.Func[lookup, string]("t", "", nil), "nil"},
-		{"nothing to confirm", tool.Confirm(agent.Middleware{Name: "compact"}, nil), `"compact" offers no tool`},
+		{"nothing to confirm", tool.Confirm(agent.Middleware{Name: "compact"}, tool.Approver{}), `"compact" offers no tool`},
 		{"confirmed mistake", tool.Confirm(tool.Func[lookup, string]("t", "", nil), tool.Always), "nil"},
 	} {
 		err := tt.m.Tool.Err
@@ -140,21 +140,21 @@ func TestConfirm(t *testing.T) {
 	wrapped.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 		return next(ctx, c.Offer(*plain.Tool))
 	}
-	ask := func(answer bool, err error) tool.Approve {
-		return func(_ context.Context, call tool.Call) (tool.Decision, error) {
+	ask := func(answer bool, err error) tool.Approver {
+		return tool.Approver{Approve: func(_ context.Context, call tool.Call) (tool.Decision, error) {
 			if call.Tool != "wipe" || string(call.Input) != `{}` {
 				t.Errorf("asked about %s %s", call.Tool, call.Input)
 			}
 			return tool.Decision{Allowed: answer}, err
-		}
+		}}
 	}
 	for _, tt := range []struct {
 		name    string
-		approve tool.Approve
+		approve tool.Approver
 		text    string
 		err     bool
 	}{
-		{"nobody", nil, "wipe did not run", false},
+		{"nobody", tool.Approver{}, "wipe did not run", false},
 		{"no", ask(false, nil), "wipe did not run", false},
 		{"yes", ask(true, nil), "wiped", false},
 		{"always", tool.Always, "wiped", false},

@@ -23,14 +23,19 @@ func Names(p stone.Ashlar) []string {
 	return out
 }
 
-// Questions lists the questions that p can ask, each ashlar once, in the order of the
-// tree.
+// Questions lists the questions that p can ask, each ashlar once, in the order of the tree. Of those
+// that a tool asks only the name is known.
 func Questions(p stone.Ashlar) []ask.Question {
 	var out []ask.Question
 	seen := map[stone.Ashlar]bool{}
 	each(p, func(a stone.Ashlar) {
-		if q, ok := a.Question(); ok && !seen[a] {
-			seen[a] = true
+		if seen[a] {
+			return
+		}
+		seen[a] = true
+		for _, name := range a.Questions() {
+			q, _ := a.Question()
+			q.Name = name
 			out = append(out, q)
 		}
 	})

@@ -90,10 +90,10 @@ func TestToolHintsAreNotTrusted(t *testing.T) {
 	harmless := false
 	s := newToolServer(t, sdk.Tool{Name: "drop", Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &harmless}})
 	asked := 0
-	c, err := mcp.Connect(t.Context(), mcp.Config{URL: llm.Secret(s.URL), Approve: func(context.Context, tool.Call) (tool.Decision, error) {
+	c, err := mcp.Connect(t.Context(), mcp.Config{URL: llm.Secret(s.URL), Approver: tool.Approver{Approve: func(context.Context, tool.Call) (tool.Decision, error) {
 		asked++
 		return tool.Decision{}, nil
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -284,7 +284,7 @@ func TestListIsBounded(t *testing.T) {
 
 func TestDeleteAsks(t *testing.T) {
 	dir := files(t, map[string]string{"f": ""})
-	got, err := call(t, fs.Delete(fs.Root{Dir: dir}, nil), "path", "f")
+	got, err := call(t, fs.Delete(fs.Root{Dir: dir}, tool.Approver{}), "path", "f")
 	if err != nil || !strings.Contains(got, "approval") {
 		t.Errorf("got %q, error %v", got, err)
 	}
@@ -307,7 +307,7 @@ func TestToolsDeclareThemselves(t *testing.T) {
 		{fs.Write(root), "write_file", false, "fs/write"},
 		{fs.Edit(root), "edit_file", false, "fs/read fs/write"},
 		{fs.Mkdir(root), "mkdir", false, "fs/write"},
-		{fs.Delete(root, nil), "delete_file", false, "fs/write"},
+		{fs.Delete(root, tool.Approver{}), "delete_file", false, "fs/write"},
 	} {
 		got := tt.m.Tool
 		if got.Err != nil || tt.m.Name != tt.name || got.Name != tt.name || got.Parallel != tt.parallel || strings.Join(got.Effects, " ") != tt.effects {

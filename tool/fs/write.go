@@ -244,9 +244,9 @@ func whyMissing(text, old string) string {
 func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte("\n")) }
 
 // Delete makes the tool delete_file, which deletes a file or an empty directory
-// if approve allows it. A nil approve allows nothing, [tool.Ask] asks a person, and
+// if the approver allows it. The zero Approver allows nothing, [tool.Ask] asks a person, and
 // [tool.Always] allows all.
-func Delete(r Root, approve tool.Approve) agent.Middleware {
+func Delete(r Root, by tool.Approver) agent.Middleware {
 	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
 		func(ctx context.Context, in pathInput) (agent.Result, error) {
 			p, err := r.change(ctx, in.Path)
@@ -261,7 +261,7 @@ func Delete(r Root, approve tool.Approve) agent.Middleware {
 				return agent.Result{}, explain(p.shown, err)
 			}
 			return p.result("deleted "+p.shown, nil), nil
-		}, tool.Effects("fs/write")), approve)
+		}, tool.Effects("fs/write")), by)
 }
 
 // Mkdir makes the tool mkdir, which makes a directory and those above it.

@@ -62,8 +62,9 @@ type Config struct {
 	// Effects are the effects of the tools on the world, besides that of reaching the
 	// server, which is process for a command and net otherwise.
 	Effects []string
-	// Approve, if set, is called before every call of a tool that is not in Harmless.
-	Approve tool.Approve
+	// Approver decides on every call of a tool that is not in Harmless. The zero Approver is none: all
+	// calls run.
+	Approver tool.Approver
 	// Harmless lists tools, by the names that the server gives them, that change
 	// nothing: they run in parallel, without approval, and are called again if the
 	// first call was lost. The server's own annotations are not trusted.

@@ -45,7 +45,7 @@
 //
 // A server's own annotations, such as that a tool is read-only, are not trusted: they
 // neither skip an approval nor make calls parallel. List tools that change nothing in
-// Config.Harmless, give servers that you do not trust an Approve function, and let the
+// Config.Harmless, give servers that you do not trust an Approver, and let the
 // agent have few of their tools.
 //
 // # Logins

@@ -110,7 +110,7 @@ func TestApprove(t *testing.T) {
 	var asked []string
 	cfg := overMemory(t)
 	cfg.Harmless = []string{"echo"}
-	cfg.Approve = func(_ context.Context, call tool.Call) (tool.Decision, error) {
+	cfg.Approver.Approve = func(_ context.Context, call tool.Call) (tool.Decision, error) {
 		asked = append(asked, call.Tool)
 		return tool.Decision{Allowed: call.Tool == "fail"}, nil
 	}

@@ -231,8 +231,8 @@ func (s *Server) middleware(t *sdk.Tool, offered string) agent.Middleware {
 			return reading.result(ctx, res)
 		},
 	})
-	if s.cfg.Approve != nil && !harmless {
-		m = tool.Confirm(m, s.cfg.Approve)
+	if s.cfg.Approver.Approve != nil && !harmless {
+		m = tool.Confirm(m, s.cfg.Approver)
 	}
 	return m
 }
