@@ -1,6 +1,5 @@
-// Package frontend sends the questions of a pipeline to people who do not sit at its terminal:
-// over Go channels, or over HTTP with the answer as a callback. A frontend is part of
-// stone.Config, not of the pipeline.
+// Package frontend sends the questions of a pipeline over a Go channel, to the program around it. A
+// frontend is part of stone.Config, not of the pipeline.
 //
 //	questions := frontend.NewChannel(0)
 //	go func() {
@@ -10,5 +9,6 @@
 //	}()
 //	res, err := stone.Run(ctx, p, stone.Config{Frontend: questions})
 //
-// Package cli asks questions at the terminal.
+// Package cli asks questions at the terminal; package serve has pages, an API, MCP and webhooks for
+// them, whose answers outlive the process.
 package frontend
