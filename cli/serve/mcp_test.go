@@ -119,9 +119,16 @@ func TestMCPProcess(t *testing.T) {
 	}
 }
 
-// The command serves the official TypeScript client.
+// The command serves the official TypeScript clients, of both SDKs.
 func TestMCPNPM(t *testing.T) {
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@modelcontextprotocol/sdk")))
+	peer.Module(t, "@modelcontextprotocol/client")
+	for _, version := range []string{"1", "2"} {
+		t.Run("SDK "+version, func(t *testing.T) { npm(t, modules, version) })
+	}
+}
+
+func npm(t *testing.T, modules, version string) {
 	program, err := os.Open("testdata/mcp.mjs")
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +143,7 @@ func TestMCPNPM(t *testing.T) {
 	defer stop()
 	cmd := exec.CommandContext(ctx, "node", "--input-type=module", "-")
 	cmd.Dir, cmd.Stdin = filepath.Dir(modules), program
-	cmd.Env = append(os.Environ(), commandVar+"=1", "STONE_COMMAND="+string(command))
+	cmd.Env = append(os.Environ(), commandVar+"=1", "STONE_COMMAND="+string(command), "STONE_SDK="+version)
 	cmd.WaitDelay = time.Second
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
