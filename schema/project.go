@@ -236,7 +236,7 @@ func (p *projection) object(o, out *object, where string) error {
 	for _, name := range properties.names {
 		called := name
 		if p.Name != nil && !p.Name(name) {
-			called = alias(name, slices.Sorted(slices.Values(properties.names)))
+			called = alias(name)
 			if !p.Encode || !p.Name(called) {
 				return unenforced(where, "the name "+strconv.Quote(name))
 			}

@@ -2,15 +2,17 @@ package schema
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 )
 
 // Restore returns the JSON value that a value of a projection of the schema stands for; see
 // [Subset.Encode] and [Subset.AllRequired]. A member that is null where the schema rejects null is
 // left out, members that are listed become an object, JSON text becomes its value, and properties get
-// their names back. What is already a value of the schema, and malformed text, is returned as it is.
+// their names back. A value of the schema is returned as it is, unless it has an object with the only
+// property "json" where any value may be; so is malformed text.
 func (s *Schema) Restore(ctx context.Context, data []byte) []byte {
 	value, err := decode(data)
 	if err != nil {
@@ -104,41 +106,20 @@ func membersIn(list []any) (*object, bool) {
 
 var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 
-// alias returns the name that a property has in a projection for a service that refuses its own. Names
-// are those of all properties of the object.
-func alias(name string, names []string) string {
-	plain := func(name string) string {
-		name = notInAlias.ReplaceAllString(name, "_")
-		return name[:min(len(name), 60)]
-	}
-	out, n := plain(name), 1
-	for _, other := range names {
-		if other == name {
-			break
-		}
-		if other == out || plain(other) == out {
-			n++
-		}
-	}
-	if n > 1 || out == "" || slices.Contains(names, out) && out != name {
-		out += "_" + strconv.Itoa(n)
-	}
-	return out
+// alias returns the name that a property has in a projection for a service that refuses its own: what
+// can stay of it, and a digest that keeps different names apart.
+func alias(name string) string {
+	stays := notInAlias.ReplaceAllString(name, "_")
+	return fmt.Sprintf("%s_%.3x", stays[:min(len(stays), 50)], sha256.Sum256([]byte(name)))
 }
 
 // rename gives the properties of a value their names back.
 func (s *Schema) rename(v *object) {
-	if s == nil {
-		return
-	}
-	names := s.Properties()
-	for _, name := range names {
-		other := alias(name, names)
-		if other == name || v.has(name) || !v.has(other) || slices.Contains(names, other) {
-			continue
+	for _, name := range s.Properties() {
+		if other := alias(name); v.has(other) && !v.has(name) {
+			v.values[name] = v.values[other]
+			v.names[slices.Index(v.names, other)] = name
+			delete(v.values, other)
 		}
-		v.values[name] = v.values[other]
-		v.names[slices.Index(v.names, other)] = name
-		delete(v.values, other)
 	}
 }
