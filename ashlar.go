@@ -239,14 +239,11 @@ func (a Ashlar) Questions() []string {
 	if s.question != nil {
 		return []string{s.name}
 	}
-	if asks, ok := s.detail.(interface{ Questions() []string }); ok {
-		return asks.Questions()
+	if asks := s.said().Questions; asks != nil {
+		return asks()
 	}
 	return nil
 }
-
-// Detail returns what the option Detail attached to a leaf, or nil.
-func (a Ashlar) Detail() any { return a.spec().detail }
 
 // Replace returns a copy of the tree. An ashlar is replaced if with returns a replacement
 // and true for it. With is called once for each ashlar: one that is used in several

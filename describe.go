@@ -40,10 +40,8 @@ func (s *spec) undeclared(of func(Ashlar) []string) []string {
 	if s.form != leafForm || s.question != nil || s.glue {
 		return nil
 	}
-	if uses, ok := s.detail.(interface {
-		Undeclared(func(Ashlar) []string) []string
-	}); ok {
-		return uses.Undeclared(of)
+	if undeclared := s.said().Undeclared; undeclared != nil {
+		return undeclared(of)
 	}
 	if s.effects == nil {
 		return []string{s.name}

@@ -52,8 +52,8 @@ func (s *spec) describe(w io.Writer) {
 			fmt.Fprint(w, " may decline")
 		}
 	}
-	if d, ok := s.detail.(interface{ Fingerprint() []byte }); ok {
-		fmt.Fprintf(w, " %x", sha256.Sum256(d.Fingerprint()))
+	if own := s.said().Fingerprint; own != nil {
+		fmt.Fprintf(w, " %x", sha256.Sum256(own()))
 	}
 	fmt.Fprintln(w)
 }

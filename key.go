@@ -84,23 +84,13 @@ func (s *spec) reads() []dag.Query {
 	return f.reads
 }
 
-// A cacher takes results of other runs, see Detail.
-type cacher interface {
-	Cached(grant []string) (key []byte, age time.Duration)
-}
-
 // cached returns how old a result of another run may be that the leaf takes, 0 for none, and
 // what must be the same beside its other keys. See Detail.
 func (s *spec) cached(kind string, grant []string) (key []byte, age time.Duration) {
-	if c, ok := s.detail.(cacher); ok && kind == "leaf" {
-		return c.Cached(grant)
+	if cached := s.said().Cached; cached != nil && kind == "leaf" {
+		return cached(grant)
 	}
 	return nil, 0
-}
-
-// A renderer returns the text that a leaf makes of the DAG before it starts, see Detail.
-type renderer interface {
-	Render(dag.DAG) ([]byte, error)
 }
 
 // rendered returns the digest of the text that a leaf renders of d, nil if it renders
@@ -110,8 +100,8 @@ func (f *frame) rendered(kind string, d dag.DAG) []byte {
 		return nil
 	}
 	render := f.spec.render
-	if r, ok := f.spec.detail.(renderer); ok {
-		render = r.Render
+	if own := f.spec.said().Render; own != nil {
+		render = own
 	}
 	if render == nil {
 		return nil

@@ -188,7 +188,7 @@ func TestKeyCoversDetail(t *testing.T) {
 		refused bool
 	}{{"a", settled{"1", "x"}, 1, false}, {"b", settled{"1", "x"}, 1, false}, {"c", settled{"2", "x"}, 2, false}, {"a", settled{"2", "x"}, 2, true},
 		{"a", settled{"1", "y"}, 2, false}, {"d", settled{"1", "y"}, 3, false}} {
-		p := stone.Seq("s", say("ask", "w"), counting("leaf", &runs, stone.Detail(tt.detail)))
+		p := stone.Seq("s", say("ask", "w"), counting("leaf", &runs, stone.Detail{Fingerprint: tt.detail.Fingerprint, Render: tt.detail.Render}))
 		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: tt.id, Recorder: &memory}); errors.Is(err, kind.Replay) != tt.refused || err != nil && !tt.refused || runs != tt.want {
 			t.Errorf("run %d: %d runs so far, %v; want %d", i, runs, err, tt.want)
 		}

@@ -59,7 +59,7 @@ type settings struct {
 	effects  []string
 	retry    *Retry
 	timeout  time.Duration
-	detail   any
+	detail   *Detail
 
 	mayDecline bool // of an ask
 }
@@ -111,35 +111,6 @@ func Reusable() LeafOption {
 // the leaf produces or, if the walk has Writes, of those types. The walk is that of Scoped.
 func Children(walk Walk) LeafOption {
 	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
-}
-
-// Detail attaches a value for the package that makes the leaf, which
-// Ashlar.Detail returns. These methods of the value are optional:
-//
-//   - Check() []finding.Finding: Validate adds the findings to its own.
-//   - CheckGrant(grant []string) []finding.Finding: the same for a run that grants these
-//     effects and no others. Use it where the effects that the leaf needs are not
-//     known when it is made.
-//   - Fingerprint() []byte: part of the fingerprint of the leaf and of its keys.
-//     Return everything beside the body that can change the result: settings,
-//     limits, the name of a model.
-//   - Render(dag.DAG) ([]byte, error): part of the key under which other runs reuse the leaf.
-//     Return the texts that the body makes of the DAG before it starts, such as prompts. It is
-//     called before the body and may read everything that the leaf declares.
-//   - Cached(grant []string) (key []byte, age time.Duration): with an age above zero the leaf
-//     is like a Reusable one, but takes results of any run that are at most so old, whatever
-//     the run says about reuse. The key is part of the key of reuse; it covers what depends on
-//     the effects that the run grants, all if the grant is nil.
-//   - Prompt() string: the text that the leaf sends to a model whatever it reads. It is in no key: a
-//     journal compares it when a run is resumed, and the run says that it changed.
-//   - Guards() bool: true if the leaf is there for its failure. Nothing need read its node.
-//   - Undeclared(of func(Ashlar) []string) []string: the names of the tools and capabilities of
-//     the leaf that state no effects, and those that of returns for pipelines behind them. Without
-//     the method it is the leaf, if that states none; see [Ashlar.Undeclared].
-//   - Facts() iter.Seq2[string, string]: what people are shown of the leaf, as names
-//     and values; see tree.Facts.
-func Detail(v any) LeafOption {
-	return leafOption(func(s *spec) { s.detail = v })
 }
 
 // Effects declares the effects of a leaf on the world; see package effect. A run with a

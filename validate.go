@@ -278,27 +278,22 @@ func (v *validator) unanswered(name string) {
 
 // guards reports whether a leaf is there for its failure, see Detail.
 func (s *spec) guards() bool {
-	g, ok := s.detail.(interface{ Guards() bool })
-	return ok && g.Guards()
+	return s.said().Guards
 }
 
 // checkDetail adds the findings of the package that made a leaf.
 func (v *validator) checkDetail(s *spec) {
-	checker, checks := s.detail.(interface{ Check() []finding.Finding })
-	granted, checksGrant := s.detail.(interface {
-		CheckGrant(grant []string) []finding.Finding
-	})
 	defer func() {
 		if p := recover(); p != nil {
 			v.find(v.here, finding.Finding{Type: finding.BadDetail}, "the Check of its detail panicked: %v", p)
 		}
 	}()
 	var found []finding.Finding
-	if checks {
-		found = checker.Check()
+	if s.detail.Check != nil {
+		found = s.detail.Check()
 	}
-	if checksGrant && v.grant != nil {
-		found = append(found[:len(found):len(found)], granted.CheckGrant(v.grant)...)
+	if s.detail.CheckGrant != nil && v.grant != nil {
+		found = append(found[:len(found):len(found)], s.detail.CheckGrant(v.grant)...)
 	}
 	for _, f := range found {
 		v.find(v.here, f, "%s", f.Message)

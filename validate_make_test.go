@@ -203,7 +203,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Children of nothing", first("a", n).with(Children(Walk{}.InOrder(Ashlar{}))), `
 			[nil-ashlar] ?: zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here (at a/?)
 		`, Config{}},
-		{"everything else", first("a", n).with(Detail(nil)).with(Effects()).with(Effects("")).with(Retry{}).with(Version("")), `
+		{"everything else", first("a", n).with(Detail{}).with(Effects()).with(Effects("")).with(Retry{}).with(Version("")), `
 			[effect-not-granted] a: it needs the effect "", which the run does not grant: grant it, or do without this ashlar
 		`, Config{Grant: []string{}}},
 	})
@@ -229,11 +229,11 @@ func TestValidateOptions(t *testing.T) {
 			[effect-not-granted] b: it needs the effect "git", which the run does not grant: grant it, or do without this ashlar (at p/s/b)
 		`, Config{Grant: []string{"fs/write"}}},
 		{"no grant allows all", a.with(Effects("net")), ``, Config{}},
-		{"a detail that complains", a.with(Detail(complaining{{Type: "no-candidate", Message: "no one can"}, {Type: "hint", Warning: true, Message: "but", Suggestion: "x"}})), `
+		{"a detail that complains", a.with(Detail{Check: complaining{{Type: "no-candidate", Message: "no one can"}, {Type: "hint", Warning: true, Message: "but", Suggestion: "x"}}.Check}), `
 			[no-candidate] a: no one can
 			warning [hint] a: but; did you mean "x"?
 		`, Config{}},
-		{"a detail that panics", a.with(Detail(panicky{})), `
+		{"a detail that panics", a.with(Detail{Check: panicky{}.Check}), `
 			[bad-detail] a: the Check of its detail panicked: oh
 		`, Config{}},
 	})

@@ -203,11 +203,19 @@ func (a *agent) options() []stone.LeafOption {
 	if a.cfg.Media != nil {
 		queries = append(queries, a.cfg.Media)
 	}
-	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), stone.Detail(a))
+	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), a.detail())
 	if walk, any := a.walk(); any {
 		options = append(options, stone.Children(walk))
 	}
 	return options
+}
+
+// detail is what the leaf says of itself.
+func (a *agent) detail() stone.Detail {
+	return stone.Detail{
+		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions,
+		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Unfit: a.unfit,
+	}
 }
 
 // walk declares the pipelines that are tools, the check of the input, and the judges. It
@@ -234,9 +242,9 @@ func (a *agent) walk() (w stone.Walk, any bool) {
 	return w.Writes(a.draft.typ).OneOf(judges...), true
 }
 
-// Undeclared returns the tools that state no effects. What a pipeline that is a tool states, the
+// undeclared returns the tools that state no effects. What a pipeline that is a tool states, the
 // walk of the agent shows.
-func (a *agent) Undeclared(func(stone.Ashlar) []string) (names []string) {
+func (a *agent) undeclared(func(stone.Ashlar) []string) (names []string) {
 	for _, t := range a.offered {
 		if t.Effects == nil && t.Provider == nil && t.runs == nil {
 			names = append(names, a.name+"/"+t.Name)
@@ -271,7 +279,7 @@ func effectsOf(use []Middleware) []string {
 // rebuilt too. With Ashlar.Replace it exchanges a tool wherever it is used in a
 // pipeline.
 func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar, bool) {
-	old, ok := a.Detail().(*agent)
+	old, ok := a.Detail().Value.(*agent)
 	if !ok {
 		return a, false
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Check returns the faults of the configuration. Validate calls it.
-func (a *agent) Check() []finding.Finding {
+// check returns the faults of the configuration. Validate calls it.
+func (a *agent) check() []finding.Finding {
 	var out findings
 	switch m := a.model.(type) {
 	case nil:

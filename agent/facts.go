@@ -16,7 +16,7 @@ import (
 // ConfigOf returns the model and the configuration of an agent, with the defaults of the
 // fields that were left out. It reports false if the ashlar is no agent.
 func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
-	of, ok := a.Detail().(*agent)
+	of, ok := a.Detail().Value.(*agent)
 	if !ok {
 		return nil, Config{}, false
 	}
@@ -26,9 +26,9 @@ func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 	return of.model, cfg, true
 }
 
-// Facts ranges over what people are shown of an agent, see tree.Facts. Its name, its
+// facts ranges over what people are shown of an agent, see tree.Facts. Its name, its
 // types, its effects and its judges are those of the leaf.
-func (a *agent) Facts() iter.Seq2[string, string] {
+func (a *agent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		facts := [][2]string{{"model", a.modelName()}}
 		for _, p := range []struct {

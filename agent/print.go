@@ -29,10 +29,10 @@ type printedUse struct {
 	Tool *llm.Tool `json:"tool,omitempty"`
 }
 
-// Fingerprint is a part of the fingerprint of the leaf: the model, as far as it
+// fingerprint is a part of the fingerprint of the leaf: the model, as far as it
 // identifies itself, limits, and middlewares by their names with the tools that they
 // offer. Prompts are recorded values, see opening.
-func (a *agent) Fingerprint() []byte {
+func (a *agent) fingerprint() []byte {
 	p := printed{
 		Override: a.cfg.Model, MaxTurns: a.cfg.MaxTurns, MaxTokens: a.cfg.MaxTokens, MaxHealing: a.maxHealing,
 		Finalize: a.cfg.Finalize.run != nil,
@@ -58,8 +58,8 @@ func (a *agent) Fingerprint() []byte {
 	return data
 }
 
-// Prompt returns the prompts that read nothing.
-func (a *agent) Prompt() string {
+// instructions returns the prompts that read nothing.
+func (a *agent) instructions() string {
 	var said []string
 	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {
 		if p == nil || len(p.Queries()) > 0 {
@@ -72,9 +72,9 @@ func (a *agent) Prompt() string {
 	return strings.Join(said, "\n\n")
 }
 
-// Render returns the prompts, their media and the conversation so far, which are a part of the key of
+// renders returns the prompts, their media and the conversation so far, which are a part of the key of
 // reuse of the leaf. The keys of reuse cover nodes without their conversations.
-func (a *agent) Render(d dag.DAG) ([]byte, error) {
+func (a *agent) renders(d dag.DAG) ([]byte, error) {
 	system, err := prompt(a.cfg.System, d)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -55,7 +54,7 @@ func TestSees(t *testing.T) {
 				t.Errorf("found %q", found)
 			}
 			ctx := llm.WithTable(t.Context(), func(llm.Info) llm.Spec { return llm.Spec{Can: tt.can} })
-			d := see.Detail().(interface{ Unfit(context.Context) error })
+			d := see.Detail()
 			if err := d.Unfit(ctx); errors.As(err, new(*llm.UnfitError)) != tt.unfit || err != nil && !strings.HasPrefix(err.Error(), "Media: ") {
 				t.Errorf("by the table: %v", err)
 			}

@@ -110,8 +110,8 @@ func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (
 	return v, err
 }
 
-// CheckGrant returns the effects that the model needs and the grant lacks. Validate calls it.
-func (a *agent) CheckGrant(grant []string) []finding.Finding {
+// checkGrant returns the effects that the model needs and the grant lacks. Validate calls it.
+func (a *agent) checkGrant(grant []string) []finding.Finding {
 	if m, ok := a.model.(interface {
 		CheckGrant(grant []string) []finding.Finding
 	}); ok {
@@ -120,8 +120,8 @@ func (a *agent) CheckGrant(grant []string) []finding.Finding {
 	return nil
 }
 
-// Questions returns the names of the questions that the tools may ask.
-func (a *agent) Questions() (names []string) {
+// questions returns the names of the questions that the tools may ask.
+func (a *agent) questions() (names []string) {
 	for _, t := range a.offered {
 		if t.Asks {
 			names = append(names, a.name+"/"+t.Name)
@@ -130,9 +130,9 @@ func (a *agent) Questions() (names []string) {
 	return names
 }
 
-// Unpriced returns the models of the agent whose price is unknown: a budget that bounds
+// unpriced returns the models of the agent whose price is unknown: a budget that bounds
 // money refuses them.
-func (a *agent) Unpriced(ctx context.Context) []string {
+func (a *agent) unpriced(ctx context.Context) []string {
 	if a.model == nil {
 		return nil
 	}
@@ -147,9 +147,9 @@ func (a *agent) Unpriced(ctx context.Context) []string {
 	return nil
 }
 
-// Unfit returns why the model of the agent cannot answer, as far as that is known from the table of ctx: see
+// unfit returns why the model of the agent cannot answer, as far as that is known from the table of ctx: see
 // llm.WithTable.
-func (a *agent) Unfit(ctx context.Context) error {
+func (a *agent) unfit(ctx context.Context) error {
 	if a.model == nil {
 		return nil
 	}

@@ -62,7 +62,7 @@ func TestUnfit(t *testing.T) {
 		return llm.WithTable(t.Context(), func(llm.Info) llm.Spec { return llm.Spec{Can: append([]string{}, can...)} })
 	}
 	unfit := func(ctx context.Context, cfg agent.Config) error {
-		d := agent.New("a", note, model(), cfg).Detail().(interface{ Unfit(context.Context) error })
+		d := agent.New("a", note, model(), cfg).Detail()
 		return d.Unfit(ctx)
 	}
 	if err := unfit(can(), agent.Config{}); err != nil {

@@ -30,9 +30,9 @@ func (c *Cache) read(m *form.Map) {
 	zeroIsNone(m.Duration("max-age-ms", &c.MaxAge), &c.MaxAge)
 }
 
-// Cached is part of the keys of the leaf: how old an answer may be, and who would be asked. An
+// takes is part of the keys of the leaf: how old an answer may be, and who would be asked. An
 // answer that another run got with a larger grant is not taken.
-func (c *caller) Cached(grant []string) (key []byte, age time.Duration) {
+func (c *caller) takes(grant []string) (key []byte, age time.Duration) {
 	r := c.resolve()
 	if r.cache.MaxAge <= 0 || len(r.faults) > 0 {
 		return nil, 0

@@ -42,7 +42,9 @@ var Admitted = dag.NewType[Admission]("stone/admitted")
 func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone.Ashlar {
 	d := &door{name: name, spec: Spec{Applicator: app, Input: input, Admit: done}}
 	d.resolved = sync.OnceValues(d.resolve)
-	return stone.New(name, Admitted, d.run, stone.Queries(d.spec.reads()...), stone.Effects(), stone.Detail(d))
+	return stone.New(name, Admitted, d.run, stone.Queries(d.spec.reads()...), stone.Effects(), stone.Detail{
+		Value: d, Check: d.check, CheckGrant: d.checkGrant, Guards: true, Fingerprint: d.fingerprint, Render: d.renders, Facts: d.facts,
+	})
 }
 
 // A door is the Detail of the leaf of Admit.
@@ -91,14 +93,14 @@ func (d *door) run(ctx context.Context, in dag.DAG) (Admission, error) {
 	return *admitted, nil
 }
 
-// Check returns the faults of the door. Validate calls it.
-func (d *door) Check() []finding.Finding {
+// check returns the faults of the door. Validate calls it.
+func (d *door) check() []finding.Finding {
 	_, found := d.resolved()
 	return found
 }
 
-// CheckGrant returns a finding for each effect that a check needs and the grant lacks.
-func (d *door) CheckGrant(grant []string) (found []finding.Finding) {
+// checkGrant returns a finding for each effect that a check needs and the grant lacks.
+func (d *door) checkGrant(grant []string) (found []finding.Finding) {
 	b, _ := d.resolved()
 	for _, c := range append(b.must, b.should...) {
 		for _, e := range effect.Missing(c.Needs, grant) {
@@ -108,11 +110,8 @@ func (d *door) CheckGrant(grant []string) (found []finding.Finding) {
 	return found
 }
 
-// Guards reports that the step is there for its failure. Validate calls it.
-func (d *door) Guards() bool { return true }
-
-// Render returns the input, which is part of the keys of the leaf.
-func (d *door) Render(in dag.DAG) ([]byte, error) {
+// renders returns the input, which is part of the keys of the leaf.
+func (d *door) renders(in dag.DAG) ([]byte, error) {
 	if d.spec.Input == nil { // Check reports it
 		return nil, nil
 	}
@@ -120,13 +119,13 @@ func (d *door) Render(in dag.DAG) ([]byte, error) {
 	return input, err
 }
 
-// Facts are what people are shown of the door.
-func (d *door) Facts() iter.Seq2[string, string] {
+// facts are what people are shown of the door.
+func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }
 
-// Fingerprint returns the door's part of the fingerprint of the leaf.
-func (d *door) Fingerprint() []byte {
+// fingerprint returns the door's part of the fingerprint of the leaf.
+func (d *door) fingerprint() []byte {
 	text, err := canon.Append(nil, d.spec.Admit)
 	if err != nil { // a number that JSON cannot represent; Check reports it
 		return nil

@@ -73,9 +73,9 @@ func offline(r *Request) (offline bool, err error) {
 	return of.NoWeb != nil && *of.NoWeb, nil
 }
 
-// Undeclared returns the candidates that are Go functions and state no Needs, and what the
+// undeclared returns the candidates that are Go functions and state no Needs, and what the
 // pipelines among them consist of that states no effects.
-func (c *caller) Undeclared(of func(stone.Ashlar) []string) (names []string) {
+func (c *caller) undeclared(of func(stone.Ashlar) []string) (names []string) {
 	for _, candidate := range c.resolve().candidates {
 		if e := candidate.entry; e != nil && candidate.reason == "" {
 			if e.Kind == "go" && e.Needs == nil {
@@ -89,10 +89,10 @@ func (c *caller) Undeclared(of func(stone.Ashlar) []string) (names []string) {
 	return names
 }
 
-// CheckGrant returns a finding for each effect that the call needs and the grant lacks.
+// checkGrant returns a finding for each effect that the call needs and the grant lacks.
 // It covers the candidates if the grant excludes every one of them, and always the judge,
 // the repairer and the checks. Validate calls it.
-func (c *caller) CheckGrant(grant []string) []finding.Finding {
+func (c *caller) checkGrant(grant []string) []finding.Finding {
 	r := c.resolve()
 	if len(r.faults) > 0 {
 		return nil // the candidates are unknown

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Facts ranges over what people are shown of a call, see tree.Facts. Who would be asked
+// facts ranges over what people are shown of a call, see tree.Facts. Who would be asked
 // depends on the run: see Applicator.Candidates.
-func (c *caller) Facts() iter.Seq2[string, string] {
+func (c *caller) facts() iter.Seq2[string, string] {
 	s := &c.spec
 	candidates := strings.Join(s.Dispatch.Candidates, ", ")
 	if s.open() {

@@ -45,7 +45,7 @@ func New(name string, produces dag.AnyType, spec Spec) stone.Ashlar {
 func (c *caller) leaf() stone.Ashlar {
 	spec := &c.spec
 	effects := slices.DeleteFunc(slices.Clone(spec.Effects), func(e string) bool { return e == effect.None })
-	return stone.Leaf(c.name, c.produces, c.run, stone.Queries(spec.reads()...), stone.Effects(effects...), stone.Detail(c))
+	return stone.Leaf(c.name, c.produces, c.run, stone.Queries(spec.reads()...), stone.Effects(effects...), c.detail())
 }
 
 // reads returns the queries of the parts of the call.
@@ -64,6 +64,14 @@ func (s *Spec) reads() (queries []dag.Querier) {
 	return queries
 }
 
+// detail is what the leaf says of itself.
+func (c *caller) detail() stone.Detail {
+	return stone.Detail{
+		Value: c, Check: c.check, CheckGrant: c.checkGrant, Fingerprint: c.fingerprint, Render: c.renders, Cached: c.takes, Prompt: c.instructions,
+		Facts: c.facts, Undeclared: c.undeclared, Unpriced: c.unpriced,
+	}
+}
+
 // heal returns the ashlar that makes the node of an allowed failure.
 func heal(name string, produces dag.AnyType) stone.Ashlar {
 	out := Failed(produces)
@@ -78,7 +86,7 @@ func heal(name string, produces dag.AnyType) stone.Ashlar {
 
 // SpecOf returns the Spec of a call. It returns false if a is not the leaf of a call.
 func SpecOf(a stone.Ashlar) (Spec, bool) {
-	c, ok := a.Detail().(*caller)
+	c, ok := a.Detail().Value.(*caller)
 	if !ok {
 		return Spec{}, false
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// Unpriced returns the models without a known price that the call may ask, each once. A
+// unpriced returns the models without a known price that the call may ask, each once. A
 // budget in USD rejects them.
-func (c *caller) Unpriced(ctx context.Context) (models []string) {
+func (c *caller) unpriced(ctx context.Context) (models []string) {
 	r := c.resolve()
 	entries := []*entry{r.judge, r.repairer}
 	for _, candidate := range r.candidates {
@@ -35,7 +35,7 @@ func (c *caller) unpayable() (found []finding.Finding) {
 	if c.spec.Budget.USD == 0 {
 		return nil
 	}
-	for _, model := range c.Unpriced(context.Background()) {
+	for _, model := range c.unpriced(context.Background()) {
 		err := &budget.UnpricedError{Model: model}
 		found = append(found, finding.Finding{Type: "unpriced-model", Message: err.Error()})
 	}

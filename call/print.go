@@ -27,8 +27,8 @@ type printed struct {
 	Versions map[string]string `json:"versions,omitempty"` // of capabilities that have one
 }
 
-// Fingerprint returns the call's part of the fingerprint of the leaf.
-func (c *caller) Fingerprint() []byte {
+// fingerprint returns the call's part of the fingerprint of the leaf.
+func (c *caller) fingerprint() []byte {
 	s := &c.spec
 	p := printed{Intent: s.Intent, Cap: s.Cap, Tool: s.Tool, Requires: s.Requires, Dispatch: s.Dispatch, Done: s.Done, Effects: s.Effects}
 	if s.Applicator != nil {
@@ -46,8 +46,8 @@ func (c *caller) Fingerprint() []byte {
 	return data
 }
 
-// Prompt returns the instructions of the capabilities that may answer.
-func (c *caller) Prompt() string {
+// instructions returns the instructions of the capabilities that may answer.
+func (c *caller) instructions() string {
 	s := &c.spec
 	if s.Applicator == nil || s.open() {
 		return ""
@@ -61,9 +61,9 @@ func (c *caller) Prompt() string {
 	return strings.Join(said, "\n\n")
 }
 
-// Render returns the parts of the request that come from the DAG. They are part of the
+// renders returns the parts of the request that come from the DAG. They are part of the
 // key of reuse of the leaf.
-func (c *caller) Render(d dag.DAG) ([]byte, error) {
+func (c *caller) renders(d dag.DAG) ([]byte, error) {
 	var parts []JSON
 	for _, from := range []dag.Reader[any]{c.spec.Input, c.spec.Context, c.spec.Constraints} {
 		part, _, err := readPart(from, d)

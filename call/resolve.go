@@ -44,8 +44,8 @@ func (c *caller) resolve() *resolved {
 	return c.resolved
 }
 
-// Check returns the faults of the call. Validate calls it.
-func (c *caller) Check() []finding.Finding {
+// check returns the faults of the call. Validate calls it.
+func (c *caller) check() []finding.Finding {
 	r := c.resolve()
 	return append(slices.Clone(r.faults), c.unpayable()...)
 }

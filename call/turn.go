@@ -63,7 +63,7 @@ func (m *turns) caller(req *llm.Request, hear func() func(llm.Delta)) *caller {
 // Check implements llm.Checker: a capability must be able to answer.
 func (m *turns) Check() error {
 	var errs []error
-	for _, f := range finding.List(m.caller(nil, nil).Check()).Errors() {
+	for _, f := range finding.List(m.caller(nil, nil).check()).Errors() {
 		errs = append(errs, errors.New(f.Message))
 	}
 	return errors.Join(errs...)
@@ -71,11 +71,11 @@ func (m *turns) Check() error {
 
 // CheckGrant returns the effects that the calls need and the grant lacks.
 func (m *turns) CheckGrant(grant []string) []finding.Finding {
-	return m.caller(nil, nil).CheckGrant(grant)
+	return m.caller(nil, nil).checkGrant(grant)
 }
 
 // Unpriced returns the models without a known price that the calls may ask.
-func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).Unpriced(ctx) }
+func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
 // Info names the model after the intent of its calls.
 func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spec.Intent, Pays: true} }

@@ -262,13 +262,14 @@ func (k *calls) unfit(p stone.Ashlar) (found finding.List) {
 		report := func(code finding.Code, err error) {
 			found = append(found, finding.Finding{Type: code, Ashlar: a.Name(), Path: path, Message: err.Error()})
 		}
-		if asks, ok := a.Detail().(asksModels); ok && k.limits.USD != 0 {
-			for _, model := range asks.Unpriced(ctx) {
+		d := a.Detail()
+		if d.Unpriced != nil && k.limits.USD != 0 {
+			for _, model := range d.Unpriced(ctx) {
 				report("unpriced-model", &budget.UnpricedError{Model: model})
 			}
 		}
-		if asks, ok := a.Detail().(interface{ Unfit(context.Context) error }); ok {
-			if err := asks.Unfit(ctx); err != nil {
+		if d.Unfit != nil {
+			if err := d.Unfit(ctx); err != nil {
 				report("unfit-model", err)
 			}
 		}
@@ -276,17 +277,11 @@ func (k *calls) unfit(p stone.Ashlar) (found finding.List) {
 	return found
 }
 
-// asksModels is the detail of a leaf that asks models.
-type asksModels interface {
-	Unpriced(context.Context) []string
-}
-
 // asksAny reports whether anything in the pipeline asks models.
 func asksAny(p stone.Ashlar) (any bool) {
 	if !p.IsZero() {
 		walkDetails(p, "", func(a stone.Ashlar, _ string) {
-			_, asks := a.Detail().(asksModels)
-			any = any || asks
+			any = any || a.Detail().Unpriced != nil
 		})
 	}
 	return any

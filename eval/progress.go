@@ -104,8 +104,8 @@ func (x extent) of(path string) int {
 	return 0
 }
 
-// Facts are shown of the report.
-func (x extent) Facts() iter.Seq2[string, string] {
+// facts are shown of the report.
+func (x extent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		n := 0
 		for _, g := range x.groups {
@@ -117,7 +117,7 @@ func (x extent) Facts() iter.Seq2[string, string] {
 
 // extentOf returns the extent of all evaluations in a pipeline together.
 func extentOf(p stone.Ashlar) (x extent) {
-	if x, ok := p.Detail().(extent); ok {
+	if x, ok := p.Detail().Value.(extent); ok {
 		return x
 	}
 	for _, child := range p.Children() {

@@ -88,7 +88,7 @@ func (e *evaluation) report(version string) stone.Ashlar {
 			return Report{}, err
 		}
 		return e.summarize(t)
-	}, stone.Queries(dag.All(results)), stone.Version(version), stone.Detail(e.extent()))
+	}, stone.Queries(dag.All(results)), stone.Version(version), stone.Detail{Value: e.extent(), Facts: e.extent().facts})
 }
 
 // tally is the results of all cases, in the order of the data.

@@ -65,11 +65,12 @@ func part(a stone.Ashlar, path string) Part {
 		sum := sha256.Sum256(t.Schema().JSON())
 		p.Type, p.Schema = t.Name(), fmt.Sprintf("%x", sum[:8])
 	}
-	if d, ok := a.Detail().(interface{ Fingerprint() []byte }); ok {
+	d := a.Detail()
+	if d.Fingerprint != nil {
 		sum := sha256.Sum256(d.Fingerprint())
 		p.Detail = fmt.Sprintf("%x", sum[:8])
 	}
-	if d, ok := a.Detail().(interface{ Prompt() string }); ok {
+	if d.Prompt != nil {
 		p.Prompt = shortened(d.Prompt())
 	}
 	for _, q := range a.Queries() {

@@ -195,10 +195,8 @@ func (s *Server) warnOfNoDescription() {
 // guessed returns the tools and capabilities that state no effects. A step of the pipeline that
 // states none is no mistake.
 func guessed(a stone.Ashlar) (names []string) {
-	if uses, ok := a.Detail().(interface {
-		Undeclared(func(stone.Ashlar) []string) []string
-	}); ok {
-		names = uses.Undeclared(func(stone.Ashlar) []string { return nil })
+	if undeclared := a.Detail().Undeclared; undeclared != nil {
+		names = undeclared(func(stone.Ashlar) []string { return nil })
 	}
 	for _, c := range a.Children() {
 		for _, name := range guessed(c) {

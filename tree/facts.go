@@ -11,10 +11,8 @@ import (
 // tools and the bounds of an agent, the intent of a call. A name may come several times.
 // What says nothing has no facts.
 func Facts(a stone.Ashlar) iter.Seq2[string, string] {
-	if d, ok := a.Detail().(interface {
-		Facts() iter.Seq2[string, string]
-	}); ok {
-		return d.Facts()
+	if facts := a.Detail().Facts; facts != nil {
+		return facts()
 	}
 	return func(func(string, string) bool) {}
 }

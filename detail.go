@@ -1,0 +1,74 @@
+package stone
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+)
+
+// Detail is the option of a leaf with which the package that makes it says what its body does not
+// show. Every field is optional, and every function must be safe for concurrent calls.
+//
+//	stone.Leaf(name, out, a.run, stone.Detail{Value: a, Check: a.check, Fingerprint: a.fingerprint})
+type Detail struct {
+	// Value is for the package itself, which gets it back from Ashlar.Detail.
+	Value any
+
+	// Check returns findings, which Validate adds to its own.
+	Check func() []finding.Finding
+	// CheckGrant returns those for a run that grants these effects and no others. Use it where the
+	// effects that the leaf needs are not known when it is made.
+	CheckGrant func(grant []string) []finding.Finding
+	// Guards means that the leaf is there for its failure: nothing need read its node.
+	Guards bool
+
+	// Fingerprint is part of the fingerprint of the leaf and of its keys. Return everything beside the
+	// body that can change the result: settings, limits, the name of a model.
+	Fingerprint func() []byte
+	// Render is part of the key under which other runs reuse the leaf. Return the texts that the body
+	// makes of the DAG before it starts, such as prompts. It is called before the body and may read
+	// everything that the leaf declares.
+	Render func(dag.DAG) ([]byte, error)
+	// Cached returns how old a result may be. With an age above zero the leaf is like a Reusable one, but
+	// takes results of any run that are at most so old, whatever the run says about reuse. The key is part
+	// of the key of reuse; it covers what depends on the effects that the run grants, all if the grant is
+	// nil.
+	Cached func(grant []string) (key []byte, age time.Duration)
+	// Prompt is the text that the leaf sends to a model whatever it reads. It is in no key: a journal
+	// compares it when a run is resumed, and the run says that it changed.
+	Prompt func() string
+
+	// Facts are what people are shown of the leaf, as names and values; see tree.Facts.
+	Facts func() iter.Seq2[string, string]
+	// Questions are the names of the questions that the leaf may ask.
+	Questions func() []string
+	// Undeclared are the names of the tools and capabilities of the leaf that state no effects, and those
+	// that of returns for pipelines behind them. Without it, it is the leaf, if that states none; see
+	// [Ashlar.Undeclared].
+	Undeclared func(of func(Ashlar) []string) []string
+	// Unpriced are the models that the leaf may ask and whose price is not known: a budget that bounds
+	// money refuses them. It is set if the leaf asks models.
+	Unpriced func(context.Context) []string
+	// Unfit returns why the model of the leaf cannot do what the leaf wants of it, or nil.
+	Unfit func(context.Context) error
+}
+
+func (d Detail) apply(s *spec) { s.detail = &d }
+func (Detail) ask()            {}
+func (Detail) leaf()           {}
+
+var noDetail Detail
+
+// said returns the Detail of a leaf, an empty one if it has none.
+func (s *spec) said() *Detail {
+	if s.detail == nil {
+		return &noDetail
+	}
+	return s.detail
+}
+
+// Detail returns the Detail of a leaf; the zero Detail if it has none.
+func (a Ashlar) Detail() Detail { return *a.spec().said() }
