@@ -86,7 +86,7 @@ func (u unit) String() string {
 }
 
 func (c *comparison) readView(p view, consumed any) []finding {
-	if c.steps++; p.never || c.steps > maxSteps {
+	if c.steps++; c.steps > maxSteps || c.empty(p, 0) {
 		return nil
 	}
 	var results [][]finding

@@ -44,6 +44,64 @@ func (v view) property(name string) ([]any, presence) {
 	return nil, unknown
 }
 
+// property is that of the view, except that a property without values is never written.
+func (c *comparison) property(v view, name string) ([]any, presence) {
+	nodes, there := v.property(name)
+	if there == declared && c.empty(c.producer.view(nodes...), 0) {
+		return nil, never
+	}
+	return nodes, there
+}
+
+// maxNested bounds how deep empty looks into required properties and items.
+const maxNested = 4
+
+// empty reports whether it is certain that no value fits a view of the producer.
+func (c *comparison) empty(v view, depth int) bool {
+	if v.never {
+		return true
+	}
+	if c.steps++; c.steps > maxSteps || depth > maxNested || len(v.parts) > maxParts {
+		return false
+	}
+	if rest, list := v.alternatives(); list != nil {
+		return !slices.ContainsFunc(list, func(alternative any) bool {
+			return !c.empty(rest.and(c.producer.view(alternative)), depth+1)
+		})
+	}
+	if values, closed := v.values(); closed {
+		return len(values) == 0
+	}
+	types, known := v.types()
+	return known && !slices.ContainsFunc(types, func(t string) bool {
+		return t != "object" && t != "array" || t == "object" && c.hasObjects(v, depth) || t == "array" && c.hasArrays(v, depth)
+	})
+}
+
+// hasObjects reports whether each required property can have a value.
+func (c *comparison) hasObjects(v view, depth int) bool {
+	for _, part := range v.parts {
+		for _, name := range part.strings("required") {
+			nodes, there := v.property(name)
+			if there == never || there == declared && c.empty(c.producer.view(nodes...), depth+1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hasArrays reports whether each required item can have a value.
+func (c *comparison) hasArrays(v view, depth int) bool {
+	least, most := v.lengths()
+	for i := range min(least, maxNested) {
+		if c.empty(c.producer.view(v.items(i)...), depth+1) {
+			return false
+		}
+	}
+	return least <= most
+}
+
 // mapValues returns the nodes that describe the values of free names.
 func (v view) mapValues() []any {
 	var nodes []any
@@ -61,7 +119,7 @@ func (c *comparison) readObject(p view, part *object) []finding {
 		if p.requires(name) {
 			continue
 		}
-		switch _, there := p.property(name); there {
+		switch _, there := c.property(p, name); there {
 		case declared:
 			out = append(out, finding{Problem{propertyPath(name), "required, but the producer may leave it out"}, false, false})
 		case never:
@@ -87,7 +145,7 @@ func (c *comparison) readProperties(p view, part *object) []finding {
 	done := map[string]bool{}
 	for _, source := range p.parts {
 		for _, name := range source.object("properties").names {
-			nodes, there := p.property(name)
+			nodes, there := c.property(p, name)
 			if there != declared || done[name] {
 				continue
 			}
@@ -131,6 +189,9 @@ func (c *comparison) readArray(p view, part *object) []finding {
 	}
 	least, most := p.lengths()
 	for i := range ownPlaces {
+		if c.empty(c.producer.view(p.items(i)...), 0) {
+			most = min(most, i)
+		}
 		wanted := itemAt(part, i)
 		if nodes := p.items(i); len(nodes) > 0 && wanted != nil && i < most {
 			out = append(out, below("["+strconv.Itoa(i)+"]", c.read(nodes, wanted), i < least)...)
