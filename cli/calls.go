@@ -15,9 +15,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
-	"github.com/stonelayer/stone/internal/config"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 )

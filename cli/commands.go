@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/internal/publish"
 )
 
 func (a *app) root() *cobra.Command {

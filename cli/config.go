@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 )
 

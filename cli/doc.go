@@ -14,7 +14,7 @@
 // Without a command, at a terminal, both show their pipeline on the whole screen. A
 // program must import package cli/screen for that. The command stone finds the pipeline
 // in the nearest directory .stone, whose settings.json names the pipeline and the model
-// of [DefaultModel]; see package internal/config.
+// of [DefaultModel]; see package cli/internal/config.
 //
 // Arguments after "--" belong to the pipeline. Results go to standard output, everything
 // else to standard error. Exit codes: 0 done; 1 the run failed or was interrupted, the

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli/internal/graph"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
-	"github.com/stonelayer/stone/internal/graph"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/tree"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 

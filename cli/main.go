@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/internal/load"
+	"github.com/stonelayer/stone/cli/internal/load"
 	"github.com/stonelayer/stone/internal/notice"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stonelayer/stone/internal/publish"
+	"github.com/stonelayer/stone/cli/internal/publish"
 )
 
 // modelsFlag adds the flag that lets models answer.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 )
 

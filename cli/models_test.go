@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 )
 
 func TestModelTable(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/cli/internal/load"
 	"github.com/stonelayer/stone/internal/kinds"
-	"github.com/stonelayer/stone/internal/load"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 )

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stonelayer/stone/internal/publish"
-	"github.com/stonelayer/stone/internal/token"
+	"github.com/stonelayer/stone/cli/internal/publish"
+	"github.com/stonelayer/stone/cli/internal/token"
 )
 
 // inspectFlags are the flags of inspect.

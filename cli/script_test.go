@@ -24,8 +24,8 @@ import (
 	_ "github.com/stonelayer/stone/call/sat"
 	_ "github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/cli/internal/display"
 	_ "github.com/stonelayer/stone/cli/serve"
-	"github.com/stonelayer/stone/internal/display"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/internal/skill"
+	"github.com/stonelayer/stone/cli/internal/skill"
 )
 
 func (a *app) installSkill() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/journal"

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/config"
-	"github.com/stonelayer/stone/internal/display"
+	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/cli/internal/display"
 )
 
 // terminalUI makes the command without a sub-command the terminal UI: that of the

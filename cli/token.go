@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/internal/token"
 )
 
 // token is the command about the tokens of the server.

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/openai"
+	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 func (s *Server) actRoutes() []route {

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/openai"
+	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // oneRun is the cheapest query.

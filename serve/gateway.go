@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/openai"
+	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // intents returns the intents of the Applicator as pipelines, which only the gateway

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/serve/openai"
+	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // Whatever a client sends is answered with an error of OpenAI's form that says what is wrong,

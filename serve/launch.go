@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/openai"
+	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // active is a run of this process.

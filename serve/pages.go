@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -9,8 +10,13 @@ import (
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/page"
+	"github.com/stonelayer/stone/serve/internal/page"
 )
+
+// WriteHTML writes a run as one HTML file that needs no server.
+func WriteHTML(ctx context.Context, w io.Writer, j journal.Journal, run string) error {
+	return page.Write(ctx, w, j, run)
+}
 
 // pageRoutes are the routes of the pages, which show a caller what the API would.
 func (s *Server) pageRoutes() (routes []route) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/openai"
-	"github.com/stonelayer/stone/serve/page"
+	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/serve/internal/page"
 )
 
 func problem(code string, status int, format string, args ...any) *api.Problem {

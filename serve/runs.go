@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/openai"
+	"github.com/stonelayer/stone/serve/internal/openai"
 	"github.com/stonelayer/stone/tree"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/serve"
-	pages "github.com/stonelayer/stone/serve/page"
+	pages "github.com/stonelayer/stone/serve/internal/page"
 )
 
 // named lets a caller say who it is.

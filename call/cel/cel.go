@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/call/cel/internal/expr"
 	"github.com/stonelayer/stone/schema"
 )
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/call/cel/internal/expr"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 )

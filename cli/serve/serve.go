@@ -15,16 +15,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/internal/publish"
-	"github.com/stonelayer/stone/internal/token"
+	"github.com/stonelayer/stone/cli/internal/publish"
+	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/mcp"
-	"github.com/stonelayer/stone/serve/page"
 )
 
 func init() {
-	publish.Serve, publish.MCP, publish.HTML, publish.Chat = run, serveMCP, page.Write, chat
+	publish.Serve, publish.MCP, publish.HTML, publish.Chat = run, serveMCP, serve.WriteHTML, chat
 }
 
 // closeTime is how long open requests may take when the server ends. Streams end at once.

@@ -40,7 +40,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/cputime", ""},
 	{"internal/memdir", ""},
 	{"internal/pgtest", "internal/memdir"},
-	{"internal/metrics", ""},
+	{"serve/internal/metrics", ""},
 	{"internal/money", ""},
 	{"internal/webhook", ""},
 	{"internal/panics", ""},
@@ -78,14 +78,14 @@ var table = []struct{ pkg, imports string }{
 
 	{"budget", "internal/money"},
 	{"limit", ""},
-	{"internal/expr", "internal/canon internal/suggest schema"},
+	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call call/scope internal/kinds internal/trust tool/mcp"},
 	{"call/scope", ""},
 	{"internal/kinds", "internal/regular call call/scope internal/redact llm"},
 	{"call/calltest", "call event/eventtest"},
 	{"call/answers", "call/model internal/suggest internal/text"},
-	{"call/...", "internal/regular call call/scope sandbox internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm llm/structured"},
+	{"call/...", "internal/regular call call/scope sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm llm/structured"},
 	{"call", ". budget limit internal/bounds internal/form internal/edn internal/panics internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
@@ -101,25 +101,26 @@ var table = []struct{ pkg, imports string }{
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 
 	{"internal/edn", "internal/jsonv2"},
-	{"internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
-	{"internal/display", "."},
-	{"internal/publish", "journal call internal/token"},
+	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
+	{"cli/internal/display", "."},
+	{"cli/internal/publish", "journal call cli/internal/token"},
 	{"internal/respond", "journal call llm/structured"},
-	{"internal/token", "internal/regular budget effect internal/flock"},
+	{"cli/internal/token", "internal/regular budget effect internal/flock"},
 	{"internal/stores", "journal"},
-	{"internal/tui", "internal/display internal/progress"},
+	{"cli/internal/tui", "cli/internal/display internal/progress"},
+	{"cli/internal/...", "internal/regular . internal/text tree"},
 	{"internal/...", "internal/regular . internal/text trace tree"},
 	{"serve/api", "journal"},
 	{"serve/client", "serve/api internal/retryafter internal/sse"},
 	{"serve/internal/answers", "internal/text"},
-	{"serve/page", "journal journal/export call eval eval/stat llm serve/api serve/internal/answers internal/progress internal/text"},
-	{"serve/openai", "agent call tree serve/api"},
-	{"serve", "journal call tree internal/jsonv2 internal/metrics internal/webhook internal/respond serve/api serve/openai serve/page"},
+	{"serve/internal/page", "journal journal/export call eval eval/stat llm serve/api serve/internal/answers internal/progress internal/text"},
+	{"serve/internal/openai", "agent call tree serve/api"},
+	{"serve", "journal call tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/page"},
 	{"serve/mcp", "serve"},
 	{"serve/internal/servetest", "journal serve"},
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
-	{"cli/screen", "internal/tui"},
-	{"cli/serve", "agent call serve serve/mcp internal/publish internal/token"},
+	{"cli/screen", "cli/internal/tui"},
+	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
 	{"cli/all", "cli/screen cli/serve call/... journal/postgres"},
 	{"cli", "*"},
 	{"cmd/...", "*"},
@@ -222,7 +223,7 @@ var (
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}
-	heavy = []string{"agent", "call/cel", "call/mcp", "call/sat", "call/uci", "internal/expr", "internal/tui", "journal/postgres", "stonetest", "tool/..."}
+	heavy = []string{"agent", "call/cel", "call/mcp", "call/sat", "call/uci", "call/cel/internal/expr", "cli/internal/tui", "journal/postgres", "stonetest", "tool/..."}
 )
 
 func TestProgramsAreLight(t *testing.T) {

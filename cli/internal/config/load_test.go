@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	_ "github.com/stonelayer/stone/cli/all"
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm/script"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/page"
+	"github.com/stonelayer/stone/serve/internal/page"
 )
 
 // The pages of a journal, within a server of one's own.

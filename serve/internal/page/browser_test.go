@@ -19,7 +19,7 @@ import (
 // real runs. STONE_PAGES_DB names a file that BenchmarkPages made. The spec about large runs then
 // opens its run of a million steps.
 func TestBrowser(t *testing.T) {
-	modules, err := filepath.Abs("../../testdata/peers/node_modules")
+	modules, err := filepath.Abs("../../../testdata/peers/node_modules")
 	if err != nil {
 		t.Fatal(err)
 	}

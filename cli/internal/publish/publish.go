@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/token"
+	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/journal"
 )
 

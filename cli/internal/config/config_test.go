@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 )
 
 // project makes a directory with .stone in it and returns the path of that.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/config"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/llm"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/page"
+	"github.com/stonelayer/stone/serve/internal/page"
 )
 
 // Equal requests that arrive at once cancel a run once, but not that of another tenant

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/expr"
+	"github.com/stonelayer/stone/call/cel/internal/expr"
 	"github.com/stonelayer/stone/schema"
 )
 

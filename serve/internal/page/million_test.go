@@ -24,7 +24,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"
-	"github.com/stonelayer/stone/serve/page"
+	"github.com/stonelayer/stone/serve/internal/page"
 	"github.com/stonelayer/stone/step"
 )
 

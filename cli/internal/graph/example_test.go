@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli/internal/graph"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/graph"
 )
 
 func ExampleOf() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/page"
+	"github.com/stonelayer/stone/serve/internal/page"
 )
 
 // broken is a journal that fails.
