@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -73,8 +74,7 @@ func stopped(ctx context.Context) error {
 // it: a question waits for an answer, or the budget of the run is used up. Such an error
 // ends a fan-out, which drops no lane for it. An error declares it with a method EndsRun.
 func ofRun(err error) bool {
-	var ends interface{ EndsRun() bool }
-	return errors.Is(err, kind.Waiting) || errors.As(err, &ends) && ends.EndsRun()
+	return errors.Is(err, kind.Waiting) || fault.EndsRun(err)
 }
 
 // passing reports whether the failure of f ends with this run, so that it is not
@@ -158,10 +158,10 @@ func rawFailure(err error, path string) *Failure {
 }
 
 func kindOf(err error) kind.Kind {
-	var kinded interface{ FailureKind() string }
-	switch {
-	case errors.As(err, &kinded):
+	if kinded, ok := errors.AsType[fault.Kinder](err); ok {
 		return kind.Kind(kinded.FailureKind())
+	}
+	switch {
 	case errors.Is(err, dag.ErrUndeclared):
 		return kind.UndeclaredQuery
 	case errors.Is(err, dag.ErrMissing):
@@ -197,13 +197,10 @@ func (f *Failure) meta() map[string]string {
 	if errors.As(f, &p) && p.stack() != "" {
 		meta["stack"] = p.stack()
 	}
-	var own interface{ FailureMeta() map[string]string }
-	if errors.As(f, &own) {
-		for k, v := range own.FailureMeta() {
-			k = strings.ToValidUTF8(k, "\uFFFD")
-			if _, ours := meta[k]; !ours && k != "stack" {
-				meta[k] = strings.ToValidUTF8(v, "\uFFFD")
-			}
+	for k, v := range fault.Meta(f) {
+		k = strings.ToValidUTF8(k, "\uFFFD")
+		if _, ours := meta[k]; !ours && k != "stack" {
+			meta[k] = strings.ToValidUTF8(v, "\uFFFD")
 		}
 	}
 	return meta

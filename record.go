@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -166,7 +167,7 @@ func failureRecord(err error, at time.Time) step.Record {
 		Kind: kind.Kind(strings.ToValidUTF8(string(f.Kind), "\uFFFD")), Reason: strings.ToValidUTF8(f.Reason, "\uFFFD"),
 	}}
 	rec.Meta = f.meta()
-	if !retryable(err) {
+	if !fault.Retryable(err) {
 		rec.Meta[finalMeta] = "true"
 	}
 	if _, ok := err.(*Failure); !ok {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -37,7 +38,7 @@ func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 	for i := 1; ; i++ {
 		a := f.again(i, before)
 		n, err := a.attempt(d)
-		made += attemptsIn(err)
+		made += fault.Attempts(err)
 		if err == nil || made >= policy.Attempts || !policy.covers(err) {
 			return n, err
 		}
@@ -51,15 +52,6 @@ func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 	}
 }
 
-// attemptsIn returns how many attempts led to err, at least 1.
-func attemptsIn(err error) int {
-	var tried interface{ Attempts() int }
-	if errors.As(err, &tried) {
-		return max(1, tried.Attempts())
-	}
-	return 1
-}
-
 // covers reports whether the policy retries after err.
 func (p *Retry) covers(err error) bool {
 	if ofRun(err) {
@@ -70,26 +62,10 @@ func (p *Retry) covers(err error) bool {
 	case kind.Canceled, kind.Waiting, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent:
 		return false
 	}
-	if errors.Is(err, kind.Waiting) || !retryable(err) || retryAfter(err) > maxRetryAfter {
+	if errors.Is(err, kind.Waiting) || !fault.Retryable(err) || fault.RetryAfter(err) > maxRetryAfter {
 		return false
 	}
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
-}
-
-// retryable reports whether a retry may help. It is false only if err has a method
-// Retryable that returns false.
-func retryable(err error) bool {
-	var decided interface{ Retryable() bool }
-	return !errors.As(err, &decided) || decided.Retryable()
-}
-
-// retryAfter returns how long err asks to wait, or zero.
-func retryAfter(err error) time.Duration {
-	var asking interface{ RetryAfter() time.Duration }
-	if errors.As(err, &asking) {
-		return asking.RetryAfter()
-	}
-	return 0
 }
 
 // pause returns how long to wait after the i-th attempt: a random duration between
@@ -108,7 +84,7 @@ func (p *Retry) pause(i int, err error) time.Duration {
 		}
 	}
 	wait = wait/2 + rand.N(wait/2+1)
-	return max(wait, retryAfter(err))
+	return max(wait, fault.RetryAfter(err))
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -315,14 +316,10 @@ func modelFailure(ctx context.Context, err error) error {
 	if errors.Is(err, kind.Waiting) { // a capability of call.Model asks a person
 		return err
 	}
-	if ended, ok := errors.AsType[interface {
-		error
-		EndsRun() bool
-	}](err); ok { // an account, also of a wrapper around the model
+	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account, also of a wrapper around the model
 		return ended
 	}
-	var kinded interface{ FailureKind() string }
-	if errors.As(err, &kinded) && kinded.FailureKind() == string(KindRejected) { // the Admit of a call.Model
+	if fault.Kind(err) == string(KindRejected) { // the Admit of a call.Model
 		return failure(KindRejected, &rejected{err}, "%v", err)
 	}
 	if llm.TooLong(err) {
@@ -350,8 +347,8 @@ func (e *modelError) Unwrap() error { return e.error }
 func (e *modelError) Retryable() bool {
 	_, status := errors.AsType[*llm.HTTPError](e.error)
 	_, reported := errors.AsType[*llm.ProviderError](e.error)
-	var decided interface{ Retryable() bool }
-	return !status && !reported && !errors.As(e.error, &decided) || llm.Retryable(e.error)
+	_, decided := errors.AsType[fault.Retrier](e.error)
+	return !status && !reported && !decided || llm.Retryable(e.error)
 }
 
 // RetryAfter is the time to wait that the server asks for.

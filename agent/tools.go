@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -245,7 +246,7 @@ func (j *job) do(ctx context.Context, _ toolInput) (outcome, error) {
 	case err == nil:
 	case ctx.Err() != nil:
 		return outcome{}, ctx.Err()
-	case errors.Is(err, kind.Waiting) || errors.Is(err, kind.NoFrontend) || endsRun(err):
+	case errors.Is(err, kind.Waiting) || errors.Is(err, kind.NoFrontend) || fault.EndsRun(err):
 		return outcome{}, err
 	}
 	o := outcome{Recommend: res.Recommend, Failed: err != nil}
@@ -295,12 +296,6 @@ func (j *job) show(o *outcome, media []*llm.Media) {
 		}
 		o.Media = append(o.Media, m)
 	}
-}
-
-// endsRun reports whether an error ends the whole run, such as an exhausted account.
-func endsRun(err error) bool {
-	var of interface{ EndsRun() bool }
-	return errors.As(err, &of) && of.EndsRun()
 }
 
 func (j *job) guarded(ctx context.Context) (res Result, err error) {

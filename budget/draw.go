@@ -3,7 +3,8 @@ package budget
 import (
 	"context"
 	"encoding/json"
-	"errors"
+
+	"github.com/stonelayer/stone/internal/fault"
 )
 
 // A Draw pays for a recorded step: a stone.Step that costs something. A recorded result
@@ -206,15 +207,8 @@ func (u Usage) Meta() string {
 
 // CostOf returns the usage that err notes, and whether it notes one.
 func CostOf(err error) (Usage, bool) {
-	noted, ok := errors.AsType[interface {
-		error
-		FailureMeta() map[string]string
-	}](err)
-	if !ok {
-		return Usage{}, false
-	}
 	var u Usage
-	text, ok := noted.FailureMeta()[MetaKey]
+	text, ok := fault.Meta(err)[MetaKey]
 	ok = ok && json.Unmarshal([]byte(text), &u) == nil
 	return u, ok
 }

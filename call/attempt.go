@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
@@ -295,11 +296,7 @@ func unpaid(failure string) bool { return failure == budget.Kind || failure == b
 
 // isKind reports whether an error has the kind of failure.
 func isKind(err error, want kind.Kind) bool {
-	kinded, ok := errors.AsType[interface {
-		error
-		FailureKind() string
-	}](err)
-	return ok && kind.Kind(kinded.FailureKind()) == want
+	return kind.Kind(fault.Kind(err)) == want
 }
 
 // errLost cancels the lanes of a race that another candidate has won.

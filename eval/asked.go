@@ -2,12 +2,12 @@ package eval
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -31,9 +31,8 @@ func askedBy(start, out dag.DAG) (ids []string) {
 	for _, n := range out.Within(nil).Beyond(start.Within(nil)) {
 		note(call.RecordOf(n))
 	}
-	var failed interface{ FailureMeta() map[string]string }
-	if out.InFlight() && errors.As(out.Cause(), &failed) {
-		note(call.RecordIn(failed.FailureMeta()))
+	if out.InFlight() {
+		note(call.RecordIn(fault.Meta(out.Cause())))
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids)

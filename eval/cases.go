@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -261,8 +262,7 @@ const planType = "stone/plan"
 // ends reports whether an error ends the run and not the case alone: an exhausted budget, a
 // question that waits, a recorder that failed.
 func ends(err error) bool {
-	var over interface{ EndsRun() bool }
-	return errors.As(err, &over) && over.EndsRun() ||
+	return fault.EndsRun(err) ||
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Executor, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 

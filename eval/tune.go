@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -132,9 +133,8 @@ func (e *evaluation) tried(start, out dag.DAG) *tried {
 			r = call.RecordOf(n)
 		}
 	}
-	var failed interface{ FailureMeta() map[string]string }
-	if r == nil && out.InFlight() && errors.As(out.Cause(), &failed) {
-		r = call.RecordIn(failed.FailureMeta())
+	if r == nil && out.InFlight() {
+		r = call.RecordIn(fault.Meta(out.Cause()))
 	}
 	if r == nil {
 		return nil

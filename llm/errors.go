@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/limit"
 )
 
@@ -211,7 +212,7 @@ func (e *RepetitionExhaustedError) requestID() string { return e.RequestID }
 // was busy or unavailable, or the connection failed. An error with a method
 // Retryable() bool decides for itself.
 func Retryable(err error) bool {
-	if e, ok := errors.AsType[decided](err); ok {
+	if e, ok := errors.AsType[fault.Retrier](err); ok {
 		return e.Retryable()
 	}
 	if e, ok := errors.AsType[*HTTPError](err); ok {
@@ -252,11 +253,6 @@ func RetryAfter(err error) time.Duration {
 		return e.Wait
 	}
 	return 0
-}
-
-type decided interface {
-	error
-	Retryable() bool
 }
 
 // errorText returns the message in the body of an error.

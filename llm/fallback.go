@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/fault"
 )
 
 // Fallback returns a Model that asks the models in order until one answers. After an error
@@ -111,7 +112,7 @@ func (f *fallback) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, er
 		}
 		var failed fallen
 		for i, m := range f.models {
-			again := func(err error) bool { return i < len(f.models)-1 && ctx.Err() == nil && !endsRun(err) }
+			again := func(err error) bool { return i < len(f.models)-1 && ctx.Err() == nil && !unpaid(err) }
 			err := attempt(ctx, m, f.request(i, req), again, func(d Delta, err error) bool {
 				if err != nil && failed != nil {
 					err = append(failed, err)
@@ -163,13 +164,10 @@ func measured(d *Delta, m *Meter, err error) *Reply {
 	return &reply
 }
 
-// endsRun reports whether an account refused to pay.
-func endsRun(err error) bool {
-	_, ends := errors.AsType[interface {
-		error
-		EndsRun() bool
-	}](err)
-	return ends
+// unpaid reports whether an account refused to pay.
+func unpaid(err error) bool {
+	_, refused := errors.AsType[fault.Ender](err)
+	return refused
 }
 
 // fallen are the errors of the models of a Fallback, in order. The last one decides whether

@@ -48,6 +48,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/regular", ""},
 	{"internal/redact", ""},
 	{"internal/retryafter", ""},
+	{"internal/fault", ""},
 	{"internal/runvalue", ""},
 	{"internal/sse", ""},
 	{"internal/suggest", ""},
@@ -57,7 +58,7 @@ var table = []struct{ pkg, imports string }{
 	{"finding", "kind"},
 	{"step", "dag"},
 	{"ask", "schema"},
-	{".", "address ask dag effect event finding kind step internal/bounds internal/panics internal/runvalue internal/suggest"},
+	{".", "address ask dag effect event finding kind step internal/bounds internal/fault internal/panics internal/runvalue internal/suggest"},
 
 	{"journal/internal/outline", "address budget step"},
 	{"journal/internal/...", "journal journal/internal/outline"},
@@ -74,9 +75,9 @@ var table = []struct{ pkg, imports string }{
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
 	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
-	{"llm", "event limit"},
+	{"llm", "event limit internal/fault"},
 
-	{"budget", "internal/money"},
+	{"budget", "internal/fault internal/money"},
 	{"limit", ""},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},

@@ -1,0 +1,90 @@
+// Package fault declares what an error can say of the failure that it causes, by methods of its own. The root package
+// documents them for users: at Fail, Retry and Failure. An error says it for every error that wraps it; the outermost
+// one counts.
+package fault
+
+import (
+	"errors"
+	"time"
+)
+
+// A Kinder knows the kind of the failure.
+type Kinder interface {
+	error
+	FailureKind() string
+}
+
+// A Noter adds to the meta of the failure's node.
+type Noter interface {
+	error
+	FailureMeta() map[string]string
+}
+
+// An Ender refuses for an account, or another limit that several steps share. EndsRun reports whether it is that of the
+// whole run: then other steps would fail too.
+type Ender interface {
+	error
+	EndsRun() bool
+}
+
+// A Retrier knows whether another attempt may succeed.
+type Retrier interface {
+	error
+	Retryable() bool
+}
+
+// A Waiter knows how long to wait before another attempt.
+type Waiter interface {
+	error
+	RetryAfter() time.Duration
+}
+
+// A Counter knows how many attempts led to it.
+type Counter interface {
+	error
+	Attempts() int
+}
+
+// Kind returns the kind of the failure that err names, or "".
+func Kind(err error) string {
+	if e, ok := errors.AsType[Kinder](err); ok {
+		return e.FailureKind()
+	}
+	return ""
+}
+
+// Meta returns what err adds to the meta of its failure, or nil.
+func Meta(err error) map[string]string {
+	if e, ok := errors.AsType[Noter](err); ok {
+		return e.FailureMeta()
+	}
+	return nil
+}
+
+// EndsRun reports whether err says that the run ends with it.
+func EndsRun(err error) bool {
+	e, ok := errors.AsType[Ender](err)
+	return ok && e.EndsRun()
+}
+
+// Retryable reports whether another attempt may succeed: unless err says otherwise, it may.
+func Retryable(err error) bool {
+	e, ok := errors.AsType[Retrier](err)
+	return !ok || e.Retryable()
+}
+
+// RetryAfter returns how long err asks to wait before another attempt, or 0.
+func RetryAfter(err error) time.Duration {
+	if e, ok := errors.AsType[Waiter](err); ok {
+		return e.RetryAfter()
+	}
+	return 0
+}
+
+// Attempts returns how many attempts led to err, at least 1.
+func Attempts(err error) int {
+	if e, ok := errors.AsType[Counter](err); ok {
+		return max(1, e.Attempts())
+	}
+	return 1
+}
