@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 )
 
 // spanned returns the frame whose span f is in. Lanes have spans of their own;

@@ -10,11 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/step"

@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/kind"

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/step"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"

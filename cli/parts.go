@@ -7,8 +7,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/tree"
 )

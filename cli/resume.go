@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"

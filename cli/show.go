@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/export"
 	"github.com/stonelayer/stone/step"
 )
 

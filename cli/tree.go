@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"

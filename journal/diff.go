@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/step"
 )
 

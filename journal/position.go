@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	texts "github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/step"
 )

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/tree"
 )
 

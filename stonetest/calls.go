@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 )
 
 // A ToolCall is a tool call of a model, with its result.

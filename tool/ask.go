@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/address"
 )
 
 // The answers to a question of Ask.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/tree"
 )
 

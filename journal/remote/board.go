@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

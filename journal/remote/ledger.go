@@ -8,9 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

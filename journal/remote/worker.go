@@ -10,11 +10,11 @@ import (
 	"sync"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 )

@@ -1,9 +1,9 @@
 package tui
 
 import (
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 )
 
 // A ledger adds up what a run spends while it runs. Models report their answers as they

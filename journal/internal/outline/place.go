@@ -3,8 +3,8 @@ package outline
 import (
 	"strings"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
 )
 
 // Place sums up the steps at a place of the pipeline.

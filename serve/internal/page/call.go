@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"strings"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 )
 

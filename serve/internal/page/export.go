@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/export"
 )
 
 // exported answers with a run in the format of another tool.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
 )

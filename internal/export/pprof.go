@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stonelayer/stone/address"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/export"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

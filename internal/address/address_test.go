@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/stonelayer/stone/address"
+	"github.com/stonelayer/stone/internal/address"
 )
 
 func TestParse(t *testing.T) {
