@@ -1,4 +1,4 @@
-package config_test
+package unlinked_test
 
 import (
 	"os"
