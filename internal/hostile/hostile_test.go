@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // command builds the command stone once.
 var command = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(scratch, "stone")
-	out, err := exec.Command("go", "build", "-o", file, "../../cmd/stone").CombinedOutput()
+	out, err := exec.Command("go", "build", "-trimpath", "-o", file, "../../cmd/stone").CombinedOutput()
 	if err != nil {
 		err = errors.New(string(out))
 	}
