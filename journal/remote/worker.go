@@ -96,8 +96,8 @@ func (w *Worker) open(ctx context.Context, work Work) (orders []*order, err erro
 			return nil, err
 		}
 	}
-	if len(all) > MaxBatch {
-		return nil, fmt.Errorf("a batch of run %q has %d orders: want at most %d", work.Run, len(all), MaxBatch)
+	if len(all) > maxBatch {
+		return nil, fmt.Errorf("a batch of run %q has %d orders: want at most %d", work.Run, len(all), maxBatch)
 	}
 	keys := make([]string, 0, 3*len(all))
 	for _, id := range all {
