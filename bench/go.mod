@@ -19,12 +19,12 @@ require (
 	github.com/tmc/langchaingo v0.1.14
 	go.opentelemetry.io/otel v1.44.0
 	go.opentelemetry.io/otel/sdk v1.44.0
+	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	google.golang.org/adk/v2 v2.2.0
 	google.golang.org/genai v1.66.0
 	gorm.io/gorm v1.31.2
 	modernc.org/sqlite v1.60.1
 	trpc.group/trpc-go/trpc-agent-go v1.11.2
-	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 )
 
 require (
