@@ -1,6 +1,7 @@
 # make test    minutes: every package without the race detector and without its long tests
 # make test-all    everything that must pass before a merge, as .ci/run runs it
 # make bench   Stone beside its peers and the floors, CPU time
+# make bench-against REF=COMMIT   fails if a row of Stone costs 15 % more than at the commit
 # make test-temporal   engine/temporal with a real server; its first build takes 12 minutes of CPU time
 # make test-faults   40 rounds of each kind of fault, with a table; an hour at most
 # make lint    gofmt, go vet, staticcheck
@@ -18,7 +19,7 @@ CYCLONEDX = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 TOOLCHAIN = go1.26.8
 BUILD = GOTOOLCHAIN=$(TOOLCHAIN) GOFLAGS= GOAMD64= GOARM64= GOEXPERIMENT= CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 
-.PHONY: test test-all test-faults test-temporal bench lint peers vuln release reproducible
+.PHONY: test test-all test-faults test-temporal bench bench-against lint peers vuln release reproducible
 
 # -w: these binaries are not debugged. Under the race detector a process sleeps for a second before it
 # exits, which tests that run themselves again and again pay for each time.
@@ -83,5 +84,5 @@ reproducible:
 	(cd "$$dir/the second" && GOCACHE="$$dir/cache" $(BUILD) -buildvcs=false -o ../b $(PROGRAM)) && \
 	cmp "$$dir/a" "$$dir/b" && echo "reproducible: two builds of $(PROGRAM) are equal"
 
-bench:
-	$(MAKE) -C bench bench
+bench bench-against:
+	$(MAKE) -C bench $@
