@@ -31,6 +31,7 @@ var table = []struct{ pkg, imports string }{
 	{"trace/otlp", "trace internal/redact internal/retryafter"},
 	{"internal/jsonv2", ""},
 	{"internal/fields", ""},
+	{"internal/fakeserver", ""},
 	{"internal/flock", ""},
 	{"internal/bounds", ""},
 	{"internal/canon", "internal/fields internal/jsonv2"},
