@@ -268,7 +268,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // vocabulary is the maximum number of exported names of the root package.
-const vocabulary = 55
+const vocabulary = 57
 
 func TestVocabularyStaysSmall(t *testing.T) {
 	names := exported(t, "../..")
