@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/sse"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
@@ -137,8 +137,7 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 	if wait := llm.RetryAfter(err); wait > 0 {
 		return wait, wait <= c.retry.MaxWait
 	}
-	wait := min(c.retry.Wait<<min(attempt-1, 20), c.retry.MaxWait)
-	return wait/2 + rand.N(wait/2+1), true
+	return retryafter.Pause(attempt, c.retry.Wait, c.retry.MaxWait, 0), true
 }
 
 // session is one attempt.
