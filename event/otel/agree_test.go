@@ -25,8 +25,8 @@ import (
 )
 
 // TestAgrees checks that a run has the same spans, live and from its trace file: their
-// names, kinds, parents, attributes, states and events. Only stone.lost of a lane is not in
-// the file.
+// names, kinds, parents, attributes, states and events. The file lacks stone.lost of a lane
+// and stone.replayed of a step, which this run does not have.
 func TestAgrees(t *testing.T) {
 	rec := tracetest.NewSpanRecorder()
 	var file bytes.Buffer

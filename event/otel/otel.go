@@ -157,6 +157,10 @@ func (r *run) happened(e event.Event) {
 		s.kind, s.reason = d.Kind, d.Reason
 	case event.CallVerdict:
 		s.because(d.Failure)
+	case event.ModelRestarted, event.Progress:
+		if turn := r.spans["model "+e.Path]; turn != nil {
+			s = turn
+		}
 	}
 	s.AddEvent(e.Type(), trace.WithTimestamp(e.Time), trace.WithAttributes(attributes(e, false)...))
 }
