@@ -1,5 +1,7 @@
-# make test    everything that must pass before a merge, as .ci/run runs it
+# make test    minutes: every package without the race detector and without its long tests
+# make test-all    everything that must pass before a merge, as .ci/run runs it
 # make bench   Stone beside its peers and the floors, CPU time
+# make bench-against REF=COMMIT   fails if a row of Stone costs 15 % more than at the commit
 # make test-temporal   engine/temporal with a real server; its first build takes 12 minutes of CPU time
 # make test-faults   40 rounds of each kind of fault, with a table; an hour at most
 # make lint    gofmt, go vet, staticcheck
@@ -17,14 +19,26 @@ CYCLONEDX = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 TOOLCHAIN = go1.26.8
 BUILD = GOTOOLCHAIN=$(TOOLCHAIN) GOFLAGS= GOAMD64= GOARM64= GOEXPERIMENT= CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 
-.PHONY: test test-faults test-temporal bench lint peers vuln release reproducible
+.PHONY: test test-all test-faults test-temporal bench bench-against lint peers vuln release reproducible
 
-# Lint vets everything and these binaries are not debugged, so vetting and debug information
-# are left out. Under the race detector a process sleeps for a second before it exits, which tests
-# that run themselves again and again pay for each time.
-test: export GORACE = atexit_sleep_ms=10
-test: peers lint
-	$(GO) test -race -vet=off -ldflags=-w -timeout=25m ./...
+# -w: these binaries are not debugged. Under the race detector a process sleeps for a second before it
+# exits, which tests that run themselves again and again pay for each time.
+FLAGS = -ldflags=-w -timeout=25m
+export GORACE = atexit_sleep_ms=10
+
+test:
+	$(GO) test -short $(FLAGS) ./...
+	@echo "left to make test-all: the race detector, the linter, the nested modules, and the long tests of" \
+		$$(git grep -lE 'testing\.Short\(\)|^\[short\]' -- '*_test.go' '*.txtar' | xargs -n1 dirname | sort -u)
+
+# These tests watch programs that they start, and what works inside those is tested with the detector
+# elsewhere.
+PROGRAMS = ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/docs ./internal/hostile ./internal/killtest ./internal/layers
+
+# Lint vets everything, so that vetting is left out.
+test-all: peers lint
+	$(GO) test -vet=off $(FLAGS) $(PROGRAMS)
+	$(GO) test -vet=off -race $(FLAGS) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PROGRAMS))")
 	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...
 	cd event/otel && $(GO) vet ./... && $(GO) test ./...
 	cd trace/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...
@@ -70,5 +84,5 @@ reproducible:
 	(cd "$$dir/the second" && GOCACHE="$$dir/cache" $(BUILD) -buildvcs=false -o ../b $(PROGRAM)) && \
 	cmp "$$dir/a" "$$dir/b" && echo "reproducible: two builds of $(PROGRAM) are equal"
 
-bench:
-	$(MAKE) -C bench bench
+bench bench-against:
+	$(MAKE) -C bench $@

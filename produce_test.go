@@ -55,12 +55,14 @@ type wrapper struct {
 	runs   int
 }
 
-func (w *wrapper) WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
+func (w *wrapper) OpenRun(_ context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
 	w.runs++
 	cfg.RunID, cfg.Recorder = "wrapped", nil
 	cfg.Input = dag.Of(asked.With(p.Name()))
-	w.result, w.err = run(ctx, cfg)
-	return w.result, w.err
+	return stone.RunRecord{Config: cfg, End: func(result stone.Result, err error) error {
+		w.result, w.err = result, err
+		return err
+	}}, nil
 }
 
 func TestRecorderThatWrapsTheRun(t *testing.T) {

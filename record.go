@@ -16,9 +16,25 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// runWrapper is a step.Recorder that also records whole runs.
-type runWrapper interface {
-	WrapRun(ctx context.Context, p Ashlar, cfg Config, run func(context.Context, Config) (Result, error)) (Result, error)
+// A RunRecorder is a step.Recorder that records whole runs too. [Run] opens the run before anything else.
+type RunRecorder interface {
+	step.Recorder
+	// OpenRun takes the run of p with cfg, which has its input. With an error the run ends before it began:
+	// the result is an empty DAG, or the input, and the id in the Config of the record.
+	OpenRun(ctx context.Context, p Ashlar, cfg Config) (RunRecord, error)
+}
+
+// A RunRecord is a run that a [RunRecorder] has opened.
+type RunRecord struct {
+	// Config is what the run uses: the given one, or one made from it, for example with a RunID, a
+	// recorded Input, a wrapped Frontend or another Recorder, which need be no RunRecorder.
+	Config Config
+	// Begin is called once p is found valid with the Config, and before anything runs. It returns the
+	// context of the run, made from the given one. Nil returns that.
+	Begin func(context.Context) (context.Context, error)
+	// End is called at the end, also where p is not valid or Begin fails. Run returns its error in place
+	// of the given one. Nil returns that.
+	End func(Result, error) error
 }
 
 // record passes one leaf, decision or step through the recorder. Work gets a frame

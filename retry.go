@@ -3,12 +3,12 @@ package stone
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -68,23 +68,13 @@ func (p *Retry) covers(err error) bool {
 	return len(p.Kinds) == 0 || slices.Contains(p.Kinds, k)
 }
 
-// pause returns how long to wait after the i-th attempt: a random duration between
-// half of the backoff and all of it, and at least as long as the error asks. Random,
-// so that lanes that failed together do not retry together. After a replayed failure
-// it is zero.
+// pause returns how long to wait after the i-th attempt, at least as long as the error asks.
+// After a replayed failure it is zero.
 func (p *Retry) pause(i int, err error) time.Duration {
 	if _, replayed := errors.AsType[*replayedError](err); replayed {
 		return 0
 	}
-	wait := max(0, min(p.Backoff, maxBackoff))
-	for ; i > 1 && wait < maxBackoff; i-- {
-		wait = min(2*wait, maxBackoff)
-		if wait == 0 {
-			break
-		}
-	}
-	wait = wait/2 + rand.N(wait/2+1)
-	return max(wait, fault.RetryAfter(err))
+	return retryafter.Pause(i, p.Backoff, maxBackoff, fault.RetryAfter(err))
 }
 
 func sleep(ctx context.Context, d time.Duration) {

@@ -125,14 +125,50 @@ func (f *frame) over() error {
 // ignores its context a Timeout.
 func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	cfg.Input = cfg.Input.Within(nil) // a body may run a pipeline on its own DAG
-	if w, ok := cfg.Recorder.(runWrapper); ok {
-		return runWrapped(ctx, w, p, &cfg)
+	r, end, err := begin(ctx, p, &cfg)
+	result := Result{RunID: cfg.RunID, DAG: cfg.Input}
+	if err == nil {
+		result, err = r.whole(p, cfg.Input)
 	}
-	return runOnce(ctx, p, &cfg)
+	if end != nil {
+		err = end(result, err)
+	}
+	return result, err
 }
 
-func runWrapped(ctx context.Context, w runWrapper, p Ashlar, cfg *Config) (Result, error) {
-	return w.WrapRun(ctx, p, *cfg, func(ctx context.Context, cfg Config) (Result, error) { return runOnce(ctx, p, &cfg) })
+// whole runs the pipeline.
+func (r *run) whole(p Ashlar, input dag.DAG) (Result, error) {
+	f := &frame{Context: r.ctx, run: r, spec: p.spec()}
+	ended := f.runStarted(p)
+	out := r.visit(f, input)
+	if ended != nil {
+		ended(out)
+	}
+	return r.result(out)
+}
+
+// begin opens the record of the run, checks the pipeline and its input and makes the run. Like [run.result] it is
+// a separate function, to keep the stack of a waiting run small.
+func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result, error) error, err error) {
+	var record RunRecord
+	if of, ok := cfg.Recorder.(RunRecorder); ok {
+		record, err = of.OpenRun(ctx, p, *cfg)
+		if *cfg = record.Config; err != nil {
+			return nil, nil, err
+		}
+	}
+	if cfg.Input.Failed() && In(ctx).RunID() == "" {
+		cfg.Input = failedInput(cfg.Input)
+	}
+	if err := accept(p, *cfg); err != nil && !cfg.Input.InFlight() {
+		return nil, record.End, err
+	}
+	if record.Begin != nil {
+		if ctx, err = record.Begin(ctx); err != nil {
+			return nil, record.End, err
+		}
+	}
+	return newRun(ctx, *cfg), record.End, nil
 }
 
 // Produce runs p and reads its DAG with reader, for example the nearest node of a
@@ -179,32 +215,6 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 			Message:    fmt.Sprintf("Produce wants %q, which nothing in %q produces", t.Name(), p.Name())})
 	}
 	return wrong.Err()
-}
-
-func runOnce(ctx context.Context, p Ashlar, cfg *Config) (Result, error) {
-	r, err := begin(ctx, p, cfg)
-	if err != nil {
-		return Result{RunID: cfg.RunID, DAG: cfg.Input}, err
-	}
-	f := &frame{Context: ctx, run: r, spec: p.spec()}
-	ended := f.runStarted(p)
-	out := r.visit(f, cfg.Input)
-	if ended != nil {
-		ended(out)
-	}
-	return r.result(out)
-}
-
-// begin checks the pipeline and its input and makes the run. Like the other parts of runOnce it is a
-// separate function, to keep the stack of a waiting run small.
-func begin(ctx context.Context, p Ashlar, cfg *Config) (*run, error) {
-	if cfg.Input.Failed() && In(ctx).RunID() == "" {
-		cfg.Input = failedInput(cfg.Input)
-	}
-	if err := accept(p, *cfg); err != nil && !cfg.Input.InFlight() {
-		return nil, err
-	}
-	return newRun(ctx, *cfg), nil
 }
 
 // result returns the result of a run whose last DAG is out.

@@ -16,10 +16,10 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMaxTurns   = 15
+	defaultMaxTurns   = 15
 	DefaultMaxCalls   = 128
-	DefaultMaxTokens  = 16384
-	DefaultMaxHealing = 3
+	defaultMaxTokens  = 16384
+	defaultMaxHealing = 3
 )
 
 // Config configures an agent. The zero Config sends the model an empty prompt once.
@@ -38,7 +38,7 @@ type Config struct {
 	Use []Middleware
 	// Decide chooses the next action after every turn; nil is ContinueOnToolUse.
 	Decide Decide
-	// MaxTurns bounds the turns; 0 is DefaultMaxTurns. A turn that repairs an answer
+	// MaxTurns bounds the turns; 0 means 15. A turn that repairs an answer
 	// that did not fit the schema is not counted.
 	MaxTurns int
 	// MaxCalls bounds the tool calls of a turn; 0 is DefaultMaxCalls. The model is told
@@ -52,7 +52,7 @@ type Config struct {
 	Repetition func() *repetition.Watcher
 	// Model overrides the name of the model.
 	Model string
-	// MaxTokens bounds the answer of a turn; 0 is DefaultMaxTokens.
+	// MaxTokens bounds the answer of a turn; 0 means 16,384.
 	MaxTokens int
 	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call holds
 	// until the model has made one, and is "auto" then. A middleware may choose by turn: see Context.Params.
@@ -82,7 +82,7 @@ type Config struct {
 	// failure node after it. The model is told the text of its node after the
 	// rejection. Its failure ends the agent.
 	Healer stone.Ashlar
-	// MaxHealing bounds the turns after rejected drafts. Nil is DefaultMaxHealing;
+	// MaxHealing bounds the turns after rejected drafts. Nil means 3;
 	// new(0) makes the adversary a gate: it votes once, and a rejection is a failure.
 	// The adversary votes at most MaxHealing+1 times.
 	MaxHealing *int
@@ -156,13 +156,13 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 		a.cfg.Decide = cfg.Decide
 	}
 	a.cfg.Use = slices.Clone(cfg.Use)
-	a.cfg.MaxTurns = cmp.Or(cfg.MaxTurns, DefaultMaxTurns)
+	a.cfg.MaxTurns = cmp.Or(cfg.MaxTurns, defaultMaxTurns)
 	if a.cfg.Repetition == nil {
 		a.cfg.Repetition = stuck
 	}
 	a.cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
-	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, DefaultMaxTokens)
-	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(DefaultMaxHealing))
+	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, defaultMaxTokens)
+	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(defaultMaxHealing))
 	a.effects = effectsOf(cfg.Use)
 	for _, m := range a.cfg.Use {
 		if m.Tool != nil && m.Tool.Left == nil {

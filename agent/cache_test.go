@@ -6,9 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/script"
@@ -131,20 +130,14 @@ func TestPromptCaching(t *testing.T) {
 			a.Reply.Usage = usage
 			return a
 		})
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil {
-				t.Error(err)
-			}
+		url := fakeserver.Serve(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 			usage = cache.count(t, body)
-			r.Body = io.NopCloser(bytes.NewReader(body))
 			answers.ServeHTTP(w, r)
-		}))
-		defer server.Close()
+		})
 		read := agent.Tool{Tool: llm.Tool{Name: "read"}, Run: func(context.Context, json.RawMessage) (agent.Result, error) {
 			return agent.Result{Text: strings.Repeat("found nothing ", 36)}, nil
 		}}
-		model := llm.Priced(anthropic.New(anthropic.Config{URL: server.URL, Model: "m"}), price)
+		model := llm.Priced(anthropic.New(anthropic.Config{URL: url, Model: "m"}), price)
 		p := agent.New("find", found, model, agent.Config{
 			System: agent.Say(strings.Repeat("All of the context. ", 1000)), User: agent.Say("Find it."),
 			Use: []agent.Middleware{agent.Use(read)}, NoCache: noCache,

@@ -188,7 +188,7 @@ func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.
 	req := &llm.Request{
 		System:    cfg.Instruction,
 		Messages:  []llm.Message{llm.User(transcript(middle))},
-		MaxTokens: DefaultMaxTokens, // thinking takes more tokens than the summary
+		MaxTokens: defaultMaxTokens, // thinking takes more tokens than the summary
 	}
 	p, err := pay(ctx, step, cfg.Model, req)
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
@@ -30,26 +30,20 @@ func TestServerWithoutSchemas(t *testing.T) {
 		return script.Text(`{"city":"Paris"}`)
 	})
 	refused := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+	url := fakeserver.Serve(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if bytes.Contains(body, []byte("response_format")) {
 			refused++
 			w.WriteHeader(http.StatusBadRequest)
 			io.WriteString(w, `{"error":{"message":"This response_format type is unavailable now","type":"invalid_request_error"}}`)
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
 		model.ServeHTTP(w, r)
-	}))
-	defer server.Close()
+	})
 	notes := agent.Middleware{Name: "notes", Tool: &agent.Tool{
 		Tool: llm.Tool{Name: "notes"},
 		Run:  func(context.Context, json.RawMessage) (agent.Result, error) { return agent.Result{}, nil },
 	}}
-	p := agent.New("a", dag.NewType[place]("place"), openai.New(openai.Config{Model: "m", URL: server.URL}), agent.Config{User: agent.Say("Where is the Louvre?"), Use: []agent.Middleware{notes}})
+	p := agent.New("a", dag.NewType[place]("place"), openai.New(openai.Config{Model: "m", URL: url}), agent.Config{User: agent.Say("Where is the Louvre?"), Use: []agent.Middleware{notes}})
 	if _, err := stone.Run(t.Context(), p, stone.Config{}); err != nil {
 		t.Fatal(err)
 	}

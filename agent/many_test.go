@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -42,7 +44,8 @@ func TestManyAgents(t *testing.T) {
 		fmt.Sscan(s, &n)
 	}
 	address, release := startMany(t)
-	m := openai.New(openai.Config{Model: "m", URL: "http://" + address, Key: "test-key", Repetition: repetition.New})
+	m := openai.New(openai.Config{Model: "m", URL: "http://" + address, Key: "test-key", Repetition: repetition.New,
+		Timeouts: llm.Timeouts{Silence: time.Hour}}) // the first wait for the last
 	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("hi")})
 	before := weigh()
 	var half, done sync.WaitGroup

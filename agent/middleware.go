@@ -165,14 +165,14 @@ type Result struct {
 	// The model is told of those that it cannot be shown. A failed call shows none.
 	Media []*llm.Media
 	// Meta is kept with the call in the conversation, for people and programs,
-	// under MetaKey of the message's metadata.
+	// under "stone/meta" of the message's metadata.
 	Meta map[string]any
 	// Recommend is the advice of the call; nil recommends another turn.
 	Recommend *Recommendation
 }
 
-// MetaKey is the key of the Meta of a tool's result in a message's metadata.
-const MetaKey = "stone/meta"
+// metaKey is the key of the Meta of a tool's result in a message's metadata.
+const metaKey = "stone/meta"
 
 // Use makes the middleware that offers a tool.
 func Use(t Tool) Middleware { return Middleware{Name: t.Name, Tool: &t} }

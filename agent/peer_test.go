@@ -59,6 +59,9 @@ var peerModels = map[string]func(url, id string, client *http.Client, limits llm
 // TestPeer runs agents against a third-party model server, over HTTP and in all
 // protocols. Every error of the server is a failure, never an answer.
 func TestPeer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range peerModels {
 		for _, c := range []struct {

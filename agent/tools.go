@@ -88,7 +88,7 @@ func result(call llm.ToolCall, o outcome) (llm.Message, error) {
 	}
 	m.IsError = o.Failed
 	if o.Meta != nil {
-		m.Metadata = map[string]json.RawMessage{MetaKey: o.Meta}
+		m.Metadata = map[string]json.RawMessage{metaKey: o.Meta}
 	}
 	if o.Kept == nil {
 		return m, nil

@@ -25,7 +25,7 @@ func TestAct(t *testing.T) {
 		calls            int
 	}{
 		{name: "an answer", want: `"result":{"out":{"text":"cover the beds"},"type":"value","usage":{"attempts":1,"cap/id":"bot/fern"`, calls: 1},
-		{name: "a failed must", more: `,"done":{"must":["no"]}`, want: `"error":{"details":{"attempts":1,"must-failed":["no"],"score":1},"message":"no: it does not hold","type":"eval/must-failed"},"proto":1,"trace":{"id":"g-1","turn":2},"usage":{"attempts":1,"cap/id":"bot/fern"}`, calls: 1},
+		{name: "a failed must", more: `,"done":{"must":["no"]}`, want: `"error":{"details":{"attempts":1,"must-failed":["no"],"score":1},"message":"no: it does not hold","type":"eval/must-failed"},"proto":1,"trace":{"id":"g-1","turn":2},"usage":{"attempts":1,"cap/id":"bot/fern"`, calls: 1},
 		{name: "a failure is not allowed here", task: `,"dispatch":{"allow-failure?":true}`, more: `,"done":{"must":["no"]}`, want: `"type":"eval/must-failed"`, calls: 1},
 		{name: "an effect that is not granted", more: `,"effects":{"allowed":["net/http"]}`,
 			want: `"reason":"effect-not-granted"},"message"`},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -81,7 +80,7 @@ func (l *lane) run() error {
 			return err
 		}
 		if o.live {
-			if err := pause(l.ctx, backoff(n, o.failure.RetryAfter)); err != nil {
+			if err := pause(l.ctx, n, o.failure.RetryAfter); err != nil {
 				return l.ended(err)
 			}
 		}
@@ -105,13 +104,6 @@ func (l *lane) start(ended func(error)) {
 // goesOn reports whether another attempt may follow the outcome.
 func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
-}
-
-// backoff is the time before the attempt after the n-th one. Jitter keeps clients that
-// failed together from retrying together.
-func backoff(n int, after time.Duration) time.Duration {
-	d := min(firstBackoff<<min(n-1, 16), maxBackoff)
-	return max(d/2+rand.N(d/2), after)
 }
 
 // attempt asks the candidate for the n-th time and has a rejected answer repaired.

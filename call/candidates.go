@@ -8,16 +8,16 @@ import (
 
 // Reasons for skipping a candidate, in the order of the tests.
 const (
-	NotFound        = "cap/not-found"
-	WrongIntent     = "intent/not-supported"
-	WrongReply      = "result-type/not-supported"
-	WrongEffects    = "effects/not-allowed"
-	WrongSchema     = "requires/schema-mismatch"
-	WrongKind       = "requires/cap-kind-mismatch"
-	WrongTags       = "requires/cap-tags-mismatch"
+	notFound        = "cap/not-found"
+	wrongIntent     = "intent/not-supported"
+	wrongReply      = "result-type/not-supported"
+	wrongEffects    = "effects/not-allowed"
+	wrongSchema     = "requires/schema-mismatch"
+	wrongKind       = "requires/cap-kind-mismatch"
+	wrongTags       = "requires/cap-tags-mismatch"
 	Down            = "availability/down"
-	LatencyExceeded = "budget/latency"
-	CostExceeded    = "budget/cost"
+	latencyExceeded = "budget/latency"
+	costExceeded    = "budget/cost"
 )
 
 // A candidate is one capability that may be asked, or the reason for skipping it.
@@ -33,7 +33,7 @@ func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 	if s.Tool != "" {
 		c := candidate{id: s.Tool, entry: a.tool(s.Tool)}
 		if c.entry == nil {
-			c.reason = NotFound
+			c.reason = notFound
 		} else {
 			c.reason = c.entry.refuses(s, grant)
 		}
@@ -46,7 +46,7 @@ func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
 		}
 		c := candidate{id: id, entry: a.Registry.entry(id)}
 		if c.entry == nil {
-			c.reason = NotFound
+			c.reason = notFound
 		} else {
 			c.reason = c.entry.refuses(s, grant)
 		}
@@ -81,20 +81,20 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 	switch {
 	case s.Tool != "":
 		if m.overreaches(s, grant) {
-			return WrongEffects
+			return wrongEffects
 		}
 	case !m.answers(s.Intent):
-		return WrongIntent
+		return wrongIntent
 	case r.Reply != "" && !m.produces(r.Reply):
-		return WrongReply
+		return wrongReply
 	case m.forbids(s), m.overreaches(s, grant):
-		return WrongEffects
+		return wrongEffects
 	case !meets(m.In, r.InSchema, AnyRequest), !meets(m.Out, r.OutSchema, AnyAnswer):
-		return WrongSchema
+		return wrongSchema
 	case r.Kind != "" && r.Kind != m.Kind:
-		return WrongKind
+		return wrongKind
 	case !containsAll(m.Tags, r.Tags):
-		return WrongTags
+		return wrongTags
 	}
 	return ""
 }
@@ -139,9 +139,9 @@ func (e *entry) unavailable(left budget.Limits) string {
 	case e.down():
 		return Down
 	case left.Latency > 0 && e.Cost.Latency > left.Latency: // with none left the account says so
-		return LatencyExceeded
+		return latencyExceeded
 	case left.USD != 0 && e.Cost.USD > max(left.USD, 0)*(1+1e-9):
-		return CostExceeded
+		return costExceeded
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func (s *session) meant(c candidate) string {
 	if s.spec.Tool != "" {
 		known = s.app.Tools
 	}
-	if near := suggest.Closest(c.id, slices.Values(known.IDs())); c.reason == NotFound && near != "" {
+	if near := suggest.Closest(c.id, slices.Values(known.IDs())); c.reason == notFound && near != "" {
 		return fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return ""

@@ -48,7 +48,7 @@ func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *
 			break
 		}
 		if a.live {
-			if err := pause(ctx, backoff(n, a.RetryAfter)); err != nil {
+			if err := pause(ctx, n, a.RetryAfter); err != nil {
 				return Verdict{}, nil, err
 			}
 		}

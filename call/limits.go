@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/limit"
 )
 
@@ -120,12 +121,9 @@ func (e *entry) leave(place *limit.Place, end ending) {
 	e.breaker.leave(end)
 }
 
-// pause sleeps, and returns early with the cause when ctx is done.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
+// pause sleeps after the n-th attempt, and returns early with the cause when ctx is done.
+func pause(ctx context.Context, n int, asked time.Duration) error {
+	timer := time.NewTimer(retryafter.Pause(n, firstBackoff, maxBackoff, asked))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

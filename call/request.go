@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// Proto is the version of the envelope protocol.
-const Proto = 1
+// proto is the version of the envelope protocol.
+const proto = 1
 
 // MaxEnvelope is the largest request or reply, in bytes. Values may be nested 512 deep.
 const MaxEnvelope = 8 << 20
@@ -72,8 +72,8 @@ func readProto(m *form.Map) bool {
 	if !ok {
 		return true // check the other fields too
 	}
-	if n, ok := v.EDN().Int64(); !ok || n != Proto {
-		v.Fault("unsupported", "expected the integer %d, the supported protocol", Proto)
+	if n, ok := v.EDN().Int64(); !ok || n != proto {
+		v.Fault("unsupported", "expected the integer %d, the supported protocol", proto)
 		return false
 	}
 	return true
@@ -261,7 +261,7 @@ func (r Request) MarshalJSON() ([]byte, error) {
 		Cache       Cache   `json:"cache,omitzero"`
 		Stack       []Frame `json:"stack,omitempty"`
 	}{
-		Proto, r.Trace, task{r.Intent, r.Requires}, r.Input, r.Context, r.Constraints, r.Done, r.Budget,
+		proto, r.Trace, task{r.Intent, r.Requires}, r.Input, r.Context, r.Constraints, r.Done, r.Budget,
 		allowed{r.Effects}, r.Cache, r.Stack,
 	}
 	if len(r.Input) == 0 {

@@ -266,7 +266,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 			f.Suggestion = suggest.Closest(s.Intent, app.Registry.Intents())
 		}
 		for _, c := range r.candidates {
-			if known := app.Registry; c.reason == NotFound && f.Suggestion == "" {
+			if known := app.Registry; c.reason == notFound && f.Suggestion == "" {
 				if s.Tool != "" {
 					known = app.Tools
 				}

@@ -39,7 +39,7 @@ func (r Response) EDN() ([]byte, error) {
 // value returns the envelope as a value for either notation.
 func (r Response) value(inJSON bool) (edn.Value, error) {
 	var b fields
-	b.add("proto", edn.Int(Proto))
+	b.add("proto", edn.Int(proto))
 	var trace fields
 	trace.add("id", edn.String(r.Trace.ID))
 	if r.Trace.Turn != 0 {

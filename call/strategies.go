@@ -38,7 +38,7 @@ func (s *session) filter() {
 			s.reasons[i] = c.entry.refuses(&s.spec, grant)
 		}
 		if s.reasons[i] == "" && s.offline && slices.ContainsFunc(c.entry.Needs, onWeb) {
-			s.reasons[i] = WrongEffects
+			s.reasons[i] = wrongEffects
 		}
 		if s.reasons[i] == "" {
 			s.reasons[i] = s.unavailable(c.entry, left)
@@ -64,7 +64,7 @@ func (s *session) eligible() []int {
 			places = append(places, i)
 		}
 	}
-	if i := slices.Index(s.reasons, CostExceeded); len(places) == 0 && i >= 0 {
+	if i := slices.Index(s.reasons, costExceeded); len(places) == 0 && i >= 0 {
 		return []int{i} // the account decides, as in a cascade
 	}
 	return places
@@ -84,7 +84,7 @@ func (s *session) none() *outcome {
 			e.Message += ", "
 		}
 		e.Message += s.candidates[i].id + " " + reason + s.meant(s.candidates[i])
-		if reason == LatencyExceeded || reason == CostExceeded {
+		if reason == latencyExceeded || reason == costExceeded {
 			e.Type = BudgetExhausted
 		}
 	}
@@ -98,7 +98,7 @@ func (s *session) none() *outcome {
 func (s *session) unpaid() error {
 	least := math.Inf(1)
 	for i, reason := range s.reasons {
-		if reason == CostExceeded {
+		if reason == costExceeded {
 			least = min(least, s.candidates[i].entry.Cost.USD)
 		}
 	}
@@ -137,7 +137,7 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 			s.reasons[i] = s.unavailable(c.entry, s.account.Left())
 		}
 		if s.reasons[i] != "" {
-			poor = poor || asked > 0 && (s.reasons[i] == CostExceeded || s.reasons[i] == LatencyExceeded)
+			poor = poor || asked > 0 && (s.reasons[i] == costExceeded || s.reasons[i] == latencyExceeded)
 			continue
 		}
 		asked++
@@ -152,7 +152,7 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 	if win != nil && !poor {
 		return win, tried, nil
 	}
-	if i := slices.Index(s.reasons[from:], CostExceeded); i >= 0 {
+	if i := slices.Index(s.reasons[from:], costExceeded); i >= 0 {
 		l := s.lane(s.ctx, from+i)
 		l.tried = tried
 		if err = l.run(); err != nil || win == nil || l.last.failure == nil || !unpaid(l.last.failure.Type) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 )
@@ -27,21 +27,15 @@ func TestServerWithoutSchemas(t *testing.T) {
 		}
 		return script.Text("```json\n{\"city\":\"Paris\"}\n```")
 	})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+	url := fakeserver.Serve(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
 		if bytes.Contains(body, []byte(`"json_schema"`)) {
 			refused.Add(1)
 			w.WriteHeader(http.StatusBadRequest)
 			io.WriteString(w, `{"error":{"message":"This response_format type is unavailable now","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`)
 			return
 		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
 		model.ServeHTTP(w, r)
-	}))
-	defer server.Close()
+	})
 	for name, test := range map[string]struct {
 		row     string
 		refused int32 // by two commands
@@ -56,7 +50,7 @@ func TestServerWithoutSchemas(t *testing.T) {
 				".stone/stone.edn": fmt.Sprintf(`{:providers {:deepseek {:protocol :openai :url %q}} %s
  :schemas {:city {:type "object" :properties {:city {:type "string"}} :required ["city"] :additionalProperties false}}
  :capabilities {:model/small {:cap/kind :llm :provider :deepseek :model "m" :cap/intents #{:text/respond} :io/out-schema :city}
-                :model/judge {:cap/kind :llm :provider :deepseek :model "m" :cap/intents #{:eval/grade}}}}`, server.URL, test.row),
+                :model/judge {:cap/kind :llm :provider :deepseek :model "m" :cap/intents #{:eval/grade}}}}`, url, test.row),
 				"plan.edn":    `{:id "city" :nodes [{:op :call :intent :text/respond :input {:text {:slot/id :text}} :as :city} {:op :emit :input :city}]}`,
 				"request.edn": `{:proto 1, :trace {:id "t-1"}, :task {:intent :text/respond}, :input {:text "Where is the Louvre?"}}`,
 				"rows.csv":    "id,text,expected\n1,Where is the Louvre?,x\n",

@@ -176,6 +176,9 @@ func TestReadReportsTheReader(t *testing.T) {
 }
 
 func TestLargeContent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	large := strings.Repeat("größer \"than\" <most> \u2028 ", 2_000_000) // 50 MB
 	d, err := dag.NewType[string]("t").Append(dag.DAG{}, large)
 	if err != nil {

@@ -21,7 +21,6 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/step"
 )
 
 // AnyRun in Options.Reuse means all runs.
@@ -80,7 +79,7 @@ type Options struct {
 // or a *ChangedError, or ErrNoRun with Options.Resume. When stone.Run returns, the
 // outcome of the run is in the journal; an error in writing it is joined to the other
 // one.
-func Keep(j Journal, opts Options) step.Recorder { return &keeper{j, opts} }
+func Keep(j Journal, opts Options) stone.RunRecorder { return &keeper{j, opts} }
 
 // keeper is a recorder of whole runs, see step.Recorder.
 type keeper struct {
@@ -88,8 +87,8 @@ type keeper struct {
 	opts Options
 }
 
-// WrapRun is called by stone.Run, see [step.Recorder].
-func (k *keeper) WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
+// OpenRun implements [stone.RunRecorder].
+func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
 	r := &runner{journal: k.Journal, opts: k.opts, cfg: cfg, now: cfg.Now}
 	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())
 	if r.now == nil {
@@ -100,10 +99,15 @@ func (k *keeper) WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, 
 			why := context.Cause(ctx)
 			err = &stone.Failure{Kind: kind.Canceled, Reason: why.Error(), Cause: errors.Join(why, err)}
 		}
-		return stone.Result{RunID: r.cfg.RunID, DAG: cfg.Input}, err
+		cfg.RunID = r.cfg.RunID
+		return stone.RunRecord{Config: cfg}, err
 	}
-	result, err := r.run(ctx, run)
-	return result, join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID))
+	return stone.RunRecord{
+		Config: r.config(), Begin: r.begin,
+		End: func(result stone.Result, err error) error {
+			return join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID))
+		},
+	}, nil
 }
 
 // join adds errors to the first one, on one line, without repetitions.
@@ -137,6 +141,10 @@ type runner struct {
 	resumed bool
 	before  Outcome           // with which it was resumed
 	session map[string]string // the label of its session; nil without one
+	info    RunInfo           // of Begin
+	given   dag.DAG           // the input of Begin
+	begun   bool
+	leave   func(over bool) // ends its context and its account; nil before begin
 	tally   tally
 	paid    sync.Map // of body: recorded steps that have cost something before this process, or in another one
 	again   []Again
@@ -144,7 +152,7 @@ type runner struct {
 	news    atomic.Pointer[[]event.Data] // emitted with the first step
 }
 
-// acquire takes the run and starts it, or leaves it on an error.
+// acquire takes the run and finds out what it continues, or leaves it on an error.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	if r.secrets, err = secretsOf(ctx, r.opts.Secrets); err != nil {
 		return err
@@ -153,7 +161,7 @@ func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	if err != nil {
 		return err
 	}
-	if err = r.begin(ctx, p, before); err != nil {
+	if err = r.prepare(ctx, p, before); err != nil {
 		return join(err, r.refused(ctx, before, err), r.journal.Release(r.cfg.RunID))
 	}
 	return nil
@@ -188,8 +196,8 @@ func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
 	return r.journal.End(ctx, r.cfg.RunID, o)
 }
 
-// begin starts the run, or continues it if it is not new.
-func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
+// prepare makes what Begin writes, and refuses what cannot continue.
+func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
 	if from := r.opts.Reuse; from != "" && from != AnyRun {
 		found, err := r.journal.Find(ctx, from)
 		if err != nil {
@@ -221,22 +229,13 @@ func (r *runner) begin(ctx context.Context, p stone.Ashlar, before RunInfo) (err
 	if value, ok := info.Labels[r.opts.Session]; ok && r.opts.Session != "" {
 		r.session = map[string]string{r.opts.Session: value}
 	}
-	given := r.cfg.Input
-	if info.Input != (dag.ID{}) && given.Len() == 0 {
+	r.info, r.given = info, r.cfg.Input
+	if info.Input != (dag.ID{}) && r.given.Len() == 0 {
 		if r.cfg.Input, err = r.recordedInput(ctx, info); err != nil {
 			return err
 		}
 	}
-	if err := stone.Validate(p, r.cfg.Given()).Err(); err != nil {
-		return err
-	}
-	if err := refuse(r.secrets, r.cfg.Input, info.Source); err != nil {
-		return err
-	}
-	if r.doneBefore() { // it is replayed, and keeps its end
-		return nil
-	}
-	return r.journal.Begin(ctx, info, given)
+	return refuse(r.secrets, r.cfg.Input, info.Source)
 }
 
 // compare returns why a run cannot continue; otherwise it copies to now what the run
@@ -302,17 +301,8 @@ func (r *runner) complete(ctx context.Context) error {
 	return err
 }
 
-// run runs the pipeline until it ends or is drained.
-func (r *runner) run(ctx context.Context, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
-	ctx, cancel := context.WithCancelCause(redact.With(ctx, r.secrets))
-	defer cancel(nil)
-	if r.opts.Drain != nil {
-		go r.drain(ctx, cancel)
-	}
-	ctx, leave, err := r.spending(ctx)
-	if err != nil {
-		return stone.Result{RunID: r.cfg.RunID, DAG: r.cfg.Input}, err
-	}
+// config is what the run uses.
+func (r *runner) config() stone.Config {
 	cfg := r.cfg
 	cfg.Recorder = &recorder{r}
 	cfg.Watch = event.Clean(cfg.Watch, r.secrets)
@@ -321,9 +311,29 @@ func (r *runner) run(ctx context.Context, run func(context.Context, stone.Config
 		asking.next = discreet{r.cfg.Frontend, r.secrets}
 	}
 	cfg.Frontend = asking
-	result, err := run(ctx, cfg)
-	leave(err == nil)
-	return result, err
+	return cfg
+}
+
+// begin writes that the run begins, or continues, and returns its context, which ends when it is drained.
+func (r *runner) begin(ctx context.Context) (context.Context, error) {
+	if !r.doneBefore() { // such a run is replayed, and keeps its end
+		if err := r.journal.Begin(ctx, r.info, r.given); err != nil {
+			return ctx, err
+		}
+	}
+	r.begun = true
+	ctx, cancel := context.WithCancelCause(redact.With(ctx, r.secrets))
+	if r.opts.Drain != nil {
+		go r.drain(ctx, cancel)
+	}
+	ctx, leave, err := r.spending(ctx)
+	r.leave = func(over bool) {
+		if leave != nil {
+			leave(over)
+		}
+		cancel(nil)
+	}
+	return ctx, err
 }
 
 // drain cancels the running steps when the grace period is over.
@@ -343,9 +353,12 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end records how the run ended, even if ctx is done.
+// end records how the run ended, even if ctx is done. A run that did not begin has no end.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
-	if r.doneBefore() || errors.As(err, new(*HeldError)) {
+	if r.leave != nil {
+		r.leave(err == nil)
+	}
+	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) {
 		return nil // it has its end, or another holder has the run
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost), Notices: r.cleanNotices(result.Notices)}

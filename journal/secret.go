@@ -27,7 +27,7 @@ func Secret(ctx context.Context, value string) error {
 
 // Redact returns the recorder of a run that is not kept. Like that of [Keep], it removes
 // secrets from the results of steps, from failures, questions and events.
-func Redact(secrets ...string) step.Recorder { return &redactor{values: secrets} }
+func Redact(secrets ...string) stone.RunRecorder { return &redactor{values: secrets} }
 
 // A redactor is a recorder that records nothing.
 type redactor struct {
@@ -35,20 +35,23 @@ type redactor struct {
 	secrets *redact.Set // of a run
 }
 
-// WrapRun is called by stone.Run, see [step.Recorder].
-func (r *redactor) WrapRun(ctx context.Context, _ stone.Ashlar, cfg stone.Config, run func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error) {
+// OpenRun implements [stone.RunRecorder].
+func (r *redactor) OpenRun(ctx context.Context, _ stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
 	s, err := secretsOf(ctx, r.values)
 	if err == nil {
 		err = refuse(s, cfg.Input, nil)
 	}
 	if err != nil {
-		return stone.Result{RunID: cfg.RunID, DAG: cfg.Input}, err
+		return stone.RunRecord{Config: cfg}, err
 	}
 	cfg.Recorder, cfg.Watch = &redactor{secrets: s}, event.Clean(cfg.Watch, s)
 	if cfg.Frontend != nil {
 		cfg.Frontend = discreet{cfg.Frontend, s}
 	}
-	return run(redact.With(ctx, s), cfg)
+	return stone.RunRecord{
+		Config: cfg,
+		Begin:  func(ctx context.Context) (context.Context, error) { return redact.With(ctx, s), nil },
+	}, nil
 }
 
 // Do implements [step.Recorder].

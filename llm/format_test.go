@@ -4,13 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -25,11 +24,7 @@ type formal struct {
 	t       *testing.T
 }
 
-func (s *formal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	text, err := io.ReadAll(r.Body)
-	if err != nil {
-		s.t.Error(err)
-	}
+func (s *formal) answer(w http.ResponseWriter, r *http.Request, text []byte) {
 	var body struct {
 		ResponseFormat struct{ Type string } `json:"response_format"`
 		Text           struct{ Format struct{ Type string } }
@@ -63,7 +58,6 @@ func (s *formal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error"}}`, refusal[4:])
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(text))
 	script.Func(func(int, *llm.Request) script.Answer { return script.Text(`{"a":1}`) }).ServeHTTP(w, r)
 }
 
@@ -106,15 +100,14 @@ func TestFormats(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := &formal{refuses: test.refuses, t: t}
-			server := httptest.NewServer(s)
-			defer server.Close()
+			url := fakeserver.Serve(t, s.answer)
 			m := map[string]func() llm.Model{
-				"chat": func() llm.Model { return openai.New(openai.Config{Model: "m", URL: server.URL}) },
+				"chat": func() llm.Model { return openai.New(openai.Config{Model: "m", URL: url}) },
 				"responses": func() llm.Model {
-					return openai.New(openai.Config{Model: "m", URL: server.URL, Protocol: openai.Responses})
+					return openai.New(openai.Config{Model: "m", URL: url, Protocol: openai.Responses})
 				},
-				"gemini":    func() llm.Model { return gemini.New(gemini.Config{Model: "m", URL: server.URL}) },
-				"anthropic": func() llm.Model { return anthropic.New(anthropic.Config{Model: "m", URL: server.URL}) },
+				"gemini":    func() llm.Model { return gemini.New(gemini.Config{Model: "m", URL: url}) },
+				"anthropic": func() llm.Model { return anthropic.New(anthropic.Config{Model: "m", URL: url}) },
 			}[test.protocol]()
 			ctx := llm.WithTable(t.Context(), func(llm.Info) llm.Spec { s := test.spec; s.Price = &budget.Price{In: 1}; return s })
 			want, fails := strings.CutPrefix(test.want, "! ")

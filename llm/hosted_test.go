@@ -2,7 +2,6 @@ package llm_test
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
 	"math"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -32,18 +32,14 @@ func recorded(t *testing.T, file string, sent *[]string) string {
 	if err != nil {
 		t.Skip("no recorded streams: ../shared/data/streams is absent")
 	}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
+	return fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
 		var req struct{ Tools json.RawMessage }
 		if err := json.Unmarshal(body, &req); err != nil {
 			t.Error(err)
 		}
 		*sent = append(*sent, string(req.Tools))
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Write(data)
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
+		fakeserver.Stream(w, string(data))
+	})
 }
 
 // TestProviderTools asks for the provider's own search in each protocol: the object is sent, what the

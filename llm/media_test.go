@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -102,13 +101,12 @@ func TestMediaArrive(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var body []byte
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ = io.ReadAll(r.Body)
+			url := fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, sent []byte) {
+				body = sent
 				http.Error(w, "enough", http.StatusTeapot)
-			}))
-			defer server.Close()
+			})
 			before, _ := json.Marshal(req)
-			if _, err := llm.Collect(t.Context(), c.model(server.URL), req); err == nil {
+			if _, err := llm.Collect(t.Context(), c.model(url), req); err == nil {
 				t.Fatal("the server was not asked")
 			}
 			if after, _ := json.Marshal(req); !bytes.Equal(before, after) {
@@ -149,13 +147,12 @@ func TestPictureByURL(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var body []byte
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				body, _ = io.ReadAll(r.Body)
+			url := fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, sent []byte) {
+				body = sent
 				http.Error(w, "enough", http.StatusTeapot)
-			}))
-			defer server.Close()
+			})
 			req := &llm.Request{Messages: []llm.Message{llm.User("See.", &llm.Media{Type: llm.AnyImage, URL: "https://a.example/x"})}}
-			if _, err := llm.Collect(t.Context(), c.model(server.URL), req); !strings.Contains(string(body), c.want) {
+			if _, err := llm.Collect(t.Context(), c.model(url), req); !strings.Contains(string(body), c.want) {
 				t.Errorf("%v: want %s in\n%s", err, c.want, body)
 			}
 		})

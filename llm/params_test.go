@@ -2,14 +2,13 @@ package llm_test
 
 import (
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -77,13 +76,11 @@ func TestParams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var body string
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				raw, _ := io.ReadAll(r.Body)
-				body = string(raw)
+			url := fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, sent []byte) {
+				body = string(sent)
 				w.WriteHeader(http.StatusBadRequest)
-			}))
-			defer server.Close()
-			m := tc.make(server.URL)
+			})
+			m := tc.make(url)
 			for _, setting := range slices.Sorted(maps.Keys(settings)) {
 				body = ""
 				req := &llm.Request{Messages: []llm.Message{llm.User("?")}, Params: settings[setting], Tools: []llm.Tool{{Name: "list"}}}

@@ -38,6 +38,9 @@ const fixtures = `{"fixtures": [
 
 // TestPeer asks a model server of another project, in every protocol.
 func TestPeer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range map[string]func(id string, silence time.Duration) llm.Model{
 		"openai": func(id string, silence time.Duration) llm.Model {

@@ -3,15 +3,14 @@ package llm_test
 import (
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
@@ -54,12 +53,11 @@ func TestRecordedMedia(t *testing.T) {
 					m.Content = append(m.Content, llm.Part{Media: mediaOfPart(t, p)})
 				}
 				var sent []byte
-				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					sent, _ = io.ReadAll(r.Body)
+				url := fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+					sent = body
 					http.Error(w, "enough", http.StatusTeapot)
-				}))
-				defer server.Close()
-				if _, err := llm.Collect(t.Context(), newModel(server.URL), &llm.Request{Messages: []llm.Message{m}}); sent == nil {
+				})
+				if _, err := llm.Collect(t.Context(), newModel(url), &llm.Request{Messages: []llm.Message{m}}); sent == nil {
 					t.Fatal(err)
 				}
 				if got := mediaParts(t, sent); !reflect.DeepEqual(got, want) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Grace is the time that a command has after SIGTERM before it is killed.
-const Grace = 2 * time.Second
+// grace is the time that a command has after SIGTERM before it is killed.
+const grace = 2 * time.Second
 
 // drain bounds the reading of output after the supervisor has ended: a process that
 // has escaped from an unconfined command may keep the output open.
@@ -59,7 +59,7 @@ func (e *ExitError) Error() string {
 }
 
 // Run runs the command and returns when it and all its descendants have ended. When the
-// context is done, the processes get SIGTERM, after Grace SIGKILL, and Run returns the
+// context is done, the processes get SIGTERM, two seconds later SIGKILL, and Run returns the
 // error of the context. If the command fails, the error is an *ExitError.
 func (c *Cmd) Run() error { return c.run() }
 

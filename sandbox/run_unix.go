@@ -215,7 +215,7 @@ func await(ctx context.Context, ended <-chan error, toSupervisor io.WriteCloser)
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(Grace):
+	case <-time.After(grace):
 	}
 	_ = toSupervisor.Close()
 	return <-ended

@@ -58,16 +58,9 @@ func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00"
 // *stone.Failure returned. A process that is about to end stops its runs in this way:
 // its Recorder rejects every step that is not recorded yet.
 //
-// A Recorder can have two more methods:
-//
-//   - Clean(string) string removes secrets from the failures that the run makes
-//     itself, such as the failure of a Scoped body. Do can clean its own records.
-//   - WrapRun(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
-//     func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error)
-//     records whole runs. stone.Run calls it instead of the run itself and returns its
-//     results. It calls run at most once, with cfg or a Config made from it, for
-//     example with a RunID, a recorded Input, a wrapped Frontend, or another Recorder,
-//     which is then used unchanged.
+// A Recorder may have a method Clean(string) string, which removes secrets from the failures that the
+// run makes itself, such as the failure of a Scoped body. Do can clean its own records. A
+// stone.RunRecorder records whole runs as well.
 type Recorder interface {
 	// Do returns the record under the key, with Replayed set. If the key has no
 	// record, Do calls work once, records its result and returns it.

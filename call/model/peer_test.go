@@ -19,6 +19,9 @@ import (
 
 // TestPeer asks a model server that others have written, in all protocols.
 func TestPeer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	url := peer.Aimock(t, `{"fixtures": [
 		{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 3},
 		{"match": {"userMessage": "Your answer"}, "response": {"content": "Grüezi again"}},

@@ -146,6 +146,9 @@ func TestCapability(t *testing.T) {
 }
 
 func TestStockfish(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	c := Config{Command: []string{stockfish(t)}, Options: map[string]string{"Hash": "16"}}
 	calltest.Capability(t, calltest.Case{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, c) },

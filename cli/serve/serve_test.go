@@ -9,6 +9,7 @@ import (
 	"net/http/cookiejar"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,7 +67,9 @@ func started(t *testing.T, args ...string) (url, token string, end func() int) {
 	if url == "" {
 		t.Fatalf("the server did not start: exit code %d", <-code)
 	}
-	return url, token, func() int { cancel(); return <-code }
+	end = sync.OnceValue(func() int { cancel(); return <-code })
+	t.Cleanup(func() { end() }) // before its folder is removed
+	return url, token, end
 }
 
 func request(t *testing.T, method, url, body, token string) (int, string) {

@@ -48,6 +48,9 @@ func run(t *testing.T, front ask.Frontend, args ...string) (stone.Result, error)
 }
 
 func TestRepair(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	tests := []struct {
 		name     string
 		args     []string
@@ -90,6 +93,9 @@ func TestRepair(t *testing.T) {
 
 // The file on disk is repaired, and the record says how.
 func TestRecordOfTheRepair(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	noKeys(t)
 	res, err := run(t, nil)
 	if err != nil {

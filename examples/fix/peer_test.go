@@ -21,6 +21,9 @@ const fixtures = `{"fixtures": [
 // TestPeer repairs the sample with a server that the environment names, in both
 // protocols.
 func TestPeer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	url := peer.Aimock(t, fixtures)
 	for name, env := range map[string]map[string]string{
 		openaiModel:    {"OPENAI_BASE_URL": url},

@@ -25,8 +25,10 @@ var update = flag.Bool("update", false, "write what commands print into the page
 var notRun = map[string]string{
 	"git clone https://github.com/stonelayer/stone": "a page starts beside a checkout",
 
-	"make test":  "it runs this test",
-	"make bench": "it takes many minutes",
+	"make test":     "it runs most of these tests",
+	"make test-all": "it runs this test",
+	"make bench":    "it takes many minutes",
+	"go vet ./...":  "make lint runs it",
 
 	"sudo -u postgres createuser --pwprompt stone":                                         "the test has a server of its own",
 	"sudo -u postgres createdb --owner stone --encoding UTF8 --template template0 stone":   "the same",
@@ -34,6 +36,9 @@ var notRun = map[string]string{
 }
 
 func TestPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs what the pages show")
+	}
 	root := moduleRoot(t)
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {
@@ -151,7 +156,8 @@ func newSession(t *testing.T, root string) *session {
 		name, _, _ := strings.Cut(v, "=")
 		return strings.HasPrefix(name, "STONE_") || strings.HasPrefix(name, "OPENAI_") || strings.HasPrefix(name, "ANTHROPIC_") || name == "GOFLAGS"
 	})
-	s.env = append(s.env, "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+filepath.Join(home, "go"),
+	// Without paths in the objects, the copies of the module share what the compiler has made.
+	s.env = append(s.env, "GOFLAGS=-trimpath", "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+filepath.Join(home, "go"),
 		"PATH="+filepath.Join(home, "go", "bin")+string(os.PathListSeparator)+filepath.Dir(stone(t, root))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	copyModule(t, root, filepath.Join(s.work, "stone"))
 	return s
@@ -325,7 +331,7 @@ var stone = func() func(*testing.T, string) string {
 			}
 			builtIn = dir
 			file = filepath.Join(dir, "stone")
-			if out, err := command(root, "go", "build", "-o", file, "./cmd/stone").CombinedOutput(); err != nil {
+			if out, err := command(root, "go", "build", "-trimpath", "-o", file, "./cmd/stone").CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 		})

@@ -3,6 +3,7 @@ package hostile
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,10 @@ import (
 var scratch string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		os.Exit(0) // make test names the packages of the tests that it leaves out
+	}
 	var err error
 	if scratch, err = os.MkdirTemp("", "stone-hostile-"); err != nil {
 		panic(err)
@@ -30,7 +35,7 @@ func TestMain(m *testing.M) {
 // command builds the command stone once.
 var command = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(scratch, "stone")
-	out, err := exec.Command("go", "build", "-o", file, "../../cmd/stone").CombinedOutput()
+	out, err := exec.Command("go", "build", "-trimpath", "-o", file, "../../cmd/stone").CombinedOutput()
 	if err != nil {
 		err = errors.New(string(out))
 	}

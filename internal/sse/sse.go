@@ -30,6 +30,7 @@ type Reader struct {
 	owned []byte // the buffer that data is copied to when it must outlive chunk
 
 	name    string
+	named   string // the name given last: most events of a stream share one
 	id      string // of the event so far, or of an earlier one
 	lastID  string
 	hasData bool
@@ -135,9 +136,10 @@ func (r *Reader) field(line []byte) {
 			r.id = string(value)
 		}
 	case "event":
-		if r.name != string(value) {
-			r.name = string(value)
+		if r.named != string(value) {
+			r.named = string(value)
 		}
+		r.name = r.named
 	}
 }
 

@@ -36,6 +36,9 @@ func leave(t *testing.T, db *DB, id string, state journal.State) {
 
 // Abandoned yields the runs that nobody has and that can continue, and no others.
 func TestAbandoned(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	address := pgtest.Database(t)
 	owner := open(t, address, Options{Lease: time.Minute})
 	watching := open(t, address, Options{Lease: 800 * time.Millisecond})

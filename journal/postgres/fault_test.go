@@ -24,6 +24,9 @@ import (
 // A commit whose answer was lost is looked up, and written again if it did not happen. The
 // work is never repeated.
 func TestUnknownCommit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	s, address := own(t)
 	n, through := newNetwork(t, s, address)
 	db := open(t, through, Options{Lease: 2 * time.Second, Retry: 20 * time.Second})
@@ -49,6 +52,9 @@ func TestUnknownCommit(t *testing.T) {
 
 // The control: without looking, a commit that happened is written again, and refused.
 func TestUnknownCommitIsNotAssumedLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	s, address := own(t)
 	n, through := newNetwork(t, s, address)
 	arm, _, proceed := pauseAt(t, "before commit")
@@ -90,6 +96,9 @@ func checkRun(t *testing.T, address, run string, steps int) {
 
 // A server that crashes and starts again repeats no work and fails no step.
 func TestServerRestarts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	s, address := own(t)
 	db := open(t, address, Options{Lease: time.Minute, Retry: time.Minute})
 	const steps, restarts = 400, 4
@@ -147,6 +156,9 @@ func TestCloseWithoutServer(t *testing.T) {
 
 // Everything works behind a pooler that gives each transaction another connection.
 func TestPooler(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	s, address := own(t)
 	through := s.Pooler(t)
 	journaltest.TestJournal(t, func() func() journal.Journal {
@@ -290,6 +302,9 @@ func TestReadAfterClose(t *testing.T) {
 // of its running step is kept when it is connected again, although what it sent before
 // arrives then too.
 func TestPartition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	s, address := own(t)
 	n, through := newNetwork(t, s, address)
 	slow := open(t, through, Options{Lease: time.Second, Retry: time.Second, RetryResults: time.Minute})

@@ -286,6 +286,9 @@ func TestSilentTransactionIsEnded(t *testing.T) {
 // A process that is slower than the server allows is not stopped: its transactions are committed,
 // although the server ends the first ones.
 func TestSlowTransactionIsCommitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	var slept atomic.Int64
 	reached = func(at string) {
 		if at == "before commit" {
@@ -356,6 +359,9 @@ func TestNewRunIsMadeOnce(t *testing.T) {
 
 // A board that another process has locked delays posts, but fails no step.
 func TestLockedBoard(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	address := pgtest.Database(t)
 	db := open(t, address, Options{Lease: 2 * time.Second})
 	do(t, db, stepKey("r", 1))

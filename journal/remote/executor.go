@@ -51,8 +51,8 @@ type Config struct {
 	Patience time.Duration
 }
 
-// MaxBatch is the largest Route.Batch.
-const MaxBatch = 50
+// maxBatch is the largest Route.Batch.
+const maxBatch = 50
 
 // An Executor is a step.Executor that sends leaves to workers. One Executor may serve any
 // number of runs.

@@ -30,7 +30,7 @@ type batch struct {
 // shortest is the first pause before work is sent once more.
 const shortest = 200 * time.Millisecond
 
-func (r *Route) size() int { return min(max(r.Batch, 1), MaxBatch) }
+func (r *Route) size() int { return min(max(r.Batch, 1), maxBatch) }
 
 // fill is how long a batch that is not full waits for further orders.
 const fill = 2 * time.Millisecond

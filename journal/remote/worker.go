@@ -96,8 +96,8 @@ func (w *Worker) open(ctx context.Context, work Work) (orders []*order, err erro
 			return nil, err
 		}
 	}
-	if len(all) > MaxBatch {
-		return nil, fmt.Errorf("a batch of run %q has %d orders: want at most %d", work.Run, len(all), MaxBatch)
+	if len(all) > maxBatch {
+		return nil, fmt.Errorf("a batch of run %q has %d orders: want at most %d", work.Run, len(all), maxBatch)
 	}
 	keys := make([]string, 0, 3*len(all))
 	for _, id := range all {
@@ -208,18 +208,15 @@ func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashl
 func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.Ashlar) (other bool, err error) {
 	ctx = budget.With(ctx, r.account)
 	var rec step.Record
-	redact, ok := journal.Redact(w.Secrets...).(interface {
-		WrapRun(context.Context, stone.Ashlar, stone.Config, func(context.Context, stone.Config) (stone.Result, error)) (stone.Result, error)
-	})
-	if !ok {
-		return false, errors.New("journal.Redact returns no recorder of runs")
-	}
 	cfg := stone.Config{RunID: r.delivery.Run, Frontend: elsewhere{}, Watch: event.Func(slog.LevelWarn, r.notice)}
-	_, err = redact.WrapRun(ctx, p, cfg, func(ctx context.Context, cfg stone.Config) (_ stone.Result, err error) {
-		r.redact, cfg.Recorder = cfg.Recorder, r
-		rec, err = stone.Perform(ctx, p, o.Order, cfg)
-		return stone.Result{}, err
-	})
+	open, err := journal.Redact(w.Secrets...).OpenRun(ctx, p, cfg)
+	if err == nil {
+		ctx, err = open.Begin(ctx)
+	}
+	if err == nil {
+		r.redact, open.Config.Recorder = open.Config.Recorder, r
+		rec, err = stone.Perform(ctx, p, o.Order, open.Config)
+	}
 	steps, trouble := r.ended()
 	done := result{Grant: r.grant.Post, Spent: r.account.Spent(), Steps: steps, Slice: r.slice, Notices: r.notices}
 	var failure *stone.Failure

@@ -219,6 +219,9 @@ func TestShortRunsShareCommits(t *testing.T) {
 // An inner run waits for the disk only with its steps, and is durable when the outer run
 // has ended.
 func TestInnerRunsAreCheap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{Lease: time.Minute})
 	if _, err := db.Acquire(t.Context(), "exp"); err != nil {

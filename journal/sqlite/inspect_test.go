@@ -111,6 +111,9 @@ func TestFollowWakes(t *testing.T) {
 // A follower in another process sees each step while the run is held, although the run is
 // silent for longer than its lease, and ends when the run is released.
 func TestFollowAcross(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	every(t, 20*time.Millisecond) // a follower that always reads would delay the heartbeats of the holder
 	const lease = 2 * time.Second
 	file := filepath.Join(memdir.New(t), "stone.db")

@@ -275,6 +275,9 @@ func TestKillAtPoints(t *testing.T) {
 }
 
 func TestKillAtRandom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	want := undisturbed(t)
 	v := newVictim(t)
 	for v.kills < 20 {

@@ -80,6 +80,9 @@ func wantNodes(t *testing.T, db *DB, n int) {
 
 // Damaged blocks are detected, and the outline is made from the records.
 func TestDamagedOutline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	for _, damage := range []string{
 		"UPDATE blocks SET data = x'01' WHERE slot = ''",
 		"UPDATE blocks SET counts = x'0101010101' WHERE slot <> ''",

@@ -85,17 +85,20 @@ func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([
 }
 
 // blockDelta handles a delta of a block.
-func (d *decoder) blockDelta(out []llm.Delta, index int, raw json.RawMessage) ([]llm.Delta, error) {
-	b := d.block(index)
+func (d *decoder) blockDelta(out []llm.Delta, e *event) ([]llm.Delta, error) {
+	b := d.block(e.Index)
 	if b == nil {
-		return out, d.protocol("a delta for block %d, which has not started", index)
+		return out, d.protocol("a delta for block %d, which has not started", e.Index)
 	}
-	var in blockDelta
-	if err := jsonv2.UnmarshalLenient(raw, &in); err != nil {
-		return out, err
+	in := e.piece
+	if in == nil {
+		in = new(blockDelta)
+		if err := jsonv2.UnmarshalLenient(e.Delta, in); err != nil {
+			return out, err
+		}
 	}
 	if kind, ok := wants[in.Type]; ok && kind != b.kind {
-		return out, d.protocol("%s for block %d of type %s", in.Type, index, b.kind)
+		return out, d.protocol("%s for block %d of type %s", in.Type, e.Index, b.kind)
 	}
 	switch in.Type {
 	case "text_delta":

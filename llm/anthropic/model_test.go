@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/script"
@@ -37,19 +37,16 @@ func Example() {
 // server answers with event streams, one after the other, and keeps the bodies.
 func server(t *testing.T, streams ...string) (url string, bodies *[]map[string]any) {
 	bodies = new([]map[string]any)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, _ := io.ReadAll(r.Body)
+	url = fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, raw []byte) {
 		var body map[string]any
 		if err := json.Unmarshal(raw, &body); err != nil {
 			t.Error(err)
 		}
 		n := len(*bodies)
 		*bodies = append(*bodies, body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, streams[min(n, len(streams)-1)])
-	}))
-	t.Cleanup(s.Close)
-	return s.URL, bodies
+		fakeserver.Stream(w, streams[min(n, len(streams)-1)])
+	})
+	return url, bodies
 }
 
 func answer(id, stop string, blocks ...string) string {

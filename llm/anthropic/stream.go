@@ -18,6 +18,7 @@ type event struct {
 	Message      *answer         `json:"message"`
 	ContentBlock json.RawMessage `json:"content_block"`
 	Delta        json.RawMessage `json:"delta"`
+	piece        *blockDelta     // the delta, when it is read already
 	Usage        json.RawMessage `json:"usage"`
 	Error        json.RawMessage `json:"error"`
 	RequestID    string          `json:"request_id"`
@@ -50,6 +51,10 @@ type decoder struct {
 	usage     map[string]json.RawMessage
 	started   bool
 	stopped   bool
+
+	scanner jsonv2.Scanner
+	scanned event      // the event that the scanner has read last
+	piece   blockDelta // its delta
 }
 
 func newDecoder(requestID string) *decoder {
@@ -62,27 +67,26 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 	if len(data) == 0 || string(data) == "[DONE]" {
 		return out, false, nil // not of this protocol, but some proxies add it
 	}
-	var e event
-	if err := jsonv2.UnmarshalLenient(data, &e); err != nil {
+	e, err := d.read(data)
+	if err != nil {
 		if name == "error" {
 			return out, false, &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
 		}
 		return out, false, d.protocol("an event that is no object: %v", err)
 	}
 	if e.Type == "error" || name == "error" {
-		return out, false, d.failure(&e, data)
+		return out, false, d.failure(e, data)
 	}
-	if err := d.expected(&e); err != nil {
+	if err := d.expected(e); err != nil {
 		return out, false, err
 	}
-	var err error
 	switch e.Type {
 	case "message_start":
 		out, err = d.start(out, e.Message)
 	case "content_block_start":
 		out, err = d.beginBlock(out, e.Index, e.ContentBlock)
 	case "content_block_delta":
-		out, err = d.blockDelta(out, e.Index, e.Delta)
+		out, err = d.blockDelta(out, e)
 	case "content_block_stop":
 		if b := d.block(e.Index); b != nil {
 			b.ended = true

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 )
@@ -18,12 +18,12 @@ import (
 // asked: the model is told the schema instead, and later requests do not try again.
 func TestTooComplex(t *testing.T) {
 	refusal, asked := "", []string{}
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, sent []byte) {
 		var body struct {
 			System       string
 			OutputConfig json.RawMessage `json:"output_config"`
 		}
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		if err := json.Unmarshal(sent, &body); err != nil {
 			t.Error(err)
 		}
 		how := "told"
@@ -38,15 +38,13 @@ func TestTooComplex(t *testing.T) {
 			fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, refusal)
 			return
 		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, answer("m", "end_turn", `{"type":"text","text":"{}"}`))
-	}))
-	t.Cleanup(s.Close)
+		fakeserver.Stream(w, answer("m", "end_turn", `{"type":"text","text":"{}"}`))
+	})
 	req := func(name string) *llm.Request {
 		return &llm.Request{Messages: []llm.Message{llm.User("hi")}, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"properties":{"` + name + `":{"type":"integer"}}}`)}}
 	}
 	for _, message := range []string{"Schema is too complex for compilation.", "The compiled grammar is too large, which would cause performance issues."} {
-		m := anthropic.New(anthropic.Config{Model: "m", URL: s.URL, Key: "test-key"})
+		m := anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "test-key"})
 		refusal, asked = message, nil
 		for range 2 {
 			if reply, err := llm.Collect(t.Context(), m, req("a")); err != nil || reply.Text != "{}" {
@@ -62,7 +60,7 @@ func TestTooComplex(t *testing.T) {
 		}
 	}
 	refusal, asked = "max_tokens: must be at least 1", nil
-	m := anthropic.New(anthropic.Config{Model: "m", URL: s.URL, Key: "test-key"})
+	m := anthropic.New(anthropic.Config{Model: "m", URL: url, Key: "test-key"})
 	if _, err := llm.Collect(t.Context(), m, req("a")); !errors.As(err, new(*llm.HTTPError)) || len(asked) != 1 {
 		t.Errorf("another refusal: %v after %v", err, asked)
 	}

@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/gemini"
 )
@@ -19,17 +18,15 @@ func TestMediaInAnswers(t *testing.T) {
 	const first = `{"candidates":[{"content":{"parts":[{"text":"A cat:"},{"inlineData":{"mimeType":"image/png","data":"-_8="},"thoughtSignature":"c2ln"},` +
 		`{"inlineData":{"mimeType":"image/png","data":"AAAA"},"thought":true},{"text":" sleeping."}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1}}`
 	var sent []map[string]any
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	url := fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, raw []byte) {
 		var body map[string]any
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		if err := json.Unmarshal(raw, &body); err != nil {
 			t.Error(err)
 		}
 		sent = append(sent, body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, "data: "+first+"\n\n")
-	}))
-	defer server.Close()
-	m := gemini.New(gemini.Config{Model: "gemini-3-pro-image", URL: server.URL, Key: "k"})
+		fakeserver.Stream(w, "data: "+first+"\n\n")
+	})
+	m := gemini.New(gemini.Config{Model: "gemini-3-pro-image", URL: url, Key: "k"})
 	req := &llm.Request{Messages: []llm.Message{llm.User("Draw a cat.")}}
 	reply, err := llm.Collect(t.Context(), m, req)
 	if err != nil {
@@ -75,10 +72,7 @@ func TestMediaInAnswers(t *testing.T) {
 
 // bad returns the address of a server that streams one event.
 func bad(t *testing.T, event string) string {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, "data: "+event+"\n\n")
-	}))
-	t.Cleanup(server.Close)
-	return server.URL
+	return fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, _ []byte) {
+		fakeserver.Stream(w, "data: "+event+"\n\n")
+	})
 }

@@ -71,6 +71,7 @@ type choice struct {
 }
 
 type delta struct {
+	text             string          // of a content that is a string, when Content is empty
 	Content          json.RawMessage `json:"content"`
 	ReasoningContent json.RawMessage `json:"reasoning_content"`
 	Reasoning        json.RawMessage `json:"reasoning"`
@@ -103,6 +104,9 @@ type chatDecoder struct {
 	cited     []json.RawMessage
 	vendor    llm.Usage // from a field of the vendor's own
 	finished  bool      // the server has sent a finish reason or [DONE]
+
+	scanner jsonv2.Scanner
+	scanned chunk // the event that the scanner has read last
 }
 
 func newChatDecoder(c *Config, requestID string) *chatDecoder {
@@ -138,15 +142,15 @@ func (d *chatDecoder) full(out []llm.Delta, name string, data []byte) ([]llm.Del
 	if len(data) == 0 {
 		return out, false, nil
 	}
-	var c chunk
-	if err := jsonv2.UnmarshalLenient(data, &c); err != nil {
+	c, err := d.read(data)
+	if err != nil {
 		if name == "error" {
 			return out, false, failure(data, d.reply.RequestID)
 		}
 		return out, false, d.protocol("an event that is not a chunk: " + err.Error())
 	}
-	out, err := d.chunk(out, &c)
-	if failure := d.chunkError(name, data, &c); failure != nil {
+	out, err = d.chunk(out, c)
+	if failure := d.chunkError(name, data, c); failure != nil {
 		err = failure
 	}
 	return out, false, err
@@ -226,6 +230,9 @@ func (d *chatDecoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
 
 func (d *chatDecoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
 	out = d.emit(out, llm.Reasoning, d.reasoningText(in))
+	if in.text != "" {
+		out = d.content(out, piece{llm.Text, in.text})
+	}
 	pieces, ok := parts(in.Content)
 	if !ok {
 		return out, d.protocol("content that is neither a string nor a list of parts: " + string(in.Content))

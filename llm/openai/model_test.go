@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
@@ -71,15 +72,13 @@ func TestBody(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got, want map[string]any
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if err := json.NewDecoder(r.Body).Decode(&got); err != nil {
+			url := fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+				if err := json.Unmarshal(body, &got); err != nil {
 					t.Error(err)
 				}
-				w.Header().Set("Content-Type", "text/event-stream")
-				io.WriteString(w, "data: [DONE]\n\n")
-			}))
-			defer server.Close()
-			c.config.Model, c.config.URL, c.config.Key = "m", server.URL, "test-key"
+				fakeserver.Stream(w, "data: [DONE]\n\n")
+			})
+			c.config.Model, c.config.URL, c.config.Key = "m", url, "test-key"
 			if _, err := llm.Collect(t.Context(), openai.New(c.config), &c.req); err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
@@ -48,16 +49,15 @@ func specified(t *testing.T, name string) *schema.Schema {
 func responder(t *testing.T, mediaType string, bodies ...string) (url string, last *map[string]any) {
 	last = new(map[string]any)
 	n := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := json.NewDecoder(r.Body).Decode(last); err != nil {
+	url = fakeserver.Serve(t, func(w http.ResponseWriter, _ *http.Request, body []byte) {
+		if err := json.Unmarshal(body, last); err != nil {
 			t.Error(err)
 		}
 		w.Header().Set("Content-Type", mediaType)
 		io.WriteString(w, bodies[min(n, len(bodies)-1)])
 		n++
-	}))
-	t.Cleanup(server.Close)
-	return server.URL, last
+	})
+	return url, last
 }
 
 const emptyResponse = `{"id":"resp_1","object":"response","status":"completed","output":[]}`

@@ -205,6 +205,9 @@ var servers = []string{
 
 // TestToolsOfServers projects the tools of real servers.
 func TestToolsOfServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	keys := map[string]llm.Secret{"NOTION_TOKEN": "ntn_x"}
 	for _, name := range []string{"GITHUB_PERSONAL_ACCESS_TOKEN", "GITLAB_PERSONAL_ACCESS_TOKEN", "SLACK_BOT_TOKEN", "SLACK_TEAM_ID", "GOOGLE_MAPS_API_KEY", "PERPLEXITY_API_KEY"} {
 		keys[name] = "x"

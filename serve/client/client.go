@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
@@ -182,9 +181,8 @@ func (w *waiter) wait(ctx context.Context, err error) error {
 	if !errors.As(err, &u) {
 		return err
 	}
-	pause := min(50*time.Millisecond<<min(w.tries, 6), 2*time.Second)
-	pause = max(u.after, pause/2+rand.N(pause/2))
 	w.tries++
+	pause := retryafter.Pause(w.tries, 50*time.Millisecond, 2*time.Second, u.after)
 	until := w.until
 	if end, ok := ctx.Deadline(); ok && end.Before(until) {
 		until = end

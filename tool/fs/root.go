@@ -16,7 +16,7 @@ import (
 // Bounds of a [Root] that does not set its own, in bytes.
 const (
 	DefaultMaxRead = 1 << 20
-	DefaultMaxFile = 16 << 20
+	defaultMaxFile = 16 << 20
 )
 
 // A Root is a directory in which tools may work. The zero value is the current
@@ -49,7 +49,7 @@ type Root struct {
 }
 
 func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, DefaultMaxRead) }
-func (r Root) maxFile() int64 { return cmp.Or(r.MaxFile, DefaultMaxFile) }
+func (r Root) maxFile() int64 { return cmp.Or(r.MaxFile, defaultMaxFile) }
 
 // A place is the file or directory of a model's path.
 type place struct {

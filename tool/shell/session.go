@@ -15,9 +15,9 @@ import (
 
 // Limits of a [Config] that does not set its own.
 const (
-	DefaultRunTimeout   = 60 * time.Second
-	DefaultStartTimeout = 300 * time.Second
-	DefaultMaxOutput    = 64 << 10
+	defaultRunTimeout   = 60 * time.Second
+	defaultStartTimeout = 300 * time.Second
+	defaultMaxOutput    = 64 << 10
 )
 
 // Bounds of a session.
@@ -127,7 +127,7 @@ func (s *Session) prepare(script string, timeout time.Duration) (*command, error
 	}
 	c := &command{script: script, timeout: timeout, policy: s.policy, dir: s.dir, done: make(chan struct{})}
 	c.policy.Method = method
-	c.stdout.Max = cmp.Or(s.config.MaxOutput, DefaultMaxOutput)
+	c.stdout.Max = cmp.Or(s.config.MaxOutput, defaultMaxOutput)
 	c.stderr.Max = c.stdout.Max
 	c.env = append([]string{"HOME=" + s.scratch, "TMPDIR=" + s.scratch}, s.config.Env...)
 	s.active.Add(1)

@@ -35,7 +35,7 @@ func (in runInput) limit(most time.Duration) (time.Duration, error) {
 
 // Run makes the tool run_command, which runs a command and waits for it.
 func Run(s *Session) agent.Middleware {
-	most := cmp.Or(s.config.RunTimeout, DefaultRunTimeout)
+	most := cmp.Or(s.config.RunTimeout, defaultRunTimeout)
 	return tool.Func("run_command", fmt.Sprintf("Runs a shell command and returns its exit code, stdout and stderr. It is killed after %v.", most),
 		func(ctx context.Context, in runInput) (agent.Result, error) {
 			limit, err := in.limit(most)
@@ -57,7 +57,7 @@ func Run(s *Session) agent.Middleware {
 // Start makes the tool start_command, which starts a command in the background. It
 // ends at the latest with the session.
 func Start(s *Session) agent.Middleware {
-	most := cmp.Or(s.config.StartTimeout, DefaultStartTimeout)
+	most := cmp.Or(s.config.StartTimeout, defaultStartTimeout)
 	return tool.Func("start_command", fmt.Sprintf("Starts a shell command in the background and returns its id. It is killed after %v.", most),
 		func(ctx context.Context, in runInput) (agent.Result, error) {
 			limit, err := in.limit(most)

@@ -7,16 +7,29 @@
 // Progress goes to standard error. A missed figure is a word in the table, not
 // a failure: the exit status is 1 only when a benchmark failed or a row has no
 // figure.
+//
+// With two files it compares Stone's rows in them, for make bench-against, and fails
+// if one got worse:
+//
+//	go run ./cmd/table before.txt after.txt
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 )
 
 func main() {
-	if err := run(os.Stdin, os.Stdout, os.Stderr); err != nil {
+	err := errors.New("want no file, or two")
+	switch len(os.Args) {
+	case 1:
+		err = run(os.Stdin, os.Stdout, os.Stderr)
+	case 3:
+		err = against(os.Args[1], os.Args[2], os.Stdout)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "table:", err)
 		os.Exit(1)
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/sse"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
@@ -137,8 +137,7 @@ func (c *Client) again(ctx context.Context, attempt int, s *session, err error) 
 	if wait := llm.RetryAfter(err); wait > 0 {
 		return wait, wait <= c.retry.MaxWait
 	}
-	wait := min(c.retry.Wait<<min(attempt-1, 20), c.retry.MaxWait)
-	return wait/2 + rand.N(wait/2+1), true
+	return retryafter.Pause(attempt, c.retry.Wait, c.retry.MaxWait, 0), true
 }
 
 // session is one attempt.
@@ -160,6 +159,7 @@ type session struct {
 	requestID string
 	handed    bool      // the consumer has got a part of the answer: text, reasoning, a refusal or a call
 	spoke     time.Time // when the answer last went on
+	went      bool      // it went on since spoke
 	deltas    []llm.Delta
 	said      int        // bytes of text and arguments
 	streamed  int        // bytes of events
@@ -243,6 +243,9 @@ func (s *session) events(ctx context.Context, d Decoder) error {
 			if complete, err := s.event(d, ev); complete || err != nil {
 				return s.finish(d, err)
 			}
+		}
+		if s.went { // the clock is read once a piece, which has many events
+			s.spoke, s.went = time.Now(), false
 		}
 	}
 	cut := s.x.err
@@ -329,9 +332,7 @@ func (s *session) finish(d Decoder, cause error) error {
 
 // pass yields the decoded deltas.
 func (s *session) pass() bool {
-	if len(s.deltas) > 0 {
-		s.spoke = time.Now()
-	}
+	s.went = s.went || len(s.deltas) > 0
 	for i := range s.deltas {
 		if k := s.deltas[i].Kind; k >= llm.Text && k <= llm.ToolInput {
 			s.handed = true

@@ -35,7 +35,7 @@ func TestBrowser(t *testing.T) {
 	}
 	dir := t.TempDir()
 	house := filepath.Join(dir, "house")
-	if out, err := exec.Command("go", "build", "-o", house, "./testdata/house").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-o", house, "./testdata/house").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	h := &program{T: t, path: house, db: filepath.Join(dir, "stone.db")}

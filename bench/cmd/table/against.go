@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/perf/benchmath"
+)
+
+const (
+	worse = 1.15 // a row may cost that much of what it cost
+	sure  = 0.05 // below this p a difference is no chance
+)
+
+// errWorse means that a row of Stone got worse.
+var errWorse = errors.New("worse")
+
+// against compares Stone's rows in two files of output, made by turns: for each the medians, their ratio and
+// the p of a Mann-Whitney test. It fails if a row is worse, as the constants define it, or has no figure any
+// more. For all units of the benchmarks less is better.
+func against(before, after string, out io.Writer) error {
+	was, err := readFile(before)
+	if err != nil {
+		return err
+	}
+	is, err := readFile(after)
+	if err != nil {
+		return err
+	}
+	return compare(was, is, out)
+}
+
+func readFile(name string) (*measured, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := read(f, io.Discard)
+	if err == nil && len(m.failures) > 0 {
+		err = fmt.Errorf("%s: a benchmark failed: %s", name, m.failures[0])
+	}
+	return m, err
+}
+
+func compare(was, is *measured, out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "row\tbefore\tafter\tratio\tp\t\t")
+	var bad []string
+	compared := 0
+	for _, key := range was.order {
+		path, unit, _ := strings.Cut(key, " ")
+		if !strings.HasSuffix(path, "/stone") {
+			continue
+		}
+		after, ok := is.median(path, unit)
+		if !ok {
+			bad = append(bad, key+" (no figure)")
+			continue
+		}
+		compared++
+		before, _ := was.median(path, unit)
+		p := difference(was.samples[key], is.samples[key])
+		verdict := ""
+		if after > worse*before && p < sure {
+			verdict = "WORSE"
+			bad = append(bad, key)
+		}
+		fmt.Fprintf(w, "%s\t%.4g\t%.4g\t%.2f\t%.3f\t%s\t\n", key, before, after, after/before, p, verdict)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	switch {
+	case len(bad) > 0:
+		return fmt.Errorf("%w: %s", errWorse, strings.Join(bad, ", "))
+	case compared == 0:
+		return errors.New("nothing to compare: no row of Stone was measured")
+	}
+	return nil
+}
+
+// difference returns how probable so large a difference is between samples of the same distribution.
+func difference(a, b []float64) float64 {
+	return benchmath.AssumeNothing.Compare(benchmath.NewSample(a, &benchmath.DefaultThresholds), benchmath.NewSample(b, &benchmath.DefaultThresholds)).P
+}
