@@ -1,9 +1,11 @@
 package otel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +17,6 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/trace/otlp"
 )
@@ -57,9 +58,12 @@ type run struct {
 
 type span struct {
 	trace.Span
-	ctx    context.Context
-	failed bool
-	root   bool // of a run: it keeps its name
+	ctx   context.Context
+	up    *span // nil at the root
+	root  bool  // of a run: it keeps its name
+	genAI bool  // its attributes have conventional names
+
+	kind, reason string // of its last failure
 }
 
 // Wants implements event.Watcher: pieces of text make no spans.
@@ -90,35 +94,36 @@ func (r *run) take(e event.Event) {
 		s := r.start(e, e.Span, "", operation(otlp.InvokeWorkflow, e.Name), e.Time)
 		s.root = true
 		s.SetAttributes(text(otlp.OperationName, otlp.InvokeWorkflow), text(otlp.WorkflowName, e.Name), text("stone.run", e.Run))
+		s.describe(e)
 	case event.RunEnded:
 		r.end(e, e.Span, d.OK)
 	case event.StepStarted:
 		if r.spans[e.Span] == nil { // the first ashlar belongs to the run
 			r.start(e, e.Span, e.Parent, e.Name, e.Time)
 		}
-		r.spans[e.Span].SetAttributes(text("stone.path", e.Path), text("stone.form", d.Form))
+		r.at(e).describe(e)
 	case event.StepDone:
 		r.done(e, d)
 	case event.LaneStarted:
-		s := r.start(e, e.Span, e.Parent, "lane "+e.Name, e.Time)
-		s.SetAttributes(text("stone.path", e.Path), attribute.Int("stone.lane", d.Lane))
+		r.start(e, e.Span, e.Parent, "lane "+e.Name, e.Time).describe(e)
 	case event.LaneEnded:
 		r.at(e).SetAttributes(attribute.Bool("stone.lost", d.Lost))
 		r.end(e, e.Span, d.OK)
-	case event.StepFailed:
-		s := r.at(e)
-		s.fail(d.Kind, d.Reason)
-		s.AddEvent(e.Type(), trace.WithTimestamp(e.Time), trace.WithAttributes(text("stone.kind", d.Kind), text("stone.reason", d.Reason)))
 	case event.AgentStarted:
-		if s := r.at(e); !s.root {
+		s := r.at(e)
+		s.genAI = true
+		if !s.root {
 			s.SetName(operation(otlp.InvokeAgent, e.Name))
-			s.SetAttributes(text(otlp.OperationName, otlp.InvokeAgent), text(otlp.AgentName, e.Name))
+			s.SetAttributes(text(otlp.OperationName, otlp.InvokeAgent))
 		}
+		s.describe(e)
 	case event.AgentEnded:
-		r.at(e).SetAttributes(append(usage(d.Usage), attribute.Int("stone.turns", d.Turns))...)
+		r.at(e).describe(e, "elapsed", "ok")
 	case event.ModelRequest:
 		s := r.start(e, "model "+e.Path, e.Span, operation(otlp.Chat, d.Model), e.Time, trace.WithSpanKind(trace.SpanKindClient))
-		s.SetAttributes(text(otlp.OperationName, otlp.Chat), text(otlp.RequestModel, d.Model), attribute.Int("stone.turn_number", d.Turn))
+		s.genAI = true
+		s.SetAttributes(text(otlp.OperationName, otlp.Chat))
+		s.describe(e)
 	case event.ModelResponse:
 		r.answered(e, d)
 	case event.ToolStarted:
@@ -128,27 +133,45 @@ func (r *run) take(e event.Event) {
 		if s == nil { // the call was refused
 			s = r.tool(e, d.ToolCall, e.Time)
 		}
+		s.describe(e, "elapsed", "ok")
 		r.end(e, toolKey(e, d.ToolCall), d.OK)
 	case event.CallAttempt:
 		key := "attempt " + e.Path + d.Cap
 		s := r.start(e, key, e.Span, "call-attempt "+d.Cap, e.Time.Add(-d.Latency))
-		s.SetAttributes(append(usage(d.Usage), text("stone.cap", d.Cap), attribute.Int("stone.attempt", d.Attempt))...)
-		if d.Failure != "" {
-			s.fail(d.Failure, "")
-		}
+		s.genAI = true
+		s.describe(e, "latency-ms")
+		s.because(d.Failure)
 		r.end(e, key, d.Failure == "")
 	default:
-		r.at(e).AddEvent(e.Type(), trace.WithTimestamp(e.Time), trace.WithAttributes(attributes(e.Data)...))
+		r.happened(e)
 	}
+}
+
+// happened adds an event to its span, and the failure that it tells of.
+func (r *run) happened(e event.Event) {
+	s := r.at(e)
+	switch d := e.Data.(type) {
+	case event.StepFailed:
+		s.kind, s.reason = d.Kind, d.Reason
+	case event.AttemptFailed:
+		s.kind, s.reason = d.Kind, d.Reason
+	case event.CallVerdict:
+		s.because(d.Failure)
+	case event.ModelRestarted, event.Progress:
+		if turn := r.spans["model "+e.Path]; turn != nil {
+			s = turn
+		}
+	}
+	s.AddEvent(e.Type(), trace.WithTimestamp(e.Time), trace.WithAttributes(attributes(e, false)...))
 }
 
 // start opens a span below another one, or below the span around the run.
 func (r *run) start(e event.Event, key, parent, name string, at time.Time, opts ...trace.SpanStartOption) *span {
 	ctx := r.outer
-	if up := r.spans[parent]; up != nil {
-		ctx = up.ctx
+	s := &span{up: r.spans[parent]}
+	if s.up != nil {
+		ctx = s.up.ctx
 	}
-	s := new(span)
 	s.ctx, s.Span = r.tracer.Start(ctx, name, append(opts, trace.WithTimestamp(at))...)
 	r.spans[key] = s
 	return s
@@ -160,7 +183,10 @@ func (r *run) end(e event.Event, key string, ok bool) {
 		return
 	}
 	if !ok {
-		s.fail("_OTHER", "") // the conventions' value for other errors
+		if s.kind != "" && s.up != nil { // the span around it may fail for the same reason
+			s.up.kind, s.up.reason = s.kind, s.reason
+		}
+		s.fail(cmp.Or(s.kind, "_OTHER"), s.reason) // the conventions' value for other errors
 	}
 	s.End(trace.WithTimestamp(e.Time))
 	delete(r.spans, key)
@@ -190,12 +216,7 @@ func (r *run) answered(e event.Event, d event.ModelResponse) {
 	if s == nil {
 		return // it belongs to an earlier run
 	}
-	s.SetAttributes(usage(d.Usage)...)
-	if d.Reply != nil {
-		if d.Reply.StopReason != "" {
-			s.SetAttributes(attribute.StringSlice(otlp.FinishReasons, []string{d.Reply.StopReason}))
-		}
-	}
+	s.describe(e, "elapsed", "ok")
 	r.end(e, key, d.OK)
 }
 
@@ -205,65 +226,84 @@ func toolKey(e event.Event, c event.ToolCall) string {
 
 func (r *run) tool(e event.Event, c event.ToolCall, at time.Time) *span {
 	s := r.start(e, toolKey(e, c), e.Span, operation(otlp.ExecuteTool, c.Tool), at)
-	s.SetAttributes(text(otlp.OperationName, otlp.ExecuteTool), text(otlp.ToolName, c.Tool), text(otlp.ToolType, "function"))
+	s.SetAttributes(text(otlp.OperationName, otlp.ExecuteTool), text(otlp.ToolType, "function"))
+	s.genAI = true
 	return s
 }
 
-// fail marks a span as failed. The first failure counts.
-func (s *span) fail(kind, reason string) {
-	if !s.failed {
-		s.failed = true
-		s.SetStatus(codes.Error, reason)
-		s.SetAttributes(text(otlp.ErrorType, kind))
+// because keeps a failure that is a kind, or "kind: reason".
+func (s *span) because(failure string) {
+	if failure != "" {
+		s.kind, s.reason, _ = strings.Cut(failure, ": ")
 	}
+}
+
+// fail marks a span as failed.
+func (s *span) fail(kind, reason string) {
+	s.SetStatus(codes.Error, reason)
+	s.SetAttributes(text(otlp.ErrorType, kind))
 }
 
 func operation(name, of string) string { return strings.TrimSpace(name + " " + of) }
 
 func text(key, value string) attribute.KeyValue { return attribute.String(key, value) }
 
-func usage(u budget.Usage) (attrs []attribute.KeyValue) {
-	if u.InputTokens > 0 {
-		attrs = append(attrs, attribute.Int(otlp.InputTokens, u.InputTokens))
-	}
-	if u.OutputTokens > 0 {
-		attrs = append(attrs, attribute.Int(otlp.OutputTokens, u.OutputTokens))
-	}
-	if u.USD > 0 {
-		attrs = append(attrs, attribute.Float64("stone.usd", u.USD))
+// describe adds the fields of the event, as a trace file has them, except those in without.
+func (s *span) describe(e event.Event, without ...string) {
+	s.SetAttributes(attributes(e, s.genAI, without...)...)
+}
+
+// attributes returns the fields of the record of the event, by the names that package otlp
+// gives them, so that a run has the same attributes live and from its trace file.
+func attributes(e event.Event, genAI bool, without ...string) []attribute.KeyValue {
+	var f fields
+	event.Log(&f).Watch(context.Background(), e)
+	var attrs []attribute.KeyValue
+	for _, a := range f.attrs {
+		if !slices.Contains(without, a.Key) && !slices.Contains(places, a.Key) {
+			attrs = append(attrs, keyValue(otlp.Attribute(a.Key, genAI), a.Value.Resolve())...)
+		}
 	}
 	return attrs
 }
 
-// attributes returns the attributes of events that have no span.
-func attributes(d event.Data) []attribute.KeyValue {
-	switch d := d.(type) {
-	case event.AttemptFailed:
-		return []attribute.KeyValue{attribute.Int("stone.attempt", d.Attempt), text("stone.kind", d.Kind), text("stone.reason", d.Reason)}
-	case event.StepReplayed:
-		return []attribute.KeyValue{text("stone.step", d.Kind)}
-	case event.QuestionAsked:
-		return []attribute.KeyValue{text("stone.question", d.Question), text("stone.reason", d.Problem)}
-	case event.QuestionAnswered:
-		return []attribute.KeyValue{text("stone.answer", d.Answer), text("stone.answer.by", d.By)}
-	case event.ModelRestarted:
-		return []attribute.KeyValue{text("stone.error", d.Error), text("stone.wait", d.Wait.String())}
-	case event.Progress:
-		return []attribute.KeyValue{text("stone.elapsed", d.Elapsed.String()), text("stone.message", d.Message)}
-	case event.MiddlewareRan:
-		return []attribute.KeyValue{text("stone.middleware", d.Middleware), attribute.Bool("stone.active", d.Active)}
-	case event.ToolPanicked:
-		return []attribute.KeyValue{text(otlp.ToolName, d.Tool), text("stone.error", d.Error), text("stone.stack", d.Stack)}
-	case event.CallVerdict:
-		return append(usage(d.Usage), text("stone.cap", d.Cap), text("stone.intent", d.Intent), text("stone.failure", d.Failure))
-	case event.PlanChecked:
-		return []attribute.KeyValue{text("stone.plan", d.Plan), attribute.StringSlice("stone.findings", d.Findings)}
-	case event.Custom:
-		var attrs []attribute.KeyValue
-		for _, a := range d.Attrs {
-			attrs = append(attrs, text("stone."+strings.ReplaceAll(a.Key, "-", "_"), a.Value.Resolve().String()))
+// places are the fields that identify the span of an event.
+var places = []string{"trace-id", "span-id", "parent-span-id"}
+
+func keyValue(key string, v slog.Value) []attribute.KeyValue {
+	kv := text(key, v.String())
+	switch v.Kind() {
+	case slog.KindBool:
+		kv = attribute.Bool(key, v.Bool())
+	case slog.KindInt64:
+		kv = attribute.Int64(key, v.Int64())
+	case slog.KindFloat64:
+		kv = attribute.Float64(key, v.Float64())
+	case slog.KindDuration: // in milliseconds
+		kv = attribute.Float64(key, float64(v.Duration())/float64(time.Millisecond))
+	case slog.KindAny:
+		if list, ok := v.Any().([]string); ok {
+			kv = attribute.StringSlice(key, list)
 		}
-		return attrs
+	default:
+		if v.String() == "" {
+			return nil
+		}
 	}
+	if key == otlp.FinishReasons {
+		kv = attribute.StringSlice(key, []string{v.String()})
+	}
+	return []attribute.KeyValue{kv}
+}
+
+// fields is a slog.Handler that keeps the attributes of a record. It does not want
+// payloads: contents are not exported.
+type fields struct{ attrs []slog.Attr }
+
+func (*fields) Enabled(context.Context, slog.Level) bool { return false }
+func (f *fields) WithAttrs([]slog.Attr) slog.Handler     { return f }
+func (f *fields) WithGroup(string) slog.Handler          { return f }
+func (f *fields) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool { f.attrs = append(f.attrs, a); return true })
 	return nil
 }

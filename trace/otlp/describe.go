@@ -74,10 +74,7 @@ func (a *attributes) describe(e trace.Event, named bool, without ...string) {
 		if v == nil || v == "" || slices.Contains(places, key) || slices.Contains(without, key) {
 			continue
 		}
-		name := genAI[key]
-		if !named || name == "" {
-			name = "stone." + strings.ReplaceAll(key, "-", "_")
-		}
+		name := Attribute(key, named)
 		if reason, ok := v.(string); ok && name == FinishReasons {
 			v = []string{reason}
 		}

@@ -1,5 +1,7 @@
 package otlp
 
+import "strings"
+
 // Names of the semantic conventions for generative AI at version 1.41.0, the last version
 // whose packages have them.
 const (
@@ -7,12 +9,12 @@ const (
 
 	AgentName     = "gen_ai.agent.name"
 	FinishReasons = "gen_ai.response.finish_reasons"
-	InputTokens   = "gen_ai.usage.input_tokens"
+	inputTokens   = "gen_ai.usage.input_tokens"
 	OperationName = "gen_ai.operation.name"
-	OutputTokens  = "gen_ai.usage.output_tokens"
-	ProviderName  = "gen_ai.provider.name"
-	RequestModel  = "gen_ai.request.model"
-	ToolName      = "gen_ai.tool.name"
+	outputTokens  = "gen_ai.usage.output_tokens"
+	providerName  = "gen_ai.provider.name"
+	requestModel  = "gen_ai.request.model"
+	toolName      = "gen_ai.tool.name"
 	ToolType      = "gen_ai.tool.type"
 	WorkflowName  = "gen_ai.workflow.name"
 
@@ -38,10 +40,19 @@ const (
 // names.
 var genAI = map[string]string{
 	"ashlar-name":   AgentName,
-	"input-tokens":  InputTokens,
-	"output-tokens": OutputTokens,
-	"model":         RequestModel,
-	"provider":      ProviderName,
+	"input-tokens":  inputTokens,
+	"output-tokens": outputTokens,
+	"model":         requestModel,
+	"provider":      providerName,
 	"stop-reason":   FinishReasons,
-	"tool-name":     ToolName,
+	"tool-name":     toolName,
+}
+
+// Attribute returns the name of the attribute for a field of a trace file. Only fields of an
+// agent, a turn, a tool call or an attempt have conventional names.
+func Attribute(field string, genAISpan bool) string {
+	if name := genAI[field]; genAISpan && name != "" {
+		return name
+	}
+	return "stone." + strings.ReplaceAll(field, "-", "_")
 }
