@@ -174,7 +174,7 @@ type ToolDone struct {
 // ToolPanicked: a tool panicked; ToolDone follows.
 type ToolPanicked struct{ Tool, Error, Stack string }
 
-// at returns the span of an event, or one that records nothing.
+// CallAttempt: an attempt of a call has ended.
 type CallAttempt struct {
 	Call, Cap string
 	Attempt   int // of this capability, from 1

@@ -21,7 +21,7 @@
 // Attributes without a conventional name begin with "stone.".
 //
 // Contents stay in the process: prompts, answers, and inputs and results of tools are not
-// exported. Reasons of failures, questions, answers of people and the attributes of
+// exported. Reasons of failures, questions, answers of people, labels of lanes and the attributes of
 // custom events are exported; event.Clean removes secrets from them.
 //
 // # Cost
