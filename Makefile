@@ -38,7 +38,8 @@ PROGRAMS = ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/do
 # Lint vets everything, so that vetting is left out.
 test-all: peers lint
 	$(GO) test -vet=off $(FLAGS) $(PROGRAMS)
-	$(GO) test -vet=off -race $(FLAGS) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PROGRAMS))")
+	programs=$$($(GO) list $(PROGRAMS)) && all=$$($(GO) list ./...) && \
+	$(GO) test -vet=off -race $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
 	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...
 	cd event/otel && $(GO) vet ./... && $(GO) test ./...
 	cd trace/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...

@@ -232,7 +232,7 @@ func (a Ashlar) Question() (ask.Question, bool) {
 	return ask.Question{}, false
 }
 
-// Questions returns the names of the questions that a itself may ask: that of an Ask, and those of the
+// Questions returns the names of the questions that a itself may ask: the name of an Ask, and the questions of the
 // tools of an agent.
 func (a Ashlar) Questions() []string {
 	s := a.spec()

@@ -77,7 +77,7 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 
 // RunDynamic runs an ashlar that was made during the run, for example from a plan
 // that a model wrote. It returns d with the nodes of p added, and with a failure in
-// flight if p failed. P is part of the run: its addresses start with that of the body,
+// flight if p failed. P is part of the run: its addresses start with the body's address,
 // and it is recorded, watched and cancelled like every other step. To keep the nodes of
 // p, a leaf calls Keep.
 //
@@ -85,7 +85,7 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 // runs, and the failure has kind "invalid" and unwraps to *finding.Invalid. P may need
 // only effects that both grant and the run around it allow; a nil grant adds no limit.
 //
-// P reads what its own queries name, independently of those of the body, and the
+// P reads what its own queries name, independently of the body's queries, and the
 // returned DAG can be read without declared queries. Within a Flow, d has only the nodes
 // that the queries of the leaf name; see Await. Two ashlars of one name at the same time
 // are an error. If p is a child of the ashlar, RunDynamic runs what Replace has put in its

@@ -152,7 +152,7 @@ func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body 
 //
 //	stone.Parallel("vote", a, b, c, stone.Quorum(2))
 //
-// Its lanes fail, are dropped and survive like those of Map.
+// Its lanes fail, are dropped and survive like Map's lanes.
 func Parallel(name string, of ...FanPart) Ashlar {
 	s := &spec{parts: parts{form: parallelForm, name: name, composite: new(composite)}}
 	for _, part := range of {

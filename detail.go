@@ -19,13 +19,13 @@ type Detail struct {
 
 	// Check returns findings, which Validate adds to its own.
 	Check func() []finding.Finding
-	// CheckGrant returns those for a run that grants these effects and no others. Use it where the
+	// CheckGrant returns the findings for a run that grants these effects and no others. Use it where the
 	// effects that the leaf needs are not known when it is made.
 	CheckGrant func(grant []string) []finding.Finding
-	// Guards means that the leaf is there for its failure: nothing need read its node.
+	// Guards means that the leaf exists to fail: no other step has to read its node.
 	Guards bool
 
-	// Fingerprint is part of the fingerprint of the leaf and of its keys. Return everything beside the
+	// Fingerprint is part of the fingerprint of the leaf and of its keys. Return everything except the
 	// body that can change the result: settings, limits, the name of a model.
 	Fingerprint func() []byte
 	// Render is part of the key under which other runs reuse the leaf. Return the texts that the body
@@ -33,7 +33,7 @@ type Detail struct {
 	// everything that the leaf declares.
 	Render func(dag.DAG) ([]byte, error)
 	// Cached returns how old a result may be. With an age above zero the leaf is like a Reusable one, but
-	// takes results of any run that are at most so old, whatever the run says about reuse. The key is part
+	// takes results of any run up to that age, whatever the run says about reuse. The key is part
 	// of the key of reuse; it covers what depends on the effects that the run grants, all if the grant is
 	// nil.
 	Cached func(grant []string) (key []byte, age time.Duration)
@@ -45,8 +45,8 @@ type Detail struct {
 	Facts func() iter.Seq2[string, string]
 	// Questions are the names of the questions that the leaf may ask.
 	Questions func() []string
-	// Undeclared are the names of the tools and capabilities of the leaf that state no effects, and those
-	// that of returns for pipelines behind them. Without it, it is the leaf, if that states none; see
+	// Undeclared returns the names of the leaf's tools and capabilities that state no effects, and the names
+	// that of returns for pipelines behind them. Nil means the leaf itself, if it states none; see
 	// [Ashlar.Undeclared].
 	Undeclared func(of func(Ashlar) []string) []string
 	// Unpriced are the models that the leaf may ask and whose price is not known: a budget that bounds

@@ -65,7 +65,7 @@ func (f *frame) Send(data event.Data) {
 // maxNotices bounds the notices of a run, maxNotice the text of one in bytes.
 const maxNotices, maxNotice = 100, 4 << 10
 
-// notices are those of a run.
+// notices are the notices of a run.
 type notices struct {
 	mu  sync.Mutex
 	all []event.Notice

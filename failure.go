@@ -43,7 +43,7 @@ func (f *Failure) Unwrap() error { return f.Cause }
 // when a body returns it.
 func (f *Failure) FailureKind() string { return string(f.Kind) }
 
-// Fail returns an error of a kind, for a body to return. Format and args are those of
+// Fail returns an error of a kind, for a body to return. Format and args are as for
 // fmt.Errorf, %w included.
 func Fail(k kind.Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
@@ -55,7 +55,7 @@ func Fail(k kind.Kind, format string, args ...any) error {
 	return f
 }
 
-// stopped is the failure of work that ends because ctx is done. Its kind is that of the
+// stopped is the failure of work that ends because ctx is done. It has the kind of the
 // cause, if the cause has one, otherwise "timeout" past a deadline, otherwise
 // "canceled".
 func stopped(ctx context.Context) error {

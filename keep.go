@@ -19,7 +19,7 @@ type ground struct {
 	kept    dag.Delta
 }
 
-// bodyOf returns the frame of the body that was given ctx, and that of its visit.
+// bodyOf returns the frame of the body that was given ctx, and the frame of its visit.
 func bodyOf(ctx context.Context) (body, visit *frame) {
 	for body = frameOf(ctx); body != nil; body = body.up {
 		if body.spec.body != nil || body.spec.scope != nil {

@@ -28,7 +28,7 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 
 // Func makes a leaf of a function: fn is given the value that the reader finds, for
 // example the nearest node of a type, and returns the content of a node of type out. The
-// queries of the leaf are those of the reader.
+// leaf queries what the reader queries.
 func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {
 	if fn == nil {
 		return typed(name, out, nil, nil, opts)

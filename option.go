@@ -108,7 +108,7 @@ func Reusable() LeafOption {
 
 // Children gives a leaf ashlars that its body may run with RunChild, such as judges and
 // helpers. Their nodes do not stay in the DAG. They see a draft: a node of the type that
-// the leaf produces or, if the walk has Writes, of those types. The walk is that of Scoped.
+// the leaf produces or, if the walk has Writes, of those types. It walks as Scoped does.
 func Children(walk Walk) LeafOption {
 	return leafOption(func(s *spec) { s.walk, s.children = walk, walk.children() })
 }

@@ -3,6 +3,7 @@ package stone_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -63,6 +64,57 @@ func (w *wrapper) OpenRun(_ context.Context, p stone.Ashlar, cfg stone.Config) (
 		w.result, w.err = result, err
 		return err
 	}}, nil
+}
+
+// opener is a RunRecorder that notes its calls.
+type opener struct {
+	step.Recorder
+	openErr, beginErr error
+	calls             []string
+}
+
+func (o *opener) OpenRun(_ context.Context, _ stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
+	o.calls = append(o.calls, "open")
+	cfg.RunID, cfg.Recorder = "opened", nil
+	return stone.RunRecord{
+		Config: cfg,
+		Begin: func(ctx context.Context) (context.Context, error) {
+			o.calls = append(o.calls, "begin")
+			return ctx, o.beginErr
+		},
+		End: func(_ stone.Result, err error) error {
+			o.calls = append(o.calls, "end")
+			return err
+		},
+	}, o.openErr
+}
+
+func TestRunRecorder(t *testing.T) {
+	full := errors.New("the disk is full")
+	letters := dag.Of(asked.With("four"))
+	for name, c := range map[string]struct {
+		opener *opener
+		input  dag.DAG
+		calls  string // "check" is the validation, "body" the leaf
+		err    func(error) bool
+	}{
+		"a run":               {&opener{}, letters, "open check begin body end", func(err error) bool { return err == nil }},
+		"an invalid pipeline": {&opener{}, dag.DAG{}, "open check end", func(err error) bool { return errors.As(err, new(*finding.Invalid)) }},
+		"open fails":          {&opener{openErr: full}, letters, "open", func(err error) bool { return errors.Is(err, full) }},
+		"begin fails":         {&opener{beginErr: full}, letters, "open check begin end", func(err error) bool { return errors.Is(err, full) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.opener
+			p := stone.Func("count", asked, length, func(_ context.Context, s string) (int, error) {
+				o.calls = append(o.calls, "body")
+				return len(s), nil
+			}, stone.Detail{Check: func() []finding.Finding { o.calls = append(o.calls, "check"); return nil }})
+			res, err := stone.Run(t.Context(), p, stone.Config{Recorder: o, Input: c.input})
+			if got := strings.Join(o.calls, " "); got != c.calls || !c.err(err) || res.RunID != "opened" || res.DAG.Len() < c.input.Len() {
+				t.Errorf("got %q with run %q, %d nodes and %v; want %q", got, res.RunID, res.DAG.Len(), err, c.calls)
+			}
+		})
+	}
 }
 
 func TestRecorderThatWrapsTheRun(t *testing.T) {

@@ -16,24 +16,25 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// A RunRecorder is a step.Recorder that records whole runs too. [Run] opens the run before anything else.
+// A RunRecorder is a step.Recorder that also records whole runs. One RunRecorder may serve several runs at once.
 type RunRecorder interface {
 	step.Recorder
-	// OpenRun takes the run of p with cfg, which has its input. With an error the run ends before it began:
-	// the result is an empty DAG, or the input, and the id in the Config of the record.
+	// OpenRun is called first by [Run], with the Config that Run was given. If it returns an error, Run
+	// returns that error and a Result with the RunID and the Input of the record's Config.
 	OpenRun(ctx context.Context, p Ashlar, cfg Config) (RunRecord, error)
 }
 
 // A RunRecord is a run that a [RunRecorder] has opened.
 type RunRecord struct {
-	// Config is what the run uses: the given one, or one made from it, for example with a RunID, a
-	// recorded Input, a wrapped Frontend or another Recorder, which need be no RunRecorder.
+	// Config replaces the given Config, for example with a RunID, a recorded Input, a wrapped Frontend or
+	// another Recorder. That Recorder is used unchanged: its OpenRun is not called.
 	Config Config
-	// Begin is called once p is found valid with the Config, and before anything runs. It returns the
-	// context of the run, made from the given one. Nil returns that.
+	// Begin is called when the pipeline has been validated with the Config, before any step starts. It
+	// returns the context of the run, derived from its argument. If it fails, no step starts. A nil Begin
+	// returns its argument.
 	Begin func(context.Context) (context.Context, error)
-	// End is called at the end, also where p is not valid or Begin fails. Run returns its error in place
-	// of the given one. Nil returns that.
+	// End is called exactly once, with the result and the error of the run, also if the pipeline is invalid
+	// or Begin failed. Run returns the error that End returns. A nil End returns its argument.
 	End func(Result, error) error
 }
 

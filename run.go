@@ -136,7 +136,7 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	return result, err
 }
 
-// whole runs the pipeline.
+// whole runs the pipeline once it is accepted.
 func (r *run) whole(p Ashlar, input dag.DAG) (Result, error) {
 	f := &frame{Context: r.ctx, run: r, spec: p.spec()}
 	ended := f.runStarted(p)
@@ -147,8 +147,8 @@ func (r *run) whole(p Ashlar, input dag.DAG) (Result, error) {
 	return r.result(out)
 }
 
-// begin opens the record of the run, checks the pipeline and its input and makes the run. Like [run.result] it is
-// a separate function, to keep the stack of a waiting run small.
+// begin opens the record of the run, checks the pipeline and its input, and makes the run. It is a separate
+// function because a waiting run keeps the frame of Run: 66 KB for an agent with all of its frames.
 func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result, error) error, err error) {
 	var record RunRecord
 	if of, ok := cfg.Recorder.(RunRecorder); ok {
@@ -160,7 +160,8 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 	if cfg.Input.Failed() && In(ctx).RunID() == "" {
 		cfg.Input = failedInput(cfg.Input)
 	}
-	if err := accept(p, *cfg); err != nil && !cfg.Input.InFlight() {
+	// A pipeline below a failed input does not start. A recorded one must be valid all the same, since it may be resumed.
+	if err := accept(p, *cfg); err != nil && (record.End != nil || !cfg.Input.InFlight()) {
 		return nil, record.End, err
 	}
 	if record.Begin != nil {
@@ -173,7 +174,7 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 
 // Produce runs p and reads its DAG with reader, for example the nearest node of a
 // type. If p neither produces nor is given that type, the error is a
-// *finding.Invalid and nothing runs; the other errors are those of Run. To read nodes
+// *finding.Invalid and nothing runs; Run returns the other errors. To read nodes
 // that a body adds with Keep, call Run and read its Result.
 func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {
 	var none T

@@ -90,7 +90,7 @@ type Config struct {
 	// Finalize makes the result of the accepted draft, see the function of that name.
 	Finalize Finalizer
 
-	// Options are those of the leaf, for example stone.Timeout, stone.Retry and
+	// Options apply to the leaf, for example stone.Timeout, stone.Retry and
 	// stone.Version. A middleware that reads the DAG needs stone.Queries.
 	Options []stone.LeafOption
 }

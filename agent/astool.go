@@ -29,20 +29,20 @@ import (
 //	})
 //
 // The arguments of a call are the content of a node of type in, which must be an object. P
-// starts on the DAG of the agent with that node added; the queries of p count as those of
+// starts on the DAG of the agent with that node added; the queries of p count as queries of
 // the agent. The content of the nearest node of type out that p makes is the result for the
 // model, without a conversation; of an agent that produces [Text], the text. It is shown the media
 // in that content.
 //
 // P is part of the run. Its steps are recorded below the call, as in
 // "lead/tool-2-1/research/turn-1", so a resumed run continues within it. It draws on the
-// account of the agent. Its effects are those of the tool, and its questions reach the
+// account of the agent. The tool has its effects, and its questions reach the
 // frontend of the run. If p fails, the model is told and can react; an exhausted account, a
 // cancellation and a question that waits for its answer end the agent as they do
 // elsewhere. When the agent ends, the nodes of p are kept beside its node, where later
 // steps read them with [Made].
 //
-// The options are those of package tool, such as tool.Parallel: calls of one turn then run
+// The options come from package tool, such as tool.Parallel: calls of one turn then run
 // p several times at once. Validate checks p as a part of the agent.
 func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, options ...func(*Tool)) Middleware {
 	t := Tool{Tool: llm.Tool{Name: name, Description: description, Schema: json.RawMessage(`{"type":"object"}`)}}
@@ -101,7 +101,7 @@ type pipeline struct {
 // jobKey is the key of the *job in the context of a tool.
 type jobKey struct{}
 
-// CallIn returns the call that a tool runs, for a person who decides on it: ctx is that of its
+// CallIn returns the call that a tool runs, for a person who decides on it: ctx is the context of its
 // Run. It returns false outside a tool of an agent.
 func CallIn(ctx context.Context) (ask.Call, bool) {
 	j, ok := ctx.Value(jobKey{}).(*job)

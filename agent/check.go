@@ -144,7 +144,7 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	}
 }
 
-// protocols are those of a provider, which hosted tools name.
+// protocols are the provider protocols that hosted tools name.
 var protocols = map[string][]string{"openai": {"openai", "responses"}, "anthropic": {"anthropic"}, "gemini": {"gemini"}}
 
 // hosts reports whether the model may have a tool of its provider; of other models it is not known.

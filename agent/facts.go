@@ -27,7 +27,7 @@ func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 }
 
 // facts ranges over what people are shown of an agent, see tree.Facts. Its name, its
-// types, its effects and its judges are those of the leaf.
+// types, its effects and its judges belong to the leaf.
 func (a *agent) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		facts := [][2]string{{"model", a.modelName()}}

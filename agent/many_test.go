@@ -45,7 +45,7 @@ func TestManyAgents(t *testing.T) {
 	}
 	address, release := startMany(t)
 	m := openai.New(openai.Config{Model: "m", URL: "http://" + address, Key: "test-key", Repetition: repetition.New,
-		Timeouts: llm.Timeouts{Silence: time.Hour}}) // the first wait for the last
+		Timeouts: llm.Timeouts{Silence: time.Hour}}) // the first agents wait for the last one
 	talk := agent.New("talk", note, m, agent.Config{User: agent.Say("hi")})
 	before := weigh()
 	var half, done sync.WaitGroup

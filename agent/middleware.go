@@ -129,7 +129,7 @@ type Tool struct {
 	// kind.Waiting or kind.NoFrontend.
 	Run func(ctx context.Context, input json.RawMessage) (Result, error)
 	// Preview returns what a person is shown before the call in place of its arguments, for
-	// example the difference to a file. Its error is that of the call. Nil shows the
+	// example the difference to a file. Its error fails the call. Nil shows the
 	// arguments.
 	Preview func(ctx context.Context, input json.RawMessage) (string, error)
 	// Parallel permits Run at the same time as other calls of a turn whose tools

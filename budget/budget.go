@@ -74,7 +74,7 @@ func NewShared(l Limits) *Account {
 	return a
 }
 
-// whole reports whether the account is that of a whole run, or above one.
+// whole reports whether the account belongs to a whole run, or is above one.
 func (a *Account) whole() bool { return a.above == nil || a.above.shared }
 
 // LimitUSD replaces the limit of money. What was spent stays.
@@ -149,7 +149,7 @@ func (a *Account) use(u Usage, recorded bool) {
 // Under opens an account under this one for the steps below a path. In a resumed run, its Used
 // starts with the usage of these steps in earlier processes, including attempts without a
 // result and steps that are not entered again because they are replayed as a whole. The context
-// must be that of the run.
+// must be the account of the run.
 func (a *Account) Under(ctx context.Context, path string) *Account {
 	sub := a.Sub(Limits{})
 	if r, ok := ctx.Value(recordedKey{}).(recorded); ok {

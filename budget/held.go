@@ -62,7 +62,7 @@ func (e *ExhaustedError) exact(n float64) string {
 // FailureKind returns Kind.
 func (e *ExhaustedError) FailureKind() string { return Kind }
 
-// EndsRun reports whether the account is that of the whole run. Then a fan-out drops no
+// EndsRun reports whether the account belongs to the whole run. Then a fan-out drops no
 // lane because of it, and without a Rescue the run ends and can be resumed.
 func (e *ExhaustedError) EndsRun() bool { return !e.Part }
 

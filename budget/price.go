@@ -2,7 +2,7 @@ package budget
 
 import "cmp"
 
-// A Price is the price of a model: of its tokens, in USD per million, and of its searches. The zero Price is that of
+// A Price is the price of a model: of its tokens, in USD per million, and of its searches. The zero Price belongs to
 // a free model.
 type Price struct {
 	In         float64 `json:"usd-per-mtok-in,omitempty"`

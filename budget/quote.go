@@ -43,7 +43,7 @@ func (e *UnpricedError) Error() string {
 // FailureKind returns UnpricedKind.
 func (e *UnpricedError) FailureKind() string { return UnpricedKind }
 
-// EndsRun reports whether the account is that of the whole run.
+// EndsRun reports whether the account belongs to the whole run.
 func (e *UnpricedError) EndsRun() bool { return !e.Part }
 
 // Retryable returns false.

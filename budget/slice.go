@@ -91,7 +91,7 @@ type sliced struct {
 }
 
 // OpenSlice opens the account of a slice in the process that spends it, for a step that has spent an
-// amount of earlier slices. [Account.Left] is that of the whole account, so a body that asks
+// amount of earlier slices. [Account.Left] covers the whole account, so a body that asks
 // decides as it would there. A draw beyond the slice is refused, see Refused.
 func OpenSlice(limits, whole Limits) *Account {
 	a := New(limits)

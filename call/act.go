@@ -13,7 +13,7 @@ var actType = dag.NewType[JSON]("stone/answer")
 // Act answers a request from outside, as returned by ReadRequest. It runs the call as a
 // pipeline of its own, which is validated before any capability is invoked. Only
 // cfg.Grant limits its effects; nil grants none. The Response contains the out and its
-// cost, or the reason for the failure. The Result is that of the run; it is empty if the
+// cost, or the reason for the failure. The Result comes from the run; it is empty if the
 // request was refused.
 func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg stone.Config) (Response, stone.Result) {
 	spec.Applicator, spec.Dispatch.AllowFailure = app, false

@@ -14,7 +14,7 @@ type Handle struct {
 	Done     Done     `json:"done,omitzero"` // of which a ScoreMin is the least
 }
 
-// read reads a handle from a map. Other fields are those of the value that has it.
+// read reads a handle from a map. Other fields belong to the value that has it.
 func (h *Handle) read(m *form.Map) {
 	m.AllowRest()
 	m.Need("cap/id")

@@ -242,7 +242,7 @@ func (s *session) parts() (p requestParts, typed *schema.Schema, err error) {
 	}
 	now, typed, err := s.readParts()
 	if err != nil || !slices.EqualFunc(now.all(), p.all(), func(a, b JSON) bool { return bytes.Equal(a, b) }) {
-		event.At(s.ctx).Send(event.Notice{Code: event.PromptChanged, Text: "the program now makes another request of what the call reads: the call goes on with the recorded one"})
+		event.At(s.ctx).Send(event.Notice{Code: event.PromptChanged, Text: "the program would now send a different request; the call continues with the recorded one"})
 	}
 	return p, typed, nil
 }

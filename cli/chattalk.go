@@ -29,7 +29,7 @@ type talk struct {
 	name   string
 	flags  chatFlags
 
-	limits  budget.Limits   // of the chat; Latency is that of a turn
+	limits  budget.Limits   // of the chat; Latency bounds a turn
 	account *budget.Account // of the chat, charged with all turns
 
 	after  map[int]int // by turn: the turn that it continues

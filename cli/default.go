@@ -60,7 +60,7 @@ func (d *defaultModel) choose() (llm.Model, error) {
 		return d.model, nil
 	}
 	protocol := cmp.Or(s.Provider, "openai")
-	var key llm.Secret // none is that of the provider, for its own servers
+	var key llm.Secret // none means the provider's key, for its own servers
 	if s.KeyEnv != "" {
 		key = llm.Secret(os.Getenv(s.KeyEnv))
 		if key == "" && s.KeyEnv != config.KeyEnv(protocol) {

@@ -37,7 +37,7 @@ type keepFlags struct {
 	resume string   // the database that already has the run
 	force  bool     // although its pipeline changed
 	again  []string // the steps to do anew
-	name   string   // under which it is listed; "" is that of its pipeline
+	name   string   // under which it is listed; "" means the name of its pipeline
 	labels map[string]string
 
 	made source
@@ -119,7 +119,7 @@ func addSourceFlags(c *cobra.Command, k *keepFlags) {
 	f := c.Flags()
 	dbFlag(f, &k.db)
 	f.StringVar(&k.made.Pipeline, packageFlag, "", "")
-	f.Lookup(packageFlag).Hidden = true // as those of addKeepFlags
+	f.Lookup(packageFlag).Hidden = true // as the flags of addKeepFlags
 	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
 		if n := c.ArgsLenAtDash(); n >= 0 {
 			args, k.made.Args = args[:n], args[n:]

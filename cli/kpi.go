@@ -84,7 +84,7 @@ func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Rec
 			yield(nil, failed("%w", err))
 			return
 		}
-		asked := map[string]bool{} // paths of leaves with steps, as those of attempts
+		asked := map[string]bool{} // paths of leaves with steps, such as attempts
 		for _, st := range steps {
 			if st.Kind == "step" {
 				asked[address.Parent(st.Path)] = true

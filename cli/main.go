@@ -51,7 +51,7 @@ type Config struct {
 	// what follows "--"; only the last kind of function takes any.
 	Pipeline any
 
-	Name   string    // of the program, in messages; "" is that of the process
+	Name   string    // of the program, in messages; "" means the name of the process
 	Args   []string  // nil means those of the process
 	Stdin  io.Reader // answers to questions; nil is os.Stdin
 	Stdout io.Writer // results; nil is os.Stdout

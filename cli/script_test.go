@@ -71,7 +71,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			// Under the race detector a process sleeps for a second before it exits.
 			env.Setenv("GORACE", "atexit_sleep_ms=10")
 			env.Setenv("GOPROXY", "off")
-			env.Setenv("GOFLAGS", "-trimpath") // as other tests: the copies of one module share what the compiler has made
+			env.Setenv("GOFLAGS", "-trimpath") // shares the build cache with other copies of the module
 			stone, err := exec.LookPath("stone")
 			if err != nil {
 				return err

@@ -39,7 +39,7 @@ type desc struct {
 	err    error
 
 	makeSchema func() (*schema.Schema, error)
-	lists      func() (*schema.Lists, error) // of values that content may have; the error is that of Err
+	lists      func() (*schema.Lists, error) // of values that content may have; the error is the one Err returns
 }
 
 // NewType makes a type. A pipeline treats two types with the same name and schema as

@@ -321,10 +321,10 @@ func (g RoutingRules) judge(routed *Verdict, r RoutingReport) *Verdict {
 		v.add(rule)
 	}
 	if g.LargeAtMost > 0 {
-		v.add(below(fmt.Sprintf("at most %v of the cases ask the large model", g.LargeAtMost), r.LargeShare, g.LargeAtMost))
+		v.add(below(fmt.Sprintf("the large model answers at most %v of the cases", g.LargeAtMost), r.LargeShare, g.LargeAtMost))
 	}
 	if g.CostAtMost > 0 {
-		v.add(below(fmt.Sprintf("at most %v of the cost of the large model", g.CostAtMost), r.CostShare, g.CostAtMost))
+		v.add(below(fmt.Sprintf("at most %v of the large model's cost", g.CostAtMost), r.CostShare, g.CostAtMost))
 	}
 	return v
 }

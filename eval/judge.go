@@ -27,8 +27,8 @@ type graded struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// judge makes a scorer of calls with the intent eval/grade. Their candidates, retries and
-// budget are those of every call, and grades of earlier runs are taken. A judge that cannot be
+// judge makes a scorer of calls with the intent eval/grade. They have
+// the candidates, retries and budget of any call, and reuse grades of earlier runs. A judge that cannot be
 // asked, or gives no score, is an error. A pairwise judge is asked twice, with the answer and
 // the expectation in either order, and grades the second: an answer that wins only in one
 // order is a tie.

@@ -61,7 +61,7 @@ func TestRouting(t *testing.T) {
 	for _, rule := range r.Gate.Rules {
 		verdicts = append(verdicts, rule.Rule+": "+rule.Verdict)
 	}
-	want := "exact at least 0.8: passed, at least 0.9 of the gap: passed, at most 0.5 of the cases ask the large model: cannot tell, at most 0.5 of the cost of the large model: cannot tell"
+	want := "exact at least 0.8: passed, at least 0.9 of the gap: passed, the large model answers at most 0.5 of the cases: cannot tell, at most 0.5 of the large model's cost: cannot tell"
 	if got := strings.Join(verdicts, ", "); got != want || r.Gate.Verdict != eval.CannotTell {
 		t.Errorf("%s, so %s\nwant %s", got, r.Gate.Verdict, want)
 	}

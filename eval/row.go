@@ -13,7 +13,7 @@ import (
 // each followed by a newline. Canonical JSON contains no newlines. Absent values are empty.
 type row struct {
 	text   string
-	labels []string // the value of Data.Cluster, if that is set, and those of Data.Slices
+	labels []string // the value of Data.Cluster, if set, and the values of Data.Slices
 }
 
 // idSize is the length of the id of a case: half the SHA-256 of its inputs and its expected output,

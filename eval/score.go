@@ -47,7 +47,7 @@ type Scorer struct {
 }
 
 // Func makes a scorer of a Go function. The function sees only cases that have an answer.
-// Its error is a Score with the verdict Error. The options are those of stone.Func: give an
+// Its error is a Score with the verdict Error. It takes the options of stone.Func: give an
 // expensive scorer a Version and stone.Reusable.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {
 	return Scorer{name: name, leaf: func(set *dataset) stone.Ashlar {

@@ -97,7 +97,7 @@ func asSet(got, want []toolCall) float64 {
 	return share(2*float64(hits), len(got)+len(want))
 }
 
-// withArguments compares the expected arguments of each expected call with those of the call
+// withArguments compares the expected arguments of each expected call with the arguments of the call
 // of the same tool that has most of them, as a share of the longer list.
 func withArguments(got, want []toolCall) float64 {
 	taken := make([]bool, len(got))

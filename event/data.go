@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// Data is the content of an event. Its types are those of this package, passed by value.
+// Data is the content of an event: one of the types of this package, passed by value.
 type Data interface {
 	about() (name string, level slog.Level)
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // Test runs random pipelines with the executors that make returns for them. It compares
-// the nodes and the error of each run with those of the executor of stone: without a
+// the nodes and the error of each run with the local executor's: without a
 // recorder, with a recorder, and replayed from that recorder.
 func Test(t *testing.T, make func(t *testing.T, seed uint64) step.Executor) {
 	t.Helper()
@@ -62,7 +62,7 @@ func TestSome(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) s
 }
 
 // TestKept runs random pipelines durably with the journal and the executor that make returns
-// for them, and compares the nodes and the error of each run with those of a run in this
+// for them, and compares the nodes and the error of each run with a run in this
 // process. It cancels each run at a random moment and resumes it.
 func TestKept(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) (journal.Journal, step.Executor)) {
 	t.Helper()

@@ -31,7 +31,7 @@ func (s DoneStep) Spent() budget.Amount {
 
 var errElsewhere = errors.New("an attempt in another process had no result")
 
-// Import records steps within a leaf that another process has done. Ctx is that of the work
+// Import records steps within a leaf that another process has done. Ctx is the context of the work
 // of the leaf, as DoBy passes it to an executor. A body of the leaf that runs here later, and
 // a resumed run, find them. Attempts counts those that were not imported before: with a Record it may
 // be zero. Without the recorder of Keep, Import does nothing.

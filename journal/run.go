@@ -75,7 +75,7 @@ type Options struct {
 // new id of ten letters and digits. One recorder may serve any number of runs at once;
 // Drain stops them all.
 //
-// The errors of such a run are those of stone.Run and, before any step runs, a *HeldError
+// Such a run returns the errors of stone.Run and, before any step runs, a *HeldError
 // or a *ChangedError, or ErrNoRun with Options.Resume. When stone.Run returns, the
 // outcome of the run is in the journal; an error in writing it is joined to the other
 // one.
@@ -141,8 +141,8 @@ type runner struct {
 	resumed bool
 	before  Outcome           // with which it was resumed
 	session map[string]string // the label of its session; nil without one
-	info    RunInfo           // of Begin
-	given   dag.DAG           // the input of Begin
+	info    RunInfo           // written by begin
+	given   dag.DAG           // the input that Run was given; written by begin
 	begun   bool
 	leave   func(over bool) // ends its context and its account; nil before begin
 	tally   tally
@@ -152,7 +152,7 @@ type runner struct {
 	news    atomic.Pointer[[]event.Data] // emitted with the first step
 }
 
-// acquire takes the run and finds out what it continues, or leaves it on an error.
+// acquire acquires the run and prepares it, or releases it on an error.
 func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	if r.secrets, err = secretsOf(ctx, r.opts.Secrets); err != nil {
 		return err
@@ -196,7 +196,7 @@ func (r *runner) refused(ctx context.Context, before RunInfo, err error) error {
 	return r.journal.End(ctx, r.cfg.RunID, o)
 }
 
-// prepare makes what Begin writes, and refuses what cannot continue.
+// prepare fills in info and the recorded input, and rejects a run that cannot continue.
 func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (err error) {
 	if from := r.opts.Reuse; from != "" && from != AnyRun {
 		found, err := r.journal.Find(ctx, from)
@@ -301,7 +301,7 @@ func (r *runner) complete(ctx context.Context) error {
 	return err
 }
 
-// config is what the run uses.
+// config returns the Config of the run, with recorder, watcher and frontend of this package.
 func (r *runner) config() stone.Config {
 	cfg := r.cfg
 	cfg.Recorder = &recorder{r}
@@ -314,9 +314,9 @@ func (r *runner) config() stone.Config {
 	return cfg
 }
 
-// begin writes that the run begins, or continues, and returns its context, which ends when it is drained.
+// begin writes that the run started or was resumed, and returns its context, which a drain cancels.
 func (r *runner) begin(ctx context.Context) (context.Context, error) {
-	if !r.doneBefore() { // such a run is replayed, and keeps its end
+	if !r.doneBefore() { // a run that is done is only replayed, and keeps its outcome
 		if err := r.journal.Begin(ctx, r.info, r.given); err != nil {
 			return ctx, err
 		}
@@ -353,7 +353,7 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end records how the run ended, even if ctx is done. A run that did not begin has no end.
+// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if r.leave != nil {
 		r.leave(err == nil)

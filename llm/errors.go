@@ -24,7 +24,7 @@ func (e *RetriedError) Error() string { return fmt.Sprintf("%v (tried %d times)"
 func (e *RetriedError) Unwrap() error { return e.Err }
 
 // Attempts returns how often the request was made, so that a policy around the
-// model does not multiply with that of the model.
+// model does not multiply with the model's own retries.
 func (e *RetriedError) Attempts() int { return e.Tried }
 
 // ErrEmptyResponse matches every *EmptyResponseError with errors.Is.

@@ -16,9 +16,9 @@ import (
 // sees a Restart delta with the error. The last model's error is returned, joined with those
 // before it.
 //
-// Every model is asked under its own name: Request.Model applies to the first one. Retries,
-// timeouts and limits are those of each model, so a short Retry and Timeouts in all but the
-// last one keep the wait short. Each answer is charged at the price of the model that gave
+// Every model is asked under its own name: Request.Model applies to the first one. Each model
+// keeps its own retries, timeouts and limits: set a short Retry and short Timeouts on all but the
+// last one. Each answer is charged at the price of the model that gave
 // it. A budget over USD reserves the most expensive model and requires a price of every one.
 //
 // For a breaker, a race or a judge, see call.Model.

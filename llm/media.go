@@ -26,7 +26,7 @@ type Media struct {
 // AnyImage is the Type of a picture at a URL whose format is not known.
 const AnyImage = "image/*"
 
-// ReadMedia reads a file. Its type is that of its first bytes, or else that of its name.
+// ReadMedia reads a file. Its first bytes decide its type, or else its name.
 func ReadMedia(path string) (*Media, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func ReadMedia(path string) (*Media, error) {
 	return m, nil
 }
 
-// NewMedia returns the media of a file's name and content. Its type is that of the first bytes,
+// NewMedia returns the media of a file's name and content. The first bytes decide the type,
 // or else that of the name.
 func NewMedia(name string, data []byte) (*Media, error) {
 	m := &Media{Type: typeOf(name, data), Data: data, Name: name}

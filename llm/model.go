@@ -203,7 +203,7 @@ type Usage struct {
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// Add returns the sum of two usages. Raw and Vendor are those of v if v has them.
+// Add returns the sum of two usages. Raw and Vendor come from v if v has them.
 func (u Usage) Add(v Usage) Usage {
 	u.InputTokens = addKnown(u.InputTokens, v.InputTokens)
 	u.OutputTokens = addKnown(u.OutputTokens, v.OutputTokens)

@@ -21,7 +21,7 @@ type Report struct {
 }
 
 // NewReport sends a ModelRequest. Voice receives the text of the model; it may be nil.
-// Turn is that of an agent, or 0. The report is nil if the run has no watcher.
+// Turn is the turn of an agent, or 0. The report is nil if the run has no watcher.
 func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn int) *Report {
 	if voice == nil && !at.Wants(slog.LevelInfo) && !at.Wants(slog.LevelWarn) {
 		return nil

@@ -18,7 +18,7 @@ type Spec struct {
 	// Can are Abilities; an empty slice that is not nil has none. A model without "schema" is told
 	// the schema of an answer.
 	Can []string
-	// Limiter is that of the provider. It applies to models that were made without one.
+	// Limiter is the provider's limiter. It applies to models that were made without one.
 	Limiter *limit.Limiter
 }
 

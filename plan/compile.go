@@ -256,7 +256,7 @@ func (c *compiler) typeOf(n *node) dag.AnyType {
 	return c.slotType(n.as)
 }
 
-// slotType returns the node type of a slot. Its schema is that of the only call that
+// slotType returns the node type of a slot. It has the schema of the only call that
 // defines it.
 func (c *compiler) slotType(name string) dag.AnyType {
 	if t := c.types[name]; t != nil {

@@ -60,7 +60,7 @@ func hasSlot(list *place) bool {
 	return false
 }
 
-// handleSchema is that of a slot which holds capabilities: an id, or a map that has one,
+// handleSchema is the schema of a slot that holds capabilities: an id, or a map that has one,
 // or a list of those.
 var handleSchema = mustParse(`{"$defs": {"cap": {"anyOf": [{"type": "string"},
 	{"type": "object", "required": ["cap/id"], "properties": {"cap/id": {"type": "string"}}}]}},

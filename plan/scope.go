@@ -209,7 +209,7 @@ func (c *compiler) checkNames(nodes []*node) {
 			} else if as[n.as] && n.op != "map" {
 				c.findIn(n, "as", finding.Finding{Type: "duplicate-name", Queried: n.as}, "another node of the sequence has the name %q: rename one", n.as)
 			}
-			as[n.as] = as[n.as] || n.op != "map" // the name of a map is that of the item
+			as[n.as] = as[n.as] || n.op != "map" // the name of a map names the item
 		}
 		if n.id != "" {
 			if ids[n.id] {

@@ -69,7 +69,7 @@ func (r *reading) readApply(n *node, f fields) {
 	f.Name("as", &n.as)
 }
 
-// planSchema is that of a slot which holds a plan: its text, or its data.
+// planSchema is the schema of a slot that holds a plan: its text, or its data.
 var planSchema = mustParse(`{"anyOf": [{"type": "string"}, {"type": "object", "required": ["nodes"]}]}`)
 
 func mustParse(text string) *schema.Schema {

@@ -44,7 +44,7 @@ func (v view) property(name string) ([]any, presence) {
 	return nil, unknown
 }
 
-// property is that of the view, except that a property without values is never written.
+// property matches the view's, except that a property without values is never written.
 func (c *comparison) property(v view, name string) ([]any, presence) {
 	nodes, there := v.property(name)
 	if there == declared && c.empty(c.producer.view(nodes...), 0) {

@@ -124,7 +124,7 @@ func bothProperties(a, b *object) *object {
 	return out
 }
 
-// foldable reports whether the alternatives of a schema are those of one object.
+// foldable reports whether all alternatives of a schema describe one object.
 func (l *loosening) foldable(o *object, alternatives []any) bool {
 	if o.has("properties") || slices.Equal(o.strings("type"), []string{"object"}) {
 		return true
@@ -194,7 +194,7 @@ func (l *loosening) foldOne(o *object, keyword string, alternatives []any) (out 
 	return out, branches
 }
 
-// eitherProperties adds the properties of an alternative to those of the earlier ones. One that
+// eitherProperties merges the properties of an alternative into the earlier ones. One that
 // several have fits either of their schemas.
 func eitherProperties(properties, branch, own *object) {
 	for _, name := range branch.names {

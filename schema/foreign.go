@@ -15,7 +15,7 @@ const maxUnchecked = 20
 
 // ParseForeign reads a schema that another program wrote, such as the input schema of a tool. It
 // leaves out keywords that cannot be compiled, and returns where they are: the schema accepts every
-// value that these parts might reject. The error is that of [Parse] for a text of which nothing can
+// value that these parts might reject. The error is the one [Parse] returns for a text of which nothing can
 // be kept.
 func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 	if s, err = Parse(data); err == nil || len(data) > maxText {

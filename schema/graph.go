@@ -38,7 +38,7 @@ func newGraph(root *jsonschema.Schema, document any, compile func(fragment strin
 	g.add(root)
 	if g.dynamic {
 		eachAnchored(document, "", func(fragment string) {
-			// A place that cannot be compiled is a value, such as that of const.
+			// A place that cannot be compiled is a value, such as the value of const.
 			if s, err := compile(fragment); err == nil {
 				g.add(s)
 			}

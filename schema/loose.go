@@ -20,7 +20,7 @@ const maxTold = 2 << 10
 // whole value is in told.
 //
 // Every value that fits the schema fits the result, unless Name refuses one of its names. Validate
-// against the schema itself. The error is that of a text that is no schema of objects.
+// against the schema itself. It fails if the text is no schema of objects.
 func (b *Subset) Loose(text []byte) (projected []byte, told string, err error) {
 	p, err := b.begin(text)
 	if err != nil {

@@ -90,7 +90,7 @@ func compileError(err error, document any) error {
 }
 
 // Validate checks JSON text against the schema. It returns nil, or a *ValidationError with the
-// problems, also for text that is not JSON; any other error is that of ctx or of the schema. A
+// problems, also for text that is not JSON; any other error comes from ctx or the schema. A
 // text that needs more than ten million comparisons does not fit.
 func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	document, err := decodeDocument(data)

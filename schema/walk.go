@@ -80,7 +80,7 @@ func (s *scope) enter(r *resource) *scope {
 	return s.inner[r]
 }
 
-// validate returns the error of a document, nil if it fits. The second error is that of ctx
+// validate returns the error of a document, nil if it fits. The second error comes from ctx
 // or of a limit.
 func (g *graph) validate(ctx context.Context, document any) (*jsonschema.ValidationError, error) {
 	w := &walk{ctx: ctx, graph: g, known: map[visit]*verdict{}, scope: &scope{}}

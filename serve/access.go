@@ -64,7 +64,7 @@ var tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{0,64}$`)
 // by names the caller in the record of its answers.
 func (p Principal) by() string { return cmp.Or(p.By, p.Name) }
 
-// labels are those of the runs that the caller sees.
+// labels are the labels of every run that the caller sees.
 func (p Principal) labels() map[string]string {
 	if p.Tenant == "" {
 		return map[string]string{}

@@ -178,7 +178,7 @@ func (s *Server) catchUp(ctx context.Context, f *feed, out *eventStream) error {
 	return out.err
 }
 
-// earlier reads the next rows after a place, up to those of the feed. It reads them before
+// earlier reads the next rows after a place, up to the first row of the feed. It reads them before
 // they are sent: a slow client must not keep others from catching up.
 func (s *Server) earlier(ctx context.Context, f *feed, at place) (frames []frame, err error) {
 	leave, err := s.places.enter(ctx, s.drain, f.who.Tenant)

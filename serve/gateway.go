@@ -41,7 +41,7 @@ func intents(cfg Config) map[string]*Pipeline {
 // pipeline returns what a run with this name runs, or nil.
 func (s *Server) pipeline(name string) *Pipeline { return cmp.Or(s.pipelines[name], s.intents[name]) }
 
-// gatewayRoutes are those of the protocols of OpenAI.
+// gatewayRoutes are the OpenAI-compatible routes.
 func (s *Server) gatewayRoutes() (out []route) {
 	for _, r := range openai.Routes() {
 		role := Read

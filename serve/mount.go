@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Mount makes the handler of another protocol, such as that of package serve/mcp, when
+// A Mount makes the handler of another protocol, such as package serve/mcp, when
 // the server is made.
 type Mount func(*Server) (Handler, error)
 

@@ -274,7 +274,7 @@ func (s *Server) sendAgain(ctx context.Context) {
 	}
 }
 
-// findUnsent finds notices that a dead server left unsent: those that were not accepted, and those of
+// findUnsent finds notices that a dead server left unsent: notices that were not accepted, and notices of
 // runs that ended or started to wait since a time and that have no run of their own yet.
 func (s *Server) findUnsent(ctx context.Context, since time.Time) error {
 	for _, h := range s.hooks {

@@ -25,7 +25,7 @@ type Key struct {
 	// path of what it is in, and for a Step of goroutines that take turns.
 	Loose bool
 	// Replace is set if the work is done anew: other work that is recorded at Path and Kind is
-	// not found, and the new record is that of the place from now on.
+	// not found, and the new record takes the place from now on.
 	Replace bool
 	// Reuse identifies the step across runs. It covers the fingerprint of the
 	// ashlar, the contents of the nodes that it and its Children read, the text
@@ -58,9 +58,9 @@ func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00"
 // *stone.Failure returned. A process that is about to end stops its runs in this way:
 // its Recorder rejects every step that is not recorded yet.
 //
-// A Recorder may have a method Clean(string) string, which removes secrets from the failures that the
-// run makes itself, such as the failure of a Scoped body. Do can clean its own records. A
-// stone.RunRecorder records whole runs as well.
+// A Recorder may have a method Clean(string) string, which removes secrets from failures that the run
+// itself makes, such as the failure of a Scoped body. Do can clean its own records. To record whole
+// runs as well, implement stone.RunRecorder.
 type Recorder interface {
 	// Do returns the record under the key, with Replayed set. If the key has no
 	// record, Do calls work once, records its result and returns it.

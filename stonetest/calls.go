@@ -48,13 +48,13 @@ func clip(s string) string {
 	return s
 }
 
-// is reports whether name is that of the call's tool, or of agent and tool.
+// is reports whether name names the call's tool, or its agent and tool.
 func (c ToolCall) is(name string) bool {
 	return name == c.Name || name == c.Agent+"/"+c.Name
 }
 
 // Calls returns the calls of all runs of the harness, or those of the named tools, in the
-// order of the pipeline. A name is that of a tool, or of an agent and its tool:
+// order of the pipeline. A name names a tool, or an agent and its tool:
 // "ask_user", "discover/ask_user".
 func (h *Harness) Calls(names ...string) []ToolCall {
 	h.mu.Lock()

@@ -41,7 +41,7 @@ func Func[In any](fn func(In) (string, error)) Handler {
 // that the model is offered stay the same. A tool that already has a stub gets the new
 // handler.
 //
-// Name is that of the tool, preceded by as many of the ashlars above it as make it
+// Name is the name of the tool, preceded by as many of the ashlars above it as make it
 // unique: "read_file", "fix/read_file", "repair/fix/read_file". A tool that is used in
 // several places is one tool, and stubbed in all of them. The test fails at once if no
 // tool has the name, or several have it.

@@ -49,7 +49,7 @@ func MaxResult(n int) Option {
 }
 
 // Preview gives the tool a text for the person who approves a call, in place of its
-// arguments: what the call would change. An error of fn is that of the call.
+// arguments: what the call would change. An error of fn fails the call.
 func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	return func(t *agent.Tool) {
 		name := t.Name
@@ -112,7 +112,7 @@ func broken(name string, err error) agent.Middleware {
 	})
 }
 
-// inputSchema returns the schema of t as providers want it, which is that of an object.
+// inputSchema returns the schema of t as providers require it: the schema of an object.
 // It is closed, so that the model is told of unknown names.
 func inputSchema(t reflect.Type) (*schema.Schema, error) {
 	s, err := schema.ForType(t)

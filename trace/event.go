@@ -53,7 +53,7 @@ func (e Event) text(key string) string {
 	return s
 }
 
-// number accepts the numbers of a trace file and those of a program that builds its own
+// number accepts numbers from a trace file and from a program that builds its own
 // events.
 func number(v any) (float64, bool) {
 	switch v := v.(type) {

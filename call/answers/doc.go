@@ -14,7 +14,7 @@
 // and answers requests whose input has the same value in its field "id". The capability reads only
 // the values that its [Config] names. It ignores all other columns, such as the expected answer.
 //
-// Answers are treated like those of package call/model: the text is the output, or is parsed if the
+// Answers are treated as in package call/model: the text is the output, or is parsed if the
 // call wants JSON. If no usage is recorded, tokens are estimated from the texts. A request without a
 // recorded answer fails with [call.NotRecorded], and the error names the nearest recorded one. The
 // request is not retried, and no other candidate is asked.

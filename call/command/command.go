@@ -25,7 +25,7 @@ type Config struct {
 	// limit directories.
 	Dir string
 	// Env are the names of further environment variables to pass on, in addition to PATH,
-	// TZ and those of the language. HOME and TMPDIR are a temporary directory, which is
+	// TZ and the language variables. HOME and TMPDIR are a temporary directory, which is
 	// deleted afterwards.
 	Env []string
 	// Scope limits what the program may reach. The program must be in Process. FS are

@@ -7,7 +7,7 @@
 //
 // # The prompt
 //
-// The instructions are those of Config, one below the other: Prompt, Role, and the entry
+// The instructions come from Config, one below the other: Prompt, Role, and the entry
 // of Intents. The question is the input: the text of prompt or text if the input has no
 // other field, otherwise the JSON of the input. Context and constraints follow as JSON,
 // and with them the faults of an answer that is to be repaired.
@@ -27,7 +27,7 @@
 //
 //	{:type "string" :contentEncoding "base64" :contentMediaType "image/*"}
 //
-// The schema is that of the input's Go type, or else the in-schema of the intent or the capability.
+// The schema comes from the input's Go type, or else is the in-schema of the intent or the capability.
 // In the JSON that the model reads, a line such as "[media 1: receipt.png, image/png, 34 KB]"
 // replaces each. A judge of the answer is shown the same media. Capabilities of other kinds
 // get the input as it is.

@@ -19,7 +19,7 @@ type Scope struct {
 	// Process are absolute paths of programs that may be started.
 	Process Process `json:"process"`
 	// Net are servers, as "https://api.example.com" or "http://127.0.0.1:8080". The
-	// default port is that of the scheme.
+	// default port follows from the scheme.
 	Net Net `json:"net"`
 }
 
@@ -110,7 +110,7 @@ func (p Process) Check(program string) error {
 type Net []string
 
 // Check returns an error if a URL must not be requested: its scheme, host and port must
-// be those of a server in scope.
+// belong to a server in scope.
 func (n Net) Check(u *url.URL) error {
 	if n == nil {
 		return nil

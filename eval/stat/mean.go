@@ -18,12 +18,12 @@ const level = 0.975
 // Mean estimates the mean of the scores of questions. Cluster names the cluster of each
 // question; nil means that every question is its own. Without scores all fields are zero.
 //
-// The standard error is that of E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
+// The standard error follows E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
 // by question in section 2.1 and clustered in section 2.2, with the factor G/(G-1) for G
-// clusters that makes the first a case of the second. The interval is that of E. B. Wilson
+// clusters that makes the first a case of the second. The interval follows E. B. Wilson
 // ("Probable Inference", JASA 22, 1927) on the effective sample size, as E. L. Korn and
 // B. I. Graubard propose it for clusters (Survey Methodology 24, 1998), if all scores are
-// within 0 and 1. Otherwise it is that of Student with G-1 degrees of freedom.
+// within 0 and 1. Otherwise it is Student's interval with G-1 degrees of freedom.
 func Mean(scores []float64, cluster []string) Estimate {
 	e := estimate(scores, cluster)
 	if e.N == 0 {
@@ -128,12 +128,12 @@ func Wilson(rate, n float64) (low, high float64) {
 	return max(0, middle-half), min(1, middle+half)
 }
 
-// Difference estimates how much higher the scores of b are than those of a for the same
+// Difference estimates how much higher b scores than a for the same
 // questions; cluster is as in Mean. The two lists have the same length.
 //
-// The standard error is that of the paired differences, as in E. Miller, "Adding Error
+// The standard error is taken over the paired differences, as in E. Miller, "Adding Error
 // Bars to Evals" (arXiv 2411.00640), section 4.2: questions that are hard for both make no
-// noise. The interval is that of Student. If no two differences differ, it is that of D. G.
+// noise. The interval is Student's. If no two differences differ, it is the one of D. G.
 // Bonett and R. M. Price ("Adjusted Wald Confidence Interval for a Difference of Binomial
 // Proportions Based on Paired Data", JEBS 37, 2012), which adds one question that turned in
 // each direction: without any that turned, the interval of Student would be empty.
@@ -156,7 +156,7 @@ func Difference(a, b []float64, cluster []string) Estimate {
 
 // Needed returns the number of questions with which an estimate of this spread would tell
 // its mean from the bound with a probability of 80 %. It returns 0 if no number would: if
-// the mean is the bound. The formula is that of E. Miller, "Adding Error Bars to Evals"
+// the mean is the bound. The formula follows E. Miller, "Adding Error Bars to Evals"
 // (arXiv 2411.00640), section 5.
 func (e Estimate) Needed(bound float64) int {
 	away := math.Abs(e.Mean - bound)

@@ -147,7 +147,7 @@ func (r *run) take(e event.Event) {
 	}
 }
 
-// happened adds an event to its span, and the failure that it tells of.
+// happened adds an event to its span and keeps the failure that the event reports.
 func (r *run) happened(e event.Event) {
 	s := r.at(e)
 	switch d := e.Data.(type) {
@@ -231,7 +231,7 @@ func (r *run) tool(e event.Event, c event.ToolCall, at time.Time) *span {
 	return s
 }
 
-// because keeps a failure that is a kind, or "kind: reason".
+// because keeps a failure, which is a kind or "kind: reason".
 func (s *span) because(failure string) {
 	if failure != "" {
 		s.kind, s.reason, _ = strings.Cut(failure, ": ")
@@ -248,13 +248,13 @@ func operation(name, of string) string { return strings.TrimSpace(name + " " + o
 
 func text(key, value string) attribute.KeyValue { return attribute.String(key, value) }
 
-// describe adds the fields of the event, as a trace file has them, except those in without.
+// describe sets the fields that a trace file has for the event as attributes, except the fields in without.
 func (s *span) describe(e event.Event, without ...string) {
 	s.SetAttributes(attributes(e, s.genAI, without...)...)
 }
 
-// attributes returns the fields of the record of the event, by the names that package otlp
-// gives them, so that a run has the same attributes live and from its trace file.
+// attributes returns the fields of the event's log record under the names of otlp.Attribute, so that a
+// run has the same attributes live and from its trace file.
 func attributes(e event.Event, genAI bool, without ...string) []attribute.KeyValue {
 	var f fields
 	event.Log(&f).Watch(context.Background(), e)
@@ -296,8 +296,8 @@ func keyValue(key string, v slog.Value) []attribute.KeyValue {
 	return []attribute.KeyValue{kv}
 }
 
-// fields is a slog.Handler that keeps the attributes of a record. It does not want
-// payloads: contents are not exported.
+// fields is a slog.Handler that keeps the attributes of a record. It disables payloads, so that contents
+// are not exported.
 type fields struct{ attrs []slog.Attr }
 
 func (*fields) Enabled(context.Context, slog.Level) bool { return false }

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package cputime measures work in tests where allocations are no measure. It compares
-// processor time with that of a fixed work in the same run, so that neither the machine
+// processor time with a fixed piece of work in the same run, so that neither the machine
 // nor its other programs decide whether a test passes.
 package cputime
 

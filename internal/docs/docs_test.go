@@ -156,7 +156,7 @@ func newSession(t *testing.T, root string) *session {
 		name, _, _ := strings.Cut(v, "=")
 		return strings.HasPrefix(name, "STONE_") || strings.HasPrefix(name, "OPENAI_") || strings.HasPrefix(name, "ANTHROPIC_") || name == "GOFLAGS"
 	})
-	// Without paths in the objects, the copies of the module share what the compiler has made.
+	// -trimpath lets the copies of the module share the build cache.
 	s.env = append(s.env, "GOFLAGS=-trimpath", "HOME="+home, "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPATH="+filepath.Join(home, "go"),
 		"PATH="+filepath.Join(home, "go", "bin")+string(os.PathListSeparator)+filepath.Dir(stone(t, root))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	copyModule(t, root, filepath.Join(s.work, "stone"))

@@ -1,5 +1,5 @@
-// Package fakeserver starts HTTP servers that imitate those of providers, for tests. For the
-// answers of whole protocols see package llm/script, whose Model is an http.Handler.
+// Package fakeserver starts HTTP servers that imitate model providers in tests. For complete
+// protocols use llm/script, whose Model is an http.Handler.
 package fakeserver
 
 import (
@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// Serve starts a server until the end of the test and returns its URL. It passes the body of each
-// request to answer; the request still has it, too, so that a script can take over.
+// Serve starts a server on the loopback interface and returns its URL. The server is closed at the end of
+// the test. Answer receives the body of each request; r.Body can be read again, so that an
+// http.Handler can take over.
 func Serve(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, body []byte)) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +27,7 @@ func Serve(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, bod
 	return server.URL
 }
 
-// Stream answers with events.
+// Stream writes a response of server-sent events.
 func Stream(w http.ResponseWriter, events string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	io.WriteString(w, events)

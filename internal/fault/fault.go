@@ -20,7 +20,7 @@ type Noter interface {
 	FailureMeta() map[string]string
 }
 
-// An Ender refuses for an account, or another limit that several steps share. EndsRun reports whether it is that of the
+// An Ender refuses for an account, or another limit that several steps share. EndsRun reports whether it belongs to the
 // whole run: then other steps would fail too.
 type Ender interface {
 	error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,7 +22,8 @@ var scratch string
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {
-		os.Exit(0) // make test names the packages of the tests that it leaves out
+		fmt.Println("left out by -short: these tests take minutes")
+		os.Exit(0)
 	}
 	var err error
 	if scratch, err = os.MkdirTemp("", "stone-hostile-"); err != nil {

@@ -8,21 +8,21 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Scanner reads objects member by member, one document after another, for readers of streams whose
-// events are small and many: Unmarshal spends three quarters of such an event on reflection, on looking
-// up names and on values that nobody keeps.
+// A Scanner reads JSON documents member by member. It is for streams of many small events, where Unmarshal
+// spends three quarters of its time on reflection, on field names and on values that are then dropped
+// (BenchmarkStream: 6.6 instead of 12.3 ns a byte).
 //
-// It accepts part of what UnmarshalLenient accepts, with the same result. After a value that it refuses
-// its methods return zero values and Done returns false; such a document is for UnmarshalLenient, which
-// reads it or says what is wrong. Bytes that it returns are valid until the next call. The zero value is
-// ready after Reset.
+// It accepts a part of what UnmarshalLenient accepts, with equal results. After a value that it rejects, its
+// methods return zero values and Done returns false: read the document with UnmarshalLenient, which
+// succeeds or returns the error. Returned bytes are valid until the next call. Call Reset before the first
+// use. A Scanner is for one goroutine.
 type Scanner struct {
 	in     Decoder
 	buffer bytes.Buffer
 	failed bool
 }
 
-// Reset begins a document, which must not change while it is read.
+// Reset starts a new document. Data must not change while it is read.
 func (s *Scanner) Reset(data []byte) {
 	s.buffer = *bytes.NewBuffer(data)
 	s.in.Reset(&s.buffer, lenient)
@@ -34,13 +34,13 @@ func (s *Scanner) Done() bool {
 	return !s.failed && s.in.StackDepth() == 0 && len(bytes.TrimSpace(s.in.UnreadBuffer())) == 0
 }
 
-// fail refuses the document.
+// fail rejects the document.
 func (s *Scanner) fail() []byte {
 	s.failed = true
 	return nil
 }
 
-// Enter begins the object or array that comes next, as open is { or [, and returns whether there is one.
+// Enter enters the object or array that comes next: open is '{' or '['. It returns false if another value comes.
 func (s *Scanner) Enter(open Kind) bool {
 	if s.failed || s.in.PeekKind() != open {
 		s.fail()
@@ -51,7 +51,7 @@ func (s *Scanner) Enter(open Kind) bool {
 	return err == nil
 }
 
-// More reports whether the array has another element. It leaves an array that has none.
+// More reports whether the array has another element. At the end it leaves the array.
 func (s *Scanner) More() bool {
 	switch {
 	case s.failed:
@@ -64,8 +64,8 @@ func (s *Scanner) More() bool {
 	return false
 }
 
-// Member returns the name of the object's next member, whose value the caller reads or skips. It returns
-// nil at the end of the object, which it leaves.
+// Member returns the name of the object's next member; the caller must read or skip its value. At the end
+// it leaves the object and returns nil.
 func (s *Scanner) Member() []byte {
 	if s.failed {
 		return nil
@@ -85,14 +85,14 @@ func (s *Scanner) Member() []byte {
 // Kind returns the kind of the next value.
 func (s *Scanner) Kind() Kind { return s.in.PeekKind() }
 
-// Skip passes over a value.
+// Skip skips a value.
 func (s *Scanner) Skip() {
 	if !s.failed {
 		s.failed = s.in.SkipValue() != nil
 	}
 }
 
-// Raw returns a value as it stands.
+// Raw returns the text of a value.
 func (s *Scanner) Raw() []byte {
 	if s.failed {
 		return nil
@@ -104,11 +104,11 @@ func (s *Scanner) Raw() []byte {
 	return v
 }
 
-// null is what Keep returns for it: servers send it with every event.
+// null is returned by Clone without an allocation: servers send it with every event.
 var null = []byte("null")
 
-// Keep is Raw to keep, but not to change.
-func (s *Scanner) Keep() []byte {
+// Clone returns a copy of a value's text, which must not be changed.
+func (s *Scanner) Clone() []byte {
 	v := s.Raw()
 	if string(v) == "null" {
 		return null
@@ -116,7 +116,7 @@ func (s *Scanner) Keep() []byte {
 	return bytes.Clone(v)
 }
 
-// Bytes returns the text of a string, empty for null.
+// Bytes returns the decoded content of a string, nil for null.
 func (s *Scanner) Bytes() []byte {
 	v := s.Raw()
 	switch {
@@ -134,18 +134,18 @@ func (s *Scanner) Bytes() []byte {
 	return text
 }
 
-// Text is Bytes to keep.
+// Text returns the content of a string, "" for null.
 func (s *Scanner) Text() string { return string(s.Bytes()) }
 
-// Again is Text of a string that seldom differs from its last value, which costs no memory then.
-func (s *Scanner) Again(last string) string {
+// Intern is like Text, but returns last, without an allocation, if the content equals it.
+func (s *Scanner) Intern(last string) string {
 	if b := s.Bytes(); string(b) != last {
 		return string(b)
 	}
 	return last
 }
 
-// Int returns an integer, 0 for null.
+// Int returns a non-negative integer, 0 for null.
 func (s *Scanner) Int() int {
 	v := s.Raw()
 	if len(v) == 0 || v[0] == 'n' {

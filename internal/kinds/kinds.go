@@ -26,7 +26,7 @@ type Kind struct {
 	// ReadSection reads the section of a configuration named Section.
 	Section     string
 	ReadSection func(*Reader, *form.Map)
-	// Checks are added to those of the configuration.
+	// Checks are added to the checks of the configuration.
 	Checks map[string]call.Check
 }
 

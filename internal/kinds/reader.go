@@ -37,7 +37,7 @@ type Login func(ctx context.Context, show func(address string) error) error
 const NoSecret = `keep a secret in a variable such as OPENAI_API_KEY, or in a file, and name its place: {:env "NAME"} or {:file "path"}`
 
 // Outs ranges over the schemas that every answer of a capability must fit, by their
-// names: its own, and those of its intents.
+// names: its own schema, and the schemas of its intents.
 func (r *Reader) Outs(m call.Metadata) iter.Seq2[string, *schema.Schema] {
 	return func(yield func(string, *schema.Schema) bool) {
 		names := []string{m.Out}

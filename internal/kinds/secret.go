@@ -76,7 +76,7 @@ type Value struct {
 }
 
 // Values reads a field as values by their names. A value must not be plain text if its
-// name looks like that of a secret.
+// name looks like the name of a secret.
 func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	all := map[string]Value{}
 	m.Entries(key, func(name string, v form.Value) {

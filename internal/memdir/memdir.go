@@ -10,7 +10,7 @@ import (
 )
 
 // New returns an empty folder, which is removed after the test. It is on the disk if the system
-// has no /dev/shm, or one of little space, as that of a container.
+// has no /dev/shm, or a small one, as in a container.
 func New(t testing.TB) string {
 	t.Helper()
 	if !spacious("/dev/shm") {
@@ -25,7 +25,7 @@ func New(t testing.TB) string {
 			t.Error(err)
 		}
 	})
-	if err := os.Chmod(folder, 0o755); err != nil { // as that of t.TempDir
+	if err := os.Chmod(folder, 0o755); err != nil { // as t.TempDir does
 		t.Fatal(err)
 	}
 	return folder

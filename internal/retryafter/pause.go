@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Pause returns the wait after the n-th attempt: first after one, doubled with each further one up
-// to most, of which a random part between a half and all counts, so that clients that failed
-// together do not retry together. It is at least what the server asked for.
+// Pause returns the time to wait after attempt n, counted from 1. The backoff is first, doubled with each
+// further attempt, at most most. Pause picks a random duration between half of the backoff and all of it, so
+// that clients that failed together do not retry together. It returns at least asked, the wait that the
+// server asked for; 0 means none.
 func Pause(n int, first, most, asked time.Duration) time.Duration {
 	wait := max(0, min(first, most))
 	for ; n > 1 && 0 < wait && wait < most; n-- {

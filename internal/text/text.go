@@ -130,7 +130,7 @@ const (
 	longBase64 = 512 // from which people are not shown it
 )
 
-// WithoutBase64 returns JSON for people, in which long base64 is a note of its size, such as that of
+// WithoutBase64 returns JSON for people, in which long base64 is a note of its size, such as the base64 of
 // a picture.
 func WithoutBase64(json string) string {
 	var b strings.Builder

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// flow is a pipeline that records its steps with other nodes than those of its DAG. One
+// flow is a pipeline that records its steps with nodes that its DAG does not have. One
 // of the steps keeps a node that it made during the run.
 func flow() stone.Ashlar {
 	all := dag.NewType[[]string]("all")

@@ -97,7 +97,7 @@ func still(b *journal.Branch) {
 	}
 }
 
-// sameOutline compares the outline of a run with that of its steps.
+// sameOutline compares the outline of a run with the outline made from its steps.
 func sameOutline(t *testing.T, j journal.Journal) {
 	t.Helper()
 	steps, err := j.Steps(t.Context(), "run")

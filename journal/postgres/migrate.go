@@ -21,7 +21,7 @@ func newest() int {
 	return len(files)
 }
 
-// lockMigration makes migrations wait for each other: the number is that of the bytes of
+// lockMigration makes migrations wait for each other: the number is made of the bytes of
 // "stone".
 const lockMigration = "SELECT pg_advisory_xact_lock(495874698853)"
 

@@ -2,7 +2,7 @@ package anthropic
 
 import "github.com/stonelayer/stone/internal/jsonv2"
 
-// read reads an event. The result is valid until the next one.
+// read decodes an event. The result is valid until the next call.
 func (d *decoder) read(data []byte) (*event, error) {
 	if d.scan(data) {
 		return &d.scanned, nil
@@ -11,11 +11,11 @@ func (d *decoder) read(data []byte) (*event, error) {
 	return e, jsonv2.UnmarshalLenient(data, e)
 }
 
-// growing is the type of most events.
-const growing = "content_block_delta"
+// blockDeltaEvent is the most frequent event type.
+const blockDeltaEvent = "content_block_delta"
 
-// scan reads an event as UnmarshalLenient does, at a third of its cost. It reports false if that must
-// read it.
+// scan decodes an event into d.scanned as UnmarshalLenient would, at a third of the cost. If it returns
+// false, the event has to be unmarshalled.
 func (d *decoder) scan(data []byte) bool {
 	s, e := &d.scanner, &d.scanned
 	*e = event{}
@@ -24,31 +24,31 @@ func (d *decoder) scan(data []byte) bool {
 	for name := s.Member(); name != nil; name = s.Member() {
 		switch string(name) {
 		case "type":
-			e.Type = s.Again(growing)
+			e.Type = s.Intern(blockDeltaEvent)
 		case "index":
 			e.Index = s.Int()
 		case "delta":
-			if e.Delta, e.piece = nil, nil; e.Type == growing && s.Kind() == '{' {
+			if e.Delta, e.piece = nil, nil; e.Type == blockDeltaEvent && s.Kind() == '{' {
 				e.piece = &d.piece
 				scanDelta(s, e.piece)
 			} else {
-				e.Delta = s.Keep()
+				e.Delta = s.Clone()
 			}
 		case "message":
 			s.Decode(&e.Message)
 		case "content_block":
-			e.ContentBlock = s.Keep()
+			e.ContentBlock = s.Clone()
 		case "usage":
-			e.Usage = s.Keep()
+			e.Usage = s.Clone()
 		case "error":
-			e.Error = s.Keep()
+			e.Error = s.Clone()
 		case "request_id":
 			e.RequestID = s.Text()
 		default:
 			s.Skip()
 		}
 	}
-	return s.Done() && (e.piece == nil || e.Type == growing)
+	return s.Done() && (e.piece == nil || e.Type == blockDeltaEvent)
 }
 
 // scanDelta reads the delta of a block.
@@ -59,7 +59,7 @@ func scanDelta(s *jsonv2.Scanner, in *blockDelta) {
 	for name := s.Member(); name != nil; name = s.Member() {
 		switch string(name) {
 		case "type":
-			in.Type = s.Again(kind)
+			in.Type = s.Intern(kind)
 		case "text":
 			in.Text = s.Text()
 		case "thinking":
@@ -69,9 +69,9 @@ func scanDelta(s *jsonv2.Scanner, in *blockDelta) {
 		case "signature":
 			in.Signature = s.Text()
 		case "citation":
-			in.Citation = s.Keep()
+			in.Citation = s.Clone()
 		case "content":
-			in.Content = s.Keep()
+			in.Content = s.Clone()
 		default:
 			s.Skip()
 		}

@@ -2,7 +2,7 @@ package openai
 
 import "github.com/stonelayer/stone/internal/jsonv2"
 
-// read reads an event. The result is valid until the next one.
+// read decodes an event. The result is valid until the next call.
 func (d *chatDecoder) read(data []byte) (*chunk, error) {
 	if d.scan(data) {
 		return &d.scanned, nil
@@ -11,8 +11,8 @@ func (d *chatDecoder) read(data []byte) (*chunk, error) {
 	return c, jsonv2.UnmarshalLenient(data, c)
 }
 
-// scan reads an event as UnmarshalLenient reads a chunk, at a third of its cost. It reports false if that
-// must read it.
+// scan decodes an event into d.scanned as UnmarshalLenient would, at a third of the cost. If it returns
+// false, the event has to be unmarshalled.
 func (d *chatDecoder) scan(data []byte) bool {
 	s, c := &d.scanner, &d.scanned
 	*c = chunk{Choices: c.Choices[:0]}
@@ -21,25 +21,25 @@ func (d *chatDecoder) scan(data []byte) bool {
 	for name := s.Member(); name != nil; name = s.Member() {
 		switch string(name) {
 		case "id":
-			c.ID = s.Again(d.reply.ID)
+			c.ID = s.Intern(d.reply.ID)
 		case "model":
-			c.Model = s.Again(d.reply.Model)
+			c.Model = s.Intern(d.reply.Model)
 		case "object":
-			c.Object = s.Again("chat.completion.chunk")
+			c.Object = s.Intern("chat.completion.chunk")
 		case "choices":
 			c.Choices = scanChoices(s, c.Choices[:0])
 		case "usage":
-			c.Usage = s.Keep()
+			c.Usage = s.Clone()
 		case "x_groq":
 			s.Decode(&c.Groq)
 		case "timings":
-			c.Timings = s.Keep()
+			c.Timings = s.Clone()
 		case "error":
-			c.Error = s.Keep()
+			c.Error = s.Clone()
 		case "message":
-			c.Message = s.Keep()
+			c.Message = s.Clone()
 		case "detail":
-			c.Detail = s.Keep()
+			c.Detail = s.Clone()
 		default:
 			s.Skip()
 		}
@@ -87,7 +87,7 @@ func scanChoice(s *jsonv2.Scanner, c *choice) int {
 	return c.Index
 }
 
-// scanDelta reads a delta. A second one extends the first, as when it is unmarshalled.
+// scanDelta decodes a delta. A repeated member extends the first, as UnmarshalLenient does.
 func scanDelta(s *jsonv2.Scanner, in *delta) {
 	s.Enter('{')
 	for name := s.Member(); name != nil; name = s.Member() {
@@ -96,14 +96,14 @@ func scanDelta(s *jsonv2.Scanner, in *delta) {
 			if in.text, in.Content = "", nil; s.Kind() == '"' {
 				in.text = s.Text()
 			} else {
-				in.Content = s.Keep()
+				in.Content = s.Clone()
 			}
 		case "reasoning_content":
-			in.ReasoningContent = s.Keep()
+			in.ReasoningContent = s.Clone()
 		case "reasoning":
-			in.Reasoning = s.Keep()
+			in.Reasoning = s.Clone()
 		case "reasoning_details":
-			in.ReasoningDetails = s.Keep()
+			in.ReasoningDetails = s.Clone()
 		case "refusal":
 			in.Refusal = s.Text()
 		case "tool_calls":

@@ -113,7 +113,7 @@ type item struct {
 	callID   string // of a tool call
 	name     string
 	said     [llm.ToolInput + 1][]byte // the text of each kind
-	summary  bool                      // the reasoning is that of the summary
+	summary  bool                      // the reasoning comes from the summary
 	whole    bool                      // the model has finished it
 	fields   map[string]json.RawMessage
 }

@@ -124,7 +124,7 @@ func closer(a, b error) bool {
 	return problems(a) < problems(b)
 }
 
-// problems counts what is wrong. Another error than that of a value, such as the end of the
+// problems counts what is wrong. An error that no value causes, such as the end of the
 // context, counts more.
 func problems(err error) int {
 	if err == nil {

@@ -36,7 +36,7 @@ type Start struct {
 	Pipeline string            `json:"pipeline"`
 	Input    json.RawMessage   `json:"input,omitempty"` // fits Pipeline.Input
 	Labels   map[string]string `json:"labels,omitempty"`
-	Budget   *Budget           `json:"budget,omitempty"` // never more than that of the pipeline and of the caller
+	Budget   *Budget           `json:"budget,omitempty"` // never more than the budgets of the pipeline and the caller
 	// Interactive says that a person waits for the run: its requests go before those of
 	// others where they have to wait for a limit. It counts if the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`

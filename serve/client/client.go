@@ -101,7 +101,7 @@ func given(err error) error {
 	return err
 }
 
-// unavailable marks an error that a retry may resolve, such as that of a server that restarts.
+// unavailable marks an error that a retry may resolve, such as a restarting server.
 type unavailable struct {
 	error
 	after time.Duration // Retry-After; zero if the server sent none

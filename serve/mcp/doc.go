@@ -12,7 +12,7 @@
 // # Tools
 //
 // Each pipeline is a tool of its name. Its arguments are the input of the pipeline, or
-// {"input": …} where that is not an object. Its result is that of the run, as text and,
+// {"input": …} where that is not an object. Its result is the run's result, as text and,
 // with the id and the state of the run, as structured content. The annotations follow
 // from the effects that the pipeline declares. A caller has the roles, the tenant and the
 // limits that [serve.Access] gives it.

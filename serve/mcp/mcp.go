@@ -98,7 +98,7 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 		Server: sdk.NewServer(&sdk.Implementation{Name: "stone", Title: "Stone", Version: version()}, &sdk.ServerOptions{
 			Capabilities: capabilities,
 			SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) {
-				c.CacheScope = "private" // what a caller sees is that of its tenant
+				c.CacheScope = "private" // a caller sees only its tenant
 			},
 			Instructions: "Each pipeline is a tool. A call that returns a run which is not done continues: wait for it with run_result. A person answers its questions: see run_answer.",
 		}),
@@ -153,7 +153,7 @@ func received(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// version is that of this module in the program.
+// version is the version of this module in the program.
 func version() string {
 	const module = "github.com/stonelayer/stone"
 	if info, ok := debug.ReadBuildInfo(); ok {

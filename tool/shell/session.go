@@ -39,7 +39,7 @@ type Config struct {
 	// are those that they may read, also within writable directories; missing ones are
 	// ignored.
 	Writable, ReadOnly []string
-	// Env are variables that commands get besides PATH, HOME, TMPDIR, TZ and those of
+	// Env are variables that commands get besides PATH, HOME, TMPDIR, TZ and the variables of
 	// the language: as NAME=value, or as NAME to pass on the value of this program.
 	Env []string
 	// Network lets commands reach servers, Loopback also those on the loopback of this machine:

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	worse = 1.15 // a row may cost that much of what it cost
-	sure  = 0.05 // below this p a difference is no chance
+	worse = 1.15 // a row may cost at most this multiple
+	sure  = 0.05 // a difference counts below this p
 )
 
 // errWorse means that a row of Stone got worse.
 var errWorse = errors.New("worse")
 
-// against compares Stone's rows in two files of output, made by turns: for each the medians, their ratio and
-// the p of a Mann-Whitney test. It fails if a row is worse, as the constants define it, or has no figure any
-// more. For all units of the benchmarks less is better.
+// against compares Stone's rows in two files of benchmark output. It prints the medians of each row, their
+// ratio and the p of a Mann-Whitney test, and fails if a row is worse, as the constants define it, or is
+// missing from after. In all units of the benchmarks, less is better.
 func against(before, after string, out io.Writer) error {
 	was, err := readFile(before)
 	if err != nil {
@@ -84,7 +84,7 @@ func compare(was, is *measured, out io.Writer) error {
 	return nil
 }
 
-// difference returns how probable so large a difference is between samples of the same distribution.
+// difference returns the p-value of a Mann-Whitney test that a and b have the same distribution.
 func difference(a, b []float64) float64 {
 	return benchmath.AssumeNothing.Compare(benchmath.NewSample(a, &benchmath.DefaultThresholds), benchmath.NewSample(b, &benchmath.DefaultThresholds)).P
 }

@@ -53,7 +53,7 @@ type Config struct {
 }
 
 // Grant returns the effects that runs may have: those granted in the configuration
-// and those of beside, as far as the roles of the principal allow them. It is never
+// and the effects of beside, as far as the roles of the principal allow them. It is never
 // nil.
 func (c *Config) Grant(beside []string) []string {
 	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))

@@ -45,7 +45,7 @@ func KeyEnvs() []string {
 // Connection is what the clients of all protocols can be configured with.
 type Connection struct {
 	Model      string
-	URL        string // "" is that of the protocol's provider
+	URL        string // "" means the URL of the protocol's provider
 	Key        llm.Secret
 	KeyFunc    llm.KeyFunc // in place of Key; nil if there is none
 	Extra      map[string]any

@@ -22,7 +22,7 @@ type provider struct {
 	name       string
 	configured bool
 	protocol   string
-	url        string       // "" is that of the protocol's owner
+	url        string       // "" means the URL of the protocol's owner
 	key        kinds.Secret // zero for a server that wants no key
 	extra      map[string]any
 	watch      func() *repetition.Watcher // nil watches nothing

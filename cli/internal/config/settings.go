@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/regular"
 )
 
-// Settings are those of a project. Unset ones are "".
+// Settings are the settings of a project. Unset ones are "".
 type Settings struct {
 	Pipeline string // path of the package's directory, or of the plan
 	Provider string // one of the Protocols

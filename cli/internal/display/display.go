@@ -32,6 +32,6 @@ type Config struct {
 var ErrLeft = errors.New("left before the run had ended: running steps are lost")
 
 // Run runs the pipeline and shows it until the person leaves. It returns the result of
-// the last run: its error is that of the run, or ErrLeft if the run was still running.
+// the last run: its error comes from the run, or is ErrLeft if the run was still running.
 // Run is nil in a program without a screen.
 var Run func(context.Context, Config) (stone.Result, error)

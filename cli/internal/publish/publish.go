@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// Config says what to publish and where. Its fields are those of serve.Config.
+// Config says what to publish and where. It has the fields of serve.Config.
 type Config struct {
 	Listener          net.Listener
 	Ready             func() // if not nil, called when the server accepts requests

@@ -19,7 +19,7 @@ type Config = display.Config
 const frames = time.Second / 30
 
 // Run runs the pipeline and shows it until the person leaves. It returns the outcome
-// of the last run: its error is that of stone.Run, or display.ErrLeft if the person
+// of the last run: its error comes from stone.Run, or is display.ErrLeft if the person
 // left before the run had ended, which may then still be running. When ctx is done,
 // the run is canceled and the display ends with it.
 func Run(ctx context.Context, cfg Config) (stone.Result, error) {

@@ -24,7 +24,7 @@ type Database interface {
 	Idle() error
 	// Check reports that the database was removed or replaced.
 	Check() error
-	// Passing reports whether an error may go away by itself, as that of a full disk does.
+	// Passing reports whether an error may go away by itself, as a full disk does.
 	Passing(err error) bool
 	// Explain makes a Trouble of an error of the database. It returns other errors, and
 	// what it has explained before, as they are.

@@ -60,7 +60,7 @@ type tenure struct {
 	cancel          context.CancelCauseFunc
 }
 
-// begin starts a tenure, unless the last one goes on. It ends with that of the outer run at the latest.
+// begin starts a tenure, unless the last one goes on. It ends with the tenure of the outer run at the latest.
 func (t *tenure) begin(outer context.Context) {
 	if t.Context == nil || t.Err() != nil {
 		t.Context, t.cancel = context.WithCancelCause(outer)

@@ -141,8 +141,8 @@ func (w *writer) usage(u budget.Usage) {
 // The flags of a node.
 const (
 	isOut  = 1 << iota
-	isOnly // it has one child and no step, so its sums are those of the child
-	isLeaf // it has one step and no child, so its sums are those of the step
+	isOnly // it has one child and no step, so its sums equal the child's
+	isLeaf // it has one step and no child, so its sums equal the step's
 	usesNothing
 )
 

@@ -42,7 +42,7 @@ func (m *Model) Schema(d *structured.Dialect, f *llm.Format, way Way, system str
 type Question struct {
 	Fields  func(model string, way Way) (map[string]any, error)
 	Decoder func(requestID string) Decoder
-	Client  func(model string) *Client // nil is that of the Model
+	Client  func(model string) *Client // nil means the Model's client
 	// Relax reports that the next Fields leave out what the server refused with the error; nil is
 	// never.
 	Relax func(error) bool

@@ -28,7 +28,7 @@ type Field struct {
 	Required    bool
 	Default     string
 
-	// Type and Keywords are those of the property, where it is a text, a number or a truth: "string",
+	// Type and Keywords describe the property if it is a string, a number or a boolean: "string",
 	// and keywords such as "minimum" with their values.
 	Type     string
 	Keywords map[string]json.RawMessage

@@ -61,7 +61,7 @@ func typeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// statuses are those of failures of runs. All others are 422: the pipeline, or a gate, has
+// statuses are the HTTP statuses of failed runs by kind. All other kinds are 422: the pipeline, or a gate, has
 // refused, and would do so again. Clients repeat requests that got 429 or a status from 500, so a run
 // that has paid gets 422 whatever it failed by.
 var statuses = map[string]int{

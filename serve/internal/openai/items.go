@@ -90,7 +90,7 @@ func texts(text string) []llm.Part {
 }
 
 // picture reads a data URL. Another URL is passed on to the model's server: this one
-// fetches nothing. Its type is that of its extension, or else kind.
+// fetches nothing. Its type follows from its extension, or else is kind.
 func picture(param, url, kind, name string) (*llm.Media, error) {
 	address, _, _ := strings.Cut(url, "?")
 	if known := mime.TypeByExtension(path.Ext(address)); kind != llm.AnyImage && known != "" || strings.HasPrefix(known, "image/") {

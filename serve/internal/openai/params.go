@@ -31,7 +31,7 @@ type Parameter struct {
 	Note            string
 }
 
-// Parameters are those of both protocols, by name.
+// Parameters lists the parameters of both protocols by name.
 var Parameters = []Parameter{
 	{"audio", "", Refused, ""},
 	{"background", Used, "", "the reply comes at once; GET and cancel address the run"},

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// response is a response of the Responses protocol. Its parameters are those of the request,
+// response is a response of the Responses protocol. It repeats the parameters of the request,
 // or what OpenAI says for those that it did not have.
 type response struct {
 	ID                 string            `json:"id"`

@@ -33,7 +33,7 @@ func speak(ctx context.Context, l *Live, beat func(), said func(text string)) {
 	}
 }
 
-// The number of an event with text of a live answer is that of the event before the text, plus
+// The number of an event with text of a live answer is the number of the event before the text, plus
 // a place: how many bytes of the text were sent, and a check of them. So a stream continues
 // after any event, at every server, and not with the text of another attempt.
 const (

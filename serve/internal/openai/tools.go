@@ -112,7 +112,7 @@ func textOfCall(c llm.ToolCall) string {
 	return string(c.Input) + c.InputText
 }
 
-// tools are those of a request.
+// tools are the tools of a request.
 type tools struct {
 	offered []llm.Tool
 	echo    []any // as a response repeats them
@@ -199,7 +199,7 @@ type namedTool struct {
 
 func (t namedTool) name() string { return t.Name + t.Function.Name + t.Custom.Name }
 
-// allowedTools are those of which the model may choose one.
+// allowedTools are the tools that the model may choose from.
 type allowedTools struct {
 	Mode  string
 	Tools []namedTool

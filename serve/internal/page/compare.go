@@ -16,7 +16,7 @@ type comparison struct {
 	A, B        runRow
 	Under       string // the path that is compared, "" for the whole runs
 	Above       []crumb
-	All, Own    int // steps that differ, and those of them that read the same
+	All, Own    int // steps that differ, and how many of them read the same
 	Differences []journal.Difference
 	Next        int // the first of those that are not shown, 0 for none
 }

@@ -141,7 +141,7 @@ const (
 	mostPoints = 30
 )
 
-// plotOf plots the evaluations of the same pipeline with as many cases, and that of the
+// plotOf plots the evaluations of the same pipeline with as many cases, and the one of the
 // baseline. It is nil if nothing costs anything, or there is but one.
 func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*plot, error) {
 	if len(e.Scores) == 0 {

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// functions are those of the templates.
+// functions are the template functions.
 var functions = template.FuncMap{
 	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
@@ -128,7 +128,7 @@ func missing(format string, args ...any) *api.Problem {
 	return &api.Problem{Type: api.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
 }
 
-// isMissing reports whether an error is that of missing.
+// isMissing reports whether missing made the error.
 func isMissing(err error) bool {
 	var p *api.Problem
 	return errors.As(err, &p) && p.Status == 404

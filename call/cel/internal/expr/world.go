@@ -94,7 +94,7 @@ func newWorld() (*world, error) {
 	return &world{env, check}, nil
 }
 
-// isType reports whether a name is that of a type, as in type(x) == int.
+// isType reports whether a name denotes a type, as in type(x) == int.
 func (w *world) isType(name string) bool {
 	_, found := w.env.CELTypeProvider().FindIdent(name)
 	return found
