@@ -95,12 +95,8 @@ func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 		r.now = time.Now
 	}
 	if err := r.acquire(ctx, p); err != nil {
-		if ctx.Err() != nil {
-			why := context.Cause(ctx)
-			err = &stone.Failure{Kind: kind.Canceled, Reason: why.Error(), Cause: errors.Join(why, err)}
-		}
 		cfg.RunID = r.cfg.RunID
-		return stone.RunRecord{Config: cfg}, err
+		return stone.RunRecord{Config: cfg}, canceled(ctx, err)
 	}
 	return stone.RunRecord{
 		Config: r.config(), Begin: r.begin,
@@ -108,6 +104,15 @@ func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 			return join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID))
 		},
 	}, nil
+}
+
+// canceled returns err, as a failure of kind "canceled" if ctx is done.
+func canceled(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	why := context.Cause(ctx)
+	return &stone.Failure{Kind: kind.Canceled, Reason: why.Error(), Cause: errors.Join(why, err)}
 }
 
 // join adds errors to the first one, on one line, without repetitions.
@@ -318,7 +323,7 @@ func (r *runner) config() stone.Config {
 func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	if !r.doneBefore() { // a run that is done is only replayed, and keeps its outcome
 		if err := r.journal.Begin(ctx, r.info, r.given); err != nil {
-			return ctx, err
+			return ctx, canceled(ctx, err)
 		}
 	}
 	r.begun = true

@@ -3,12 +3,14 @@ package journal_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 // TestInvalidIsNotRecorded: an invalid pipeline leaves no run, also if its input is the DAG of a failed
@@ -32,5 +34,30 @@ func TestInvalidIsNotRecorded(t *testing.T) {
 		if _, err := j.Acquire(t.Context(), "r"); err != nil {
 			t.Errorf("%s: the run was not released: %v", name, err)
 		}
+	}
+}
+
+// canceling is a journal of which a run is cancelled while its beginning is written.
+type canceling struct {
+	*journal.Memory
+	cancel func()
+}
+
+func (c canceling) Begin(ctx context.Context, _ journal.RunInfo, _ dag.DAG) error {
+	c.cancel()
+	return fmt.Errorf("write: %w", ctx.Err())
+}
+
+// TestCanceledWhileItBegins: such a run is cancelled, not broken, and is released.
+func TestCanceledWhileItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	j := canceling{new(journal.Memory), cancel}
+	p := stone.Func0("p", dag.NewType[int]("n"), func(context.Context) (int, error) { t.Error("a step started"); return 0, nil })
+	_, err := stone.Run(ctx, p, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{})})
+	if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != kind.Canceled {
+		t.Errorf("got %v, want a failure of kind canceled", err)
+	}
+	if _, err := j.Acquire(t.Context(), "r"); err != nil {
+		t.Errorf("the run was not released: %v", err)
 	}
 }
