@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -85,6 +87,9 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, journal.ErrUnavailable) {
 		w.Header().Set("Retry-After", retryAfter)
+	}
+	if errors.As(err, new(spentError)) {
+		w.Header().Set("Retry-After", strconv.Itoa(untilTomorrow(time.Now())))
 	}
 	var p *api.Problem
 	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests && w.Header().Get("Retry-After") == "" {

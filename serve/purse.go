@@ -58,13 +58,24 @@ func (s *Server) purse(ctx context.Context, owner string, usd float64, here bool
 	return a, nil
 }
 
-// solvent returns a problem if a caller has spent its daily limit.
+// spentError says that a caller has spent its daily limit: a retry succeeds on the next day.
+type spentError struct{ *api.Problem }
+
+func (e spentError) Unwrap() error { return e.Problem }
+
+// untilTomorrow returns the seconds until the next day in UTC, rounded up.
+func untilTomorrow(now time.Time) int {
+	const day = 24 * time.Hour
+	return int((now.UTC().Truncate(day).Add(day).Sub(now) + time.Second - 1) / time.Second)
+}
+
+// solvent returns a spentError if a caller has spent its daily limit.
 func (s *Server) solvent(ctx context.Context, owner string, usd float64) error {
 	a, err := s.purse(ctx, owner, usd, true)
 	if err != nil || a == nil || usd == 0 || a.Left().USD >= 0 {
 		return err
 	}
-	return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(usd))
+	return spentError{problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(usd))}
 }
 
 // account returns the account of a run, or of a capability request. It has the limits own and is

@@ -3,10 +3,13 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
@@ -135,6 +138,21 @@ func TestUSDADayChanges(t *testing.T) {
 	want("f", journal.Done)
 	want("g", journal.Done)
 	want("h", "") // 2.0 are spent
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", c.URL+"/v1/runs/h", strings.NewReader(`{"pipeline":"greet","input":{"name":"x"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.Token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	now := time.Now().UTC()
+	tomorrow := time.Until(now.Truncate(24 * time.Hour).Add(24 * time.Hour)).Seconds()
+	if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || resp.StatusCode != 429 || math.Abs(float64(wait)-tomorrow) > 60 {
+		t.Errorf("%s with Retry-After %q: want the %.0f seconds until tomorrow", resp.Status, resp.Header.Get("Retry-After"), tomorrow)
+	}
 	end()
 	c, end = start()
 	defer end()
