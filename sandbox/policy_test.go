@@ -143,6 +143,9 @@ func TestWholeSystem(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		for _, tt := range []struct {
 			limits       sandbox.Limits

@@ -330,6 +330,9 @@ func TestDaemonHoldsNoOutput(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		var all sync.WaitGroup
 		for _, tt := range []struct{ name, script, out string }{

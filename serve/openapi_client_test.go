@@ -11,6 +11,9 @@ import (
 
 // TestOpenAPITypeScript makes types with openapi-typescript, and compiles and runs a client of them.
 func TestOpenAPITypeScript(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	h := newHouse(t, nil)
 	modules := filepath.Dir(peer.Module(t, "typescript"))
 	dir := t.TempDir()

@@ -22,6 +22,9 @@ import (
 // No request of a caller is an error of the server, over any database: on every route, with odd ids, queries
 // and bodies.
 func TestWrongRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	for name, open := range map[string]func(t *testing.T) (journal.Journal, error){
 		"sqlite": func(t *testing.T) (journal.Journal, error) {
 			return sqlite.Open(filepath.Join(memdir.New(t), "stone.db"), sqlite.Options{})

@@ -30,6 +30,9 @@ func open(t testing.TB, address string, opts Options) *DB {
 }
 
 func TestDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	journaltest.TestJournal(t, func() func() journal.Journal {
 		address := pgtest.Database(t)
 		return func() journal.Journal { return open(t, address, Options{Lease: time.Second}) }

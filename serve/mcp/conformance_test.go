@@ -103,6 +103,9 @@ func node(peers string) string {
 // TestConformance runs the suite of the protocol, with what each revision of the protocol
 // requires of servers. Its file lists the scenarios that do not apply, with reasons.
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	dir := peer.Module(t, "@modelcontextprotocol/conformance")
 	url := conforming(t)
 	expected, err := filepath.Abs(filepath.Join("testdata", "conformance.yml"))

@@ -77,6 +77,9 @@ func TestPeerEverything(t *testing.T) {
 }
 
 func TestPeerEverythingHTTP(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	port, cmd := startHTTP(t)
 	cfg := Config{URL: llm.Secret("http://127.0.0.1:" + port + "/mcp")}
 	everything(t, cfg)

@@ -359,6 +359,9 @@ func TestCloseDuringCall(t *testing.T) {
 }
 
 func TestCloseDuringStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	noLeak(t)
 	cfg := overStdio(t, "stubborn")
 	cfg, err := cfg.complete()

@@ -208,6 +208,9 @@ func TestWaitEndsWithTheRun(t *testing.T) {
 }
 
 func TestBackgroundIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: see make test-all")
+	}
 	s := New(Config{Dir: t.TempDir(), Unconfined: true})
 	defer s.Close()
 	for i := range maxRunning + 1 {
