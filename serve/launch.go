@@ -28,6 +28,7 @@ type active struct {
 	started  chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
 	live     *openai.Live // may be nil
+	existed  bool         // the journal had the run before; valid after started
 	err      error        // why it did not start; valid after ended
 }
 
@@ -81,7 +82,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	}
 	s.running.Go(func() {
 		defer cancel()
-		run.err = s.run(ctx, t)
+		run.err = s.run(ctx, run, t)
 		s.mu.Lock()
 		delete(s.active, t.run.RunID)
 		s.mu.Unlock()
@@ -109,9 +110,10 @@ func (s *Server) mayRun(owner string, most int) error {
 }
 
 // run runs a pipeline to its end, within its budget.
-func (s *Server) run(ctx context.Context, t task) error {
-	if t.keep.Resume {
-		if info, err := s.exactly(context.WithoutCancel(ctx), t.run.RunID); err == nil { // nobody else of this process can change it now
+func (s *Server) run(ctx context.Context, run *active, t task) error {
+	if info, err := s.exactly(context.WithoutCancel(ctx), t.run.RunID); err == nil { // nobody else of this process can change it now
+		run.existed = true
+		if t.keep.Resume {
 			t.before, t.quiet = info.Outcome, t.quiet || info.State == journal.Refused
 		}
 	}

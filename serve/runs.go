@@ -131,7 +131,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 		<-run.ended
 		err = cmp.Or(run.err, err)
 	}
-	return info, fresh, err
+	return info, fresh && !run.existed, err
 }
 
 // same returns the run with the id, if the same request has started it. The error is

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
@@ -208,6 +209,46 @@ func TestSameRequestAtOnce(t *testing.T) {
 	all.Wait()
 	if created.Load() != 1 || h.Written.Load() != 1 {
 		t.Errorf("%d runs were created, %d drafts written, want 1", created.Load(), h.Written.Load())
+	}
+}
+
+// lateFind is a journal in which the first search for a run answers late.
+type lateFind struct {
+	journal.Journal
+	later         atomic.Bool
+	asked, answer chan struct{}
+}
+
+func (l *lateFind) Find(ctx context.Context, id string) (info journal.RunInfo, err error) {
+	info, err = l.Journal.Find(ctx, id)
+	if !l.later.Swap(true) {
+		close(l.asked)
+		<-l.answer
+	}
+	return info, err
+}
+
+// TestSameRequestAfterTheRun: of two equal requests, the run of the first begins and ends after the
+// second one has looked for it. The second has created nothing.
+func TestSameRequestAfterTheRun(t *testing.T) {
+	h := newHouse(t, nil)
+	late := &lateFind{Journal: h.journal, asked: make(chan struct{}), answer: make(chan struct{})}
+	h.Server.Stop()
+	h.Server = servetest.Start(t, serve.Config{Journal: late, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
+	answer := sync.OnceFunc(func() { close(late.answer) })
+	t.Cleanup(answer)
+	const body = `{"pipeline":"draft","input":{"text":"marble"}}`
+	second := make(chan int)
+	go func() {
+		status, _ := h.do("PUT", "/v1/runs/a", body)
+		second <- status
+	}()
+	<-late.asked
+	h.want("PUT", "/v1/runs/a", body, 201, `"id":"a"`)
+	h.want("GET", "/v1/runs/a/result?wait=30s", "", 200, `"About marble"`)
+	answer()
+	if status := <-second; status != 200 || h.Written.Load() != 1 {
+		t.Errorf("the second request has status %d, and %d drafts were written: want 200 and 1", status, h.Written.Load())
 	}
 }
 
