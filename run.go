@@ -148,7 +148,7 @@ func (r *run) whole(p Ashlar, input dag.DAG) (Result, error) {
 }
 
 // begin opens the record of the run, checks the pipeline and its input, and makes the run. It is a separate
-// function because a waiting run keeps the frame of Run: 66 KB for an agent with all of its frames.
+// function, so that a waiting run does not keep its stack frame.
 func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result, error) error, err error) {
 	var record RunRecord
 	if of, ok := cfg.Recorder.(RunRecorder); ok {

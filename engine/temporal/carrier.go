@@ -58,7 +58,7 @@ func checkRun(run string) error {
 
 func activityID(w remote.Work) string { return w.Run + "/" + w.ID.String() }
 
-// retries is the retry policy of an activity. Their number has no limit: a delivery that the server
+// retries is the retry policy of an activity. The number of retries has no limit: a delivery that the server
 // loses under load counts as an attempt.
 var retries = temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, MaximumInterval: 10 * time.Second}
 

@@ -14,7 +14,7 @@ func (d *decoder) read(data []byte) (*event, error) {
 // blockDeltaEvent is the most frequent event type.
 const blockDeltaEvent = "content_block_delta"
 
-// scan decodes an event into d.scanned as UnmarshalLenient would, at a third of the cost. If it returns
+// scan decodes an event into d.scanned as UnmarshalLenient would, at half the cost. If it returns
 // false, the event has to be unmarshalled.
 func (d *decoder) scan(data []byte) bool {
 	s, e := &d.scanner, &d.scanned

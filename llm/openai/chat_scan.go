@@ -11,7 +11,7 @@ func (d *chatDecoder) read(data []byte) (*chunk, error) {
 	return c, jsonv2.UnmarshalLenient(data, c)
 }
 
-// scan decodes an event into d.scanned as UnmarshalLenient would, at a third of the cost. If it returns
+// scan decodes an event into d.scanned as UnmarshalLenient would, at half the cost. If it returns
 // false, the event has to be unmarshalled.
 func (d *chatDecoder) scan(data []byte) bool {
 	s, c := &d.scanner, &d.scanned
