@@ -133,7 +133,7 @@ func (a Ashlar) Name() string { return a.spec().name }
 // A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body
 // again, so that its result must follow from what it reads. A sequence, flow, match or
 // rescue of glue takes no part in the addresses of its children. Their names must differ
-// from those of the steps beside it. Other forms cannot be glue.
+// from the names of the steps beside it. Other forms cannot be glue.
 func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
@@ -165,7 +165,7 @@ func (a Ashlar) Version() string { return a.spec().version }
 // Rounds returns the bound of a loop, 0 for everything else.
 func (a Ashlar) Rounds() int { return a.spec().max }
 
-// Queries returns the queries of a itself, without those of its children.
+// Queries returns the queries of a itself, without its children's.
 func (a Ashlar) Queries() []dag.Query { return append([]dag.Query(nil), a.spec().queries...) }
 
 // QueriesAll returns the queries of a and of everything below it that no earlier step

@@ -108,7 +108,7 @@ func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Reco
 	return guarded(at, func(context.Context) (step.Record, error) { return recorder.Do(at, key, do) })
 }
 
-// recorded reports whether steps at f have a record, in the recorder of the run or in that of a leaf
+// recorded reports whether steps at f have a record, in the recorder of the run or of a leaf
 // that is tried again.
 func (f *frame) recorded() bool {
 	return f.run.recorder != nil || f.tries() != nil

@@ -16,14 +16,14 @@ import (
 // tries has the results of the steps within a leaf that is tried again. An attempt takes them from
 // the attempts before it, so that nothing that has succeeded is done or paid for twice. It is a part
 // of the process: a resumed run makes the same attempts again and so has the same results. The tries
-// of an outer leaf serve those of the leaves within it.
+// of an outer leaf also serve the leaves within it.
 type tries struct {
 	mu   sync.Mutex
 	done map[dag.ID]step.Record // by frame.twin
 	paid map[string]bool        // the paths of the steps among them, without attempts
 }
 
-// tries returns those of the outermost attempt around f, or nil if f is in no leaf that is tried
+// tries returns the tries of the outermost attempt around f, or nil if f is in no leaf that is tried
 // again.
 func (f *frame) tries() (outer *tries) {
 	if !f.run.retries.Load() {

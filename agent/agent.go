@@ -182,7 +182,7 @@ type agent struct {
 	draft   draft // the model's answer
 	result  draft // what Finalize makes of it, of type out
 	effects []string
-	offered []Tool     // those of its middlewares
+	offered []Tool     // of its middlewares
 	told    []llm.Tool // the same, as the model gets them
 	schemas schemas    // of tools
 	rebuild func(Config) stone.Ashlar

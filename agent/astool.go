@@ -61,7 +61,7 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 	return Use(t)
 }
 
-// Made returns a reader of all nodes of type t that earlier steps have made, also those of
+// Made returns a reader of all nodes of type t that earlier steps have made, also nodes of
 // pipelines that are tools. The list is empty if the model has not called them.
 func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	return dag.Derive(dag.Maybe(dag.All(t)), func(list *[]T) []T {

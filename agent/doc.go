@@ -39,7 +39,7 @@
 // beginning, the size and a handle, which is a short digest. With the handle it can call
 // read_result, which reads a part or searches, and which the agent offers by itself from then
 // on, also after [Compact], and in an agent that continues the conversation. A kept result
-// has at most 8 MiB, those of an agent 64 MiB together; beyond, the call fails with the
+// has at most 8 MiB, all results of an agent 64 MiB together; beyond, the call fails with the
 // beginning. Secrets of the run are removed first.
 //
 // # Media
@@ -92,7 +92,7 @@
 // # Chats
 //
 // Config.Conversation gives an agent the messages so far, from wherever a pipeline has
-// them: [ConversationOf] reads those of an agent's result, so that the next run of a chat
+// them: [ConversationOf] reads the messages of an agent's result, so that the next run of a chat
 // starts on the DAG of the last one with the next question appended; see the example of
 // that name. Messages from elsewhere are a field of a node like any other. A result contains
 // the whole conversation.

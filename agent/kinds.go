@@ -2,7 +2,7 @@ package agent
 
 import "github.com/stonelayer/stone/kind"
 
-// Kinds of failure of an agent, besides those of package kind. The cause of a failure
+// Failure kinds of an agent, besides package kind's. The cause of a failure
 // is the error of package llm or schema behind it.
 const (
 	// KindMaxTurns is an agent that was not done after its last turn.

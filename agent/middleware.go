@@ -117,7 +117,7 @@ type Middleware struct {
 	// after an error. An error ends the agent with a failure. Nil only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
 	// Effects are its effects on the world besides those that its Tool declares,
-	// including those of tools that Wrap offers.
+	// including the effects of tools that Wrap offers.
 	Effects []string
 }
 

@@ -21,7 +21,7 @@ type printed struct {
 	MaxTokens  int          `json:"max-tokens"`
 	MaxHealing int          `json:"max-healing"`
 	Finalize   bool         `json:"finalize"`
-	Draft      string       `json:"draft,omitempty"` // the schema of answers, if it is not that of the result
+	Draft      string       `json:"draft,omitempty"` // the schema of answers, if it differs from the result's
 }
 
 type printedUse struct {

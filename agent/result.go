@@ -18,7 +18,7 @@ import (
 const (
 	// defaultMaxResult bounds the text of a result that the model is given, in bytes.
 	defaultMaxResult = 64 << 10
-	// maxKept bounds the text of a kept result, maxAllKept those of an agent together.
+	// maxKept bounds the text of a kept result, maxAllKept all kept texts of an agent together.
 	maxKept    = 8 << 20
 	maxAllKept = 64 << 20
 	// maxHandles bounds the handles in a message. A compaction forgets older ones.

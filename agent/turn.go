@@ -36,7 +36,7 @@ func Wrap(use []Middleware, inner Handler) Handler {
 type onion struct {
 	events
 	inner   func(context.Context, *Context) error
-	offered []Tool // those of all the middlewares, in their order; may be empty
+	offered []Tool // of all middlewares, in their order; may be empty
 }
 
 // run runs the rings from the outermost to the inner handler and back.

@@ -1,6 +1,6 @@
 // Package budget accounts for the spending of a run: round trips, tokens, money and time.
 // An account may be under another one. A draw on it is a draw on all accounts above it,
-// so that a step can have a cap within that of its run:
+// so that a step can have a cap within its run's cap:
 //
 //	ctx = budget.With(ctx, budget.New(budget.Limits{USD: 2, Tokens: 500_000}))
 //	result, err := stone.Run(ctx, pipeline, cfg)

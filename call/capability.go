@@ -28,7 +28,7 @@ type Capability struct {
 	// is resumed to say that they changed. Nil means none.
 	Prompt func(intent string) string
 
-	runs stone.Ashlar // that of Pipeline
+	runs stone.Ashlar // made by Pipeline
 }
 
 // Metadata describes a capability to the registry.
@@ -79,7 +79,7 @@ type Request struct {
 	// Schema is the schema of the out, found by its name or the Go type of the call. Nil
 	// means any value. A model is told it. It is not part of the envelope of a request.
 	Schema *schema.Schema
-	// InSchema is the schema of the Input: that of its Go type, or else of the intent, or else
+	// InSchema is the schema of the Input: of its Go type, or else of the intent, or else
 	// of the capability. Nil means any value. It marks media, see package call/model, and is not
 	// part of the envelope either.
 	InSchema *schema.Schema
@@ -104,7 +104,7 @@ type Request struct {
 	// other requests, and in those to judges.
 	Turn *llm.Request
 	// Hear takes the deltas of the answer to a Turn as they arrive: a Start first, and at the
-	// end, also that of a failed answer, a Done with what was received. It may be nil.
+	// end, also after a failed answer, a Done with what was received. It may be nil.
 	Hear func(llm.Delta)
 
 	judges   bool   // it is a judgement of an answer, which is not streamed

@@ -95,7 +95,7 @@
 //
 // # Cost
 //
-// The account in the context (package budget) pays for every invocation, those of judges
+// The account in the context (package budget) pays for every invocation, also of judges
 // and repairers included, before it is made. An attempt that would overdraw the account
 // is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
 // step, so a resumed run pays for none of them again. With a [Cache], for a call or for an

@@ -120,7 +120,7 @@ type resolved struct {
 	door       bar                       // of the input
 	agree      []namedCheck              // compares the answers of an agreement, at most one
 	in         *schema.Schema            // of the intent; nil accepts anything
-	outSchemas []*schema.Schema          // of the call or its intent, then that of the type
+	outSchemas []*schema.Schema          // of the call or its intent, then of the type
 	wanted     *schema.Schema            // the one of them that a model is told
 	wantedID   string                    // its digest
 	judge      *entry

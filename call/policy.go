@@ -58,7 +58,7 @@ func (p *Policy) resolve(s *Spec) effective {
 	return e
 }
 
-// fallback returns the capabilities to ask after those that the call lists.
+// fallback returns the capabilities to ask after the ones that the call lists.
 func (p *Policy) fallback(intent string) []string {
 	return slices.Concat(p.Default.Fallback, p.Intents[intent].Fallback, p.Routing.Fallback)
 }

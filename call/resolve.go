@@ -197,7 +197,7 @@ func (r *resolved) outSchema() *schema.Schema {
 	return r.outSchemas[0]
 }
 
-// inputType returns the schema of the input as far as Validate knows it: that of the intent,
+// inputType returns the schema of the input as far as Validate knows it: the intent's,
 // or of the Go value. A built-in schema says too little.
 func (r *resolved) inputType(s *Spec) *schema.Schema {
 	if in, ok := s.Input.(*part); ok && (r.in == nil || builtin[s.Applicator.Intents[s.Intent].In] != nil) {

@@ -69,7 +69,7 @@ func (l *lane) failureOf(err error) (*Error, error) {
 		return &Error{Type: PlanInvalid, Message: refused.Error(), Cause: err}, nil
 	}
 	failure := *errorOf(err)
-	failure.Record = nil // that of a call within
+	failure.Record = nil // it belongs to a call within
 	return &failure, nil
 }
 

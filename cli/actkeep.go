@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// requestRun is the id of the run that answers a request: that of its trace, with the
+// requestRun is the id of the run that answers a request: the id of its trace, with the
 // turn if it has one, or a digest if that is no name for a run.
 func requestRun(t call.Trace) string {
 	id := t.ID

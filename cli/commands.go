@@ -120,7 +120,7 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	return c
 }
 
-// ownPipeline is the PIPELINE of a command line that names none: that of the project, if
+// ownPipeline is the PIPELINE of a command line that names none: the project's, if
 // there is one.
 func (a *app) ownPipeline(c *cobra.Command) ([]string, error) {
 	_, path, err := a.projectPipeline()

@@ -16,7 +16,7 @@ import (
 )
 
 // DefaultModel returns the model that the user of a pipeline chooses: its
-// provider, name and URL are those of the flags --provider, --model and --url of
+// provider, name and URL are the values of the flags --provider, --model and --url of
 // the command without a sub-command, else of the environment's STONE_PROVIDER,
 // STONE_MODEL and STONE_URL, else of stone.edn, stone.json or settings.json in the
 // nearest directory .stone around the working directory. The default provider

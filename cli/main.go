@@ -52,7 +52,7 @@ type Config struct {
 	Pipeline any
 
 	Name   string    // of the program, in messages; "" means the name of the process
-	Args   []string  // nil means those of the process
+	Args   []string  // nil means the arguments of the process
 	Stdin  io.Reader // answers to questions; nil is os.Stdin
 	Stdout io.Writer // results; nil is os.Stdout
 	Stderr io.Writer // everything else; nil is os.Stderr

@@ -200,7 +200,7 @@ func linkName(pipeline string) (string, error) {
 	return filepath.Abs(pipeline)
 }
 
-// published makes the pipelines: those of the arguments, or that of the program.
+// published makes the pipelines of the arguments, or else the program's.
 func (a *app) published(pipelines, args []string) (all []publish.Pipeline, err error) {
 	if !a.fromArgument() {
 		p, err := pipeline(a.Pipeline, args)

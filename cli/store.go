@@ -44,7 +44,7 @@ func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) 
 	return s, err
 }
 
-// openStore opens the store that a flag or the environment names, or that of the project;
+// openStore opens the store that a flag or the environment names, or the project's;
 // known is its name if that was found before. A missing file is made if makeIt is set, and
 // an error otherwise.
 func openStore(ctx context.Context, flag, known string, makeIt bool) (*store, error) {

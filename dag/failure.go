@@ -89,7 +89,7 @@ func (d DAG) RecordFailure() (DAG, error) {
 	return d.WithoutFailure().Append(d.fail.node)
 }
 
-// Names of the meta of the failure of a lost lane.
+// Meta keys of a lost lane's failure.
 const (
 	MetaFanOut = "fan-out" // the address of its fan-out
 	MetaLanes  = "lanes"   // the number of lanes of its fan-out

@@ -12,7 +12,7 @@ type Comparison struct {
 	Cases   int             `json:"cases"`             // that both have
 	New     int             `json:"new,omitempty"`     // cases that the baseline does not have
 	Missing int             `json:"missing,omitempty"` // cases of the baseline that were not evaluated
-	Scores  []ScoreCompared `json:"scores"`            // by scorer, of those that both have
+	Scores  []ScoreCompared `json:"scores"`            // by scorer, if both have it
 	USD     stat.Estimate   `json:"usd"`               // the difference in cost of a case
 	Seconds stat.Estimate   `json:"seconds"`           // the difference in latency of a case
 }
@@ -21,7 +21,7 @@ type Comparison struct {
 type ScoreCompared struct {
 	Name string `json:"name"`
 	stat.Estimate
-	// Binary scores have the exact test of McNemar; others that of Student.
+	// Binary scores have McNemar's exact test, others Student's.
 	Gained int             `json:"gained"` // cases that are right only now
 	Lost   int             `json:"lost"`   // cases that were right only before
 	P      float64         `json:"p"`

@@ -250,7 +250,7 @@ func interval(e stat.Estimate) string {
 
 func between(e stat.Estimate) string { return bounded(e, signed) }
 
-// bounded writes an interval; that of one cluster is open.
+// bounded writes an interval; the interval of one cluster is open.
 func bounded(e stat.Estimate, print func(float64) string) string {
 	if e.High > math.MaxFloat32 {
 		return "unknown"

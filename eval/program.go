@@ -92,7 +92,7 @@ const (
 )
 
 // command makes a scorer of a program. It reads the case as a JSON object on standard input,
-// without network and files but those of its directory, which it cannot change.
+// without network, and with the files of its directory only, which it cannot change.
 func (s scorerSpec) command() (Scorer, error) {
 	file, err := filepath.Abs(s.argument)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 type Progress struct {
 	Total    int // answers: cases times trials
 	Done     int
-	Recorded int // of Done, those that were recorded before
+	Recorded int // how many of Done were recorded before
 	Failed   int // of Done, those without an answer
 }
 

@@ -52,7 +52,7 @@ type Slice struct {
 	stat.Estimate
 }
 
-// Cost is what the answers have cost, those that were reused included.
+// Cost is the cost of all answers, reused ones included.
 type Cost struct {
 	USD       float64 `json:"usd"`        // of the answers
 	JudgesUSD float64 `json:"judges_usd"` // of the judges, in this run

@@ -332,7 +332,7 @@ func (t *trouble) note(err error) {
 	}
 }
 
-// of returns the error of a question, and notes that of the journal.
+// of returns the error of a question, and notes the journal's error.
 func (t *trouble) of(ctx context.Context, err error) error {
 	if store := (*storeError)(nil); errors.As(err, &store) && ctx.Err() == nil {
 		t.note(store.error)

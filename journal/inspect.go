@@ -45,7 +45,7 @@ type Inspector interface {
 // An Outline is the tree of a run at one moment: children, rounds, lanes, branches and
 // attempts are levels of their own. Large levels are read in pages. Contents are never read.
 type Outline interface {
-	// Level returns a page of the branches right below a path, those of the whole run for
+	// Level returns a page of the branches right below a path, of the whole run for
 	// "". Up to 2,000 branches are sorted by their start, more by name and number.
 	Level(ctx context.Context, path string, p Page) (Level, error)
 	// Places returns the places of the pipeline (see address.Place) that have steps or

@@ -34,7 +34,7 @@ type Journal interface {
 	Board
 }
 
-// A Holder takes and leaves runs for a process. A run whose id continues that of a run
+// A Holder takes and leaves runs for a process. A run whose id extends the id of a run
 // which this Journal holds, as "exp/17" continues "exp", is an inner run. It is released
 // with the outer run at the latest. Other processes see its records when the outer run is
 // released, or earlier.
@@ -94,8 +94,8 @@ type Reader interface {
 	// Record returns the result of a step of the run. The error is ErrNoStep if no step
 	// with that path and kind has a result.
 	Record(ctx context.Context, run, path, kind string) (step.Record, error)
-	// DAG returns the nodes: of a run that has ended, exactly those of its DAG (see
-	// Reached); of any other run, those that its leaves made and their ancestors. Parents
+	// DAG returns the nodes: of a run that has ended, exactly the nodes of its DAG (see
+	// Reached); of any other run, the nodes that its leaves made and their ancestors. Parents
 	// come first. The id of every node is checked; a changed node is a *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
 }
@@ -175,7 +175,7 @@ type Outcome struct {
 	Steps   int            `json:"steps"`             // steps with a result
 	Usage   budget.Total   `json:"usage"`             // of all steps
 	Lanes   dag.Losses     `json:"lanes,omitzero"`    // numbers of lost lanes, of fan-outs that lost any
-	Notices []event.Notice `json:"notices,omitempty"` // those of the last process
+	Notices []event.Notice `json:"notices,omitempty"` // of the last process
 	DAG     dag.DAG        `json:"-"`                 // for End only
 }
 

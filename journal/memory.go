@@ -91,7 +91,7 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 	}
 }
 
-// find returns the step with a record, or that of other work at its place. Without one, it notes
+// find returns the step with a record, or the record of other work at its place. Without one, it notes
 // that the step starts, and returns the number of the attempt.
 func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (found *memoryStep, attempt int, err error) {
 	m.mu.Lock()

@@ -32,8 +32,8 @@ func HeadsOf(d dag.DAG) []dag.ID {
 	return ids
 }
 
-// Missing returns the ancestors of n that are not known, parents first, those of the
-// first parent before those of the second. All ancestors of a known node are taken as
+// Missing returns the ancestors of n that are not known, parents first, ancestors of the
+// first parent before ancestors of the second. All ancestors of a known node are taken as
 // known.
 func Missing(n *dag.Node, known func(dag.ID) bool) []*dag.Node {
 	var found []*dag.Node

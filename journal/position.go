@@ -65,8 +65,8 @@ func (r *runner) renewed(made time.Time) bool {
 type left struct {
 	mu     sync.Mutex
 	loaded bool
-	of     map[string]string   // the path of the leaf, by that of the step
-	under  map[string][]string // paths of steps, by that of their leaf
+	of     map[string]string   // the path of the leaf, by the path of the step
+	under  map[string][]string // paths of steps, by the path of their leaf
 }
 
 // load finds them among the steps that earlier processes have recorded.

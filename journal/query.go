@@ -55,7 +55,7 @@ func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
 	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered, Refused}})
 }
 
-// OpenQuestions returns the open questions of all runs with the labels, those of the
+// OpenQuestions returns the open questions of all runs with the labels, from the
 // oldest run first. It leaves out runs with a damaged question, for which Questions returns a
 // *DamageError.
 func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]Question, error) {

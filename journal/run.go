@@ -28,7 +28,7 @@ const AnyRun = "*"
 
 // Options configure how a run is kept and resumed. The zero value suits most programs.
 type Options struct {
-	// Pipeline is the name under which runs are listed; if empty, that of the ashlar.
+	// Pipeline is the name under which runs are listed; if empty, the name of the ashlar.
 	Pipeline string
 	// Source is JSON from which the caller can make the pipeline again. It must contain no
 	// secret.
@@ -39,7 +39,7 @@ type Options struct {
 	// Session is the name of a label. Runs with the same value of that label, such as the turns
 	// of a chat, share standing answers: see ask.Question.Standing.
 	Session string
-	// Revision of the program; if empty, that of its build information.
+	// Revision of the program; if empty, the revision of its build information.
 	Revision string
 	// Resume only resumes: the error is ErrNoRun if the journal has no run with the id of
 	// the Config.

@@ -25,7 +25,7 @@ func Secret(ctx context.Context, value string) error {
 	return s.Add(value)
 }
 
-// Redact returns the recorder of a run that is not kept. Like that of [Keep], it removes
+// Redact returns the recorder of a run that is not kept. Like the recorder of [Keep], it removes
 // secrets from the results of steps, from failures, questions and events.
 func Redact(secrets ...string) stone.RunRecorder { return &redactor{values: secrets} }
 
@@ -94,7 +94,7 @@ func clean(s *redact.Set, q ask.Question) ask.Question {
 	return q
 }
 
-// secretsOf returns the set of a run, with further values: that of the context in which
+// secretsOf returns the set of a run, with further values: the set of the context in which
 // the run starts, or a new one.
 func secretsOf(ctx context.Context, values []string) (*redact.Set, error) {
 	s := redact.From(ctx)

@@ -85,7 +85,7 @@ func (f *fallback) request(i int, req *Request) *Request {
 	return &own
 }
 
-// quote is the quote of the most expensive model, and at least that of the cheapest one.
+// quote is the quote of the most expensive model, and at least the cheapest model's.
 func (f *fallback) quote(ctx context.Context, req *Request) (q budget.Quote) {
 	for i, m := range f.models {
 		one := Quote(ctx, m, f.request(i, req))

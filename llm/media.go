@@ -45,7 +45,7 @@ func ReadMedia(path string) (*Media, error) {
 }
 
 // NewMedia returns the media of a file's name and content. The first bytes decide the type,
-// or else that of the name.
+// or else the name.
 func NewMedia(name string, data []byte) (*Media, error) {
 	m := &Media{Type: typeOf(name, data), Data: data, Name: name}
 	if m.Type == "" {

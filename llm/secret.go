@@ -14,7 +14,7 @@ const redacted = "[redacted]"
 // not call methods of values in unexported ones.
 type Secret string
 
-// NoKey as the Key of a model's Config sends no key, not even that of the environment.
+// NoKey as the Key of a model's Config sends no key, not even the environment's.
 const NoKey Secret = "\x00none"
 
 // A KeyFunc returns the key of a provider and the time at which it expires; zero means that it

@@ -77,7 +77,7 @@
 // A reduce follows a parallel or a map. In it and after it, the slots of lanes are read
 // like others. A slot that one lane of a parallel defines has the value of that lane. A
 // slot that several lanes or the body of a map define is the list of their values, in
-// the order of the lanes, without lost lanes. The last emission of the lanes is that of
+// the order of the lanes, without lost lanes. The last emission of the lanes is the emission of
 // the last lane that has one.
 //
 // # Nodes

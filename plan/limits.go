@@ -102,7 +102,7 @@ func (m *meter) take(n int) error {
 
 type meterKey struct{}
 
-// meter returns the meter of the plan in the run of ctx: that of the returned plan to
+// meter returns the meter of the plan in the run of ctx: the meter of the returned plan to
 // which it belongs, or else its own.
 func (c *compiler) meter(ctx context.Context) *meter {
 	if m, ok := ctx.Value(meterKey{}).(*meter); ok {

@@ -93,7 +93,7 @@ func withPosition(v edn.Value, message string) string {
 	return message
 }
 
-// Types of findings beside those of package stone.
+// Finding types besides package stone's.
 const (
 	unknownOp     = "unknown-op"
 	unknownField  = "unknown-field"

@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// A scope contains the slots known at a place of a plan, including those of the enclosing
+// A scope contains the slots known at a place of a plan, including the slots of the enclosing
 // sequences.
 type scope struct {
 	up    *scope

@@ -24,7 +24,7 @@ func wrapper() (string, error) {
 	return path, nil
 }
 
-// bubblewrap returns the arguments of bwrap before those of the command.
+// bubblewrap returns the arguments of bwrap that precede the command.
 func (o order) bubblewrap() []string {
 	r, dir := o.Reach, o.Dir
 	// In a new session there is no terminal into which a command could type.

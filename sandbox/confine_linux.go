@@ -56,8 +56,8 @@ func (l Limits) set() error {
 		positive("threads of the user", unix.RLIMIT_NPROC, userThreads(l.Processes)))
 }
 
-// userThreads returns the limit of the user's threads that leaves room for those of a
-// command: the kernel counts the threads of a user, except those of root.
+// userThreads returns the limit of the user's threads that leaves room for the threads of a
+// command: the kernel counts the threads of every user except root.
 func userThreads(processes int) int64 {
 	if processes <= 0 {
 		return 0

@@ -194,7 +194,7 @@ func callFilter(rules []rule) []unix.SockFilter {
 		load(callArch), jump(unix.BPF_JEQ, auditArch[runtime.GOARCH], 1, 0), ret(unix.SECCOMP_RET_KILL_PROCESS),
 		load(callNumber),
 	}
-	if runtime.GOARCH == "amd64" { // so do those of the x32 interface
+	if runtime.GOARCH == "amd64" { // so do the calls of the x32 interface
 		out = append(out, jump(unix.BPF_JGE, 0x40000000, 0, 1), denied)
 	}
 	// The rules do not cover calls of later kernels.

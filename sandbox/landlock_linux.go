@@ -15,7 +15,7 @@ import (
 // processes of its user; version 3 the first that keeps it from truncating files.
 const minLandlock = 6
 
-// Rights of Landlock. A file can only be given those of fileRights.
+// Rights of Landlock. A file can only be given fileRights.
 const (
 	fileRights = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
 		unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE

@@ -164,7 +164,7 @@ func fewValues(types []string) (values []any, ok bool) {
 }
 
 // Encoding returns the contentEncoding of strings and their contentMediaType, "" for what the schema
-// does not name. If its alternatives differ, it returns those of the first that names one.
+// does not name. If its alternatives differ, it returns the properties of the first that names one.
 func (s *Schema) Encoding() (encoding, mediaType string) {
 	if s == nil {
 		return "", ""

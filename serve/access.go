@@ -34,7 +34,7 @@ type Principal struct {
 	Name string
 	// By names the caller in the record of its answers, such as "token ops"; Name if empty.
 	By     string
-	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means that of no one: it sees all runs
+	Tenant string // up to 64 of a-z, A-Z, 0-9, "-" and "_"; empty means no tenant: it sees all runs
 	Roles  []Role // nil means all
 	// Grant narrows the effects of the runs that it starts; nil does not.
 	Grant []string

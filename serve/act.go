@@ -182,7 +182,7 @@ func actStatus(err error) int {
 	return http.StatusBadGateway
 }
 
-// work counts a request that is not a run of a pipeline among those of its caller, until
+// work counts a request that is not a run of a pipeline among its caller's requests, until
 // done is called. The context has the values of Config.Base, and ends with the request, or
 // when the server ends and its grace is over.
 func (s *Server) work(request context.Context, who Principal) (ctx context.Context, done func(), err error) {

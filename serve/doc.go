@@ -20,11 +20,11 @@
 // caller that lost a reply sends its request again.
 //
 // Several servers may share a journal. Each resumes the runs of published pipelines
-// that nobody holds: those of a server that was stopped or died, and those whose
+// that nobody holds: runs of a server that was stopped or died, and runs whose
 // questions have been answered, wherever that happened.
 //
 // # Callers
 //
 // Config.Access says who sends a request. A caller with a tenant sees and starts only
-// runs of that tenant; to it those of others do not exist.
+// runs of that tenant; to it other tenants' runs do not exist.
 package serve

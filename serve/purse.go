@@ -18,7 +18,7 @@ type purseKey struct {
 
 // purse returns the account of everything that a caller spends today (UTC). It starts with what the
 // journal has for today. It is nil for a caller without a limit. The limit of a purse that is open
-// changes only if usd is the limit of a caller who is here, and not that of a run that was started
+// changes only if usd is the limit of a caller who is here, and not of a run that was started
 // earlier. A run that spans midnight belongs to the day on which this process started or resumed it.
 func (s *Server) purse(ctx context.Context, owner string, usd float64, here bool) (*budget.Account, error) {
 	key := purseKey{owner, time.Now().UTC().Truncate(24 * time.Hour)}

@@ -69,7 +69,7 @@ type Config struct {
 
 // Pipeline is a published pipeline.
 type Pipeline struct {
-	Name        string // in requests; that of the Ashlar if empty
+	Name        string // in requests; if empty, the name of the Ashlar
 	Description string
 	Result      string // type of the node that is the result of a run; empty for the last one
 	Ashlar      stone.Ashlar

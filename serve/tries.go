@@ -29,7 +29,7 @@ type dueRun struct {
 	again bool // the last try did not get it any further
 }
 
-// due returns those of the runs whose time has come. The time between two tries begins
+// due returns the runs whose time has come. The time between two tries begins
 // with a search and doubles. A run that nobody has asked about for long is forgotten.
 func (t *tries) due(runs []journal.RunInfo, now time.Time, search time.Duration) (due []dueRun) {
 	if t.by == nil {

@@ -247,7 +247,7 @@ func (s *Server) hurry(h *hook) {
 	}
 }
 
-// sendAgain retries the notices that are due, and makes those that were not made.
+// sendAgain retries the notices that are due, and makes the missing ones.
 func (s *Server) sendAgain(ctx context.Context) {
 	s.mu.Lock()
 	var due []string

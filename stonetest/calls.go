@@ -53,7 +53,7 @@ func (c ToolCall) is(name string) bool {
 	return name == c.Name || name == c.Agent+"/"+c.Name
 }
 
-// Calls returns the calls of all runs of the harness, or those of the named tools, in the
+// Calls returns the calls of all runs of the harness, or of the named tools, in the
 // order of the pipeline. A name names a tool, or an agent and its tool:
 // "ask_user", "discover/ask_user".
 func (h *Harness) Calls(names ...string) []ToolCall {

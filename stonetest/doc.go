@@ -31,7 +31,7 @@
 // # What the harness sees
 //
 // The harness watches where a model acts on the world: its tool calls. It sees every call
-// in the events of the run, including those of tools without a stub, and keeps a
+// in the events of the run, including calls of tools without a stub, and keeps a
 // [ToolCall] of each. Calls are listed in the order of the pipeline: concurrent lanes one
 // after the other, calls of one turn by their position. So the list is the same in every
 // run.

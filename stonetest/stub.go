@@ -129,7 +129,7 @@ func rebuild(p stone.Ashlar, edit func([]agent.Middleware) []agent.Middleware) s
 	return p.Replace(func(a stone.Ashlar) (stone.Ashlar, bool) { return agent.Rebuild(a, edit) })
 }
 
-// middlewares returns the middlewares of an agent, without those of its judges, and
+// middlewares returns the middlewares of an agent, without its judges', and
 // reports false if a is not an agent.
 func middlewares(a stone.Ashlar) (use []agent.Middleware, ok bool) {
 	asked := false

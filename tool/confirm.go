@@ -57,7 +57,7 @@ func Confirm(m agent.Middleware, by Approver) agent.Middleware {
 		return broken(m.Name, fmt.Errorf("tool.Confirm: the middleware %q offers no tool", m.Name))
 	}
 	gated := *m.Tool
-	gated.Timeout = 0 // that of run
+	gated.Timeout = 0 // run has one
 	gated.Asks = gated.Asks || by.Asks
 	gated.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 		var decision Decision

@@ -90,7 +90,7 @@ func (h *Handler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h.with(scope{attrs: slices.Clone(attrs)})
 }
 
-// WithGroup returns a handler that puts all later attributes, those of records included,
+// WithGroup returns a handler that puts all later attributes, also of records,
 // into an object of this name.
 func (h *Handler) WithGroup(name string) slog.Handler {
 	if name == "" {
@@ -120,7 +120,7 @@ type (
 	ownNumber float64
 )
 
-// replaceAttr turns slog's envelope and values into those of a trace file.
+// replaceAttr turns slog's envelope and values into the form of a trace file.
 func replaceAttr(groups []string, a slog.Attr) slog.Attr {
 	switch {
 	case len(groups) == 0 && a.Key == slog.LevelKey:

@@ -77,7 +77,7 @@ func Read(r io.Reader) iter.Seq2[Event, error] {
 
 // Load reads a whole trace file into memory: the readable events, in file order, and an
 // error that joins a [*LineError] for each other line. If there are no events, the error
-// may be that of opening or reading the file.
+// may come from opening or reading the file.
 func Load(path string) ([]Event, error) {
 	f, err := open(path)
 	if err != nil {

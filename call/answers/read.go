@@ -150,7 +150,7 @@ func usageOf(raw json.RawMessage) (u llm.Usage, err error) {
 	return u, nil
 }
 
-// or returns the path, or that of the column if the path is empty.
+// or returns the path, or the column's path if it is empty.
 func (p Path) or(column string) Path {
 	if len(p) == 0 {
 		return Path{column}

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// Types of failure beside those of package call.
+// Failure types besides package call's.
 const (
 	Invalid   = "expression/invalid"    // it cannot be compiled
 	Failed    = "expression/failed"     // it broke while it ran

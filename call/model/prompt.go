@@ -28,8 +28,8 @@ type wanted struct {
 // texts are the schemas that plain text fits.
 var texts = map[string]bool{"": true, "res/any": true, "res/text": true}
 
-// wanted finds the schema of the answer: that of the request, which is the one of the call's type
-// or name, or else that of the capability.
+// wanted finds the schema of the answer: the request's, which comes from the call's type
+// or name, or else the capability's.
 func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	w := wanted{may: slices.Contains(m.CanProduce, call.Plan), form: structured.Of("", nil)}
 	if req.Turn != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// Types of failure beside those of package call.
+// Failure types besides package call's.
 const (
 	TooLarge = "solver/too-large" // the formula exceeds the limits of Config
 	GaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 )
 
-// Types of failure beside those of package call.
+// Failure types besides package call's.
 const (
 	GameOver = "chess/game-over" // the position has no legal move
 	Engine   = "chess/engine"    // the engine ended, or broke the protocol

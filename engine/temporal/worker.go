@@ -24,7 +24,7 @@ type Worker struct {
 	Client  client.Client // a lazy one survives a server that starts later
 	Journal journal.Journal
 	Pool    string // task queue
-	// Pipelines are those that the worker knows; several versions of one may be among them.
+	// Pipelines are the pipelines that the worker knows; several versions of one may be among them.
 	Pipelines []stone.Ashlar
 	Secrets   []string      // as in journal.Options
 	Slots     int           // leaves, or batches, done at once; 16 if zero

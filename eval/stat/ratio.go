@@ -15,7 +15,7 @@ const draws = 4000
 // a Mean or a Difference says: otherwise the ratio is not known either. The result is the zero Estimate if
 // there are no questions or the mean of b is 0.
 //
-// The standard error and the interval, of percentiles, are those of the paired bootstrap (B. Efron and R. J.
+// The standard error and the percentile interval follow the paired bootstrap (B. Efron and R. J.
 // Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are
 // drawn with replacement. The seed is fixed, so that equal scores have an equal result.
 func Ratio(a, b []float64, cluster []string) Estimate {

@@ -18,7 +18,7 @@ func McNemar(gained, lost int) float64 {
 	return min(1, 2*tail)
 }
 
-// PValue returns the two-sided p-value of a difference: that of Student's test against 0.
+// PValue returns the two-sided p-value of a difference, by Student's test against 0.
 func (e Estimate) PValue() float64 {
 	switch {
 	case e.Clusters < 2 || e.Mean == 0:

@@ -52,7 +52,7 @@ type watcher struct {
 // A run holds the open spans of a run.
 type run struct {
 	tracer trace.Tracer
-	outer  context.Context // that of stone.Run
+	outer  context.Context // of stone.Run
 	spans  map[string]*span
 }
 

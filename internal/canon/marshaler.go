@@ -49,7 +49,7 @@ func textMarshalerFunc(t reflect.Type) appendFunc {
 
 // receiverOf returns a function from the address of a value of type t to the value whose
 // methods are called, nil for a nil pointer or interface. For other kinds that is the
-// pointer, which saves a copy: its methods include those of the value.
+// pointer, which saves a copy: its methods include the value's.
 func receiverOf(t reflect.Type) func(p unsafe.Pointer) any {
 	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface {
 		return func(p unsafe.Pointer) any { return reflect.NewAt(t, p).Interface() }

@@ -14,7 +14,7 @@ const (
 
 // Format returns the text of the value with line breaks, for people. A value that fits
 // into 80 columns, or begins beyond column 160, is on one line; otherwise each element or
-// entry has its own. The order is that of [Value.String]. The text ends with a line
+// entry has its own. The order is as in [Value.String]. The text ends with a line
 // break.
 func Format(v Value) []byte {
 	return append(format(nil, v, 0), '\n')

@@ -15,10 +15,10 @@ import (
 // Pprof writes the steps of a run as a gzipped profile. The stack of a step is its
 // address; lanes, rounds, visits and attempts of one step are one function with labels.
 // Its values are money in microdollars, tokens, attempts that declared a cost, and wall
-// time without that of the steps within it. Costs of lanes that ran at once are summed,
+// time without the steps within it. Costs of lanes that ran at once are summed,
 // and so are their times.
 //
-// The format is that of github.com/google/pprof/blob/main/proto/profile.proto.
+// The format is defined by github.com/google/pprof/blob/main/proto/profile.proto.
 func Pprof(w io.Writer, run journal.RunInfo, steps []journal.Step) error {
 	p := profile{strings: map[string]int64{"": 0}, table: []string{""}, functions: map[string]uint64{}}
 	for _, t := range [][2]string{{"cost", "microdollars"}, {"tokens", "count"}, {"calls", "count"}, {"wall", "nanoseconds"}} {

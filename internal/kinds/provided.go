@@ -35,7 +35,7 @@ func Provided(name string) Maker {
 	return provided.by[name]
 }
 
-// Unprovided returns those of the packages that are not linked, each once, sorted.
+// Unprovided returns the packages that are not linked, each once, sorted.
 func Unprovided(names []string) []string {
 	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return Provided(name) != nil })
 	slices.Sort(missing)

@@ -78,7 +78,7 @@ func asJSON(text string, html bool) string {
 	return b.String()[1 : b.Len()-2]
 }
 
-// within64 returns the base64 of a value inside that of a longer text, in which offset
+// within64 returns the base64 of a value inside the base64 of a longer text, in which offset
 // bytes, modulo 3, precede the value. It leaves out digits that also contain bits of
 // adjacent bytes.
 func within64(encoding *base64.Encoding, value string, offset int) string {

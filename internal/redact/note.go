@@ -72,7 +72,7 @@ func (s *Set) NoteVariable(name, value string) {
 }
 
 // NoteEnv adds the secrets in the environment of a program: for each NAME its value in
-// this process, for NAME=value the value if the name is that of a secret.
+// this process, for NAME=value the value if the name denotes a secret.
 func (s *Set) NoteEnv(env []string) {
 	for _, entry := range env {
 		name, value, given := strings.Cut(entry, "=")
@@ -88,7 +88,7 @@ func (s *Set) NoteEnv(env []string) {
 // secretParts are parts of names that public values do not have.
 var secretParts = []string{"key", "token", "secret", "password", "passwd", "auth", "credential"}
 
-// Secretive reports whether a name looks like that of a secret.
+// Secretive reports whether a name looks like the name of a secret.
 func Secretive(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc(secretParts, func(s string) bool { return strings.Contains(name, s) })

@@ -28,7 +28,7 @@ type Options struct {
 	// written when that becomes possible, as long as the DB is open. Trouble that lasts longer
 	// than Retry is logged once, with slog.Default.
 	RetryResults time.Duration
-	// Listen is the address of the server itself, if that of Open leads to a pooler such
+	// Listen is the address of the server itself, if the address of Open leads to a pooler such
 	// as PgBouncer: notifications need a session. Without it followers of runs poll.
 	Listen string
 }

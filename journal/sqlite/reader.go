@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// reader is a [log.Reader] over a pool of connections, or over that of a transaction.
+// reader is a [log.Reader] over a pool of connections, or over the connection of a transaction.
 type reader struct {
 	sql interface {
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)

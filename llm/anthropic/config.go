@@ -56,7 +56,7 @@ type Config struct {
 	Retry            llm.Retry
 	ProgressInterval time.Duration // between two Progress deltas; default llm.ProgressInterval
 	// Limiter bounds requests, tokens and concurrency of all models that share it. Nil is a
-	// Limiter of this Model alone, without limits but those that the server reports.
+	// Limiter of this Model alone, with no limits but the server's.
 	Limiter    *limit.Limiter
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }

@@ -6,12 +6,12 @@
 // Some blocks must be returned to the provider unchanged in the next turn: signed or
 // redacted thinking, and the blocks of tools that the provider runs itself. The reply's
 // metadata keeps them under "anthropic/content". They are sent again verbatim as long as
-// the message's text and tool calls are still those of the reply. The
+// the message's text and tool calls still equal the reply's. The
 // "anthropic/cache_control" of a message's metadata is set on its last block.
 //
 // The server caches a prompt only up to blocks that are marked. Request.Cache marks the
 // tools, the system text and the end of the conversation, at most 4 blocks together with
-// those of the messages' metadata. Prefixes below the model's minimum, 1,024 tokens or more,
+// the breakpoints in the messages' metadata. Prefixes below the model's minimum, 1,024 tokens or more,
 // are not cached. Writing costs 1.25 times the price of input, reading 0.1 times.
 //
 // Messages of the user and results of tools may have images (JPEG, PNG, GIF, WebP), PDF and text.

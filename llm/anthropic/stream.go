@@ -193,7 +193,7 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
-// replaceUsage replaces the fields of an older usage by those of a newer one.
+// replaceUsage replaces the fields of an older usage by a newer one's.
 func (d *decoder) replaceUsage(raw json.RawMessage) {
 	var usage map[string]json.RawMessage
 	if len(raw) == 0 || jsonv2.UnmarshalLenient(raw, &usage) != nil {
@@ -240,7 +240,7 @@ func (d *decoder) finishUsage() {
 	u := llm.Usage{
 		Searches:          max(server.Searches, 0),
 		CacheHourTokens:   max(written.Hour, 0),
-		InputTokens:       number("input_tokens"), // without those of the cache
+		InputTokens:       number("input_tokens"), // without cached tokens
 		CachedInputTokens: orZero(number("cache_read_input_tokens")),
 		CacheWriteTokens:  orZero(number("cache_creation_input_tokens")),
 		Raw:               raw,

@@ -19,7 +19,7 @@
 //
 // Models sign parts of their answers, and newer ones refuse a conversation whose tool calls lack
 // the signature. The reply's metadata keeps the parts under "gemini/content". They are sent again
-// verbatim as long as the message's text and tool calls are still those of the reply. Tool calls
+// verbatim as long as the message's text and tool calls still equal the reply's. Tool calls
 // that another provider made get the signature that Google documents for them.
 //
 // The effort of llm.Params is the thinking level of Gemini 3. For Gemini 2.5 it is a thinking budget

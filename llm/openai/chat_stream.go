@@ -28,7 +28,7 @@ type chunk struct {
 	Object  string          `json:"object"`
 }
 
-// choices are read one by one, and only those of the answer are kept, because a server can
+// choices are read one by one, and only the answer's choices are kept, because a server can
 // send millions in one document.
 type choices []choice
 

@@ -199,7 +199,7 @@ func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status
 	return out, nil
 }
 
-// failure converts the provider's error, whose type is sometimes only that of the event.
+// failure converts the provider's error, whose type is sometimes only the event's.
 func (d *responsesDecoder) failure(data []byte) *llm.ProviderError {
 	e := failure(data, d.reply.RequestID)
 	if e.Type == "error" {

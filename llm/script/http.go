@@ -161,7 +161,7 @@ func (s *stream) messages(a *Answer) {
 	usage := object{}
 	if u := r.Usage; u.InputTokens != nil || u.OutputTokens != nil {
 		input := u.InputTokens
-		if input != nil { // which Messages counts without those of the cache
+		if input != nil { // which Messages counts without cached tokens
 			input = new(*input - u.CachedInputTokens - u.CacheWriteTokens)
 		}
 		usage = object{"input_tokens": input, "output_tokens": u.OutputTokens,

@@ -75,7 +75,7 @@ func outcomeSchema(result json.RawMessage) json.RawMessage {
 		`"usage":{"type":"object"}},"required":["run","state"]}`, moved(result, "result"))
 }
 
-// moved is a schema that becomes that of a property: its references follow.
+// moved is a schema that becomes a property's schema: its references follow.
 func moved(schema json.RawMessage, property string) []byte {
 	var compact bytes.Buffer
 	if json.Compact(&compact, schema) != nil { // it is not JSON, which the SDK reports

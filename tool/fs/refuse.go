@@ -72,7 +72,7 @@ type walk struct {
 	todo []string
 	last bool // follow a link at the end of the path
 
-	dirs  []*os.Root // on the way, below that of the place
+	dirs  []*os.Root // on the way, below the place's
 	links int
 }
 

@@ -60,7 +60,7 @@ func hidden(secrets *redact.Set, err error) error {
 	return &plainError{text, func(target error) bool { return errors.Is(err, target) }}
 }
 
-// secrets returns those of the configuration.
+// secrets returns the secrets of the configuration.
 func (c Config) secrets() *redact.Set {
 	s := new(redact.Set)
 	for name, value := range c.Env {

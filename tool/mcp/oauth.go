@@ -32,7 +32,7 @@ type OAuth struct {
 	// program. Otherwise Login registers it, if that server permits it.
 	Client string
 	Secret llm.Secret
-	// Scopes are asked for in place of those that the server names.
+	// Scopes replace the scopes that the server names.
 	Scopes []string
 	// Hint tells how to log in, such as "run: stone login files". It is in the errors.
 	Hint string

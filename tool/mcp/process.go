@@ -24,8 +24,8 @@ const (
 	maxStderr = 4096
 )
 
-// inherited are the variables of this process that a command gets besides those of
-// every command. An unconfined one gets those of directories too.
+// inherited are the variables of this process that a command gets besides the variables of
+// every command. An unconfined one gets the variables of directories too.
 var (
 	inherited  = []string{"LOGNAME", "SHELL", "TERM", "USER", "PATHEXT", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "USERNAME"}
 	unconfined = []string{"HOME", "TMPDIR", "APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "TEMP", "USERPROFILE"}

@@ -207,7 +207,7 @@ func (s *spans) run(e trace.Event) *run {
 	return r
 }
 
-// time returns the time of the event, or else that of the previous one.
+// time returns the time of the event, or else the previous event's.
 func (s *spans) time(e trace.Event) nanoseconds {
 	const year2200 = 7_258_118_400_000
 	if ms := e.Timestamp(); ms > 0 && ms < year2200 {

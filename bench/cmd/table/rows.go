@@ -1,6 +1,6 @@
 package main
 
-// A row is one figure with a bound for Stone. Its number is that of the row of the table
+// A row is one figure with a bound for Stone. It has the number of its row in the table
 // in the design.
 type row struct {
 	number int

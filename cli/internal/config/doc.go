@@ -19,7 +19,7 @@
 //     OpenAI's own servers and Chat Completions for all others; openai-responses or
 //     openai-chat, to choose one of them. Default: openai.
 //   - model is the name of the model.
-//   - url is the server. Default: that of the provider.
+//   - url is the server. Default: the provider's.
 //
 // # The configuration
 //

@@ -25,7 +25,7 @@ func (e *Error) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Linked are packages that a program links besides that of its pipeline.
+// Linked are packages that a program links besides its pipeline's.
 type Linked struct {
 	Always []string
 	Calls  []string // if the package makes calls
@@ -190,7 +190,7 @@ func (b *builder) list() error {
 	return b.checksums(stone.Module.Dir)
 }
 
-// checksums writes those of the workspace and of Stone's own dependencies.
+// checksums writes the checksums of the workspace and of Stone's own dependencies.
 func (b *builder) checksums(stone string) error {
 	sums, err := os.ReadFile(filepath.Join(stone, "go.sum"))
 	if err != nil {

@@ -26,7 +26,7 @@ type source struct {
 }
 
 // Sources returns the files outside the module cache that a build of the packages
-// compiles or embeds: those of the user's modules, of replaced ones and of a folder vendor,
+// compiles or embeds: files of the user's modules, of replaced ones and of a folder vendor,
 // and the files of the modules and the workspace. The packages are named as seen from dir.
 // Sources uses no network and runs no code of the packages.
 func Sources(ctx context.Context, dir string, packages ...string) ([]string, error) {

@@ -48,7 +48,7 @@ type model struct {
 	input         textinput.Model
 	choice        int    // in the list of the first question, -1 if nothing is chosen
 	refusal       string // why the last key answered nothing
-	above         int    // lines of the question above those that are shown
+	above         int    // lines of the question above the visible ones
 	answered      string // the latest answer, for another try if it is refused,
 	answeredAt    string // and the path of its question
 

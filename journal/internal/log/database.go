@@ -136,7 +136,7 @@ type Tx interface {
 	// Delete removes the records of a run with numbers from first to last, and returns how
 	// many it removed.
 	Delete(run, first, last int64) (int64, error)
-	// PutBlocks stores blocks of the outline of a run, and replaces those of the same name.
+	// PutBlocks stores blocks of a run's outline, and replaces blocks of the same name.
 	PutBlocks(run int64, blocks []*Block) error
 	// RemoveBlocks removes the outline of a run.
 	RemoveBlocks(run int64) error

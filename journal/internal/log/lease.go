@@ -22,7 +22,7 @@ func (l lease) free() bool { return l.time == 0 }
 // patience is how long the owner may be silent.
 func (l lease) patience() time.Duration { return time.Duration(l.time) * time.Millisecond }
 
-// lease reads the lease of a run: its own, or that of its outer run.
+// lease reads the lease of a run: its own, or its outer run's.
 func (j *Journal) lease(ctx context.Context, from Reader, id string) (*Run, lease, error) {
 	now, err := from.Run(ctx, id)
 	if err != nil || now == nil {

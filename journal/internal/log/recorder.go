@@ -262,7 +262,7 @@ type place struct {
 	differs bool // see step.Record
 }
 
-// look finds the result of a step, or that of other work at its place. While the run is being loaded
+// look finds the result of a step, or of other work at its place. While the run is being loaded
 // it waits for the step.
 func (r *run) look(key step.Key) (place, error) {
 	r.mu.Lock()

@@ -177,7 +177,7 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	return r, nil
 }
 
-// payer returns the account of the run, or that of its outer run.
+// payer returns the account of the run, or of its outer run.
 func (r *run) payer() string {
 	r.mu.Lock()
 	account := r.account

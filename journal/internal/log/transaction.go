@@ -21,7 +21,7 @@ type transaction struct {
 	rows  []*Row // to be appended
 	posts []*write
 	since []*write
-	// boards are those that were read, by the run.
+	// boards are the boards that were read, by run.
 	boards map[string]*Run
 }
 

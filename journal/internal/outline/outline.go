@@ -101,7 +101,7 @@ type Sums struct {
 // node is a path, with the steps at it and below it.
 type node struct {
 	Sums
-	key          // the rest of the path, after that of its parent
+	key          // the rest of the path, after the parent's
 	at    *Place // if it is known
 	first int64  // row and place of its first event
 	own   []Own

@@ -207,7 +207,7 @@ func (m Model) input(req *llm.Request) (json.RawMessage, error) {
 	return json.RawMessage(said), nil
 }
 
-// transcript returns the text of one message, or those of several below their roles.
+// transcript returns the text of one message, or the texts of several below their roles.
 func transcript(all []llm.Message) (string, error) {
 	var texts []string
 	for i := range all {

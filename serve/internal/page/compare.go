@@ -18,7 +18,7 @@ type comparison struct {
 	Above       []crumb
 	All, Own    int // steps that differ, and how many of them read the same
 	Differences []journal.Difference
-	Next        int // the first of those that are not shown, 0 for none
+	Next        int // the first that is not shown, 0 for none
 }
 
 // lettered is one of two runs.

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// states are those that the list of runs can be filtered by.
+// states are the states by which the list of runs can be filtered.
 var states = []journal.State{
 	journal.Running, journal.Waiting, journal.Answered, journal.Done, journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted, journal.Refused, journal.Damaged,
 }

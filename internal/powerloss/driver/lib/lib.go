@@ -1,7 +1,7 @@
 // Package lib has the result codes of SQLite that journal/sqlite uses.
 package lib
 
-// The codes are those of https://sqlite.org/rescode.html.
+// The codes are listed at https://sqlite.org/rescode.html.
 const (
 	SQLITE_BUSY     = 5
 	SQLITE_LOCKED   = 6
