@@ -26,6 +26,8 @@ type Applicator struct {
 	// CheckFacts describes checks by name. Most checks need no entry.
 	CheckFacts map[string]CheckFacts
 	Policy     Policy
+	// Language is the language of guards and scorers, such as cel.Language. nil refuses them.
+	Language Language
 	// Plans runs the plans that capabilities return; nil rejects such answers. Package
 	// plan provides a Planner.
 	Plans Planner

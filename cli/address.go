@@ -95,20 +95,18 @@ func secretless(args []string) []string {
 	return args
 }
 
-const postgresPackage = "github.com/stonelayer/stone/journal/postgres"
-
-var errNoPostgres = errors.New(`this program does not link PostgreSQL: add import _ "` + postgresPackage + `"`)
+var errNoPostgres = errors.New(`this program does not link PostgreSQL: give cli.Main the part of package ` + postgresPackage)
 
 // openServer opens the database at an address. It uses the password of the environment if the
 // environment names the same address.
-func (s *store) openServer(ctx context.Context, address string) (err error) {
-	if stores.Postgres == nil {
+func (s *store) openServer(ctx context.Context, postgres *stores.Server, address string) (err error) {
+	if postgres == nil {
 		return errNoPostgres
 	}
 	s.file = withoutPassword(address)
 	full := addressOf(address)
-	s.secret = stores.Postgres.Secret(full)
-	s.Store, err = stores.Postgres.Open(ctx, full, os.Getenv(listenEnv))
+	s.secret = postgres.Secret(full)
+	s.Store, err = postgres.Open(ctx, full, os.Getenv(listenEnv))
 	return err
 }
 

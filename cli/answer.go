@@ -20,7 +20,7 @@ import (
 
 func (a *app) answer() *cobra.Command {
 	var db string
-	c := overRun(&cobra.Command{
+	c := a.overRun(&cobra.Command{
 		Use:   "answer RUN [QUESTION TEXT] [flags]",
 		Short: "Answer a question of a run, or list the open ones",
 		Long: "Answer gives the answer TEXT to an open QUESTION of a run: its number, its name, its path, or the end of its\n" +
@@ -28,7 +28,7 @@ func (a *app) answer() *cobra.Command {
 			"open questions with their numbers. An empty TEXT cancels the question.",
 		Example: a.example("answer last", `answer last 1 yes`),
 	}, 1, 3, func(c *cobra.Command, args []string) error {
-		return withStore(c.Context(), db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
+		return a.withStore(c.Context(), db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
 	})
 	dbFlag(c.Flags(), &db)
 	return c

@@ -3,9 +3,7 @@ package cli
 import (
 	"sync"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/kinds"
 )
 
 // shared is what Applicator returns.
@@ -34,16 +32,6 @@ func applicatorWanted() bool {
 	shared.Lock()
 	defer shared.Unlock()
 	return shared.wanted
-}
-
-// Provide links the pipeline of a package, which is what Main takes, for capabilities of
-// the kind go whose configuration names the package so:
-//
-//	cli.Provide("example.com/triage", triage.Pipeline)
-//
-// The command stone links what a configuration names by itself. Call Provide before Main.
-func Provide(name string, from any) {
-	kinds.Provide(name, func(args []string) (stone.Ashlar, error) { return pipeline(from, args) })
 }
 
 // fillApplicator reads the configuration if the pipeline wants it, or if its table of models is needed.

@@ -113,9 +113,9 @@ func (a *app) configured() (conf *config.Config, err error) {
 	switch {
 	case k.conf != nil:
 	case k.config != "":
-		k.conf, err = config.Load(k.config)
+		k.conf, err = config.Load(k.config, &a.linked.kinds)
 	default:
-		k.conf, err = config.Nearest(".")
+		k.conf, err = config.Nearest(".", &a.linked.kinds)
 	}
 	if err == nil {
 		a.noteSecrets()

@@ -41,7 +41,7 @@ func (a *app) chat() *cobra.Command {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if flags.list {
-			return withStore(c.Context(), flags.keep.db, func(s *store) error { return a.listChats(c.Context(), s, flags.json) })
+			return a.withStore(c.Context(), flags.keep.db, func(s *store) error { return a.listChats(c.Context(), s, flags.json) })
 		}
 		return run(c, args)
 	}

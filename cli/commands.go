@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/effect"
 )
 
@@ -29,7 +28,7 @@ func (a *app) root() *cobra.Command {
 		return flagError(c, err, "")
 	})
 	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.answer(), a.runs(), a.db(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.versionCommand())
-	if publish.Serve != nil {
+	if a.linked.server != nil {
 		root.AddCommand(a.serve(), a.mcp(), a.token(), a.inspect())
 	}
 	return root

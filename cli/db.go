@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/internal/stores"
 )
 
 func (a *app) db() *cobra.Command {
@@ -35,10 +34,10 @@ func (a *app) migrate() *cobra.Command {
 			switch {
 			case !isAddress(name):
 				return fmt.Errorf("no PostgreSQL database is named: set %s or --db to postgres://USER@HOST/NAME", storeEnv)
-			case stores.Postgres == nil:
+			case a.linked.postgres == nil:
 				return errNoPostgres
 			}
-			from, to, err := stores.Postgres.Migrate(c.Context(), addressOf(name))
+			from, to, err := a.linked.postgres.Migrate(c.Context(), addressOf(name))
 			if err != nil {
 				return failed("%w", err)
 			}

@@ -18,14 +18,14 @@ func (a *app) diff() *cobra.Command {
 	var db string
 	var under string
 	var asJSON bool
-	c := overRun(&cobra.Command{
+	c := a.overRun(&cobra.Command{
 		Use:   "diff RUN RUN [flags]",
 		Short: "Show where two runs differ, and why",
 		Long: "Diff compares two runs step by step. It lists the steps that differ with the reason: another\n" +
 			"version, other input, a failure, or another answer to the same question.",
 		Example: a.example("diff last nightly", "diff nightly nightly-2 --json"),
 	}, 2, 2, func(c *cobra.Command, args []string) error {
-		return withStore(c.Context(), db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], under, asJSON) })
+		return a.withStore(c.Context(), db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], under, asJSON) })
 	})
 	dbFlag(c.Flags(), &db)
 	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")

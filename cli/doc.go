@@ -12,7 +12,7 @@
 // stone run plan.edn --bind x=1.
 //
 // Without a command, at a terminal, both show their pipeline on the whole screen. A
-// program must import package cli/screen for that. The command stone finds the pipeline
+// program needs the part screen.Part for that, see [Part]. The command stone finds the pipeline
 // in the nearest directory .stone, whose settings.json names the pipeline and the model
 // of [DefaultModel]; see package cli/internal/config.
 //
@@ -29,10 +29,11 @@
 // The capabilities that answer calls are configured in .stone/stone.edn or stone.json, in
 // the nearest directory .stone, or in the file that --config names; see package
 // internal/config. This applies to plans, requests, and pipelines that use [Applicator].
-// A program links the kinds of capabilities that it imports: call/cel, call/mcp, call/sat
-// and call/uci, or all of them and the screen with package cli/all. A configuration that
-// names another kind is refused with the import to add. A capability of kind go is the
-// pipeline of a package: the command stone builds it in, other programs call [Provide].
+// A program has the kinds of capabilities that its main function names: cel.Part, mcp.Part,
+// sat.Part and uci.Part, of the packages below call, or every part with all.Parts, of package
+// cli/all. A configuration that names another kind is refused with the part to add. A capability
+// of kind go is the pipeline of a package: the command stone builds it in, other programs
+// [Provide] it.
 //
 //	$ stone config check         # every fault, with its place
 //	$ stone caps                 # the capabilities, their state and their price

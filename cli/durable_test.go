@@ -152,7 +152,7 @@ func wide() stone.Ashlar {
 func command(pipeline any, args ...string) (int, string) {
 	var errs strings.Builder
 	code := cli.Run(context.Background(), cli.Config{
-		Pipeline: pipeline, Name: "prog", Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs,
+		Parts: parts, Pipeline: pipeline, Name: "prog", Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs,
 	})
 	return code, errs.String()
 }

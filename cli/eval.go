@@ -52,7 +52,7 @@ func (a *app) eval() *cobra.Command {
 	}
 	flags.run.wire.describe(f)
 	a.trustFlag(f)
-	addKeepFlags(c, &flags.run.keep)
+	a.addKeepFlags(c, &flags.run.keep)
 	before := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		if flags.data.File == "" {
@@ -237,7 +237,7 @@ func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, 
 	if info, err := os.Stat(flags.against); err == nil && !info.IsDir() {
 		return eval.ReadBaseline(flags.against)
 	}
-	s, err := openStore(ctx, flags.run.keep.db, flags.run.keep.resume, false)
+	s, err := a.openStore(ctx, flags.run.keep.db, flags.run.keep.resume, false)
 	if err != nil {
 		return nil, err
 	}

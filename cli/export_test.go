@@ -72,7 +72,7 @@ garbage
 			status, answer, body, key = test.status, test.answer, "", ""
 			var stdout, stderr bytes.Buffer
 			code := cli.Run(t.Context(), cli.Config{
-				Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"trace", "export"}, test.args...),
+				Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"trace", "export"}, test.args...),
 				Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
 			})
 			if code != test.code || stdout.String() != test.stdout || !strings.HasSuffix(stderr.String(), test.stderr) {

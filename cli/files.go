@@ -24,7 +24,7 @@ import (
 // input returns the DAG with which a run begins.
 func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
 	if flags.input == "" && flags.from == "" {
-		return recordedInput(ctx, flags.keep.resume, flags.keep.id)
+		return a.recordedInput(ctx, flags.keep.resume, flags.keep.id)
 	} else if flags.input == "" {
 		return readDAG(flags.from)
 	}
@@ -44,11 +44,11 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 
 // recordedInput returns the recorded input of a run in the database in. It is empty for a new run,
 // whose in is empty.
-func recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
+func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err error) {
 	if in == "" {
 		return d, nil
 	}
-	err = withStore(ctx, in, func(s *store) error {
+	err = a.withStore(ctx, in, func(s *store) error {
 		info, err := s.find(ctx, run)
 		if err != nil {
 			return err

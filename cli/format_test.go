@@ -65,7 +65,7 @@ func TestServerWithoutSchemas(t *testing.T) {
 			t.Setenv("STONE_TRUST", "1")
 			stone := func(args ...string) string {
 				var out, errs bytes.Buffer
-				if code := cli.Run(t.Context(), cli.Config{Pipeline: cli.FromArgument, Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
+				if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: cli.FromArgument, Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
 					t.Fatalf("%q: exit code %d\n%s%s", args, code, &out, &errs)
 				}
 				return out.String()

@@ -41,7 +41,7 @@ func (a *app) gc() *cobra.Command {
 			if c.Flags().Changed("keep") && flags.keep < 0 {
 				return fmt.Errorf("--keep %d: want 0 or more", flags.keep)
 			}
-			return withStore(c.Context(), flags.db, func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
+			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
 		},
 	}
 	f := c.Flags()

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
@@ -35,7 +34,7 @@ func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(
 	if err != nil {
 		return err
 	}
-	p, err := answering(conf.App, name)
+	p, err := a.answering(conf.App, name)
 	if err != nil {
 		return err
 	}
@@ -49,7 +48,7 @@ func (a *app) overIntent(c *cobra.Command, name string, after []string, do func(
 }
 
 // answering returns an agent that asks an intent, or a capability, for its turns.
-func answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
+func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 	name = strings.TrimPrefix(name, ":")
 	spec, in, err := named(app, name)
 	if err != nil {
@@ -58,10 +57,10 @@ func answering(app *call.Applicator, name string) (p stone.Ashlar, err error) {
 	if in != "" && in != call.AnyRequest {
 		return p, fmt.Errorf(":%s takes %s as its input, not the messages of a conversation: call it in a plan that reads the slots message and conversation", name, in)
 	}
-	if publish.Chat == nil {
-		return p, fmt.Errorf(":%s cannot be asked by this program: import github.com/stonelayer/stone/cli/serve", name)
+	if a.linked.server == nil {
+		return p, fmt.Errorf(":%s cannot be asked by this program: give cli.Main the part of package github.com/stonelayer/stone/cli/serve", name)
 	}
-	return publish.Chat(name, app, spec), nil
+	return a.linked.server.Chat(name, app, spec), nil
 }
 
 // named returns the call of an intent or a capability, and the schema of its input.

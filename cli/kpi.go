@@ -31,7 +31,7 @@ func (a *app) kpi() *cobra.Command {
 		Args:              unknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c.Context(), flags.db, func(s *store) error { return a.printKPIs(c.Context(), s, flags) })
+			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.printKPIs(c.Context(), s, flags) })
 		},
 	}
 	flags.choose(c, "count")

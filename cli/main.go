@@ -50,6 +50,8 @@ type Config struct {
 	// func(args []string) (stone.Ashlar, error), or FromArgument. The args are
 	// what follows "--"; only the last kind of function takes any.
 	Pipeline any
+	// Parts are what the command has beyond its core; see Part.
+	Parts []Part
 
 	Name   string    // of the program, in messages; "" means the name of the process
 	Args   []string  // nil means the arguments of the process
@@ -58,9 +60,10 @@ type Config struct {
 	Stderr io.Writer // everything else; nil is os.Stderr
 }
 
-// Main runs the command of this process over the pipeline and exits.
-func Main(pipeline any) {
-	os.Exit(Run(context.Background(), Config{Pipeline: pipeline}))
+// Main runs the command of this process over the pipeline and exits. The command has the
+// parts that are named.
+func Main(pipeline any, parts ...Part) {
+	os.Exit(Run(context.Background(), Config{Pipeline: pipeline, Parts: parts}))
 }
 
 // Run runs the command and returns its exit code. When ctx is done, a run is
@@ -83,6 +86,10 @@ func Run(ctx context.Context, cfg Config) int {
 		a.Stderr = os.Stderr
 	}
 	a.Stdout, a.Stderr = shield(a.Stdout), shield(a.Stderr)
+	var err error
+	if a.linked, err = link(cfg.Parts); err != nil {
+		return a.exit(nil, err)
+	}
 	a.secrets.Note(keys()...)
 	if terminal(a.Stdin) != nil {
 		ctx = limit.Interactive(ctx)
@@ -95,6 +102,7 @@ func Run(ctx context.Context, cfg Config) int {
 // app is one run of the command.
 type app struct {
 	Config
+	linked   linked
 	calls    calls
 	secrets  redact.Set // of everything that runs
 	trusting bool       // whatever is found, see consent

@@ -31,7 +31,7 @@ func (a *app) mcp() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withPublished(c, args, func(all []publish.Pipeline) error {
 				return a.publish(c, db, 0, publish.Config{Pipelines: all, Grace: grace, By: user(), Models: models}, func(ctx context.Context, cfg publish.Config) error {
-					return publish.MCP(ctx, cfg, a.Stdin, a.Stdout)
+					return a.linked.server.MCP(ctx, cfg, a.Stdin, a.Stdout)
 				})
 			})
 		},

@@ -27,7 +27,7 @@ const testKey = "sk-test-0123456789"
 func call(ctx context.Context, stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = cli.Run(ctx, cli.Config{
-		Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"model", "call"}, args...),
+		Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"model", "call"}, args...),
 		Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs,
 	})
 	return code, out.String(), errs.String()
@@ -241,7 +241,7 @@ func TestModelCallUsage(t *testing.T) {
 		t.Errorf("without a key: exit code %d, stderr %q", code, stderr)
 	}
 	var errs bytes.Buffer
-	if code := cli.Run(t.Context(), cli.Config{Pipeline: cli.FromArgument, Name: "stone", Args: []string{"model"}, Stderr: &errs}); code != 2 || errs.String() != "Error: stone model needs a command: call\n" {
+	if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: []string{"model"}, Stderr: &errs}); code != 2 || errs.String() != "Error: stone model needs a command: call\n" {
 		t.Errorf("exit code %d, stderr %q", code, errs.String())
 	}
 }

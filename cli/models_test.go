@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
 )
 
 func TestModelTable(t *testing.T) {
@@ -20,7 +21,7 @@ func TestModelTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := config.Load(file)
+	conf, err := config.Load(file, &kinds.Set{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 	if c.Flags().Lookup(packageFlag) != nil {
 		args = append(args, "--"+packageFlag+"="+before[0])
 	}
-	link, err := a.linked(c)
+	link, err := a.toLink(c)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 	if err != nil || !a.fromArgument() {
 		return err
 	}
-	missing := kinds.Unprovided(append(others, conf.Packages()...))
+	missing := a.linked.kinds.Unprovided(append(others, conf.Packages()...))
 	if len(missing) == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 		return err
 	}
 	link := load.Linked{
-		Always:       []string{"github.com/stonelayer/stone/cli/all"},
+		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, postgresPackage}),
 		Capabilities: missing, Dir: conf.Dir,
 	}
 	builder := a.Pipeline.(fromArgument)
@@ -138,28 +138,35 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 	return build(ctx)
 }
 
-// linked are the packages that the program of a package links: the kinds that the
+// The packages of parts besides kinds.
+const (
+	screenPackage   = "github.com/stonelayer/stone/cli/screen"
+	servePackage    = "github.com/stonelayer/stone/cli/serve"
+	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
+)
+
+// toLink returns the packages whose parts the program of a package links: the kinds that the
 // configuration names, and the screen if it is shown there.
-func (a *app) linked(c *cobra.Command) (link load.Linked, err error) {
+func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	switch {
 	case c == c.Root():
-		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/screen")
+		link.Always = append(link.Always, screenPackage)
 	case c.Name() == "serve" || c.Name() == "mcp":
-		link.Always = append(link.Always, "github.com/stonelayer/stone/cli/serve")
+		link.Always = append(link.Always, servePackage)
 	case c.Name() == "eval":
-		link.Always = append(link.Always, "github.com/stonelayer/stone/call/cel")
+		link.Always = append(link.Always, kinds.Homes(kinds.Expression)...)
 	}
 	if db := c.Flags().Lookup("db"); db != nil && isAddress(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)
 	}
-	if paths, configured := config.Imports(a.calls.config); configured {
+	if paths, configured := config.Imports(a.calls.config, &a.linked.kinds); configured {
 		link.Always = append(link.Always, paths...)
 	} else {
 		link.Calls = paths
 	}
 	// A configuration with a mistake is reported by the program.
 	if conf, err := a.configured(); err == nil && len(conf.Packages()) > 0 {
-		link.Capabilities, link.Dir = kinds.Unprovided(conf.Packages()), conf.Dir
+		link.Capabilities, link.Dir = a.linked.kinds.Unprovided(conf.Packages()), conf.Dir
 		return link, a.consentToConfig()
 	}
 	return link, nil

@@ -36,7 +36,7 @@ func (a *app) inspect() *cobra.Command {
 		Args:                  cobra.MaximumNArgs(1),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return withStore(c.Context(), flags.db, func(s *store) error { return a.inspectStore(c.Context(), s, args, flags) })
+			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.inspectStore(c.Context(), s, args, flags) })
 		},
 	}
 	f := c.Flags()
@@ -65,7 +65,7 @@ func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags i
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(publish.HTML(ctx, f, s.Store, at), f.Close()); err != nil {
+		if err := errors.Join(a.linked.server.HTML(ctx, f, s.Store, at), f.Close()); err != nil {
 			return failed("%s: %w", flags.html, err)
 		}
 		return nil
@@ -85,7 +85,7 @@ func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags i
 	warn := func(line string) { a.complain("%s", line) }
 	ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing runs that could be lost
 	defer stop()
-	err = publish.Serve(ctx, publish.Config{
+	err = a.linked.server.Serve(ctx, publish.Config{
 		Ready:    func() { a.complain("showing http://%s%s", listener.Addr(), signIn(page, first)) },
 		Listener: listener, First: first, Journal: s.Store, Inspect: true, Answer: flags.answer, By: user(), Grace: time.Second, Drain: drain, Warn: warn,
 	})

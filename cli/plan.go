@@ -82,7 +82,7 @@ func (a *app) resumedSlots(c *cobra.Command) error {
 	if c.Name() != "run" || !f.Changed("resume") {
 		return nil
 	}
-	input, err := recordedInput(c.Context(), f.Lookup("resume").Value.String(), f.Lookup("id").Value.String())
+	input, err := a.recordedInput(c.Context(), f.Lookup("resume").Value.String(), f.Lookup("id").Value.String())
 	if err != nil || input.Len() == 0 {
 		return err
 	}

@@ -24,13 +24,13 @@ import (
 const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
 // overRun makes a command that works on a run: its first argument, of so many.
-func overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args []string) error) *cobra.Command {
+func (a *app) overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args []string) error) *cobra.Command {
 	c.Long += aRun
 	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= least { // what follows names no run
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return runNames(c, args, word)
+		return a.runNames(c, args, word)
 	}
 	c.DisableFlagsInUseLine = true
 	c.Args = func(c *cobra.Command, args []string) error {
@@ -47,8 +47,8 @@ func overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args [
 }
 
 // runNames lists the youngest runs to a shell that completes a command line.
-func runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
-	err := withStore(c.Context(), c.Flag("db").Value.String(), func(s *store) error {
+func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
+	err := a.withStore(c.Context(), c.Flag("db").Value.String(), func(s *store) error {
 		runs, err := s.Runs(c.Context(), journal.Query{})
 		for _, r := range runs {
 			names = append(names, cobra.CompletionWithDesc(r.ID, fmt.Sprintf("%s, %s", text.Line(r.Pipeline), r.State)))
@@ -65,7 +65,7 @@ func runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra
 func (a *app) resume() *cobra.Command {
 	var db string
 	var flags runFlags
-	c := overRun(&cobra.Command{
+	c := a.overRun(&cobra.Command{
 		Use:   "resume RUN [flags]",
 		Short: "Resume an interrupted, failed or waiting run",
 		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
@@ -89,7 +89,7 @@ func (a *app) resume() *cobra.Command {
 func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 	var line []string
 	var from source
-	err = withStore(c.Context(), db, func(s *store) error {
+	err = a.withStore(c.Context(), db, func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func (a *app) run() *cobra.Command {
 	flags.shown(c.Flags())
 	flags.wire.describe(c.Flags())
 	a.trustFlag(c.Flags())
-	addKeepFlags(c, &flags.keep)
+	a.addKeepFlags(c, &flags.keep)
 	return c
 }
 

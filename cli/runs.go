@@ -48,13 +48,13 @@ func (a *app) runs() *cobra.Command {
 		Args:              unknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return withStore(c.Context(), flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
+			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
 		},
 	}
 	flags.choose(c, "list")
 	c.Flags().BoolVar(&flags.json, "json", false, "print the runs as a JSON array")
 	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
-	_ = c.RegisterFlagCompletionFunc("before", runNames) // it fails only for an unknown flag
+	_ = c.RegisterFlagCompletionFunc("before", a.runNames) // it fails only for an unknown flag
 	c.AddCommand(a.gc())
 	return c
 }

@@ -19,13 +19,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stonelayer/stone"
-	_ "github.com/stonelayer/stone/call/cel"
-	_ "github.com/stonelayer/stone/call/mcp"
-	_ "github.com/stonelayer/stone/call/sat"
-	_ "github.com/stonelayer/stone/call/uci"
+	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/call/mcp"
+	"github.com/stonelayer/stone/call/sat"
+	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/internal/display"
-	_ "github.com/stonelayer/stone/cli/serve"
+	server "github.com/stonelayer/stone/cli/serve"
+	"github.com/stonelayer/stone/journal/postgres"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")
@@ -35,14 +36,17 @@ var update = flag.Bool("update", false, "write what commands print into the file
 // starts under the race detector: package cli/screen has its tests. The programs that
 // scripts build link it.
 func TestMain(m *testing.M) {
-	display.Run = func(context.Context, display.Config) (stone.Result, error) {
-		return stone.Result{}, errors.New("there is no screen in this test")
-	}
-	commands := map[string]func(){"stone": func() { cli.Main(cli.FromArgument) }}
+	commands := map[string]func(){"stone": func() { cli.Main(cli.FromArgument, parts...) }}
 	for name, pipeline := range programs {
-		commands[name] = func() { cli.Main(pipeline) }
+		commands[name] = func() { cli.Main(pipeline, parts...) }
 	}
 	testscript.Main(m, commands)
+}
+
+var parts = []cli.Part{cel.Part, mcp.Part, sat.Part, uci.Part, server.Part, postgres.Part, display.Screen(noScreen)}
+
+func noScreen(context.Context, display.Config) (stone.Result, error) {
+	return stone.Result{}, errors.New("there is no screen in this test")
 }
 
 func TestScripts(t *testing.T) { testscript.Run(t, scripts(t, "testdata/script")) }

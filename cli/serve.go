@@ -17,7 +17,6 @@ import (
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
-	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -93,7 +92,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 					a.complain("this token ends with the server: make others with %q", a.Name+" token create")
 				}
 			}
-			return publish.Serve(ctx, cfg)
+			return a.linked.server.Serve(ctx, cfg)
 		})
 	})
 }
@@ -228,7 +227,7 @@ func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 	if err != nil {
 		return p, err
 	}
-	p.Ashlar, err = kinds.Provided(link)(nil)
+	p.Ashlar, err = a.linked.kinds.Provided(link)(nil)
 	return p, err
 }
 

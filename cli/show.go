@@ -30,7 +30,7 @@ type showFlags struct {
 
 func (a *app) showRun() *cobra.Command {
 	var flags showFlags
-	c := overRun(&cobra.Command{
+	c := a.overRun(&cobra.Command{
 		Use:   "show RUN [NODE|PATH] [flags]",
 		Short: "Show the steps of a run, or the result of one step",
 		Long: "Show prints the state of a run and the tree of its steps: ✓ done, ✗ failed, ! a failure inside, ? waiting\n" +
@@ -45,7 +45,7 @@ func (a *app) showRun() *cobra.Command {
 		if flags.dag && (flags.json || flags.all || len(args) > 1) {
 			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")
 		}
-		return withStore(c.Context(), flags.db, func(s *store) error { return a.showKept(c.Context(), s, args, flags) })
+		return a.withStore(c.Context(), flags.db, func(s *store) error { return a.showKept(c.Context(), s, args, flags) })
 	})
 	f := c.Flags()
 	dbFlag(f, &flags.db)

@@ -37,7 +37,7 @@ func dbFlag(f *pflag.FlagSet, file *string) {
 
 // newStore opens a store for runs. A missing file is made.
 func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) {
-	s, err := openStore(ctx, flag, known, true)
+	s, err := a.openStore(ctx, flag, known, true)
 	if err == nil {
 		a.secrets.Note(s.secret)
 	}
@@ -47,7 +47,7 @@ func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) 
 // openStore opens the store that a flag or the environment names, or the project's;
 // known is its name if that was found before. A missing file is made if makeIt is set, and
 // an error otherwise.
-func openStore(ctx context.Context, flag, known string, makeIt bool) (*store, error) {
+func (a *app) openStore(ctx context.Context, flag, known string, makeIt bool) (*store, error) {
 	s := &store{file: cmp.Or(known, storeName(flag))}
 	if flag != "" {
 		s.flag = " --db " + quoted(flag)
@@ -56,7 +56,7 @@ func openStore(ctx context.Context, flag, known string, makeIt bool) (*store, er
 		return nil, errSettings
 	}
 	if isAddress(s.file) {
-		if err := s.openServer(ctx, s.file); err != nil {
+		if err := s.openServer(ctx, a.linked.postgres, s.file); err != nil {
 			return nil, fmt.Errorf("%w (--db or STONE_DB names another database)", err)
 		}
 		return s, nil
@@ -119,8 +119,8 @@ func makeProject(dir string) error {
 }
 
 // withStore calls do with an existing store.
-func withStore(ctx context.Context, name string, do func(*store) error) error {
-	s, err := openStore(ctx, name, "", false)
+func (a *app) withStore(ctx context.Context, name string, do func(*store) error) error {
+	s, err := a.openStore(ctx, name, "", false)
 	if err != nil {
 		return err
 	}

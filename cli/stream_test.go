@@ -38,7 +38,7 @@ func TestActStream(t *testing.T) {
 		}
 		var out, errs bytes.Buffer
 		code := cli.Run(t.Context(), cli.Config{
-			Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--config", file},
+			Parts: parts, Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--config", file},
 			Stdin: strings.NewReader(c.request), Stdout: &out, Stderr: &errs,
 		})
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -64,7 +64,7 @@ func TestActStreamRetracts(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	code := cli.Run(t.Context(), cli.Config{
-		Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--config", file},
+		Parts: parts, Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--config", file},
 		Stdin: strings.NewReader(`{"proto":1,"trace":{"id":"r"},"task":{"intent":"text/respond"},"input":{"prompt":"?"},
 			"constraints":{"max-chars":5},"done":{"must":["max-chars"]}}`), Stdout: &out, Stderr: &errs,
 	})
@@ -92,7 +92,7 @@ func TestRunStream(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	code := cli.Run(t.Context(), cli.Config{
-		Pipeline: cli.FromArgument, Stdout: &out, Stderr: &errs,
+		Parts: parts, Pipeline: cli.FromArgument, Stdout: &out, Stderr: &errs,
 		Args: []string{"run", "plan.edn", "--no-db", "--stream", "--config", "stone.edn", "--grant", "process"},
 	})
 	want := regexp.MustCompile(`^{"path":"(.*)bad 1","source":"bad","text":"far too long","type":"delta"}
@@ -126,7 +126,7 @@ func TestActStreamPartial(t *testing.T) {
 		var out, errs bytes.Buffer
 		server.Config.Handler = script.New(script.Text(`{"title":"Slate, split and stacked","cuts":[1,22]}`))
 		cli.Run(t.Context(), cli.Config{
-			Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--partial", "--config", file},
+			Parts: parts, Pipeline: cli.FromArgument, Args: []string{"act", "--no-db", "--stream", "--partial", "--config", file},
 			Stdin: strings.NewReader(c.request), Stdout: &out, Stderr: &errs,
 		})
 		var values []string
@@ -140,7 +140,7 @@ func TestActStreamPartial(t *testing.T) {
 		}
 	}
 	var errs bytes.Buffer
-	if code := cli.Run(t.Context(), cli.Config{Pipeline: hello(), Args: []string{"run", "--partial"}, Stderr: &errs}); code != cli.Usage || !strings.Contains(errs.String(), "--partial needs --stream") {
+	if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: hello(), Args: []string{"run", "--partial"}, Stderr: &errs}); code != cli.Usage || !strings.Contains(errs.String(), "--partial needs --stream") {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 }

@@ -23,8 +23,8 @@ import (
 // Without a terminal, or in a program that does not link the screen, it remains the
 // help.
 func (a *app) terminalUI(root *cobra.Command) {
-	if display.Run == nil {
-		root.Long = root.Short + ".\n\n" + `To show the pipeline on the whole screen, link it: import _ "github.com/stonelayer/stone/cli/screen".`
+	if a.linked.screen == nil {
+		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/cli/screen."
 		root.Args = unknown
 		root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		return
@@ -146,7 +146,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := display.Run(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: kept.another, Show: a.shownResult, Wait: true})
+	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: kept.another, Show: a.shownResult, Wait: true})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}

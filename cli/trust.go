@@ -238,7 +238,7 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 		return f, err
 	}
 	f.wants = append(f.wants, settings.wants...)
-	conf, err := config.Nearest(filepath.Dir(dir))
+	conf, err := config.Nearest(filepath.Dir(dir), &a.linked.kinds)
 	if err != nil {
 		return f, err
 	}

@@ -61,7 +61,7 @@ func (a *app) tune() *cobra.Command {
 	f.BoolVar(&flags.run.json, "json", false, "print the choice and the report on the test split as two JSON objects")
 	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
 	a.trustFlag(f)
-	addKeepFlags(c, &flags.run.keep)
+	a.addKeepFlags(c, &flags.run.keep)
 	before := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
 		switch {

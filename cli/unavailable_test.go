@@ -17,8 +17,6 @@ import (
 // Supervisors give up on the exit code 2, which is that of wrong usage.
 func TestUnavailableDatabase(t *testing.T) {
 	t.Setenv("STONE_DB", "") // which the flag --db sets
-	before := stores.Postgres
-	t.Cleanup(func() { stores.Postgres = before })
 	for _, c := range []struct {
 		err  error
 		want int
@@ -26,7 +24,7 @@ func TestUnavailableDatabase(t *testing.T) {
 		{fmt.Errorf("database does not answer: %w", journal.ErrUnavailable), cli.Failed},
 		{errors.New("database does not exist"), cli.Usage},
 	} {
-		stores.Postgres = &stores.Server{
+		down := stores.Server{
 			Open:   func(context.Context, string, string) (stores.Store, error) { return nil, c.err },
 			Secret: func(string) string { return "" },
 		}
@@ -36,7 +34,7 @@ func TestUnavailableDatabase(t *testing.T) {
 				args = append(args, "r")
 			}
 			var errs bytes.Buffer
-			code := cli.Run(t.Context(), cli.Config{Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs})
+			code := cli.Run(t.Context(), cli.Config{Parts: []cli.Part{down}, Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs})
 			if code != c.want || !strings.Contains(errs.String(), c.err.Error()) {
 				t.Errorf("%s with %v: exit code %d, want %d\n%s", command, c.err, code, c.want, errs.String())
 			}

@@ -41,7 +41,7 @@ func TestRecordAndReplay(t *testing.T) {
 		m := openai.New(openai.Config{Model: "m", URL: server.URL, Key: "sk-wire-key"})
 		var pipeline stone.Ashlar = agent.New("talk", said, m, agent.Config{User: agent.Say(question)})
 		var out, errs bytes.Buffer
-		code := cli.Run(t.Context(), cli.Config{Pipeline: pipeline, Name: "wire", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+		code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: pipeline, Name: "wire", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 		return strings.TrimSpace(out.String()), errs.String(), code
 	}
 	file := filepath.Join(dir, "session.jsonl")
@@ -99,7 +99,7 @@ func TestReplayOfCapability(t *testing.T) {
 	run := func(args ...string) string {
 		var out, errs bytes.Buffer
 		args = append([]string{"run", "-q", "--no-db", "--config", "config.edn", "--grant", "net"}, append(args, "plan.edn")...)
-		if code := cli.Run(t.Context(), cli.Config{Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
+		if code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
 			t.Errorf("%q: exit code %d: %s", args, code, errs.String())
 		}
 		return strings.TrimSpace(out.String())

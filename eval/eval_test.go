@@ -58,7 +58,7 @@ func rows(texts ...string) eval.Data {
 
 func scorers(t testing.TB, texts ...string) []eval.Scorer {
 	t.Helper()
-	all, err := eval.Read(nil, texts...)
+	all, err := eval.Read(withLanguage, texts...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/sandbox"
@@ -42,8 +43,12 @@ func (s scorerSpec) schema() (Scorer, error) {
 }
 
 // cel makes a scorer of an expression that yields true, false or a number.
-func (s scorerSpec) cel() (Scorer, error) {
-	program, err := kinds.CompileFormula(s.argument, []string{"input", "output", "expected", "node", "usage"})
+func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
+	language, err := kinds.Language(app)
+	if err != nil {
+		return Scorer{}, err
+	}
+	program, err := language.Formula(s.argument, []string{"input", "output", "expected", "node", "usage"})
 	if err != nil {
 		return Scorer{}, err
 	}

@@ -39,7 +39,7 @@ import (
 //
 // In a file, node names the type of the node to score in place of the output, of is a path
 // of fields within it, as items.0.price, and expected one within the expectation. App finds
-// the judges; it may be nil without any.
+// the judges and has the language of cel; it may be nil without them.
 func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 	for _, text := range texts {
 		specs := []scorerSpec{}
@@ -144,7 +144,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 	case "schema":
 		return s.schema()
 	case "cel":
-		return s.cel()
+		return s.cel(app)
 	case "command":
 		return s.command()
 	case "tools":

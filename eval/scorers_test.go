@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	_ "github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/boxtest"
@@ -103,7 +103,7 @@ func TestScorers(t *testing.T) {
 		"number:-1": "tolerance", "schema:none": "no such file", "cel:1 +": "scorer cel:", "tools:x": "tools:order", "judge:x": "eval/grade",
 		"exact:x": `unexpected argument "x"`, "command:/none": "no such file", "none.edn": "no such file",
 	} {
-		if _, err := eval.Read(nil, text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := eval.Read(withLanguage, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
@@ -111,6 +111,9 @@ func TestScorers(t *testing.T) {
 
 // A row without an expectation is an error of its case. If no row has one, the column is named wrongly,
 // and nothing runs.
+// withLanguage has the language of scorers.
+var withLanguage = &call.Applicator{Language: cel.Language}
+
 func TestNoExpectation(t *testing.T) {
 	var ran atomic.Int64
 	p := stone.Func("say", asked, anything, func(context.Context, question) (json.RawMessage, error) {

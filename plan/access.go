@@ -25,7 +25,7 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 		}
 		c.probe(t.reads, known, g.name)
 	case expression:
-		program, err := kinds.CompileGuard(g.text, c.visible)
+		program, err := c.expression(g.text)
 		if err != nil {
 			c.find(g.at, finding.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
 			t.guard = &guard{form: never, at: g.at}
@@ -37,6 +37,15 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 		}
 	}
 	return t
+}
+
+// expression compiles the expression of a guard.
+func (c *compiler) expression(text string) (call.Expression, error) {
+	language, err := kinds.Language(c.app)
+	if err != nil {
+		return nil, err
+	}
+	return language.Guard(text, c.visible)
 }
 
 // reads returns the slots that the templates of a node read.

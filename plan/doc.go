@@ -48,8 +48,8 @@
 // In an emit, a keyword that is the whole value of a field is the slot of that name. One that names
 // no slot is a text, or an error if it is nearly the name of one.
 //
-// A guard that is an expression needs its language, which a program links with
-// import _ "github.com/stonelayer/stone/call/cel". The command stone has it.
+// A guard that is an expression needs a language: Language of the Applicator, such as cel.Language.
+// The command stone has it.
 //
 // # Capabilities as values
 //

@@ -140,7 +140,7 @@ func (c *compiler) loop(n *node, name string, known *scope, depth int) stone.Ash
 func (c *compiler) neverHolds(n *node, t *test) {
 	never := n.until.form == never
 	if t.form == expression && len(t.program.Variables()) == 0 {
-		holds, err := t.program.Bool(context.Background(), nil)
+		holds, err := isTrue(context.Background(), t.program, nil)
 		never = err == nil && !holds
 	}
 	if never {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
-	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -161,7 +161,7 @@ func recordOf(n, failure *dag.Node) (json.RawMessage, error) {
 // A test is a guard compiled for one node.
 type test struct {
 	*guard
-	program kinds.Guard // of an expression
+	program call.Expression
 	reads   reads
 }
 
@@ -183,13 +183,19 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 			}
 			values[name] = value
 		}
-		ok, err := t.program.Bool(d.Context(), values)
+		ok, err := isTrue(d.Context(), t.program, values)
 		if err != nil {
 			return false, stone.Fail(badExpression, "%.200q: %w", t.text, err)
 		}
 		return ok, nil
 	}
 	return false, nil
+}
+
+// isTrue evaluates the expression of a guard.
+func isTrue(ctx context.Context, program call.Expression, values map[string]json.RawMessage) (bool, error) {
+	value, err := program.Eval(ctx, values)
+	return string(value) == "true", err
 }
 
 // reserved reports whether plans must not use a name.

@@ -9,29 +9,37 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-func init() {
-	kinds.Register(kinds.Kind{
-		Name:         "solver/cel",
-		Read:         readKind,
-		Unconfigured: "{:cap/kind :solver :solver :cel}",
-	})
-	kinds.Speak(kinds.Language{
-		Check: check,
-		Formula: func(text string, variables []string) (kinds.Formula, error) {
-			program, err := expr.Compile(text, variables, expr.Any)
-			if err != nil {
-				return nil, err
-			}
-			return program, nil
-		},
-		Guard: func(text string, variables []string) (kinds.Guard, error) {
-			program, err := expr.Compile(text, variables, expr.Bool)
-			if err != nil {
-				return nil, err
-			}
-			return program, nil
-		},
-	})
+// Language is the language of guards, checks and scorers. Package plan needs it for plans whose guards
+// are expressions.
+var Language call.Language = language{}
+
+type language struct{}
+
+func (language) Guard(text string, variables []string) (call.Expression, error) {
+	return compiled(text, variables, expr.Bool)
+}
+
+func (language) Formula(text string, variables []string) (call.Expression, error) {
+	return compiled(text, variables, expr.Any)
+}
+
+func (language) Check(text string) (call.Check, call.CheckFacts, error) { return check(text) }
+
+// compiled keeps a failed compilation from becoming an Expression that is not nil.
+func compiled(text string, variables []string, result expr.Result) (call.Expression, error) {
+	program, err := expr.Compile(text, variables, result)
+	if err != nil {
+		return nil, err
+	}
+	return program, nil
+}
+
+// Part gives programs solver/cel and the language.
+var Part = kinds.Kind{
+	Name:         "solver/cel",
+	Read:         readKind,
+	Unconfigured: "{:cap/kind :solver :solver :cel}",
+	Language:     Language,
 }
 
 func readKind(r *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {

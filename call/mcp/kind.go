@@ -32,9 +32,8 @@ type configured struct {
 	closed  bool
 }
 
-func init() {
-	kinds.Register(kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers})
-}
+// Part gives programs the kind mcp, and servers in their configuration.
+var Part = kinds.Kind{Name: "mcp", Read: readKind, Section: "servers", ReadSection: readServers}
 
 // servers returns the servers that r has read.
 func servers(r *kinds.Reader) map[string]*configured {

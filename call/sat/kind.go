@@ -6,13 +6,8 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-func init() {
-	kinds.Register(kinds.Kind{
-		Name:         "solver/sat",
-		Read:         readKind,
-		Unconfigured: "{:cap/kind :solver :solver :sat}",
-	})
-}
+// Part gives programs solver/sat.
+var Part = kinds.Kind{Name: "solver/sat", Read: readKind, Unconfigured: "{:cap/kind :solver :solver :sat}"}
 
 func readKind(_ *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {
 	var c Config

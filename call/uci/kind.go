@@ -8,13 +8,8 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
-func init() {
-	kinds.Register(kinds.Kind{
-		Name:   "chess",
-		Read:   readKind,
-		Checks: map[string]call.Check{"legal-move": LegalMove},
-	})
-}
+// Part gives programs the kind chess and the check legal-move.
+var Part = kinds.Kind{Name: "chess", Read: readKind, Checks: map[string]call.Check{"legal-move": LegalMove}}
 
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	c := Config{Options: map[string]string{}}

@@ -1,18 +1,24 @@
-// Package all links every kind of capability, the screen, the server and PostgreSQL into a program, as the
-// command stone does:
+// Package all has every part of a program: the kinds of capabilities, the screen, the server and
+// PostgreSQL. The command stone is made of them:
 //
-//	import _ "github.com/stonelayer/stone/cli/all"
+//	func main() { cli.Main(cli.FromArgument, all.Parts()...) }
 //
-// It costs about 35 modules. Import call/cel, call/mcp, call/sat, call/uci or
-// cli/screen where a program needs only some of them.
+// They cost about 35 modules. Name single parts, such as screen.Part, where a program needs only some
+// of them.
 package all
 
 import (
-	_ "github.com/stonelayer/stone/call/cel"
-	_ "github.com/stonelayer/stone/call/mcp"
-	_ "github.com/stonelayer/stone/call/sat"
-	_ "github.com/stonelayer/stone/call/uci"
-	_ "github.com/stonelayer/stone/cli/screen"
-	_ "github.com/stonelayer/stone/cli/serve"
-	_ "github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/call/mcp"
+	"github.com/stonelayer/stone/call/sat"
+	"github.com/stonelayer/stone/call/uci"
+	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/cli/screen"
+	"github.com/stonelayer/stone/cli/serve"
+	"github.com/stonelayer/stone/journal/postgres"
 )
+
+// Parts returns every part.
+func Parts() []cli.Part {
+	return []cli.Part{cel.Part, mcp.Part, sat.Part, uci.Part, screen.Part, serve.Part, postgres.Part}
+}

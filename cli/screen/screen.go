@@ -1,7 +1,7 @@
-// Package screen links the screen into a program: with it, cli.Main shows the
+// Package screen has the screen of the command: with its part, cli.Main shows the
 // pipeline on the whole terminal when it is called without a command.
 //
-//	import _ "github.com/stonelayer/stone/cli/screen"
+//	func main() { cli.Main(Pipeline, screen.Part) }
 package screen
 
 import (
@@ -9,4 +9,5 @@ import (
 	"github.com/stonelayer/stone/cli/internal/tui"
 )
 
-func init() { display.Run = tui.Run }
+// Part is the screen.
+var Part = display.Screen(tui.Run)

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/cli"
-	_ "github.com/stonelayer/stone/cli/screen"
+	"github.com/stonelayer/stone/cli/screen"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm/script"
 )
@@ -24,10 +24,10 @@ import (
 // The test is the program of each pipeline.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"quarry":   func() { cli.Main(quarry) },
-		"stubborn": func() { cli.Main(stubborn) },
-		"refund":   func() { cli.Main(refund) },
-		"poet":     func() { cli.Main(poet) },
+		"quarry":   func() { cli.Main(quarry, screen.Part) },
+		"stubborn": func() { cli.Main(stubborn, screen.Part) },
+		"refund":   func() { cli.Main(refund, screen.Part) },
+		"poet":     func() { cli.Main(poet, screen.Part) },
 	})
 }
 

@@ -13,7 +13,7 @@ var (
 	answer  = dag.NewType[agent.Text]("answer")
 )
 
-// chat implements [publish.Chat].
+// chat implements Chat of [publish.Server].
 func chat(name string, app *call.Applicator, spec call.Spec) stone.Ashlar {
 	return agent.New(name, answer, call.Model(app, spec), agent.Config{Conversation: agent.ConversationOf(answer), User: message})
 }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(commandVar) == "" {
 		os.Exit(m.Run())
 	}
-	os.Exit(cli.Run(context.Background(), cli.Config{Pipeline: paging(), Name: "page", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
+	os.Exit(cli.Run(context.Background(), cli.Config{Parts: parts, Pipeline: paging(), Name: "page", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
 }
 
 // paging is a pipeline that asks a person. With the text "wait", it waits until it is cancelled.

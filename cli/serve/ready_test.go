@@ -19,7 +19,7 @@ func TestNoAddressBeforeFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	code := cli.Run(t.Context(), cli.Config{Pipeline: paging(), Name: "page", Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Args: []string{
+	code := cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: paging(), Name: "page", Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Args: []string{
 		"serve", "--address", "127.0.0.1:0", "--config", file, "--db", filepath.Join(dir, "stone.db"), "--tokens", filepath.Join(dir, "tokens.json")}})
 	if text := out.String(); code == 0 || strings.Contains(text, "http://") || !strings.Contains(text, "whsec_") {
 		t.Errorf("exit code %d: %s", code, text)

@@ -1,7 +1,7 @@
-// Package serve links the server into a program: with it, the command of cli.Main has the
+// Package serve has the server of the command: with its part, cli.Main has the
 // sub-commands serve and mcp, and run and chat take the names of intents and capabilities.
 //
-//	import _ "github.com/stonelayer/stone/cli/serve"
+//	func main() { cli.Main(Pipeline, serve.Part) }
 package serve
 
 import (
@@ -22,9 +22,8 @@ import (
 	"github.com/stonelayer/stone/serve/mcp"
 )
 
-func init() {
-	publish.Serve, publish.MCP, publish.HTML, publish.Chat = run, serveMCP, serve.WriteHTML, chat
-}
+// Part is the server.
+var Part = &publish.Server{Serve: run, MCP: serveMCP, HTML: serve.WriteHTML, Chat: chat}
 
 // closeTime is how long open requests may take when the server ends. Streams end at once.
 const closeTime = 5 * time.Second

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli"
-	_ "github.com/stonelayer/stone/cli/serve"
+	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
 )
 
@@ -29,10 +29,16 @@ func greet() stone.Ashlar {
 	return stone.Func("greet", name, greeting, func(_ context.Context, n string) (string, error) { return "Hello, " + n, nil })
 }
 
+var parts = []cli.Part{serve.Part}
+
 // command runs the command and returns its exit code and what it printed.
 func command(ctx context.Context, stderr io.Writer, args ...string) (int, string) {
+	return commandOf(ctx, parts, stderr, args...)
+}
+
+func commandOf(ctx context.Context, parts []cli.Part, stderr io.Writer, args ...string) (int, string) {
 	var out bytes.Buffer
-	code := cli.Run(ctx, cli.Config{Pipeline: greet(), Name: "greet", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: stderr})
+	code := cli.Run(ctx, cli.Config{Parts: parts, Pipeline: greet(), Name: "greet", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: stderr})
 	return code, out.String()
 }
 
@@ -146,7 +152,7 @@ func TestMCP(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "stone.db")
 	code := make(chan int, 1)
 	go func() {
-		code <- cli.Run(t.Context(), cli.Config{Pipeline: greet(), Name: "greet", Args: []string{"mcp", "--db", db}, Stdin: in, Stdout: out, Stderr: io.Discard})
+		code <- cli.Run(t.Context(), cli.Config{Parts: parts, Pipeline: greet(), Name: "greet", Args: []string{"mcp", "--db", db}, Stdin: in, Stdout: out, Stderr: io.Discard})
 		out.Close()
 	}()
 	client, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)

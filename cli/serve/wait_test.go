@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,8 +16,6 @@ import (
 
 // A server waits for a database that starts with it, and not for one that does not exist.
 func TestWaitForDatabase(t *testing.T) {
-	before := stores.Postgres
-	t.Cleanup(func() { stores.Postgres = before })
 	gone, late := errors.New("database x does not exist"), fmt.Errorf("database x does not answer: %w", journal.ErrUnavailable)
 	for _, tt := range []struct {
 		name, wait string
@@ -29,7 +28,7 @@ func TestWaitForDatabase(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0
-			stores.Postgres = &stores.Server{
+			database := stores.Server{
 				Open: func(context.Context, string, string) (stores.Store, error) {
 					asked++
 					return nil, tt.says[min(asked, len(tt.says))-1]
@@ -37,7 +36,7 @@ func TestWaitForDatabase(t *testing.T) {
 				Secret: func(string) string { return "" },
 			}
 			var errs bytes.Buffer
-			code, _ := command(t.Context(), &errs, "serve", "--address", "127.0.0.1:0", "--db", "postgres://u@127.0.0.1:1/n", "--wait", tt.wait)
+			code, _ := commandOf(t.Context(), append(slices.Clone(parts), database), &errs, "serve", "--address", "127.0.0.1:0", "--db", "postgres://u@127.0.0.1:1/n", "--wait", tt.wait)
 			if last := tt.says[len(tt.says)-1]; code != tt.code || asked != len(tt.says) || !strings.Contains(errs.String(), last.Error()) {
 				t.Errorf("exit code %d after %d attempts, want %d after %d\n%s", code, asked, tt.code, len(tt.says), &errs)
 			}

@@ -4,7 +4,7 @@ package main
 
 import (
 	"github.com/stonelayer/stone/cli"
-	_ "github.com/stonelayer/stone/cli/all"
+	"github.com/stonelayer/stone/cli/all"
 )
 
-func main() { cli.Main(cli.FromArgument) }
+func main() { cli.Main(cli.FromArgument, all.Parts()...) }

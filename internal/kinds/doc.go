@@ -1,7 +1,6 @@
-// Package kinds holds the kinds of capabilities that a program links.
+// Package kinds describes kinds of capabilities to package cli/internal/config, which reads configurations
+// with those that a program links. For any other kind it names the part to add.
 //
-// Kinds with large libraries register themselves when their packages are imported, as
-// drivers of databases do: call/cel, call/mcp, call/sat, call/uci. So a program links
-// only the kinds that it needs. Package cli/internal/config reads configurations with the
-// registered kinds. For any other kind it names the missing import.
+// Kinds with large libraries are parts of a program: call/cel, call/mcp, call/sat, call/uci. So a program
+// links only the kinds that its main function names.
 package kinds

@@ -122,9 +122,9 @@ var table = []struct{ pkg, imports string }{
 	{"serve/mcp", "serve"},
 	{"serve/internal/servetest", "journal serve"},
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
-	{"cli/screen", "cli/internal/tui"},
+	{"cli/screen", "cli/internal/display cli/internal/tui"},
 	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
-	{"cli/all", "cli/screen cli/serve call/... journal/postgres"},
+	{"cli/all", "cli cli/screen cli/serve call/... journal/postgres"},
 	{"cli", "*"},
 	{"cmd/...", "*"},
 	{"examples", ""},

@@ -34,11 +34,11 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 		}
 		name += "/" + which
 	}
-	if k, ok := kinds.Find(name); ok {
+	if k, ok := r.linked.Find(name); ok {
 		return k.Read(r.Reader, m, at)
 	}
 	m.AllowRest()
-	switch err := kinds.Missing(name); {
+	switch err := r.linked.Missing(name); {
 	case err != nil:
 		field.Fault(form.Invalid, "the kind %v", err)
 	case named && name != "":

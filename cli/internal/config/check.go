@@ -39,7 +39,11 @@ func (r *reader) readChecks(m *form.Map) {
 }
 
 func (r *reader) expression(name string, v form.Value) call.Check {
-	check, facts, err := kinds.CompileCheck(v.EDN().Text())
+	if err := r.linked.Missing(kinds.Expression); err != nil {
+		v.Fault(form.Invalid, "%v", err)
+		return nil
+	}
+	check, facts, err := r.App.Language.Check(v.EDN().Text())
 	if err != nil {
 		v.Fault(form.Invalid, "%v", err)
 	}
@@ -222,7 +226,7 @@ func (r *reader) checkPolicy(v form.Value) {
 				kinds.CheckEach(field, "schema", r.schemaNames())
 			case "must", "should":
 				kinds.CheckEach(field, "check", r.checkNames())
-				if err := kinds.Missing(kinds.LegalMove); err != nil && mentions(field.EDN(), kinds.LegalMove) {
+				if err := r.linked.Missing(kinds.LegalMove); err != nil && mentions(field.EDN(), kinds.LegalMove) {
 					field.Fault(form.Invalid, "the check %v", err)
 				}
 			case "fallback", "cap/id":

@@ -100,11 +100,11 @@ func (c *Config) Close() error {
 	return errors.Join(errs...)
 }
 
-// Load reads a configuration, in EDN or JSON. Relative paths in it are seen from
+// Load reads a configuration, in EDN or JSON, of a program that links some kinds. Relative paths in it are seen from
 // its directory; in a directory .stone, from the project's. The error is an
 // *Invalid with all faults, or one of the file system. Load starts no program,
 // contacts no server and reads no secret.
-func Load(file string) (*Config, error) {
+func Load(file string, linked *kinds.Set) (*Config, error) {
 	v, err := parse(file)
 	if err != nil {
 		return nil, err
@@ -117,13 +117,13 @@ func Load(file string) (*Config, error) {
 	if filepath.Base(dir) == Name {
 		dir = filepath.Dir(dir)
 	}
-	return read(v, file, dir)
+	return read(v, file, dir, linked)
 }
 
 // Nearest reads the configuration in the nearest directory .stone, in dir or above
-// it, see Find. Without one, only solver/sat and solver/cel are available, which need no
-// configuration.
-func Nearest(dir string) (*Config, error) {
+// it, see Find. Without one, solver/sat and solver/cel are available, which need none, if they
+// are linked.
+func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 	found, err := Find(dir)
 	if err != nil {
 		return nil, err
@@ -134,20 +134,20 @@ func Nearest(dir string) (*Config, error) {
 			return nil, err
 		}
 		if file != "" {
-			return Load(kinds.Shown(file))
+			return Load(kinds.Shown(file), linked)
 		}
 	}
-	v, err := builtIn()
+	v, err := builtIn(linked)
 	if err != nil {
 		return nil, err
 	}
-	return read(v, "", dir)
+	return read(v, "", dir, linked)
 }
 
 // builtIn returns the configuration of programs that have none.
-func builtIn() (edn.Value, error) {
+func builtIn(linked *kinds.Set) (edn.Value, error) {
 	text := []byte("{:capabilities {")
-	for _, k := range kinds.All() {
+	for _, k := range linked.All() {
 		if k.Unconfigured != "" {
 			text = fmt.Appendf(text, ":%s %s ", k.Name, k.Unconfigured)
 		}
@@ -159,19 +159,20 @@ func builtIn() (edn.Value, error) {
 type reader struct {
 	*Config
 	*kinds.Reader
+	linked    *kinds.Set
 	providers map[string]*provider
 	ids       []string // of all capabilities
 	graders   []grader
 }
 
-func read(v edn.Value, file, dir string) (*Config, error) {
-	app := &call.Applicator{Counters: &call.Counters{}, Schemas: map[string]*schema.Schema{}}
+func read(v edn.Value, file, dir string, linked *kinds.Set) (*Config, error) {
+	app := &call.Applicator{Counters: &call.Counters{}, Schemas: map[string]*schema.Schema{}, Language: linked.Language()}
 	app.Checks, app.CheckFacts = map[string]call.Check{}, map[string]call.CheckFacts{}
-	for _, k := range kinds.All() {
+	for _, k := range linked.All() {
 		maps.Copy(app.Checks, k.Checks)
 	}
 	c := &Config{File: file, Dir: dir, App: app}
-	r := &reader{Config: c, Reader: &kinds.Reader{Dir: dir, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}}
+	r := &reader{Config: c, linked: linked, Reader: &kinds.Reader{Dir: dir, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}}
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
@@ -246,12 +247,12 @@ func (r *reader) readRubrics(m *form.Map) {
 
 // readSections reads the sections of kinds.
 func (r *reader) readSections(m *form.Map) {
-	for _, k := range kinds.All() {
+	for _, k := range r.linked.All() {
 		if k.Section != "" {
 			k.ReadSection(r.Reader, m)
 		}
 	}
-	if err := kinds.Missing(kinds.Servers); err != nil {
+	if err := r.linked.Missing(kinds.Servers); err != nil {
 		if v, ok := m.Field(kinds.Servers); ok {
 			v.Fault(form.Invalid, "%v", err)
 		}

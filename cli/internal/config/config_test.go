@@ -151,14 +151,14 @@ func TestReadBoth(t *testing.T) {
 	if _, err := config.Read(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
 		t.Error(err)
 	}
-	if _, err := config.Nearest(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
+	if _, err := config.Nearest(dir, &linked); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
 		t.Error(err)
 	}
 }
 
 // Without a configuration the solvers are available, which need none.
 func TestNearestOfNone(t *testing.T) {
-	c, err := config.Nearest(t.TempDir())
+	c, err := config.Nearest(t.TempDir(), &linked)
 	if err != nil || c.File != "" || strings.Join(c.App.Registry.IDs(), " ") != "solver/cel solver/sat" {
 		t.Errorf("%+v, %v", c, err)
 	}

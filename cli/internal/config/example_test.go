@@ -25,7 +25,7 @@ func ExampleLoad() {
 		fmt.Println(err)
 		return
 	}
-	_, err = config.Load(file)
+	_, err = config.Load(file, &linked)
 	if invalid := (*config.Invalid)(nil); errors.As(err, &invalid) {
 		for _, line := range invalid.Lines() {
 			fmt.Println(strings.TrimPrefix(line, dir+string(filepath.Separator)))

@@ -25,7 +25,7 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	m.Name("in", &in)
 	m.Name("out", &out)
 	return func(meta call.Metadata) (call.Capability, error) {
-		make := kinds.Provided(at.Package)
+		make := r.linked.Provided(at.Package)
 		if make == nil {
 			return unlinked(meta, at.Package), nil
 		}
@@ -47,7 +47,7 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 
 func unlinked(meta call.Metadata, name string) call.Capability {
 	return call.Capability{Metadata: meta, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
-		return nil, &call.Error{Type: call.Unavailable, Message: fmt.Sprintf("the package %s is not linked into this program: call cli.Provide(%[1]q, …) in it, or use the command stone", name)}
+		return nil, &call.Error{Type: call.Unavailable, Message: fmt.Sprintf("the package %s is not linked into this program: pass cli.Provide(%[1]q, …) to cli.Main, or use the command stone", name)}
 	}}
 }
 

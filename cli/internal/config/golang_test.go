@@ -8,7 +8,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/kinds"
 )
 
 // The pipeline of a package that is linked answers; its types are those of request and
@@ -17,17 +16,17 @@ func TestPackages(t *testing.T) {
 	word, other, size := dag.NewType[string]("word"), dag.NewType[string]("other"), dag.NewType[int]("size")
 	count := stone.Func("count", word, size, func(_ context.Context, w string) (int, error) { return len(w), nil })
 	both := stone.Func2("both", word, other, size, func(_ context.Context, a, b string) (int, error) { return len(a + b), nil })
-	kinds.Provide("test/count", func(args []string) (stone.Ashlar, error) {
+	linked.Provide("test/count", func(args []string) (stone.Ashlar, error) {
 		if len(args) > 0 {
 			return stone.Ashlar{}, errors.New("it takes no arguments")
 		}
 		return count, nil
 	})
-	kinds.Provide("test/both", func([]string) (stone.Ashlar, error) { return both, nil })
-	kinds.Provide("test/choice", func([]string) (stone.Ashlar, error) {
+	linked.Provide("test/both", func([]string) (stone.Ashlar, error) { return both, nil })
+	linked.Provide("test/choice", func([]string) (stone.Ashlar, error) {
 		return stone.Match("choice", stone.On(word, func(s string) string { return s }), stone.Case("a", count), stone.Case("b", stone.Func("again", word, word, func(_ context.Context, w string) (string, error) { return w, nil }))), nil
 	})
-	kinds.Provide("test/alone", func([]string) (stone.Ashlar, error) {
+	linked.Provide("test/alone", func([]string) (stone.Ashlar, error) {
 		return stone.Func0("alone", size, func(context.Context) (int, error) { return 7, nil }), nil
 	})
 
@@ -38,7 +37,7 @@ func TestPackages(t *testing.T) {
 	for intent, want := range map[string]string{
 		"count": "input/schema-invalid: count takes a word", // an object is no word
 		"alone": "7",
-		"gone":  `runtime/unavailable: the package ./gone is not linked into this program: call cli.Provide("./gone", …) in it, or use the command stone`,
+		"gone":  `runtime/unavailable: the package ./gone is not linked into this program: pass cli.Provide("./gone", …) to cli.Main, or use the command stone`,
 	} {
 		if got := act(t, c, intent, `{"x":1}`); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", intent, got, want)

@@ -13,7 +13,7 @@ import (
 // directory. It does not check the configuration: of a faulty one it returns the
 // packages that it can find. configured is false without a configuration; the packages
 // are then those of the capabilities that need none.
-func Imports(file string) (paths []string, configured bool) {
+func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	if file == "" {
 		dir, err := Find(".")
 		if err == nil && dir != "" {
@@ -25,7 +25,7 @@ func Imports(file string) (paths []string, configured bool) {
 	}
 	if file == "" {
 		var names []string
-		for _, k := range kinds.All() {
+		for _, k := range linked.All() {
 			if k.Unconfigured != "" {
 				names = append(names, k.Name)
 			}

@@ -13,11 +13,22 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	_ "github.com/stonelayer/stone/cli/all"
+	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/call/mcp"
+	"github.com/stonelayer/stone/call/sat"
+	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm/script"
 )
+
+// linked has every kind.
+var linked = func() (s kinds.Set) {
+	for _, k := range []kinds.Kind{cel.Part, mcp.Part, sat.Part, uci.Part} {
+		s.Add(k)
+	}
+	return s
+}()
 
 // load reads a configuration from a directory with other files.
 func load(t *testing.T, text string, others ...string) (*config.Config, error) {
@@ -32,7 +43,7 @@ func load(t *testing.T, text string, others ...string) (*config.Config, error) {
 	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Load(file)
+	c, err := config.Load(file, &linked)
 	if err == nil {
 		t.Cleanup(func() {
 			if err := c.Close(); err != nil {

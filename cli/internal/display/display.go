@@ -1,5 +1,4 @@
-// Package display is where the screen registers itself, so that package cli can show a
-// pipeline on it without linking it.
+// Package display describes the screen to package cli, which shows a pipeline on it without linking it.
 package display
 
 import (
@@ -31,7 +30,9 @@ type Config struct {
 // ErrLeft reports that the person left during a run.
 var ErrLeft = errors.New("left before the run had ended: running steps are lost")
 
-// Run runs the pipeline and shows it until the person leaves. It returns the result of
+// A Screen runs the pipeline and shows it until the person leaves. It returns the result of
 // the last run: its error comes from the run, or is ErrLeft if the run was still running.
-// Run is nil in a program without a screen.
-var Run func(context.Context, Config) (stone.Result, error)
+type Screen func(context.Context, Config) (stone.Result, error)
+
+// Part makes a Screen a part of a program, see cli.Part.
+func (Screen) Part() {}

@@ -25,7 +25,8 @@ func (e *Error) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Linked are packages that a program links besides its pipeline's.
+// Linked are packages that a program links besides its pipeline's. Those of Always and
+// Calls export a Part, see cli.Part.
 type Linked struct {
 	Always []string
 	Calls  []string // if the package makes calls

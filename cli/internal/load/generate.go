@@ -111,22 +111,23 @@ func (b *builder) generate() (replace map[string]string, target string, err erro
 		}
 		path, target = filepath.Join(here, overlaid, "main.go"), "./"+overlaid
 	}
-	for _, path := range b.linked() {
-		imports += fmt.Sprintf("import _ %q\n", path)
+	arguments := pipeline
+	for i, path := range b.linked() {
+		imports += fmt.Sprintf("import stonepart%d %q\n", i, path)
+		arguments += fmt.Sprintf(", stonepart%d.Part", i)
 	}
-	capabilities, provide, err := b.capabilities()
+	capabilities, provided, err := b.capabilities()
 	if err != nil {
 		return nil, "", err
 	}
-	imports += capabilities
-	source := fmt.Sprintf("package main\n\nimport stonecli \"%s/cli\"\n%s\nfunc main() {\n%s\tstonecli.Main(%s)\n}\n", modulePath, imports, provide, pipeline)
+	source := fmt.Sprintf("package main\n\nimport stonecli \"%s/cli\"\n%s%s\nfunc main() { stonecli.Main(%s%s) }\n", modulePath, imports, capabilities, arguments, provided)
 	replace[path] = filepath.Join(b.tmp, "main.go.txt")
 	return replace, target, os.WriteFile(replace[path], []byte(source), 0o600)
 }
 
-// capabilities returns the imports and the statements that link the packages of
+// capabilities returns the imports, and the arguments of Main, that link the packages of
 // capabilities.
-func (b *builder) capabilities() (imports, provide string, err error) {
+func (b *builder) capabilities() (imports, arguments string, err error) {
 	for i, name := range b.link.Capabilities {
 		out, stderr, err := b.goTool("list", "-find", "-mod=readonly", "-json=ImportPath,Name", b.link.path(name))
 		if err != nil {
@@ -140,12 +141,12 @@ func (b *builder) capabilities() (imports, provide string, err error) {
 			return "", "", refuse("%s is a package main, which no other program can import: move its Pipeline into a package of its own", name)
 		}
 		imports += fmt.Sprintf("import stonecapability%d %q\n", i, of.ImportPath)
-		provide += fmt.Sprintf("\tstonecli.Provide(%q, stonecapability%d.Pipeline)\n", name, i)
+		arguments += fmt.Sprintf(", stonecli.Provide(%q, stonecapability%d.Pipeline)", name, i)
 	}
-	return imports, provide, nil
+	return imports, arguments, nil
 }
 
-// linked returns the packages that the program links besides the pipeline's.
+// linked returns the packages whose parts the program has.
 func (b *builder) linked() []string {
 	if b.calls {
 		return slices.Concat(b.link.Always, b.link.Calls)

@@ -1,5 +1,4 @@
-// Package publish is where the server registers itself, so that package cli can start it
-// without linking it.
+// Package publish describes the server to package cli, which starts it without linking it.
 package publish
 
 import (
@@ -60,17 +59,18 @@ type Webhook struct {
 	Private   bool
 }
 
-// Serve publishes until ctx is done or the server is drained. It is nil in a program
-// without a server.
-var Serve func(context.Context, Config) error
+// A Server publishes pipelines, and shows runs.
+type Server struct {
+	// Serve publishes until ctx is done or the server is drained.
+	Serve func(context.Context, Config) error
+	// MCP publishes to one client of the Model Context Protocol, until it ends, ctx is done or
+	// the server is drained. It needs no Listener.
+	MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
+	// HTML writes a run as one file for a browser.
+	HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
+	// Chat returns an agent without tools that asks an intent or a capability for its turns.
+	Chat func(name string, app *call.Applicator, spec call.Spec) stone.Ashlar
+}
 
-// MCP publishes to one client of the Model Context Protocol, until it ends, ctx is done or
-// the server is drained. It needs no Listener. It is nil in a program without a server.
-var MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
-
-// HTML writes a run as one file for a browser. It is nil in a program without a server.
-var HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
-
-// Chat returns an agent without tools that asks an intent or a capability for its turns. It is nil
-// in a program without a server.
-var Chat func(name string, app *call.Applicator, spec call.Spec) stone.Ashlar
+// Part makes a Server a part of a program, see cli.Part.
+func (*Server) Part() {}

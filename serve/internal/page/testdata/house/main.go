@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli"
-	_ "github.com/stonelayer/stone/cli/serve"
+	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -41,7 +41,7 @@ var (
 	big      = dag.NewType[map[string]json.Number]("numbers")
 )
 
-func main() { cli.Main(pipeline) }
+func main() { cli.Main(pipeline, serve.Part) }
 
 func pipeline(args []string) (stone.Ashlar, error) {
 	if len(args) == 0 {

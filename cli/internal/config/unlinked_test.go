@@ -1,4 +1,4 @@
-package unlinked_test
+package config_test
 
 import (
 	"os"
@@ -27,12 +27,12 @@ func TestNotLinked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			home := "github.com/stonelayer/stone/" + c.home
 			file := write(t, c.text)
-			_, err := config.Load(file)
-			want := c.at + ` is not linked into this program: add import _ "` + home + `", or "github.com/stonelayer/stone/cli/all" for all`
+			_, err := config.Load(file, &kinds.Set{})
+			want := c.at + ` is not linked into this program: give cli.Main the part of package ` + home + `, or the parts of github.com/stonelayer/stone/cli/all for all`
 			if err == nil || !strings.HasSuffix(err.Error(), want) {
 				t.Errorf("got  %v\nwant …%s", err, want)
 			}
-			if paths, _ := config.Imports(file); !cmp.Equal(paths, []string{home}) {
+			if paths, _ := config.Imports(file, &kinds.Set{}); !cmp.Equal(paths, []string{home}) {
 				t.Errorf("a program that uses it would link %v, want %s", paths, home)
 			}
 		})
@@ -41,31 +41,24 @@ func TestNotLinked(t *testing.T) {
 
 func TestImports(t *testing.T) {
 	const text = `{:capabilities {:a {:cap/kind :llm :cap/can-produce #{:plan}} :b {:cap/kind :mcp} :c {:cap/kind :odd}} :tools {:d {:cap/kind :mcp}} :budget 7}`
-	got, configured := config.Imports(write(t, text))
+	got, configured := config.Imports(write(t, text), &kinds.Set{})
 	want := []string{"github.com/stonelayer/stone/call/cel", "github.com/stonelayer/stone/call/mcp"}
 	if !cmp.Equal(got, want) || !configured {
 		t.Errorf("got %v %v, want %v: those of a faulty configuration too", got, configured, want)
 	}
 	t.Chdir(t.TempDir())
-	if got, configured := config.Imports(""); len(got) > 0 || configured {
+	if got, configured := config.Imports("", &kinds.Set{}); len(got) > 0 || configured {
 		t.Errorf("without a configuration: %v %v", got, configured)
 	}
 }
 
 func TestUnconfigured(t *testing.T) {
-	c, err := config.Nearest(t.TempDir())
+	c, err := config.Nearest(t.TempDir(), &kinds.Set{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ids := c.App.Registry.IDs(); len(ids) > 0 {
 		t.Errorf("a program that links no kind has %v", ids)
-	}
-}
-
-func TestGuardNeedsTheLanguage(t *testing.T) {
-	_, err := kinds.CompileGuard("a > 1", []string{"a"})
-	if err == nil || !strings.Contains(err.Error(), `add import _ "github.com/stonelayer/stone/call/cel"`) {
-		t.Error(err)
 	}
 }
 

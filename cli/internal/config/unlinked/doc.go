@@ -1,2 +1,0 @@
-// Package unlinked has the tests of configurations in a program that links no kind.
-package unlinked

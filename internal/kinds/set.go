@@ -1,0 +1,86 @@
+package kinds
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+)
+
+// A Maker makes the pipeline of a package of its arguments.
+type Maker func(args []string) (stone.Ashlar, error)
+
+// A Set holds the kinds that a program links, and the packages whose pipelines are capabilities.
+// The zero value is empty.
+type Set struct {
+	kinds    map[string]Kind
+	packages map[string]Maker
+}
+
+// Add adds a kind.
+func (s *Set) Add(k Kind) {
+	if s.kinds == nil {
+		s.kinds = map[string]Kind{}
+	}
+	s.kinds[k.Name] = k
+}
+
+// Provide adds the pipeline of a package under the name that configurations use.
+func (s *Set) Provide(name string, m Maker) {
+	if s.packages == nil {
+		s.packages = map[string]Maker{}
+	}
+	s.packages[name] = m
+}
+
+// All returns the kinds by their names.
+func (s *Set) All() []Kind {
+	var all []Kind
+	for _, name := range slices.Sorted(maps.Keys(s.kinds)) {
+		all = append(all, s.kinds[name])
+	}
+	return all
+}
+
+// Find returns a kind.
+func (s *Set) Find(name string) (Kind, bool) {
+	k, ok := s.kinds[name]
+	return k, ok
+}
+
+// Language returns the language of expressions, or nil.
+func (s *Set) Language() call.Language {
+	for _, k := range s.kinds {
+		if k.Language != nil {
+			return k.Language
+		}
+	}
+	return nil
+}
+
+// Provided returns the maker of a package, or nil if it is not linked.
+func (s *Set) Provided(name string) Maker { return s.packages[name] }
+
+// Unprovided returns the packages that are not linked, each once, sorted.
+func (s *Set) Unprovided(names []string) []string {
+	missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return s.packages[name] != nil })
+	slices.Sort(missing)
+	return slices.Compact(missing)
+}
+
+// Missing returns the error for a kind, or its feature, that this program does not link;
+// nil if it does, or if the name is unknown.
+func (s *Set) Missing(name string) error {
+	home := homes[name]
+	for of := range s.kinds {
+		if homes[of] == home {
+			return nil
+		}
+	}
+	if home == "" {
+		return nil
+	}
+	return fmt.Errorf("%q is not linked into this program: give cli.Main the part of package %s, or the parts of %s for all", name, module+home, module+"cli/all")
+}
