@@ -100,11 +100,16 @@ func TestScorers(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"number:-1": "tolerance", "schema:none": "no such file", "cel:1 +": "scorer cel:", "tools:x": "tools:order", "judge:x": "eval/grade",
+		"number:-1": "tolerance", "schema:none": "no such file", "cel:1 +": "scorer cel:", "tools:x": "tools:order",
 		"exact:x": `unexpected argument "x"`, "command:/none": "no such file", "none.edn": "no such file",
 	} {
 		if _, err := eval.Read(withLanguage, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{"judge:x": "eval/grade", "cel:true": "set Language of the Applicator"} {
+		if _, err := eval.Read(nil, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s without an applicator: got %v, want %q", text, err, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -38,7 +39,7 @@ func thousand() []byte {
 }
 
 func models() *call.Applicator {
-	return &call.Applicator{Registry: call.NewRegistry(
+	return &call.Applicator{Language: cel.Language, Registry: call.NewRegistry(
 		call.Capability{Metadata: call.Metadata{ID: "model/small", Kind: "llm"}, Invoke: echo},
 		call.Capability{Metadata: call.Metadata{ID: "model/large", Kind: "llm"}, Invoke: echo},
 	)}

@@ -41,7 +41,7 @@ type world struct {
 func newWorld(t *testing.T, c edn.Value) *world {
 	t.Helper()
 	w := &world{
-		app:  &call.Applicator{Counters: &call.Counters{}, Checks: map[string]call.Check{}},
+		app:  &call.Applicator{Language: cel.Language, Counters: &call.Counters{}, Checks: map[string]call.Check{}},
 		exec: field(c, "exec"), keys: map[string]string{}, seen: map[string]int{},
 	}
 	var who call.Principal

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/cputime"
@@ -74,7 +75,7 @@ func FuzzCheck(f *testing.F) {
 
 // The modes differ in when nodes run, never in what is written.
 func TestModesGiveTheSame(t *testing.T) {
-	app := &call.Applicator{}
+	app := &call.Applicator{Language: cel.Language}
 	app.Registry = call.NewRegistry(call.Capability{
 		Metadata: call.Metadata{ID: "c/x", Kind: "go"},
 		Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
@@ -283,7 +284,7 @@ func TestHostile(t *testing.T) {
 
 // An expression that explodes while it runs fails its node, and nothing else.
 func TestCostlyExpression(t *testing.T) {
-	a := compile(t, &call.Applicator{}, `{:nodes [{:op :let :value [1 2 3 4 5 6 7 8 9 10] :as :xs}
+	a := compile(t, &call.Applicator{Language: cel.Language}, `{:nodes [{:op :let :value [1 2 3 4 5 6 7 8 9 10] :as :xs}
 		{:op :emit :input 1 :when "xs.all(a, xs.all(b, xs.all(c, xs.all(d, xs.all(e, xs.all(f, xs.all(g, a > 0)))))))"}]}`, plan.Options{})
 	_, err := stone.Run(t.Context(), a, stone.Config{})
 	var f *stone.Failure
@@ -309,7 +310,7 @@ func TestCapability(t *testing.T) {
 	adder := call.Func(call.Metadata{ID: "m/adder", Intents: []string{"m/add"}}, func(_ context.Context, in struct{ A, B int }) (map[string]int, error) {
 		return map[string]int{"total": in.A + in.B}, nil
 	})
-	app := &call.Applicator{Registry: call.NewRegistry(double, adder), Plans: plan.Planner(plan.Options{})}
+	app := &call.Applicator{Language: cel.Language, Registry: call.NewRegistry(double, adder), Plans: plan.Planner(plan.Options{})}
 	if err := app.Registry.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
@@ -21,7 +22,7 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := &call.Applicator{Schemas: map[string]*schema.Schema{"shop/stock": stock}, Registry: call.NewRegistry(
+	app := &call.Applicator{Language: cel.Language, Schemas: map[string]*schema.Schema{"shop/stock": stock}, Registry: call.NewRegistry(
 		call.Func(call.Metadata{ID: "shop/stock", Intents: []string{"stock"}}, func(context.Context, json.RawMessage) (any, error) { return map[string]int{"stock": 3}, nil }),
 	)}
 	const first = `{:op :call :intent :stock :as :stock :requires {:out-schema :shop/stock}}`
@@ -52,7 +53,7 @@ func TestStatedInputs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := &call.Applicator{Schemas: map[string]*schema.Schema{"person": person}}
+	app := &call.Applicator{Language: cel.Language, Schemas: map[string]*schema.Schema{"person": person}}
 	given := func(slots map[string]any) stone.Config {
 		d, err := plan.Bind(stone.Config{}.Input, slots)
 		if err != nil {

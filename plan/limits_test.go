@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -38,7 +39,7 @@ func TestLimits(t *testing.T) {
 		{"nested maps", maps, plan.Limits{}, plan.VisitsExceeded},
 		{"enough", doubling(3), plan.Limits{}, nil},
 	} {
-		a := compile(t, &call.Applicator{}, test.plan, plan.Options{Limits: test.limits})
+		a := compile(t, &call.Applicator{Language: cel.Language}, test.plan, plan.Options{Limits: test.limits})
 		_, err := stone.Run(t.Context(), a, stone.Config{})
 		if !errors.Is(err, test.want) {
 			t.Errorf("%s: got %v, want %v", test.name, err, test.want)
@@ -78,11 +79,11 @@ func TestReturnedPlansAreBounded(t *testing.T) {
 func TestAttemptsAreBounded(t *testing.T) {
 	for _, dispatch := range []string{`{:retry {:same-cap-max 1000000}}`, `{:repair {:max 101}}`, `{:retry {:fallback-max 101}}`} {
 		p := read(t, `{:nodes [{:op :seq :body [{:op :call :intent :a/b :dispatch `+dispatch+` :as :x}]}]}`)
-		_, err := p.Ashlar(&call.Applicator{}, plan.Options{})
+		_, err := p.Ashlar(&call.Applicator{Language: cel.Language}, plan.Options{})
 		if err == nil || !strings.Contains(err.Error(), "attempts") {
 			t.Errorf("%s: %v", dispatch, err)
 		}
-		if _, err := p.Ashlar(&call.Applicator{}, plan.Options{Limits: plan.Limits{Attempts: 1_000_000}}); err != nil {
+		if _, err := p.Ashlar(&call.Applicator{Language: cel.Language}, plan.Options{Limits: plan.Limits{Attempts: 1_000_000}}); err != nil {
 			t.Errorf("%s: %v", dispatch, err)
 		}
 	}
@@ -92,7 +93,7 @@ func TestLoopThatNeverEnds(t *testing.T) {
 	for until, want := range map[string]bool{"false": true, `"1 == 2"`: true, `"x == 2"`: false, "true": false} {
 		p := read(t, `{:nodes [{:op :loop :max 3 :until `+until+` :body [{:op :let :value 1 :as :x}]}]}`)
 		got := false
-		for _, f := range p.Check(&call.Applicator{}, plan.Options{}, stone.Config{}) {
+		for _, f := range p.Check(&call.Applicator{Language: cel.Language}, plan.Options{}, stone.Config{}) {
 			got = got || f.Type == "guard-never-holds" && f.Warning
 		}
 		if got != want {

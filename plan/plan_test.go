@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
@@ -52,7 +53,7 @@ func registry(behaviours map[string]func(*call.Request) (string, error)) *call.A
 			return &call.Reply{Out: call.JSON(text)}, err
 		}})
 	}
-	return &call.Applicator{Registry: call.NewRegistry(caps...)}
+	return &call.Applicator{Language: cel.Language, Registry: call.NewRegistry(caps...)}
 }
 
 // The names and paths of a plan are those of its nodes, in every mode.
@@ -70,7 +71,7 @@ func TestPathsAreThoseOfNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, mode := range []string{plan.Strict, plan.Hybrid, plan.Lazy} {
-		a, err := p.Ashlar(&call.Applicator{}, plan.Options{Mode: mode})
+		a, err := p.Ashlar(&call.Applicator{Language: cel.Language}, plan.Options{Mode: mode})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,7 @@ func TestInputsAreSlots(t *testing.T) {
 		`{:nodes [{:op :emit :input {:v {:slot/id :n}} :when {:present? :n}}]}`:                        "n?",
 		`{:nodes [{:op :tool :tool/id :t/x :input {:n {:slot/id :n}}} {:op :emit :input {:v :done}}]}`: "done? n",
 	} {
-		a := compile(t, &call.Applicator{}, text, plan.Options{})
+		a := compile(t, &call.Applicator{Language: cel.Language}, text, plan.Options{})
 		var got []string
 		for _, in := range tree.Inputs(a) {
 			name := in.Type.Name()
@@ -167,7 +168,7 @@ func TestBetweenGo(t *testing.T) {
 // Without the step that produces what a plan reads, the pipeline around it is
 // refused.
 func TestValidateAroundPlan(t *testing.T) {
-	p := compile(t, &call.Applicator{}, `{:nodes [{:op :emit :input {:slot/id [:order :count]}}]}`, plan.Options{})
+	p := compile(t, &call.Applicator{Language: cel.Language}, `{:nodes [{:op :emit :input {:slot/id [:order :count]}}]}`, plan.Options{})
 	findings := stone.Validate(stone.Seq("shop", p), stone.Given{})
 	if len(findings.Errors()) != 1 || findings[0].Type != "missing-producer" || findings[0].Queried != "order" {
 		t.Errorf("findings: %v", findings)
@@ -326,7 +327,7 @@ func Example() {
 		func(_ context.Context, in struct{ Name string }) (string, error) {
 			return "Hello, " + in.Name + "!", nil
 		})
-	app := &call.Applicator{Registry: call.NewRegistry(greeter)}
+	app := &call.Applicator{Language: cel.Language, Registry: call.NewRegistry(greeter)}
 
 	p, err := plan.Read(text)
 	if err != nil {

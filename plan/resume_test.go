@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/step"
@@ -66,6 +67,7 @@ func (c *counted) app() *call.Applicator {
 	}
 	on := true
 	app := &call.Applicator{
+		Language: cel.Language,
 		Registry: call.NewRegistry(
 			c.cap("cap/good", says(`{"text":"good"}`)), c.cap("cap/other", says(`{"text":"other"}`)), c.cap("cap/poor", says(`{"text":"poor"}`)),
 			c.cap("cap/flaky", func(*call.Request) (string, error) { return "", &call.Error{Type: "runtime/unavailable"} }),
