@@ -21,14 +21,14 @@ func ExampleRun() {
 		return stone.Func0("greet", greeting, func(context.Context) (string, error) { return "hello, " + args[0], nil }), nil
 	}
 	code := cli.Run(context.Background(), cli.Config{
-		Parts: parts, Pipeline: pipeline,
+		Pipeline: pipeline,
 		Name:     "greet",
 		Args:     []string{"run", "--quiet", "--no-db", "--", "Ada"},
 		Stderr:   os.Stdout,
 	})
 	fmt.Println("exit code", code)
 
-	code = cli.Run(context.Background(), cli.Config{Parts: parts, Pipeline: pipeline, Name: "greet", Args: []string{"run"}, Stderr: os.Stdout})
+	code = cli.Run(context.Background(), cli.Config{Pipeline: pipeline, Name: "greet", Args: []string{"run"}, Stderr: os.Stdout})
 	fmt.Println("exit code", code)
 	// Output:
 	// hello, Ada
