@@ -71,7 +71,7 @@ func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	default:
 		row.State, row.Running = Open, r.State == journal.Running
 	}
-	row.Paid = r.paid(b, s)
+	row.Paid = Paid(r.RunInfo, b, row.Asked)
 	return row, err
 }
 
@@ -84,18 +84,19 @@ func Result(b journal.Branch) *journal.Step {
 	return b.Step
 }
 
-// paid returns what attempts of the step of a branch may have cost that have no result. A step that
-// asked a person has waited. The steps below another one say what was in flight, unless it declared
-// a cost of its own.
-func (r *Run) paid(b journal.Branch, s *journal.Step) budget.Possible {
+// Paid returns what attempts without a result of the step of a branch may have cost. A step that asked a
+// person has waited. The steps below another one say what was in flight, unless it declared a cost
+// of its own. The last attempt of a step of a run that is running goes on.
+func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {
+	s := b.Step
 	n := s.PossiblyPaid()
 	if b.Below > 0 && (s.Recorded || s.Declared == budget.Amount{}) {
 		n = s.Possible.Attempts
 	}
-	if r.State == journal.Running && !s.Recorded {
-		n-- // the last attempt is running
+	if run.State == journal.Running && !s.Recorded {
+		n--
 	}
-	if n <= 0 || r.asked[s.Path] != nil {
+	if n <= 0 || asked != nil {
 		return budget.Possible{}
 	}
 	lost := s.Declared.Times(n)
@@ -136,11 +137,11 @@ func (r *Run) InFlight() (n int, known bool) {
 		}
 	}
 	for _, s := range r.All {
-		b := journal.Branch{Path: s.Path}
+		b := journal.Branch{Step: &s}
 		if inner[s.Path] {
 			b.Below = 1
 		}
-		if !s.Recorded && r.paid(b, &s).Attempts > 0 {
+		if !s.Recorded && Paid(r.RunInfo, b, r.asked[s.Path]).Attempts > 0 {
 			n++
 		}
 	}

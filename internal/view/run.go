@@ -24,9 +24,8 @@ type Run struct {
 	asked   map[string]*journal.Question // by path
 }
 
-// mostSteps is how many steps are read at once. Of a larger run, the journal sums up what is
-// not shown.
-const mostSteps = 20_000
+// Small is how many steps are read at once. Of a larger run, the journal sums up what is not shown.
+const Small = 20_000
 
 // Read reads a run, and all its steps if that is asked for or they are few.
 func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
@@ -46,7 +45,7 @@ func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool
 		if err != nil {
 			return nil, err
 		}
-		r.Large = whole.Sum.Open+whole.Sum.Recorded > mostSteps
+		r.Large = whole.Sum.Open+whole.Sum.Recorded > Small
 		r.Recorded, r.Cost = whole.Sum.Recorded, info.Usage
 		if info.Ended.IsZero() {
 			r.Cost = budget.Total{Usage: whole.Sum.Usage}
