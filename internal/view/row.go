@@ -126,27 +126,3 @@ func (r *Run) trouble(ctx context.Context, s *journal.Step) (string, error) {
 	const most = 200 // columns
 	return "failed: " + text.Cut(text.Line(strings.TrimSpace(outcome.Text)), most), nil
 }
-
-// InFlight returns the number of steps that were in flight when the run stopped, and so are possibly
-// paid. Known is false for a large run, whose steps were not read.
-func (r *Run) InFlight() (n int, known bool) {
-	inner := map[string]bool{}
-	for _, s := range r.All {
-		for at := up(s.Path); at != "" && !inner[at]; at = up(at) {
-			inner[at] = true
-		}
-	}
-	for _, s := range r.All {
-		b := journal.Branch{Step: &s}
-		if inner[s.Path] {
-			b.Below = 1
-		}
-		if !s.Recorded && Paid(r.RunInfo, b, r.asked[s.Path]).Attempts > 0 {
-			n++
-		}
-	}
-	return n, !r.Large
-}
-
-// up returns the path of the branch that has the one at path right below it.
-func up(path string) string { return path[:max(strings.LastIndexAny(path, "/[~"), 0)] }

@@ -19,7 +19,7 @@ type Run struct {
 	Large     bool         // its steps were not read
 	All       []journal.Step
 
-	outline journal.Outline
+	journal.Outline
 	journal journal.Journal
 	asked   map[string]*journal.Question // by path
 }
@@ -38,10 +38,10 @@ func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool
 		r.asked[q.Path] = &r.Questions[i]
 	}
 	if !all {
-		if r.outline, err = j.Outline(ctx, info.ID); err != nil {
+		if r.Outline, err = j.Outline(ctx, info.ID); err != nil {
 			return nil, err
 		}
-		whole, err := r.outline.Level(ctx, "", journal.Page{Limit: 1})
+		whole, err := r.Outline.Level(ctx, "", journal.Page{Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -55,19 +55,11 @@ func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool
 		if r.All, err = j.Steps(ctx, info.ID); err != nil {
 			return nil, err
 		}
-		r.outline = journal.OutlineOf(r.All) // it has what is possibly paid
+		r.Outline = journal.OutlineOf(r.All) // it has what is possibly paid
 		r.Recorded, r.Cost = journal.Total(r.All)
 	}
 	return r, nil
 }
-
-// Level returns a page of the branches right below a path.
-func (r *Run) Level(ctx context.Context, path string, p journal.Page) (journal.Level, error) {
-	return r.outline.Level(ctx, path, p)
-}
-
-// Places returns the places of the pipeline that have steps.
-func (r *Run) Places(ctx context.Context) ([]journal.Place, error) { return r.outline.Places(ctx) }
 
 // Below returns the branches right below a path, by number. Of more than 1,000 branches of a large
 // run, these are the first ones and some of each other state than done.

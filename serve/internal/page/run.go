@@ -226,9 +226,7 @@ func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 		t.Span.add(time.Time{}, time.Now())
 	}
 	t.Span.fold(read.All)
-	if inFlight, known := read.InFlight(); inFlight > 0 || !known {
-		t.Paid = true
-	}
+	t.Paid = read.Cost.Possible.Attempts > 0
 	if t.Graph {
 		places, err := read.Places(ctx)
 		t.Drawing = draw(info, places)
@@ -265,6 +263,7 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 		return err
 	}
 	at := len(t.Rows)
+	t.Paid = t.Paid || r.Paid.Attempts > 0 && !r.Step.Recorded
 	t.Rows = append(t.Rows, row{Row: r, Name: t.nameOf(b.Path, above), Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
 	for i, c := range below.Branches {
 		if len(t.Rows) >= most {
