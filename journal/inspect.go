@@ -192,19 +192,21 @@ func (o *stepsOutline) Level(_ context.Context, path string, p Page) (Level, err
 		l.Sum = *b
 		l.Sum.Step = nil
 	}
-	var all []Branch
+	var all []*Branch
 	for _, b := range o.levels[path] {
 		state := b.State()
 		l.Counts[state]++
 		if p.Only == "" || state == p.Only {
-			all = append(all, *b)
+			all = append(all, b)
 		}
 	}
-	all = all[max(slices.IndexFunc(all, func(b Branch) bool { return b.Path == p.From }), 0):]
+	all = all[max(slices.IndexFunc(all, func(b *Branch) bool { return b.Path == p.From }), 0):]
 	if size := p.Size(); len(all) > size {
 		l.Next, l.Hidden, all = all[size].Path, len(all)-size, all[:size]
 	}
-	l.Branches = all
+	for _, b := range all {
+		l.Branches = append(l.Branches, *b)
+	}
 	return l, nil
 }
 

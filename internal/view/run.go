@@ -37,7 +37,7 @@ func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool
 	for i, q := range r.Questions {
 		r.asked[q.Path] = &r.Questions[i]
 	}
-	if !all {
+	if !all && (info.Ended.IsZero() || info.Steps > Small) {
 		if r.Outline, err = j.Outline(ctx, info.ID); err != nil {
 			return nil, err
 		}
