@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -160,7 +161,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 		for _, st := range steps {
 			if st.Recorded && st.Kind != step.Value && (st.Path == at.Path || address.Within(st.Path, at.Path)) {
 				repeated = append(repeated, st)
-				if toolCall.MatchString(st.Name) {
+				if view.ToolCall.MatchString(st.Name) {
 					calls++
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -29,11 +30,6 @@ type runsFlags struct {
 	labels   []string
 	text     string
 	minCost  float64
-}
-
-var states = []string{
-	string(journal.Running), string(journal.Waiting), string(journal.Answered), string(journal.Done),
-	string(journal.Failed), string(journal.Canceled), string(journal.Drained), string(journal.Interrupted), string(journal.Refused), string(journal.Damaged),
 }
 
 func (a *app) runs() *cobra.Command {
@@ -65,13 +61,13 @@ func (flags *runsFlags) choose(c *cobra.Command, does string) {
 	dbFlag(f, &flags.db)
 	f.BoolVar(&flags.all, "all", false, does+" all runs")
 	f.UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
-	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(states, ", "))
+	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
 	f.StringVar(&flags.pipeline, "pipeline", "", does+" only runs of the pipeline `NAME`")
 	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")
 	f.StringVar(&flags.text, "failure", "", does+" only runs whose failure has `TEXT` in its kind, path or reason")
 	f.Float64Var(&flags.minCost, "min-cost", 0, does+" only runs that cost at least `USD`")
 	// It fails only for an unknown flag.
-	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // chosen returns the runs that the flags choose, and whether the limit left some out.
@@ -135,6 +131,13 @@ func (flags runsFlags) again() []string {
 	return words
 }
 
+func stateNames() (names []string) {
+	for _, s := range view.States {
+		names = append(names, string(s))
+	}
+	return names
+}
+
 // labelled returns the labels of the flags --label, or nil without any.
 func labelled(flags []string) (labels map[string]string, err error) {
 	for _, label := range flags {
@@ -152,8 +155,8 @@ func labelled(flags []string) (labels map[string]string, err error) {
 
 func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {
 	for _, state := range flags.states {
-		if !slices.Contains(states, state) {
-			return q, fmt.Errorf("--state %s: want some of %s", state, strings.Join(states, ", "))
+		if !slices.Contains(view.States, journal.State(state)) {
+			return q, fmt.Errorf("--state %s: want some of %s", state, strings.Join(stateNames(), ", "))
 		}
 		q.States = append(q.States, journal.State(state))
 	}
@@ -198,13 +201,13 @@ func runColumns(runs []journal.RunInfo, now time.Time) []column {
 		{name: "RUN"}, {name: "PIPELINE"}, {name: "STATE"}, {name: "STARTED"}, {name: "DURATION", right: true},
 		{name: "STEPS", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "FAILURE"},
 	}
-	for _, r := range runs {
-		steps := ""
-		if !r.Ended.IsZero() {
-			steps = strconv.Itoa(r.Steps)
+	for _, info := range runs {
+		r, steps := view.Head{RunInfo: info}, ""
+		if n := r.Results(); n > 0 {
+			steps = strconv.Itoa(n)
 		}
 		for i, cell := range []string{
-			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, until(r, now)),
+			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, r.Until(now)),
 			steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r),
 		} {
 			columns[i].cells = append(columns[i].cells, cell)
@@ -214,24 +217,17 @@ func runColumns(runs []journal.RunInfo, now time.Time) []column {
 }
 
 // stateOf returns the state of a run and the number of lanes it lost.
-func stateOf(r journal.RunInfo) string {
-	if lost := r.Lanes.String(); lost != "" && r.State == journal.Done {
+func stateOf(r view.Head) string {
+	if lost := r.Lanes.String(); lost != "" {
 		return string(r.State) + ", " + lost
 	}
 	return string(r.State)
 }
 
-// until returns when a run ended, now if it is running, zero if that is unknown.
-func until(r journal.RunInfo, now time.Time) time.Time {
-	if r.State == journal.Running {
-		return now
-	}
-	return r.Ended
-}
-
-func failureOf(r journal.RunInfo) string {
-	if r.Failure == nil || r.State == journal.Waiting || r.State == journal.Answered {
+func failureOf(r view.Head) string {
+	why := r.Why()
+	if why == nil {
 		return ""
 	}
-	return text.Line((&stone.Failure{Kind: kind.Kind(r.Failure.Kind), Path: r.Failure.Path, Reason: r.Failure.Reason}).Error())
+	return text.Line((&stone.Failure{Kind: kind.Kind(why.Kind), Path: why.Path, Reason: why.Reason}).Error())
 }

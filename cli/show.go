@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/step"
 )
 
 // showFlags are the flags of show.
@@ -72,14 +72,14 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 		}
 		return output(dag.Write(a.Stdout, d))
 	}
-	steps, err := s.Steps(ctx, info.ID)
-	if err != nil {
-		return failed("%w", err)
-	}
 	if flags.pprof != "" || flags.chrome != "" {
+		steps, err := s.Steps(ctx, info.ID)
+		if err != nil {
+			return failed("%w", err)
+		}
 		return errors.Join(exported(flags.pprof, info, steps, export.Pprof), exported(flags.chrome, info, steps, export.Chrome))
 	}
-	questions, err := s.Questions(ctx, info.ID)
+	run, err := view.Read(ctx, s, info, flags.all || flags.json)
 	if err != nil {
 		return failed("%w", err)
 	}
@@ -89,20 +89,17 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 			Run       journal.RunInfo    `json:"run"`
 			Steps     []journal.Step     `json:"steps"`
 			Questions []journal.Question `json:"questions"`
-		}{info, list(steps), list(questions)}))
+		}{info, list(run.All), list(run.Questions)}))
 	}
-	troubles, err := s.troubles(ctx, info.ID, steps)
-	if err != nil {
-		return err
+	printer := newTreePrinter(run, flags.all, a.columns())
+	if err := printer.print(ctx); err != nil {
+		return failed("%w", err)
 	}
-	tree := treeOf(steps, troubles)
-	printer := newTreePrinter(info, questions, flags.all, a.columns())
-	printer.print(tree.below, 0)
-	if err = a.printHead(info, steps, tree); err == nil {
+	if err = a.printHead(run); err == nil {
 		err = printTable(a.Stdout, a.columns(), printer.columns)
 	}
 	if err == nil {
-		err = a.printTail(s, info, questions)
+		err = a.printTail(s, info, run.Questions)
 	}
 	return output(err)
 }
@@ -128,29 +125,23 @@ func list[T any](l []T) []T {
 }
 
 // printHead prints the state of a run.
-func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch) error {
-	state := stateOf(info)
-	if failure := failureOf(info); strings.HasPrefix(failure, state+" ") { // a kind that says the same
+func (a *app) printHead(run *view.Run) error {
+	info := run.RunInfo
+	state := stateOf(run.Head)
+	if failure := failureOf(run.Head); strings.HasPrefix(failure, state+" ") { // a kind that says the same
 		state = failure
 	} else if failure != "" {
 		state += ": " + failure
 	}
 	started := info.Started.Local().Format(time.DateTime)
-	if duration := took(info.Started, until(info, time.Now())); duration != "" {
+	if duration := took(info.Started, run.Until(time.Now())); duration != "" {
 		started += ", " + duration
 	}
-	recorded := 0
-	for _, s := range steps {
-		if s.Recorded && s.Kind != step.Value {
-			recorded++
-		}
-	}
-	_, spent := journal.Total(steps)
-	used := fmt.Sprintf("%d recorded", recorded)
-	if u := tree.usage; u.InputTokens+u.OutputTokens > 0 {
+	used := fmt.Sprintf("%d recorded", run.Recorded)
+	if u := run.Cost.Usage; u.InputTokens+u.OutputTokens > 0 {
 		used += fmt.Sprintf(", %d tokens in, %d out", u.InputTokens, u.OutputTokens)
 	}
-	if c := total(spent); c != "" {
+	if c := total(run.Cost); c != "" {
 		used += ", cost " + c
 	}
 	reuse := info.Reuse
@@ -172,7 +163,7 @@ func (a *app) printHead(info journal.RunInfo, steps []journal.Step, tree *branch
 			fmt.Fprintf(&b, "%-9s %s\n", h[0], text.Line(h[1]))
 		}
 	}
-	if len(steps) > 0 {
+	if run.Large || len(run.All) > 0 {
 		b.WriteByte('\n')
 	}
 	_, err := io.WriteString(a.Stdout, b.String())

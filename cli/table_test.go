@@ -49,7 +49,6 @@ func TestShownValues(t *testing.T) {
 		{quoted("stone.db"), "stone.db"},
 		{quoted(""), "''"},
 		{quoted("it's $HOME"), `'it'\''s $HOME'`},
-		{base("each[3]~2"), "each"},
 		{total(budget.Total{}), ""},
 		{total(budget.Total{Usage: budget.Usage{USD: 1.24}}), "1.24"},
 		{total(budget.Total{Usage: budget.Usage{USD: 1.24, Estimated: true}, Possible: budget.Possible{Attempts: 3, USD: 1.53}}), "~1.24, possibly 1.53 more"},

@@ -2,97 +2,29 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/step"
 )
 
-// A branch is one place of a run with all that was done there.
-type branch struct {
-	name  string
-	step  *journal.Step // nil for what only holds others
-	below []*branch
-	named map[string]*branch
-
-	started, ended time.Time // of everything in it
-	usage          budget.Usage
-	trouble        string // the answer of a failed tool call
-	lost           bool   // something in it failed
-	open           bool   // something in it has no result
-}
-
-// treeOf makes the tree of the steps of a run. A decision has no branch of its own
-// unless it failed, since the branch it took shows. Values have none either. Troubles are the answers of
-// failed tool calls, by path.
-func treeOf(steps []journal.Step, troubles map[string]string) *branch {
-	root := &branch{}
-	for i := range steps {
-		s := &steps[i]
-		if s.Kind == "input" || s.Kind == step.Value || s.Kind == "decision" && s.Recorded && s.Failure == "" {
-			continue
-		}
-		at, trouble := root, troubles[s.Path]
-		at.note(s, trouble)
-		for name := range address.Segments(s.Path) {
-			at = at.child(name)
-			at.note(s, trouble)
-		}
-		at.step, at.trouble = s, trouble
-	}
-	return root
-}
-
-func (b *branch) child(name string) *branch {
-	c := b.named[name]
-	if c == nil {
-		c = &branch{name: name}
-		if b.named == nil {
-			b.named = map[string]*branch{}
-		}
-		b.named[name] = c
-		b.below = append(b.below, c)
-	}
-	return c
-}
-
-// note takes in that a step was done here or below.
-func (b *branch) note(s *journal.Step, trouble string) {
-	if !s.Started.IsZero() && (b.started.IsZero() || s.Started.Before(b.started)) {
-		b.started = s.Started
-	}
-	if s.Ended.After(b.ended) {
-		b.ended = s.Ended
-	}
-	b.usage = b.usage.Add(s.Usage)
-	b.lost = b.lost || s.Failure != "" || trouble != ""
-	b.open = b.open || !s.Recorded
-}
-
-// A treePrinter makes the rows of a tree.
+// A treePrinter makes the rows of the tree of a run.
 type treePrinter struct {
-	running bool                        // the run is running
-	asked   map[string]journal.Question // by their paths
-	all     bool                        // no row is left out
-	width   int                         // of the names, 0 for any
+	*view.Run
+	all   bool // no row is left out
+	width int  // of the names, 0 for any
 
 	columns []column
 }
 
-func newTreePrinter(info journal.RunInfo, questions []journal.Question, all bool, width int) *treePrinter {
-	p := &treePrinter{running: info.State == journal.Running, asked: map[string]journal.Question{}, all: all}
+func newTreePrinter(run *view.Run, all bool, width int) *treePrinter {
+	p := &treePrinter{Run: run, all: all}
 	if width > 0 {
 		p.width = max(width-36, 24) // the rest is for the numbers
-	}
-	for _, q := range questions {
-		p.asked[q.Path] = q
 	}
 	p.columns = []column{
 		{name: "STEP"}, {name: "NODE"}, {name: "DURATION", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "NOTE"},
@@ -113,129 +45,113 @@ func (p *treePrinter) row(cells ...string) {
 	}
 }
 
-// How many of the lanes or rounds of one name are shown: the first, and as many
-// that are not done.
+// How many rounds or lanes of a place are shown: the first, and as many that are not done.
 const (
 	firstRows  = 5
 	openRows   = 10
 	fewestRows = 3 // that are worth leaving out
 )
 
-// print makes the rows of places that lie in one: the rounds, lanes and visits of
-// one name are a group.
-func (p *treePrinter) print(places []*branch, depth int) {
-	for len(places) > 0 {
-		name, n := base(places[0].name), 1
-		for n < len(places) && base(places[n].name) == name {
-			n++
-		}
-		p.group(places[:n], depth)
-		places = places[n:]
+// print makes all rows.
+func (p *treePrinter) print(ctx context.Context) error {
+	level, err := p.Below(ctx, "")
+	if err != nil {
+		return err
 	}
+	return p.level(ctx, level, "", 0)
 }
 
-// base returns a segment without rounds, lanes, branches and attempts.
-func base(segment string) string {
-	if i := strings.IndexAny(segment, "[~"); i >= 0 {
-		return segment[:i]
-	}
-	return segment
-}
-
-// group makes the rows of places of one name, in the order of their numbers: lanes
-// begin in any order.
-func (p *treePrinter) group(group []*branch, depth int) {
-	slices.SortStableFunc(group, func(a, b *branch) int {
-		return cmp.Compare(address.Parse(a.name).Number(), address.Parse(b.name).Number())
-	})
-	var left, lost int
-	shown := 0
-	for i, b := range group {
-		troubled := b.lost || b.open
-		if p.all || len(group) < firstRows+fewestRows || i < firstRows || troubled && shown < openRows {
-			if i >= firstRows {
-				shown++
-			}
-			p.place(b, depth)
+// level makes the rows of the branches of a level. The names of rounds, lanes and branches of a match
+// begin with the name of their place.
+func (p *treePrinter) level(ctx context.Context, level journal.Level, place string, depth int) error {
+	few := p.all || level.All < firstRows+fewestRows || !numbered(level)
+	left, lost, shown := level.All, level.All-level.Counts[journal.BranchDone], 0
+	for i, b := range level.Branches {
+		troubled := b.State() != journal.BranchDone
+		if !few && i >= firstRows && (!troubled || shown >= openRows) {
 			continue
 		}
-		left++
-		if troubled {
-			lost++
+		if left--; troubled {
+			lost--
+		}
+		if i >= firstRows && troubled {
+			shown++
+		}
+		if err := p.branch(ctx, b, place+strings.TrimPrefix(b.Path[len(level.Sum.Path):], "/"), depth); err != nil {
+			return err
 		}
 	}
-	if left > 0 {
-		line := fmt.Sprintf("%s… %d more, ", strings.Repeat("  ", depth), left)
-		if lost > 0 {
-			line += fmt.Sprintf("%d of them not done: --all shows them", lost)
-		} else {
-			line += "all done"
-		}
-		p.row(line)
+	if line := fmt.Sprintf("%s… %d more, ", strings.Repeat("  ", depth), left); lost > 0 {
+		p.row(fmt.Sprintf("%s%d of them not done: --all shows them", line, lost))
+	} else if left > 0 {
+		p.row(line + "all done")
 	}
+	return nil
 }
 
-func (p *treePrinter) place(b *branch, depth int) {
-	mark, note := p.state(b)
-	node, spent := "", took(b.started, b.ended)
-	if b.step != nil && b.step.Node != (dag.ID{}) {
-		node = b.step.Node.String()[:8]
+// numbered reports whether the branches of a level are rounds, lanes or branches of a match.
+func numbered(level journal.Level) bool {
+	return len(level.Branches) > 0 && strings.HasPrefix(level.Branches[0].Path[len(level.Sum.Path):], "[")
+}
+
+// branch makes the row of a branch and the rows below it. A decision has no row of its own unless it
+// failed, since the branch it took shows, and a place with nothing but lanes has none. The input has
+// none either.
+func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string, depth int) error {
+	s := view.Result(b)
+	if s != nil && s.Kind == "input" || s == nil && b.Below == 0 {
+		return nil
 	}
-	if b.open {
+	level, err := journal.Level{}, error(nil)
+	if b.Below > 0 {
+		if level, err = p.Below(ctx, b.Path); err != nil {
+			return err
+		}
+	}
+	if s == nil && numbered(level) {
+		return p.level(ctx, level, name, depth)
+	}
+	row, err := p.Row(ctx, b)
+	if err != nil {
+		return err
+	}
+	node, spent := "", took(b.Started, b.Ended)
+	if s != nil && s.Node != (dag.ID{}) {
+		node = s.Node.String()[:8]
+	}
+	if b.Open > 0 {
 		spent = "" // it is not over
 	}
-	p.row(strings.Repeat("  ", depth)+mark+" "+text.Line(b.name), node, spent, tokens(b.usage), cost(b.usage), note)
-	p.print(b.below, depth+1)
+	p.row(strings.Repeat("  ", depth)+view.Mark(string(row.State))+" "+text.Line(name), node, spent, tokens(b.Usage), cost(b.Usage), noteOf(row, s))
+	return p.level(ctx, level, "", depth+1)
 }
 
-// state returns the mark of a branch and its note.
-func (p *treePrinter) state(b *branch) (mark, note string) {
-	s := b.step
-	switch {
-	case s == nil && b.open:
-		return "…", ""
-	case s == nil && b.lost: // it may have been rescued, or a lane that may be lost
-		return "!", ""
-	case s == nil:
-		return "✓", ""
+// noteOf says what the mark of a row leaves open.
+func noteOf(row view.Row, s *journal.Step) string {
+	if s == nil {
+		return ""
 	}
 	var notes []string
-	q, asked := p.asked[s.Path]
-	paid := s.PossiblyPaid()
-	if len(b.below) > 0 { // the steps in it say what was in flight
-		paid = s.Possible.Attempts
-	}
 	switch {
-	case s.Failure != "":
-		mark, notes = "✗", append(notes, text.Line(s.Failure+": "+s.Reason))
-	case b.trouble != "":
-		mark, notes = "✗", append(notes, b.trouble)
-	case s.Recorded:
-		mark = "✓"
-	case asked && q.Open():
-		mark, notes = "?", append(notes, "waits for an answer")
-	case asked && !p.running:
-		mark = "…"
-	case p.running:
-		mark, paid = "…", paid-1 // the last attempt is running
+	case row.Reason != "":
+		notes = append(notes, text.Line(row.Reason))
+	case row.State == view.Waiting:
+		notes = append(notes, "waits for an answer")
+	case row.Running:
 		notes = append(notes, "running")
-	default:
-		mark = "…"
 	}
-	if asked && !q.Open() {
-		notes = append(notes, answered(q))
+	if q := row.Asked; q != nil && !q.Open() {
+		notes = append(notes, answered(*q))
 	}
 	if s.From != "" {
 		notes = append(notes, "from run "+s.From)
 	}
-	if paid > 0 && !asked {
-		note := "possibly paid " + times(paid)
-		if s.Recorded {
-			note += " more"
-		}
-		notes = append(notes, note)
+	if n := row.Paid.Attempts; n > 0 && s.Recorded {
+		notes = append(notes, "possibly paid "+times(n)+" more")
+	} else if n > 0 {
+		notes = append(notes, "possibly paid "+times(n))
 	}
-	return mark, strings.Join(notes, "; ")
+	return strings.Join(notes, "; ")
 }
 
 // answered says what was answered to a question, and by whom.

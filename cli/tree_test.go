@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -18,8 +20,15 @@ func TestPossiblyPaidNotes(t *testing.T) {
 		{Path: "all/agent/tool-2-1", Kind: "step", Attempts: 2, Recorded: true}, // it waited for an approval
 		{Path: "all/post", Kind: "leaf", Attempts: 1},
 	}
-	p := newTreePrinter(journal.RunInfo{Outcome: journal.Outcome{State: journal.Interrupted}}, []journal.Question{{Path: "all/agent/tool-2-1", Response: "yes", By: "user ada", Answered: steps[0].Started.AddDate(1, 0, 0)}}, true, 0)
-	p.print(treeOf(steps, nil).below, 0)
+	questions := []journal.Question{{Path: "all/agent/tool-2-1", Response: "yes", By: "user ada", Answered: steps[0].Started.AddDate(1, 0, 0)}}
+	run, err := view.Read(t.Context(), recorded{steps: steps, questions: questions}, journal.RunInfo{Outcome: journal.Outcome{State: journal.Interrupted}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newTreePrinter(run, true, 0)
+	if err := p.print(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	got := map[string]string{}
 	for i, name := range p.columns[0].cells {
 		got[name] = p.columns[5].cells[i]
@@ -31,4 +40,16 @@ func TestPossiblyPaidNotes(t *testing.T) {
 			t.Errorf("%s has the note %q, want %q, in %q", name, note, want, got)
 		}
 	}
+}
+
+// recorded is a journal of one run.
+type recorded struct {
+	journal.Journal
+	steps     []journal.Step
+	questions []journal.Question
+}
+
+func (r recorded) Steps(context.Context, string) ([]journal.Step, error) { return r.steps, nil }
+func (r recorded) Questions(context.Context, string) ([]journal.Question, error) {
+	return r.questions, nil
 }

@@ -152,51 +152,66 @@ func (b Branch) State() BranchState {
 
 // OutlineOf returns the outline of steps in the order in which they started.
 func OutlineOf(steps []Step) Outline {
-	return stepsOutline(slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return s.Kind == step.Value }))
+	o := &stepsOutline{levels: map[string][]*Branch{}}
+	branches := map[string]*Branch{"": {}}
+	for _, s := range steps {
+		if s.Kind == step.Value {
+			continue
+		}
+		o.steps = append(o.steps, s)
+		branches[""].add(s)
+		for up := ""; up != s.Path; {
+			at := below(up, s.Path)
+			b := branches[at]
+			if b == nil {
+				b = &Branch{Path: at}
+				branches[at], o.levels[up] = b, append(o.levels[up], b)
+			}
+			b.add(s)
+			up = at
+		}
+	}
+	o.branches = branches
+	return o
 }
 
-type stepsOutline []Step
+// stepsOutline is made in one pass, so that a level costs no more than its branches.
+type stepsOutline struct {
+	steps    []Step
+	branches map[string]*Branch   // by path
+	levels   map[string][]*Branch // right below a path
+}
 
 // Level implements [Outline].
-func (steps stepsOutline) Level(_ context.Context, path string, p Page) (Level, error) {
+func (o *stepsOutline) Level(_ context.Context, path string, p Page) (Level, error) {
 	if all := []BranchState{BranchDone, BranchOpen, BranchPartly, BranchFailed}; p.Only != "" && !slices.Contains(all, p.Only) {
 		return Level{}, fmt.Errorf("state %q: want one of %q", p.Only, all)
 	}
-	l := Level{Sum: Branch{Path: path}, Counts: map[BranchState]int{}}
-	index := map[string]int{}
-	var all []Branch
-	for _, s := range steps {
-		at := below(path, s.Path)
-		if at == "" {
-			if s.Path == path {
-				l.Sum.add(s)
-			}
-			continue
-		}
-		i, known := index[at]
-		if !known {
-			i = len(all)
-			index[at], all = i, append(all, Branch{Path: at})
-		}
-		all[i].add(s)
-		l.Sum.add(s)
+	l := Level{Sum: Branch{Path: path}, All: len(o.levels[path]), Counts: map[BranchState]int{}}
+	if b := o.branches[path]; b != nil {
+		l.Sum = *b
+		l.Sum.Step = nil
 	}
-	l.Sum.Step = nil
-	for _, b := range all {
-		l.Counts[b.State()]++
+	var all []*Branch
+	for _, b := range o.levels[path] {
+		state := b.State()
+		l.Counts[state]++
+		if p.Only == "" || state == p.Only {
+			all = append(all, b)
+		}
 	}
-	l.All = len(all)
-	all = slices.DeleteFunc(all, func(b Branch) bool { return p.Only != "" && b.State() != p.Only })
-	all = all[max(slices.IndexFunc(all, func(b Branch) bool { return b.Path == p.From }), 0):]
+	all = all[max(slices.IndexFunc(all, func(b *Branch) bool { return b.Path == p.From }), 0):]
 	if size := p.Size(); len(all) > size {
 		l.Next, l.Hidden, all = all[size].Path, len(all)-size, all[:size]
 	}
-	l.Branches = all
+	for _, b := range all {
+		l.Branches = append(l.Branches, *b)
+	}
 	return l, nil
 }
 
 // Places implements [Outline].
-func (steps stepsOutline) Places(context.Context) (out []Place, err error) {
+func (o *stepsOutline) Places(context.Context) (out []Place, err error) {
 	index := map[string]int{}
 	place := func(path string) *Place {
 		at := address.Place(path)
@@ -207,7 +222,7 @@ func (steps stepsOutline) Places(context.Context) (out []Place, err error) {
 		}
 		return &out[i]
 	}
-	for _, s := range steps {
+	for _, s := range o.steps {
 		end := 0
 		for segment := range address.Segments(s.Path) {
 			if end += len(segment); address.Parse(segment).Number() >= 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -83,7 +84,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal,
 func run(who Principal, info journal.RunInfo) api.Run {
 	return api.Run{
 		ID: nameOf(who, info.ID), Pipeline: info.Pipeline, State: info.State, Started: info.Started, Ended: info.Ended,
-		Labels: info.Labels, Steps: info.Steps, Usage: info.Usage, Failure: info.Failure, Lanes: info.Lanes, Notices: info.Notices,
+		Labels: info.Labels, Steps: info.Steps, Usage: info.Usage, Failure: view.Head{RunInfo: info}.Why(), Lanes: info.Lanes, Notices: info.Notices,
 	}
 }
 

@@ -177,7 +177,7 @@ func (r *row) start(at time.Time) string {
 
 func (r *row) end(e event.StepDone, waits bool) string {
 	r.running = max(0, r.running-1)
-	r.ok, r.spent, r.replayed = e.OK, e.Elapsed, e.Replayed
+	r.ok, r.waits, r.spent, r.replayed = e.OK, waits && !e.OK, e.Elapsed, e.Replayed
 	verb := "done"
 	if !e.OK {
 		r.failed++

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 	"go.uber.org/goleak"
 )
 
@@ -285,4 +287,20 @@ func TestPauseTakesThePictureAway(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
+}
+
+// A place that waits for a person has not failed, as in the list of steps and on the pages.
+func TestWaitingPlace(t *testing.T) {
+	reply := dag.NewType[stone.Answer]("reply")
+	p := stone.Seq("all", step("one", nil), stone.Ask("may I", word, reply, func(string) string { return "Go on?" }))
+	d := New(p, Config{Out: &bytes.Buffer{}})
+	defer d.Close()
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: d, Recorder: journal.Keep(&journal.Memory{}, journal.Options{}), RunID: "r"}); !errors.Is(err, kind.Waiting) {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"? all", "✓ one", "? may I"} {
+		if got := strings.TrimSpace(d.tree.Picture(time.Now(), 10)[i].Text); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 )
 
 // draw replaces the picture on the terminal. The caller holds out.
@@ -38,8 +39,8 @@ const (
 	plainColor = "\x1b[0m"
 )
 
-// colors are dim, cyan, green and red.
-var colors = [...]string{Pending: "\x1b[2m", Running: "\x1b[36m", Done: "\x1b[32m", Failed: "\x1b[31m"}
+// colors are dim, cyan, yellow, green and red.
+var colors = map[view.State]string{view.Pending: "\x1b[2m", view.Running: "\x1b[36m", view.Waiting: "\x1b[33m", view.Done: "\x1b[32m", view.Failed: "\x1b[31m"}
 
 // erase moves to the first line of the picture and clears from there. Terminals
 // that became narrower since have wrapped the lines.
@@ -56,31 +57,20 @@ func (d *Display) erase(frame *bytes.Buffer) {
 	d.drawn = d.drawn[:0]
 }
 
-// A State is the progress of a place.
-type State uint8
-
-// The states.
-const (
-	Pending State = iota
-	Running
-	Done
-	Failed
-)
-
 var spinner = []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 
-// Mark returns the character of the state at a time.
-func (s State) Mark(now time.Time) rune {
-	if s == Running {
-		return spinner[now.UnixMilli()/redraw.Milliseconds()%int64(len(spinner))]
+// Mark returns the character of a state at a time.
+func Mark(s view.State, now time.Time) string {
+	if s == view.Running {
+		return string(spinner[now.UnixMilli()/redraw.Milliseconds()%int64(len(spinner))])
 	}
-	return [...]rune{Pending: '·', Done: '✓', Failed: '✗'}[s]
+	return view.Mark(string(s))
 }
 
 // A Line is one line of the picture of a tree, without color.
 type Line struct {
 	Text  string
-	State State
+	State view.State
 }
 
 // Picture returns the tree as drawn on at most the given number of lines. If rows are
@@ -94,30 +84,32 @@ func (t *Tree) Picture(now time.Time, lines int) []Line {
 		picture[i] = r.picture(now)
 	}
 	if more > 0 {
-		picture = append(picture, Line{fmt.Sprintf("… and %d more", more), Pending})
+		picture = append(picture, Line{fmt.Sprintf("… and %d more", more), view.Pending})
 	}
 	return picture
 }
 
 func (r *row) picture(now time.Time) Line {
 	s := r.state()
-	line := fmt.Sprintf("%s%c %s", strings.Repeat("  ", r.depth), s.Mark(now), text.Line(r.name))
+	line := fmt.Sprintf("%s%s %s", strings.Repeat("  ", r.depth), Mark(s, now), text.Line(r.name))
 	if detail := r.detail(now); detail != "" {
 		line += "  " + detail
 	}
 	return Line{line, s}
 }
 
-func (r *row) state() State {
+func (r *row) state() view.State {
 	switch {
 	case r.running > 0:
-		return Running
+		return view.Running
 	case r.visits == 0 || r.stale():
-		return Pending
+		return view.Pending
 	case r.ok || r.inLane && r.failed < r.visits:
-		return Done
+		return view.Done
+	case r.waits:
+		return view.Waiting
 	}
-	return Failed
+	return view.Failed
 }
 
 // stale reports whether all visits were in earlier rounds of a loop around r.
@@ -129,7 +121,7 @@ func (r *row) stale() bool {
 func (r *row) finished() int {
 	n := 0
 	for _, below := range r.below {
-		if s := below.state(); s == Done || s == Failed {
+		if s := below.state(); s == view.Done || s == view.Failed {
 			n++
 		}
 	}
@@ -149,7 +141,7 @@ func (r *row) detail(now time.Time) string {
 			parts = append(parts, r.duration())
 		}
 	}
-	if r.state() == Failed {
+	if r.state() == view.Failed {
 		parts = append(parts, r.kind)
 	}
 	parts = slices.DeleteFunc(parts, func(s string) bool { return s == "" })
@@ -211,8 +203,11 @@ func Duration(d time.Duration) string {
 func (t *Tree) visible(lines int) (rows []*row, more int) {
 	ways := []func(*row) (show, enter bool){
 		func(*row) (bool, bool) { return true, true },
-		func(r *row) (bool, bool) { return true, r.state() == Running || r.state() == Failed },
-		func(r *row) (bool, bool) { s := r.state(); return s == Running || s == Failed, s == Running },
+		func(r *row) (bool, bool) { s := r.state(); return true, s != view.Pending && s != view.Done },
+		func(r *row) (bool, bool) {
+			s := r.state()
+			return s != view.Pending && s != view.Done, s == view.Running
+		},
 	}
 	for _, way := range ways {
 		if rows = list(nil, t.root, way, lines); len(rows) <= lines {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -39,7 +40,7 @@ func TestRowsOfAPlan(t *testing.T) {
 		}
 		var rows []string
 		for _, line := range d.tree.Picture(time.Now(), 100) {
-			if line.State == Pending {
+			if line.State == view.Pending {
 				t.Errorf("%s: the row %q never started", mode, line.Text)
 			}
 			rows = append(rows, strings.Fields(line.Text)[1])

@@ -23,6 +23,7 @@ type row struct {
 	running  int
 	failed   int       // visits that failed
 	ok       bool      // the last visit to end did not fail
+	waits    bool      // it ended because the run waits for an answer
 	began    time.Time // of the latest visit
 	spent    time.Duration
 	replayed bool   // the result of the last visit to end was taken from the record

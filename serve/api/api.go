@@ -60,7 +60,7 @@ type Run struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Steps    int               `json:"steps"` // with a result; counted when the run ends or stops
 	Usage    budget.Total      `json:"usage,omitzero"`
-	Failure  *journal.Failure  `json:"failure,omitempty"`
+	Failure  *journal.Failure  `json:"failure,omitempty"` // none while it waits: its questions say why
 	Lanes    dag.Losses        `json:"lanes,omitzero"`
 	Notices  []event.Notice    `json:"notices,omitempty"` // of its last process
 	Result   *Node             `json:"result,omitempty"`  // only where a result was asked for

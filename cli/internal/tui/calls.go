@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/view"
 )
 
 // report shows what a server reports about a call, in place of its last report.
@@ -29,10 +29,10 @@ func (t *transcript) report(r reported) {
 // verdict shows how a call ended. Nothing more comes from its attempts.
 func (t *transcript) verdict(v verdict) {
 	maps.DeleteFunc(t.speakers, func(path string, _ *speaker) bool { return address.Within(path, v.path) })
-	mark, style := progress.Done, dim
+	mark, style := view.Done, dim
 	parts := []string{v.cap, progress.Duration(v.elapsed)}
 	if v.failure != "" {
-		mark, style = progress.Failed, yellow
+		mark, style = view.Failed, yellow
 		parts = append([]string{v.failure}, parts...)
 	}
 	if v.attempts > 1 {
@@ -45,5 +45,5 @@ func (t *transcript) verdict(v verdict) {
 		parts = append(parts, cost+" USD")
 	}
 	line := strings.TrimSpace(strings.Join(parts, "  "))
-	t.says(v.path, &speaker{}, &block{style: style, short: true, text: fmt.Appendf(nil, "%c %s", mark.Mark(time.Time{}), oneLine(line))})
+	t.says(v.path, &speaker{}, &block{style: style, short: true, text: fmt.Appendf(nil, "%s %s", view.Mark(string(mark)), oneLine(line))})
 }

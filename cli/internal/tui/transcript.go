@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/view"
 )
 
 // Bounds of a transcript.
@@ -232,11 +232,11 @@ func (t *transcript) result(c called) {
 		t.extend(t.call(c.path, s, i, c.name), []byte(c.in))
 	}
 	b := t.call(c.path, s, c.position-1, c.name)
-	mark := progress.Done
+	mark := view.Done
 	if !c.ok {
-		b.style, mark = yellow, progress.Failed
+		b.style, mark = yellow, view.Failed
 	}
-	text := fmt.Sprintf("%s\n  %c %s  %s", oneLine(string(b.text[:min(len(b.text), maxOneLine)])), mark.Mark(time.Time{}), progress.Duration(c.elapsed), oneLine(c.out))
+	text := fmt.Sprintf("%s\n  %s %s  %s", oneLine(string(b.text[:min(len(b.text), maxOneLine)])), view.Mark(string(mark)), progress.Duration(c.elapsed), oneLine(c.out))
 	t.size -= len(b.text)
 	b.text, b.lines = nil, nil
 	t.extend(b, []byte(text))

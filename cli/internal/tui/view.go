@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 )
 
 // layout is the division of the screen.
@@ -61,7 +62,7 @@ func (m *model) picture(lines int) []line {
 	if lines < 1 || m.tree == nil {
 		return nil
 	}
-	styles := [...]style{progress.Pending: dim, progress.Running: cyan, progress.Done: green, progress.Failed: red}
+	styles := map[view.State]style{view.Pending: dim, view.Running: cyan, view.Waiting: yellow, view.Done: green, view.Failed: red}
 	var out []line
 	for _, l := range m.tree.Picture(m.cfg.Now(), lines) {
 		out = append(out, line{invisible.Replace(l.Text), styles[l.State]})
@@ -120,25 +121,25 @@ func (m *model) View() tea.View {
 func (m *model) header() line {
 	now := m.cfg.Now()
 	x := line{style: cyan}
-	spent, mark := progress.Duration(m.spent), progress.Running
+	spent, mark := progress.Duration(m.spent), view.Running
 	var word string
 	switch m.state {
 	case refused:
-		word, spent, x.style, mark = "is invalid", "", red, progress.Failed
+		word, spent, x.style, mark = "is invalid", "", red, view.Failed
 	case ready:
-		word, spent, mark = "has not started", "", progress.Pending
+		word, spent, mark = "has not started", "", view.Pending
 	case running:
 		word, spent = "running", progress.Duration(now.Sub(m.began))
 	case canceling:
 		word, spent, x.style = "canceling", progress.Duration(now.Sub(m.began)), yellow
 	case done:
-		word, x.style, mark = "done in", green, progress.Done
+		word, x.style, mark = "done in", green, view.Done
 	case broke:
-		word, x.style, mark = "failed after", red, progress.Failed
+		word, x.style, mark = "failed after", red, view.Failed
 	}
 	state := strings.TrimSpace("  " + word + " " + spent)
 	name := text.Cut(oneLine(m.cfg.Pipeline.Name()), max(8, m.width-text.Width(state)-4))
-	x.text = fmt.Sprintf("%c %s  %s", mark.Mark(now), name, state)
+	x.text = fmt.Sprintf("%s %s  %s", progress.Mark(mark, now), name, state)
 	parts := []string{m.result.RunID}
 	if u := m.used; u != (budget.Usage{}) {
 		parts = []string{"", "", m.result.RunID}

@@ -59,7 +59,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 		if err != nil {
 			return err
 		}
-		*run = runRow{info}
+		*run = rowOf(info)
 	}
 	if query.Get("step") != "" {
 		return body.step(w, r, v, query.Get("step"))
@@ -134,16 +134,16 @@ func resultAt(ctx context.Context, v View, info journal.RunInfo, path string) (*
 	return recordOf(ctx, v, info, *s)
 }
 
-// stepAt finds the step at a path, and whether steps are within it. It is nil if the run
-// has none.
-func stepAt(ctx context.Context, v View, info journal.RunInfo, path string) (*journal.Step, bool, error) {
+// stepAt finds the step at a path, and how many steps are within it. It is nil if the run has
+// none.
+func stepAt(ctx context.Context, v View, info journal.RunInfo, path string) (*journal.Step, int, error) {
 	o, err := v.Journal.Outline(ctx, info.ID)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	l, err := o.Level(ctx, up(path), journal.Page{From: path, Limit: 1})
 	if err != nil || len(l.Branches) == 0 || l.Branches[0].Path != path {
-		return nil, false, err
+		return nil, 0, err
 	}
-	return l.Branches[0].Step, l.Branches[0].Below > 0, nil
+	return l.Branches[0].Step, l.Branches[0].Below, nil
 }

@@ -15,15 +15,6 @@ func seen(info journal.RunInfo) string {
 	return fmt.Sprintf("%s %d %d", info.State, info.Ended.UnixNano(), info.Steps)
 }
 
-// resumable reports whether a person can resume a run in the state.
-func resumable(s journal.State) bool {
-	switch s {
-	case journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted, journal.Answered:
-		return true
-	}
-	return false
-}
-
 // resume resumes a run that has stopped as the page says that was shown.
 func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
 	return p.control(w, r, v, v.Resume, func() error {

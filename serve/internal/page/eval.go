@@ -58,7 +58,7 @@ func (e *evaluated) TurnedURL(t eval.Turned) string {
 	case e.Base == "":
 		return runURL(e.Run, "at", t.Path)
 	}
-	return comparison{A: runRow{journal.RunInfo{ID: e.Base}}, B: runRow{journal.RunInfo{ID: e.Run}}}.URL("under", t.Path)
+	return comparison{A: rowOf(journal.RunInfo{ID: e.Base}), B: rowOf(journal.RunInfo{ID: e.Run})}.URL("under", t.Path)
 }
 
 // detach removes what leads to other pages.

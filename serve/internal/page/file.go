@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -41,7 +42,7 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		All     []fileStep
 		More    int
 		Drawing *drawing
-	}{runPage: runPage{runRow: runRow{info}, Failed: info.State == journal.Failed && info.Failure != nil}}
+	}{runPage: runPage{runRow: rowOf(info), Failed: info.State == journal.Failed && info.Failure != nil}}
 	if body.Failed {
 		err = body.explain(ctx, v)
 	} else if info.State == journal.Done && info.Node != (dag.ID{}) {
@@ -50,21 +51,21 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 			body.Result.Eval.detach()
 		}
 	}
-	if err == nil {
-		body.Asked, err = askedIn(ctx, v, run)
-	}
 	if err != nil {
 		return err
 	}
-	steps, err := j.Steps(ctx, run)
+	read, err := view.Read(ctx, j, info, true)
 	if err != nil {
 		return err
 	}
+	steps := read.All
+	body.Results, body.Cost = read.Recorded, read.Cost
+	body.Asked = askedOf(read.Questions)
 	var whole span
 	for _, s := range steps {
 		whole.add(s.Started, s.Ended)
 	}
-	places, err := journal.OutlineOf(steps).Places(ctx)
+	places, err := read.Places(ctx)
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,11 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		if !s.Recorded {
 			b.Open = 1
 		}
-		body.All = append(body.All, fileStep{row{Branch: b, State: string(b.State()), Bar: whole.bar(s.Started, s.Ended)}, n})
+		r, err := read.Row(ctx, b)
+		if err != nil {
+			return err
+		}
+		body.All = append(body.All, fileStep{row{Row: r, Bar: whole.bar(s.Started, s.Ended)}, n})
 	}
 	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
-	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -50,14 +50,7 @@ var functions = template.FuncMap{
 	"runURL":  runURL,
 	"stepURL": stepURL,
 	"nodeURL": nodeURL,
-	"mark":    func(s string) string { return cmp.Or(marks[s], "·") },
-}
-
-// marks stand before the states of runs and of branches, so that color is not all that
-// tells them apart.
-var marks = map[string]string{
-	"done": "✓", "passed": "✓", "skipped": "–", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
-	"canceled": "–", "drained": "‖", "interrupted": "‖", "refused": "✗", "damaged": "✗",
+	"mark":    func(s any) string { return view.Mark(fmt.Sprint(s)) },
 }
 
 // took formats how long something lasted, or has lasted until now if it has not ended.
@@ -114,14 +107,6 @@ func stepURL(run, path string) string {
 
 func nodeURL(run string, id dag.ID) string {
 	return "/runs/" + url.PathEscape(run) + "/nodes/" + id.String()
-}
-
-// until returns when a run ended, zero while it runs.
-func until(info journal.RunInfo) time.Time {
-	if info.State == journal.Running {
-		return time.Time{}
-	}
-	return cmp.Or(info.Ended, info.Started)
 }
 
 func missing(format string, args ...any) *api.Problem {

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -170,7 +171,7 @@ func (p *place) counts() string {
 	for _, c := range []struct {
 		n    int
 		mark string
-	}{{p.done, marks["done"]}, {p.failed, marks["failed"]}, {p.un, marks["open"]}} {
+	}{{p.done, view.Mark("done")}, {p.failed, view.Mark("failed")}, {p.un, view.Mark("open")}} {
 		switch {
 		case c.n == 1 && p.done+p.failed+p.un == 1:
 			out = append(out, c.mark)

@@ -9,13 +9,9 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
-
-// states are the states by which the list of runs can be filtered.
-var states = []journal.State{
-	journal.Running, journal.Waiting, journal.Answered, journal.Done, journal.Failed, journal.Canceled, journal.Drained, journal.Interrupted, journal.Refused, journal.Damaged,
-}
 
 // runsPage is the list of runs.
 type runsPage struct {
@@ -34,7 +30,9 @@ func (p runsPage) Costs() bool {
 // Filtered reports whether anything selects the runs.
 func (p runsPage) Filtered() bool { return len(p.Filter) > 0 }
 
-type runRow struct{ journal.RunInfo }
+type runRow struct{ view.Head }
+
+func rowOf(info journal.RunInfo) runRow { return runRow{view.Head{RunInfo: info}} }
 
 // Words are the labels of a run.
 func (r runRow) Words() (out []string) {
@@ -44,8 +42,14 @@ func (r runRow) Words() (out []string) {
 	return out
 }
 
-// Until is when the run ended.
-func (r runRow) Until() time.Time { return until(r.RunInfo) }
+// Lasted is how long the run took, "" if its end is unknown.
+func (r runRow) Lasted() string {
+	end := r.Until(time.Now())
+	if end.IsZero() {
+		return ""
+	}
+	return took(r.Started, end)
+}
 
 const rowsOfRuns = 100
 
@@ -76,10 +80,10 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	body := runsPage{Filter: filter, States: states}
+	body := runsPage{Filter: filter, States: view.States}
 	named := map[string]bool{}
 	for _, info := range found {
-		body.Runs, named[info.Pipeline] = append(body.Runs, runRow{info}), true
+		body.Runs, named[info.Pipeline] = append(body.Runs, rowOf(info)), true
 	}
 	delete(named, "")
 	body.Pipelines = slices.Sorted(maps.Keys(named))

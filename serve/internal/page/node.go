@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -32,7 +33,8 @@ type piece struct {
 	Eval    *evaluated
 	Asked   *journal.Question // that the step asked
 	Readers []reader
-	Inside  bool   // its step has steps within it
+	Inside  int    // steps within its step, if they are known
+	Paid    bool   // its step is possibly paid
 	AllURL  string // of the page with nothing left out
 }
 
@@ -60,7 +62,7 @@ func (p *pages) node(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	if info.Steps <= smallRun {
+	if info.Steps <= view.Small {
 		steps, err := v.Journal.Steps(r.Context(), info.ID)
 		if err != nil {
 			return err
@@ -94,7 +96,7 @@ func (p *pages) step(w http.ResponseWriter, r *http.Request, v View) error {
 		return err
 	}
 	n.Inside = inside
-	if n.ID != (dag.ID{}) && info.Steps <= smallRun {
+	if n.ID != (dag.ID{}) && info.Steps <= view.Small {
 		if n.Readers, err = readersOf(r.Context(), v, info.ID, n.ID); err != nil {
 			return err
 		}
@@ -130,6 +132,7 @@ func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunI
 			return err
 		}
 		title = n.Step.Path
+		n.Paid = view.Paid(info, journal.Branch{Step: n.Step, Below: n.Inside}, n.Asked).Attempts > 0
 	}
 	return show(w, http.StatusOK, "node", frame{LogOut: v.LogOut, Title: title + " · " + n.Run, Here: "runs", Body: n})
 }

@@ -37,9 +37,8 @@ type asked struct {
 	Earlier  int                // answers that are not shown
 }
 
-// askedIn returns what a run has asked.
-func askedIn(ctx context.Context, v View, run string) (out asked, err error) {
-	all, err := v.Journal.Questions(ctx, run)
+// askedOf returns what a run has asked.
+func askedOf(all []journal.Question) (out asked) {
 	for _, q := range all {
 		if q.Open() {
 			out.Open = append(out.Open, questionOf(q))
@@ -49,7 +48,7 @@ func askedIn(ctx context.Context, v View, run string) (out asked, err error) {
 	}
 	out.Earlier = max(len(out.Answered)-mostAnswered, 0)
 	out.Answered = out.Answered[out.Earlier:]
-	return out, err
+	return out
 }
 
 // askedAt returns the question of a step, nil if it has asked none.

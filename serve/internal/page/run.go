@@ -14,12 +14,15 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
 // runPage is a run.
 type runPage struct {
 	runRow
+	Results int          // steps with a result, now
+	Cost    budget.Total // now
 	Failed  bool
 	Read    []piece // what the step read that failed the run
 	Retry   []string
@@ -38,7 +41,7 @@ func (b runPage) Seen() string { return seen(b.RunInfo) }
 // Stopped reports whether the run stopped in a way that is neither a result, nor a
 // failure, nor a question.
 func (b runPage) Stopped() bool {
-	return resumable(b.State) && b.State != journal.Failed
+	return view.Resumable(b.State) && b.State != journal.Failed
 }
 
 // run shows a run: how it stands, why it failed, what it asks, and its tree.
@@ -48,16 +51,17 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	body := runPage{runRow: runRow{info}, Failed: (info.State == journal.Failed || info.State == journal.Damaged) && info.Failure != nil, Answers: v.Answer != nil}
-	if body.Asked, err = askedIn(ctx, v, info.ID); err != nil {
+	body := runPage{runRow: rowOf(info), Failed: (info.State == journal.Failed || info.State == journal.Damaged) && info.Failure != nil, Answers: v.Answer != nil}
+	read, err := view.Read(ctx, v.Journal, info, false)
+	if err != nil {
 		return err
 	}
-	if body.Tree, err = readTree(ctx, v.Journal, info, viewOf(r.URL.Query())); err != nil {
+	body.Asked = askedOf(read.Questions)
+	if body.Tree, err = readTree(ctx, read, partOf(r.URL.Query())); err != nil {
 		return err
 	}
+	body.Results, body.Cost = read.Recorded, read.Cost
 	switch {
-	case info.State == journal.Running || info.State == journal.Interrupted: // the journal has the sum of a run that stopped
-		body.Usage = body.Tree.Cost
 	case body.Failed:
 		err = body.explain(ctx, v)
 	case info.State == journal.Done && info.Node != dag.ID{}:
@@ -69,20 +73,15 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 		return err
 	}
 	runs := v.Runs == nil || v.Runs(info)
-	body.Resumes = runs && v.Resume != nil && resumable(info.State)
+	body.Resumes = runs && v.Resume != nil && view.Resumable(info.State)
 	body.Forces = runs && v.Force != nil && info.State == journal.Refused
-	body.Cancels = runs && v.Cancel != nil && !over(info.State) && info.State != journal.Refused
+	body.Cancels = runs && v.Cancel != nil && !view.Over(info.State) && info.State != journal.Refused
 	f := frame{LogOut: v.LogOut, Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
-	if !over(info.State) {
+	if !view.Over(info.State) {
 		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")
 		f.Poll = f.Poll || body.Tree.Large
 	}
 	return show(w, http.StatusOK, "run", f)
-}
-
-// over reports whether a run in the state stays as it is.
-func over(s journal.State) bool {
-	return s == journal.Done || s == journal.Failed || s == journal.Canceled
 }
 
 // find returns the run with exactly the id.
@@ -119,8 +118,8 @@ func (b *runPage) explain(ctx context.Context, v View) error {
 	return nil
 }
 
-// view is the part of a tree that is shown.
-type view struct {
+// part is the part of a tree that is shown.
+type part struct {
 	At   string // the path whose branches are shown, "" for the run
 	Only string // the state of the branches that are shown, "" for all
 	From string // the path of the first branch, "" for the first one
@@ -128,13 +127,13 @@ type view struct {
 	Graph bool // the drawing of the pipeline is shown in place of the tree
 }
 
-func viewOf(values url.Values) view {
-	return view{At: values.Get("at"), Only: values.Get("only"), From: values.Get("from"), Graph: values.Get("view") == "graph"}
+func partOf(values url.Values) part {
+	return part{At: values.Get("at"), Only: values.Get("only"), From: values.Get("from"), Graph: values.Get("view") == "graph"}
 }
 
 // tree is a part of the tree of a run.
 type tree struct {
-	view
+	part
 	Run    string
 	Above  []crumb
 	Rows   []row
@@ -150,9 +149,8 @@ type tree struct {
 	Live    bool              // the run is running
 	Large   bool              // its steps are too many to be read at once
 	forms   map[string]string // of the places of the pipeline
-	Lost    bool              // what has no result was given up, and is possibly paid
 	Costs   bool              // anything cost something
-	Cost    budget.Total      // of the run so far; if it is large, without what is possibly paid
+	Paid    bool              // what has no result is possibly paid
 }
 
 // Kept is how many results resuming a failed run would keep.
@@ -182,59 +180,39 @@ type stateCount struct {
 
 // row is a branch in a tree.
 type row struct {
-	journal.Branch
-	Name   string
-	Depth  int
-	State  string
-	Bar    *bar
-	Reason string
-	More   int // branches right below it that are not shown
-}
-
-// Paid returns how many attempts at the row itself may have been billed. If the row has steps
-// below it, they say what was in flight, unless the attempts have a cost of their own.
-func (r row) Paid() int {
-	if r.Step == nil || r.Step.Recorded || r.Below > 0 && r.Step.Declared == (budget.Amount{}) {
-		return 0
-	}
-	return r.Step.PossiblyPaid()
+	view.Row
+	Name  string
+	Depth int
+	Bar   *bar
+	More  int // branches right below it that are not shown
 }
 
 const (
-	rowsOfTree = 100    // right below the path that is shown
-	rowsInAll  = 160    // with what is below them
-	rowsInside = 8      // of one branch that is unfolded
-	smallRun   = 20_000 // steps that are read at once, to fold the pauses between them
-	maxDepth   = 12     // of the style
+	rowsOfTree = 100 // right below the path that is shown
+	rowsInAll  = 160 // with what is below them
+	rowsInside = 8   // of one branch that is unfolded
+	maxDepth   = 12  // of the style
 )
 
 // readTree reads the part of the tree of a run that is shown.
-func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v view) (tree, error) {
-	t := tree{view: v, Run: info.ID, Live: info.State == journal.Running}
-	t.Lost = over(info.State) || info.State == journal.Interrupted || info.State == journal.Drained
-	t.Above = crumbs(v.At)
+func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
+	info := read.RunInfo
+	t := tree{part: shown, Run: info.ID, Live: info.State == journal.Running, Large: read.Large}
+	t.Above = crumbs(shown.At)
 	t.forms = make(map[string]string, len(info.Shape))
 	for _, p := range info.Shape {
 		t.forms[p.Path] = p.Form
 	}
-	o, err := j.Outline(ctx, info.ID)
-	if err != nil {
-		return t, err
-	}
 	states := []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen, journal.BranchDone}
-	if only := journal.BranchState(v.Only); only != "" && !slices.Contains(states, only) {
-		return t, missing("No step has the state %q: want %q.", v.Only, states)
+	if only := journal.BranchState(t.Only); only != "" && !slices.Contains(states, only) {
+		return t, missing("No step has the state %q: want %q.", t.Only, states)
 	}
-	whole, err := o.Level(ctx, "", journal.Page{Limit: 1})
+	top, err := read.Level(ctx, t.At, journal.Page{From: t.From, Only: journal.BranchState(t.Only), Limit: rowsOfTree})
 	if err != nil {
 		return t, err
 	}
-	top, err := o.Level(ctx, v.At, journal.Page{From: v.From, Only: journal.BranchState(v.Only), Limit: rowsOfTree})
-	if err != nil {
-		return t, err
-	}
-	if top.All == 0 && v.At != "" {
-		return t, missing("Run %q has nothing below %q.", info.ID, v.At)
+	if top.All == 0 && t.At != "" {
+		return t, missing("Run %q has nothing below %q.", info.ID, t.At)
 	}
 	t.All, t.Next, t.Hidden = top.All, top.Next, top.Hidden
 	for _, s := range states {
@@ -247,43 +225,31 @@ func readTree(ctx context.Context, j journal.Journal, info journal.RunInfo, v vi
 	if t.Live {
 		t.Span.add(time.Time{}, time.Now())
 	}
-	if t.Large = whole.Sum.Open+whole.Sum.Recorded > smallRun; !t.Large {
-		all, err := j.Steps(ctx, info.ID)
-		if err != nil {
-			return t, err
-		}
-		t.Span.fold(all)
-		_, t.Cost = journal.Total(all)
-	} else {
-		t.Cost.Usage = whole.Sum.Usage
-	}
-	if v.Graph {
-		places, err := o.Places(ctx)
+	t.Span.fold(read.All)
+	t.Paid = read.Cost.Possible.Attempts > 0
+	if t.Graph {
+		places, err := read.Places(ctx)
 		t.Drawing = draw(info, places)
 		return t, err
 	}
-	within := func(path string) (journal.Level, error) { return o.Level(ctx, path, journal.Page{Limit: rowsInside}) }
 	most := rowsInAll
 	if isEvaluation(info) { // its report says more than the first of its cases
 		most = len(top.Branches) + rowsInside
 	}
 	for i, b := range top.Branches {
-		if err := t.add(b, v.At, 0, most-(len(top.Branches)-i), within); err != nil {
+		if err := t.add(ctx, read, b, t.At, 0, most-(len(top.Branches)-i)); err != nil {
 			return t, err
 		}
 	}
 	return t, nil
 }
 
-// inside returns the first branches right below a path.
-type inside func(path string) (journal.Level, error)
-
 // add adds the row of a branch and, while there are fewer than most rows, what is below.
-func (t *tree) add(b journal.Branch, above string, depth, most int, within inside) error {
+func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above string, depth, most int) error {
 	var below journal.Level
 	for b.Below > 0 {
 		var err error
-		if below, err = within(b.Path); err != nil {
+		if below, err = read.Level(ctx, b.Path, journal.Page{Limit: rowsInside}); err != nil {
 			return err
 		}
 		if b.Step != nil || below.All != 1 || below.Branches[0].Step == nil {
@@ -292,18 +258,19 @@ func (t *tree) add(b journal.Branch, above string, depth, most int, within insid
 		b = below.Branches[0] // a lane of one step is that step
 		below = journal.Level{}
 	}
-	r := row{Branch: b, Name: t.nameOf(b.Path, above), Depth: depth, State: stateOf(b), Bar: t.Span.bar(b.Started, b.Ended)}
-	if s := b.Step; s != nil && s.Failure != "" {
-		r.Reason = s.Failure + ": " + s.Reason
+	r, err := read.Row(ctx, b)
+	if err != nil {
+		return err
 	}
 	at := len(t.Rows)
-	t.Rows = append(t.Rows, r)
+	t.Paid = t.Paid || r.Paid.Attempts > 0 && !r.Step.Recorded
+	t.Rows = append(t.Rows, row{Row: r, Name: t.nameOf(b.Path, above), Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
 	for i, c := range below.Branches {
 		if len(t.Rows) >= most {
 			t.Rows[at].More = below.All - i
 			return nil
 		}
-		if err := t.add(c, b.Path, min(depth+1, maxDepth), most, within); err != nil {
+		if err := t.add(ctx, read, c, b.Path, min(depth+1, maxDepth), most); err != nil {
 			return err
 		}
 	}
@@ -321,15 +288,6 @@ func (t *tree) nameOf(path, above string) string {
 		return name
 	}
 	return strings.TrimSuffix(fmt.Sprintf("round %d: %s", n+1, strings.TrimPrefix(rest, "/")), ": ")
-}
-
-// stateOf returns the state of a branch. That of a step with a result is its own, whatever
-// it tried.
-func stateOf(b journal.Branch) string {
-	if b.Step != nil && b.Step.Recorded && b.Step.Failure == "" {
-		return string(journal.BranchDone)
-	}
-	return string(b.State())
 }
 
 // up returns the path of the branch that has the one at path right below it.

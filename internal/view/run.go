@@ -1,0 +1,88 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/journal"
+)
+
+// A Run is a run with all its branches.
+type Run struct {
+	Head
+	Questions []journal.Question
+	Recorded  int          // steps with a result now
+	Cost      budget.Total // now; of a large run that has not ended, without what is possibly paid
+	Large     bool         // its steps were not read
+	All       []journal.Step
+
+	journal.Outline
+	journal journal.Journal
+	asked   map[string]*journal.Question // by path
+}
+
+// Small is how many steps are read at once. Of a larger run, the journal sums up what is not shown.
+const Small = 20_000
+
+// Read reads a run, and all its steps if that is asked for or they are few.
+func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
+	r := &Run{Head: Head{info}, journal: j, asked: map[string]*journal.Question{}}
+	var err error
+	if r.Questions, err = j.Questions(ctx, info.ID); err != nil {
+		return nil, err
+	}
+	for i, q := range r.Questions {
+		r.asked[q.Path] = &r.Questions[i]
+	}
+	if !all && (info.Ended.IsZero() || info.Steps > Small) {
+		if r.Outline, err = j.Outline(ctx, info.ID); err != nil {
+			return nil, err
+		}
+		whole, err := r.Outline.Level(ctx, "", journal.Page{Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		r.Large = whole.Sum.Open+whole.Sum.Recorded > Small
+		r.Recorded, r.Cost = whole.Sum.Recorded, info.Usage
+		if info.Ended.IsZero() {
+			r.Cost = budget.Total{Usage: whole.Sum.Usage}
+		}
+	}
+	if !r.Large {
+		if r.All, err = j.Steps(ctx, info.ID); err != nil {
+			return nil, err
+		}
+		r.Outline = journal.OutlineOf(r.All) // it has what is possibly paid
+		r.Recorded, r.Cost = journal.Total(r.All)
+	}
+	return r, nil
+}
+
+// Below returns the branches right below a path, by number. Of more than 1,000 branches of a large
+// run, these are the first ones and some of each other state than done.
+func (r *Run) Below(ctx context.Context, path string) (journal.Level, error) {
+	const most, some = 1000, 10
+	l, err := r.Level(ctx, path, journal.Page{Limit: most})
+	for next := l; err == nil && next.Next != "" && !r.Large; {
+		next, err = r.Level(ctx, path, journal.Page{From: next.Next, Limit: most})
+		l.Branches = append(l.Branches, next.Branches...)
+	}
+	for _, state := range []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen} {
+		if err != nil || l.Next == "" || !r.Large {
+			break
+		}
+		var more journal.Level
+		more, err = r.Level(ctx, path, journal.Page{Only: state, Limit: some})
+		for _, b := range more.Branches {
+			if !slices.ContainsFunc(l.Branches, func(a journal.Branch) bool { return a.Path == b.Path }) {
+				l.Branches = append(l.Branches, b)
+			}
+		}
+	}
+	number := func(b journal.Branch) int { return address.Parse(b.Path[len(path):]).Number() }
+	slices.SortStableFunc(l.Branches, func(a, b journal.Branch) int { return cmp.Compare(number(a), number(b)) })
+	return l, err
+}
