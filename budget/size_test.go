@@ -24,7 +24,7 @@ func output(tokens int) budget.Usage {
 // say draws a call in a lane, which answers with some tokens, or is lost for a negative number.
 func say(ctx context.Context, t *testing.T, a *budget.Account, lane, tokens int) (declared budget.Amount) {
 	t.Helper()
-	draw, err := a.Draw(ctx, fmt.Sprintf("all/each[%d]/ask", lane), fmt.Sprint("turn-", lane+1), answer)
+	draw, err := a.Draw(ctx, body(fmt.Sprintf("all/each[%d]/ask", lane)), fmt.Sprint("turn-", lane+1), answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestEstimateFollowsOutputs(t *testing.T) {
 		if spent := a.Spent(); spent.Tokens-before.Tokens != got.Tokens || math.Abs(spent.USD-before.USD-got.USD) > 1e-9 {
 			t.Errorf("after %v and %v: a lost call has cost %+v, want %+v", c.before, c.here, spent, got)
 		}
-		if other, err := a.Draw(ctx, "all/other", "turn-1", answer); err != nil || budget.Declared(other.Context(ctx)) != answer.Most {
+		if other, err := a.Draw(ctx, body("all/other"), "turn-1", answer); err != nil || budget.Declared(other.Context(ctx)) != answer.Most {
 			t.Errorf("a call of another kind declares %+v, %v", budget.Declared(other.Context(ctx)), err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestLowEstimatesDoNotOverspend(t *testing.T) {
 		var lanes sync.WaitGroup
 		for i := range 40 {
 			lanes.Go(func() {
-				draw, err := a.Draw(ctx, fmt.Sprintf("all/each[%d]/ask", i), "turn-1", answer)
+				draw, err := a.Draw(ctx, body(fmt.Sprintf("all/each[%d]/ask", i)), "turn-1", answer)
 				if err != nil {
 					return
 				}

@@ -40,6 +40,7 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 	if t == nil || t.recorder == nil {
 		return nil
 	}
+	imports := &recorder{t.recorder.runner, true}
 	for _, s := range steps {
 		ctx := budget.Declare(ctx, s.Declared)
 		lost := s.Attempts
@@ -52,7 +53,7 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 			}
 		}
 		for range lost { // its cost is unknown, and counts as possibly paid
-			_, err := t.recorder.keep(ctx, s.Key, func(context.Context) (step.Record, error) { return step.Record{}, errElsewhere })
+			_, err := imports.Do(ctx, s.Key, func(context.Context) (step.Record, error) { return step.Record{}, errElsewhere })
 			if err != nil && !errors.Is(err, errElsewhere) {
 				return err
 			}
@@ -60,12 +61,12 @@ func Import(ctx context.Context, steps ...DoneStep) error {
 		if s.Record == nil {
 			continue
 		}
-		_, err := t.recorder.keep(ctx, s.Key, func(context.Context) (step.Record, error) { return *s.Record, nil })
+		_, err := imports.Do(ctx, s.Key, func(context.Context) (step.Record, error) { return *s.Record, nil })
 		if err != nil {
 			return err
 		}
 		if s.Declared != (budget.Amount{}) {
-			t.recorder.paid.Store(bodyOf(s.Key.Path, s.Key.Name), true)
+			imports.paid.Store(bodyOf(s.Key.Path, s.Key.Name), true)
 		}
 	}
 	return nil

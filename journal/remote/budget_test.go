@@ -33,7 +33,7 @@ func pay(ctx context.Context, n int, calls *atomic.Int64, before ...func(int)) e
 			f(i)
 		}
 		name := fmt.Sprint("call", i)
-		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
 		if err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func possiblyPaid(t *testing.T, usd float64, want int64) {
 	var calls atomic.Int64
 	dying, die := context.WithCancel(t.Context())
 	p := stone.Seq("p", stone.Func0("paid", number, func(ctx context.Context) (int, error) {
-		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), "call", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), "call", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
 		if err != nil {
 			return 0, err
 		}
