@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/fault"
 )
 
@@ -77,7 +78,7 @@ func (d *Draw) Context(ctx context.Context) context.Context {
 	if d.quote.estimate() && ctx.Value(holdsKey{}) == nil {
 		ctx = context.WithValue(ctx, holdsKey{}, true)
 	}
-	return Declare(ctx, d.lost)
+	return declared.With(ctx, d.lost)
 }
 
 // Begin must be called when the work of the step starts. It fails with an *ExhaustedError
@@ -139,20 +140,6 @@ func (d *Draw) Close() {
 	default:
 		d.reserved.cancel()
 	}
-}
-
-type declaredKey struct{}
-
-// Declare returns the context for a recorded step that may cost the amount. The zero
-// amount declares nothing; use it for the steps within the step.
-func Declare(ctx context.Context, amount Amount) context.Context {
-	return context.WithValue(ctx, declaredKey{}, amount.sane())
-}
-
-// Declared returns the amount that the step started in ctx may cost.
-func Declared(ctx context.Context) Amount {
-	amount, _ := ctx.Value(declaredKey{}).(Amount)
-	return amount
 }
 
 // MetaKey is the key of the usage of a failed step in its meta, a Usage as JSON.

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -34,7 +35,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	at := attempt{trouble: trouble{recorder: r}}
 	do := func(ctx context.Context) (step.Record, error) {
 		at.started = true
-		rec, err := work(context.WithValue(ctx, troubleKey{}, &at.trouble))
+		rec, err := work(record.WithImporter(ctx, &at.trouble))
 		if err == nil {
 			err = at.made(ctx, key, &rec)
 		}
@@ -92,7 +93,7 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 
 // settle is the stage behind the journal: it counts the step, and returns what the run gets of it.
 func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err error) (step.Record, error) {
-	r, declared := a.recorder, budget.Declared(ctx)
+	r, declared := a.recorder, record.Declared(ctx)
 	if err != nil {
 		if a.started {
 			r.tally.left(declared, err)
@@ -129,7 +130,7 @@ func (t *tally) add(kind string, rec step.Record, costs bool) {
 	case rec.Replayed && !reused || kind == step.Value:
 		return
 	case costs && !reused:
-		usage = UsageOf(rec)
+		usage = record.Usage(rec)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +140,7 @@ func (t *tally) add(kind string, rec step.Record, costs bool) {
 
 // left adds an attempt that ended with err and without a result.
 func (t *tally) left(declared budget.Amount, err error) {
-	used, known := Ended(declared, err)
+	used, known := record.Ended(declared, err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cost.Usage = t.cost.Usage.Add(used); !known {

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/journal/remote"
 )
 
@@ -67,7 +68,7 @@ func TestBudget(t *testing.T) {
 			if (err != nil) != c.failed {
 				t.Fatalf("the run ended with %v", err)
 			}
-			if c.failed && !budget.Refused(err) && !strings.Contains(err.Error(), "max-usd") {
+			if c.failed && !record.Refused(err) && !strings.Contains(err.Error(), "max-usd") {
 				t.Errorf("the run ended with %v", err)
 			}
 			want := min(10, cmpOr(c.limit, 10))
@@ -222,7 +223,7 @@ func TestLowerBudget(t *testing.T) {
 	}
 	d.mute.Store(false)
 	account := budget.New(budget.Limits{USD: 5})
-	if err := d.start(t.Context(), p, account); !budget.Refused(err) && !strings.Contains(fmt.Sprint(err), "max-usd") {
+	if err := d.start(t.Context(), p, account); !record.Refused(err) && !strings.Contains(fmt.Sprint(err), "max-usd") {
 		t.Errorf("the run ended with %v", err)
 	}
 	if wait.Wait(); calls.Load() != 5 || account.Spent().USD != 5 {
