@@ -8,7 +8,9 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // In returns the place of a body in its run. Ctx is the context that the body was
@@ -38,6 +40,24 @@ func (b Body) Path() string {
 	}
 	return ""
 }
+
+// Recorded reports whether the run has the result of a [Step] of the body with that name: from an
+// earlier process or a worker, as far as the recorder says so, or repeated, from an earlier attempt
+// at the body in this process. The accounts of package budget ask it, to charge a step once.
+func (b Body) Recorded(name string) (recorded, repeated bool) {
+	f := frameOf(b.ctx)
+	if f == nil {
+		return false, false
+	}
+	path := f.path() + "/" + address.Escape(name)
+	if r, ok := f.run.recorder.(remembering); ok {
+		recorded = r.Has(step.Key{RunID: f.run.id, Path: path, Kind: stepKind, Name: name})
+	}
+	return recorded, f.repeated(path)
+}
+
+// remembering is a Recorder with a method Has, see step.Recorder.
+type remembering interface{ Has(step.Key) bool }
 
 // Grant returns the effects that the run allows at this place; nil allows all. Check
 // against it all effects that are known only when the body runs.

@@ -44,7 +44,7 @@ func (t task) DoBy(d dag.DAG, perform func(context.Context, step.Order) (step.Re
 		rec.Remote = true
 		switch {
 		case errors.Is(err, step.ErrLocal):
-			return own.leafRecord(d)
+			return leafRecord(own.attempts(d))
 		case err != nil && (f.over() != nil || errors.Is(err, kind.Waiting)):
 			return step.Record{}, err
 		case err != nil:
@@ -98,7 +98,7 @@ func Perform(ctx context.Context, p Ashlar, order step.Order, cfg Config) (step.
 	}
 	key.Reuse, key.Fresh = order.Key.Reuse, order.Key.Fresh // it may cover the items of lanes
 	rec, err := f.record(key, func(own *frame) (step.Record, error) {
-		rec, err := own.leafRecord(d)
+		rec, err := leafRecord(own.attempts(d))
 		if over := r.halted.Load(); over != nil { // whatever the body returned
 			return step.Record{}, *over
 		}

@@ -97,7 +97,8 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 
 // ask passes the key to what has the records: the earlier attempts of the leaf in this process, and
 // the recorder of the run.
-func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (step.Record, error) {
+func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
+	defer at.caught(&err)
 	recorder := f.run.recorder
 	if recorder == nil { // for earlier attempts alone, or because the executor called DoBy
 		recorder = forgetful{}
@@ -105,7 +106,7 @@ func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Reco
 	if tries := f.tries(); tries != nil {
 		recorder = &retrying{tries, f.more().twin, recorder}
 	}
-	return guarded(at, func(context.Context) (step.Record, error) { return recorder.Do(at, key, do) })
+	return recorder.Do(at, key, do)
 }
 
 // recorded reports whether steps at f have a record, in the recorder of the run or of a leaf
@@ -225,12 +226,11 @@ func (e *replayedError) Retryable() bool { return e.meta[finalMeta] == "" }
 func (e *replayedError) FailureMeta() map[string]string { return e.meta }
 
 func (f *frame) recordLeaf(d dag.DAG) dag.DAG {
-	return f.recordWork(f.key("leaf", d), d, func(own *frame) (step.Record, error) { return own.leafRecord(d) })
+	return f.recordWork(f.key("leaf", d), d, func(own *frame) (step.Record, error) { return leafRecord(own.attempts(d)) })
 }
 
-// leafRecord runs the body of a leaf.
-func (f *frame) leafRecord(d dag.DAG) (step.Record, error) {
-	n, err := f.attempts(d)
+// leafRecord is the record of a leaf whose body returned n and err.
+func leafRecord(n *dag.Node, err error) (step.Record, error) {
 	if err != nil {
 		return step.Record{}, err
 	}

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -92,15 +90,29 @@ func (f *frame) again(i int, before *tries) *frame {
 	f.run.retries.Store(true)
 	a := f.below(f.spec, attemptSegment, i)
 	a.more().tries = before
-	if i > 1 {
-		all := a.below(a.spec, innerSegment, 0).tries()
-		a.Context = budget.WithRepeated(a.Context, func(path, step string) bool {
-			all.mu.Lock()
-			defer all.mu.Unlock()
-			return all.paid[withoutAttempts(path+"/"+address.Escape(step))]
-		})
-	}
 	return a
+}
+
+// repeated reports whether f is in a further attempt, and an earlier one has made the Step at path.
+func (f *frame) repeated(path string) bool {
+	if !f.run.retries.Load() {
+		return false
+	}
+	var outer *tries
+	further := false
+	for up := f; up != nil; up = up.up {
+		if x := up.extra.Load(); x != nil && x.tries != nil {
+			outer, further = x.tries, further || up.index > 1
+		}
+	}
+	return further && outer.has(path)
+}
+
+// has reports whether a completed attempt has made the Step at path.
+func (t *tries) has(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.paid[withoutAttempts(path)]
 }
 
 // withoutAttempts returns the path without the numbers of attempts in it.

@@ -288,7 +288,10 @@ func (m *mortal) recordedCalls(t *testing.T) (all []string, began bool) {
 	}
 	record := func(path, kind string) (step.Record, bool) {
 		for _, i := range items {
-			var done journal.DoneStep
+			var done struct {
+				Key    step.Key     `json:"key"`
+				Record *step.Record `json:"record"`
+			}
 			if err := json.Unmarshal(i.Data, &done); err != nil {
 				t.Fatal(err)
 			}

@@ -32,7 +32,7 @@ func stuck() *repetition.Watcher {
 }
 
 func pay(ctx context.Context, step string, m llm.Model, req *llm.Request) (payment, error) {
-	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), step, llm.Quote(ctx, m, req))
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), step, llm.Quote(ctx, m, req))
 	return payment{Draw: draw, own: llm.InfoOf(m).Pays}, err
 }
 

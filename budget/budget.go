@@ -45,13 +45,14 @@ type Account struct {
 	spent  Amount
 	held   Possible // the part of spent whose cost is unknown
 	used   Usage
-	since  bool            // used includes the usage recorded by earlier processes: see Under
-	open   int             // reserved estimates that are not settled, slices included
-	lent   int             // slices that are not settled
-	slice  *sliced         // of an account that OpenSlice has opened
-	run    bool            // made by Run
-	shared bool            // by several runs: each account directly under it belongs to a whole run
-	runs   map[string]bill // of runs that can be resumed, by id
+	since  bool               // used includes the usage recorded by earlier processes: see Under
+	open   int                // reserved estimates that are not settled, slices included
+	lent   int                // slices that are not settled
+	slice  *sliced            // of an account that OpenSlice has opened
+	run    bool               // made by Run
+	below  func(string) Usage // of such an account: see Earlier
+	shared bool               // by several runs: each account directly under it belongs to a whole run
+	runs   map[string]bill    // of runs that can be resumed, by id
 }
 
 // A tree is an account with all accounts under it, which share a lock: an amount is taken
@@ -148,12 +149,11 @@ func (a *Account) use(u Usage, recorded bool) {
 
 // Under opens an account under this one for the steps below a path. In a resumed run, its Used
 // starts with the usage of these steps in earlier processes, including attempts without a
-// result and steps that are not entered again because they are replayed as a whole. The context
-// must be the account of the run.
-func (a *Account) Under(ctx context.Context, path string) *Account {
+// result and steps that are not entered again because they are replayed as a whole.
+func (a *Account) Under(path string) *Account {
 	sub := a.Sub(Limits{})
-	if r, ok := ctx.Value(recordedKey{}).(recorded); ok {
-		sub.used, sub.since = r.used(path), true
+	if run := a.OfRun(); run != nil && run.below != nil {
+		sub.used, sub.since = run.below(path), true
 	}
 	return sub
 }

@@ -16,10 +16,16 @@ import (
 	"pgregory.net/rapid"
 )
 
+// body is a body without recorded steps.
+type body string
+
+func (b body) Path() string                          { return string(b) }
+func (body) Recorded(string) (before, repeated bool) { return false, false }
+
 // draw draws a fixed amount and begins its work.
 func draw(t *testing.T, a *budget.Account, amount budget.Amount) (*budget.Draw, error) {
 	t.Helper()
-	d, err := a.Draw(t.Context(), "p", "s", budget.Fixed(amount))
+	d, err := a.Draw(t.Context(), body("p"), "s", budget.Fixed(amount))
 	if err == nil {
 		err = d.Begin()
 	}
@@ -106,7 +112,7 @@ func TestSettle(t *testing.T) {
 func TestCancelGivesAllBack(t *testing.T) {
 	a := budget.New(budget.Limits{Roundtrips: 1})
 	sub := a.Sub(budget.Limits{Roundtrips: 5})
-	d, err := sub.Draw(t.Context(), "p", "s", budget.Fixed(budget.Amount{Roundtrips: 1, Tokens: 3, USD: 2}))
+	d, err := sub.Draw(t.Context(), body("p"), "s", budget.Fixed(budget.Amount{Roundtrips: 1, Tokens: 3, USD: 2}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +146,7 @@ func TestTogether(t *testing.T) {
 		sub := root.Sub(budget.Limits{Roundtrips: 90}).Sub(budget.Limits{})
 		all.Go(func() {
 			for i := range 200 {
-				r, err := sub.Draw(t.Context(), "p", "s", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+				r, err := sub.Draw(t.Context(), body("p"), "s", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
 				switch {
 				case err != nil:
 				case (i+lane)%5 == 0:
@@ -268,7 +274,7 @@ func Example() {
 	run := budget.New(budget.Limits{USD: 1})
 	step := run.Sub(budget.Limits{Roundtrips: 2})
 
-	draw, err := step.Draw(context.Background(), "", "ask", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 0.50}))
+	draw, err := step.Draw(context.Background(), body(""), "ask", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 0.50}))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -302,7 +308,7 @@ func TestShared(t *testing.T) {
 	if err := first.Sub(budget.Limits{USD: 0.1}).Affords(budget.Amount{USD: 0.2}); err == nil || ends(err) {
 		t.Errorf("beyond the limit of a part of the run: %v", err)
 	}
-	if _, err := draw(t, second.Run("a", budget.Amount{USD: 5}, budget.Possible{}), budget.Amount{USD: 0.7}); err != nil {
+	if _, err := draw(t, second.Run("a", budget.Earlier{Spent: budget.Amount{USD: 5}}), budget.Amount{USD: 0.7}); err != nil {
 		t.Error(err)
 	}
 	if err := first.Affords(budget.Amount{USD: 0.4}); !ends(err) {

@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/fault"
 )
 
 // A Draw pays for a recorded step: a stone.Step that costs something. A recorded result
 // costs nothing more, so a resumed run spends as much as an uninterrupted one.
 //
-//	draw, err := account.Draw(ctx, stone.In(ctx).Path(), "ask", budget.Fixed(budget.Amount{Roundtrips: 1}))
+//	draw, err := account.Draw(ctx, stone.In(ctx), "ask", budget.Fixed(budget.Amount{Roundtrips: 1}))
 //	if err != nil {
 //		return err // *ExhaustedError, *UnpricedError or the end of ctx: nothing was started
 //	}
@@ -31,25 +32,32 @@ type Draw struct {
 	reserved *reservation
 	known    bool // nothing was reserved, since the result is recorded
 	before   bool // the result was recorded before this process
-	repeated bool // the result was charged in this process already: see WithRepeated
+	repeated bool // the result was charged in this process already: see Body
 	live     bool
 	ended    bool
 }
 
-// Draw reserves the cost of the named step of the body at path. It reserves nothing if
+// A Body is where steps draw on an account: stone.In returns that of a context.
+type Body interface {
+	// Path returns the address of the body.
+	Path() string
+	// Recorded reports whether the run has the result of the named step from an earlier process, or from
+	// a worker. Repeated reports whether an earlier attempt at the body in this process made
+	// it: the account was charged for it then.
+	Recorded(step string) (recorded, repeated bool)
+}
+
+// Draw reserves the cost of the named step of a body. It reserves nothing if
 // the result of the step is recorded. While open estimates of others leave too little, it
 // waits until they are settled, unless ctx belongs to a step with an open estimate of its
 // own. The error is an *ExhaustedError, an *UnpricedError or the cause of the end of ctx.
-func (a *Account) Draw(ctx context.Context, path, step string, q Quote) (*Draw, error) {
-	d := &Draw{account: a, quote: q, known: Recorded(ctx, path, step), repeated: repeated(ctx, path, step), outputs: outputsIn(ctx), lost: q.Most.sane()}
+func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Draw, error) {
+	d := &Draw{account: a, quote: q, outputs: outputsIn(ctx), lost: q.Most.sane()}
 	if d.outputs != nil && q.Output > 0 {
-		d.class = classOf(path, step)
+		d.class = classOf(at.Path(), step)
 	}
-	d.before = d.known
-	if d.known = d.known || d.repeated; d.known {
-		return d, nil
-	}
-	if a == nil {
+	d.before, d.repeated = at.Recorded(step)
+	if d.known = d.before || d.repeated; d.known || a == nil {
 		return d, nil
 	}
 	if err := a.await(ctx, q, func() { d.reserved = a.grant(q) }); err != nil {
@@ -70,7 +78,7 @@ func (d *Draw) Context(ctx context.Context) context.Context {
 	if d.quote.estimate() && ctx.Value(holdsKey{}) == nil {
 		ctx = context.WithValue(ctx, holdsKey{}, true)
 	}
-	return Declare(ctx, d.lost)
+	return declared.With(ctx, d.lost)
 }
 
 // Begin must be called when the work of the step starts. It fails with an *ExhaustedError
@@ -132,55 +140,6 @@ func (d *Draw) Close() {
 	default:
 		d.reserved.cancel()
 	}
-}
-
-type declaredKey struct{}
-
-// Declare returns the context for a recorded step that may cost the amount. The zero
-// amount declares nothing; use it for the steps within the step.
-func Declare(ctx context.Context, amount Amount) context.Context {
-	return context.WithValue(ctx, declaredKey{}, amount.sane())
-}
-
-// Declared returns the amount that the step started in ctx may cost.
-func Declared(ctx context.Context) Amount {
-	amount, _ := ctx.Value(declaredKey{}).(Amount)
-	return amount
-}
-
-type recordedKey struct{}
-
-// recorded describes what earlier processes of a run have recorded.
-type recorded struct {
-	known func(path, step string) bool
-	used  func(path string) Usage
-}
-
-// WithRecorded returns a context in which the run has the results of some steps: those
-// for which known returns true, given the path of the body and the name. Used returns the
-// usage of the steps below a path in earlier processes.
-func WithRecorded(ctx context.Context, known func(path, step string) bool, used func(path string) Usage) context.Context {
-	return context.WithValue(ctx, recordedKey{}, recorded{known, used})
-}
-
-// Recorded reports whether the run has the result of a costly step.
-func Recorded(ctx context.Context, path, step string) bool {
-	r, ok := ctx.Value(recordedKey{}).(recorded)
-	return ok && r.known(path, step)
-}
-
-type repeatedKey struct{}
-
-// WithRepeated returns the context of a repeated attempt at a body. It takes the results of those
-// steps for which known returns true, given the path of the body and the name, from an attempt before
-// it in the same process, which was charged for them.
-func WithRepeated(ctx context.Context, known func(path, step string) bool) context.Context {
-	return context.WithValue(ctx, repeatedKey{}, known)
-}
-
-func repeated(ctx context.Context, path, step string) bool {
-	known, ok := ctx.Value(repeatedKey{}).(func(path, step string) bool)
-	return ok && known(path, step)
 }
 
 // MetaKey is the key of the usage of a failed step in its meta, a Usage as JSON.

@@ -24,7 +24,7 @@ func TestDrawWaitsForEstimates(t *testing.T) {
 		open, most, paid := 0, 0, 0
 		for range 40 {
 			all.Go(func() {
-				draw, err := a.Draw(t.Context(), "p", "s", estimate)
+				draw, err := a.Draw(t.Context(), body("p"), "s", estimate)
 				if err != nil {
 					if limitOf(err) != "max-usd" {
 						t.Error(err)
@@ -60,24 +60,24 @@ func TestDrawWaitsForEstimates(t *testing.T) {
 // Who waits ends with its context, and what never ended stays taken.
 func TestDrawThatDoesNotEnd(t *testing.T) {
 	a := budget.New(budget.Limits{USD: 1})
-	draw, err := a.Draw(t.Context(), "p", "s", estimate)
+	draw, err := a.Draw(t.Context(), body("p"), "s", estimate)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// A draw in the context of an estimate does not wait: it would wait for itself.
-	if _, err := a.Draw(draw.Context(t.Context()), "p", "within", estimate); limitOf(err) != "max-usd" {
+	if _, err := a.Draw(draw.Context(t.Context()), body("p"), "within", estimate); limitOf(err) != "max-usd" {
 		t.Errorf("within an estimate: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := a.Draw(ctx, "p", "other", estimate); !errors.Is(err, context.Canceled) {
+	if _, err := a.Draw(ctx, body("p"), "other", estimate); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
 	if err := draw.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	draw.Close()
-	if _, err := a.Draw(t.Context(), "p", "after", budget.Fixed(budget.Amount{USD: 0.01})); limitOf(err) != "max-usd" {
+	if _, err := a.Draw(t.Context(), body("p"), "after", budget.Fixed(budget.Amount{USD: 0.01})); limitOf(err) != "max-usd" {
 		t.Errorf("after an attempt that did not end: %v", err)
 	}
 	if got, want := a.Spent(), (budget.Amount{Roundtrips: 1, USD: 1}); got != want {

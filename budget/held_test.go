@@ -31,9 +31,9 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 		"no time":         {budget.Limits{Latency: -1}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: nothing more may be spent within latency-ms"},
 	} {
 		whole := budget.New(c.limits)
-		run := whole.Run("r", c.before, c.held)
+		run := whole.Run("r", budget.Earlier{Spent: c.before, Held: c.held})
 		for range c.keep {
-			draw, err := run.Draw(t.Context(), "p", "s", call)
+			draw, err := run.Draw(t.Context(), body("p"), "s", call)
 			if err != nil || draw.Begin() != nil {
 				t.Fatal(name, err)
 			}
@@ -41,7 +41,7 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 		}
 		next := call
 		next.Least.USD = 0.0001
-		_, err := run.Draw(t.Context(), "p", "s", next)
+		_, err := run.Draw(t.Context(), body("p"), "s", next)
 		if err == nil || err.Error() != c.want {
 			t.Errorf("%s:\ngot  %v\nwant %s", name, err, c.want)
 		}
@@ -50,7 +50,7 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 			continue
 		}
 		raised := map[string]budget.Limits{"max-usd": {USD: e.Enough}, "max-tokens": {Tokens: int(e.Enough)}, "max-roundtrips": {Roundtrips: int(e.Enough)}}[e.Limit]
-		if _, err := budget.New(raised).Run("r", c.before, c.held).Draw(t.Context(), "p", "s", next); err != nil {
+		if _, err := budget.New(raised).Run("r", budget.Earlier{Spent: c.before, Held: c.held}).Draw(t.Context(), body("p"), "s", next); err != nil {
 			t.Errorf("%s: what is said to be enough is not: %v", name, err)
 		}
 	}
@@ -62,8 +62,8 @@ func TestHeldOnce(t *testing.T) {
 	call := budget.Quote{Most: budget.Amount{Roundtrips: 1, USD: 0.5}}
 	spent, held := budget.Amount{}, budget.Possible{}
 	for range 2 {
-		run := whole.Run("r", spent, held)
-		draw, err := run.Draw(t.Context(), "p", "s", call)
+		run := whole.Run("r", budget.Earlier{Spent: spent, Held: held})
+		draw, err := run.Draw(t.Context(), body("p"), "s", call)
 		if err != nil || draw.Begin() != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestHeldOnce(t *testing.T) {
 		run.Leave("r", false)
 		spent, held = spent.Add(call.Most), held.Start(call.Most)
 	}
-	_, err := whole.Run("r", spent, held).Draw(t.Context(), "p", "s", budget.Fixed(budget.Amount{USD: 0.1}))
+	_, err := whole.Run("r", budget.Earlier{Spent: spent, Held: held}).Draw(t.Context(), body("p"), "s", budget.Fixed(budget.Amount{USD: 0.1}))
 	if want := "budget/exhausted: spent 0, held for 2 lost attempts 1.00, limit 1: set max-usd to at least 2"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -1,9 +1,6 @@
 package budget
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // A Quote is the estimated cost of a step before it starts.
 type Quote struct {
@@ -48,8 +45,3 @@ func (e *UnpricedError) EndsRun() bool { return !e.Part }
 
 // Retryable returns false.
 func (e *UnpricedError) Retryable() bool { return false }
-
-// Refused reports whether err means that an account did not pay.
-func Refused(err error) bool {
-	return errors.As(err, new(*ExhaustedError)) || errors.As(err, new(*UnpricedError))
-}

@@ -6,21 +6,28 @@ type bill struct {
 	held  Possible
 }
 
+// Earlier is what earlier processes have spent on a run. The zero value is nothing.
+type Earlier struct {
+	Spent Amount
+	Held  Possible // the part of Spent whose cost is unknown
+	// Below returns the usage of the steps below a path; nil if no process recorded any.
+	Below func(path string) Usage
+}
+
 // Run returns an account for one run, under this one. It charges this account with the
 // amount that the run has spent before, unless that was charged already, so the same
-// account may be used for every resume. Held is the part of that amount whose cost is unknown.
-// Run does not charge the accounts above this one with spending of other processes.
+// account may be used for every resume. Run does not charge the accounts above this one with spending of other processes.
 //
 // Under a nil account it returns nil.
-func (a *Account) Run(id string, before Amount, held Possible) *Account {
+func (a *Account) Run(id string, earlier Earlier) *Account {
 	if a == nil {
 		return nil
 	}
 	sub := a.Sub(Limits{})
-	sub.run = true
+	sub.run, sub.below = true, earlier.Below
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	before, known := before.sane(), a.runs[id]
+	before, held, known := earlier.Spent.sane(), earlier.Held, a.runs[id]
 	missing := bill{
 		Amount{before.Roundtrips - known.spent.Roundtrips, before.Tokens - known.spent.Tokens, before.USD - known.spent.USD}.sane(),
 		Possible{max(held.Attempts-known.held.Attempts, 0), max(held.Tokens-known.held.Tokens, 0), max(held.USD-known.held.USD, 0)},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/declared"
 )
 
 // answer is a call whose answer has at most 1,000 tokens.
@@ -22,21 +23,21 @@ func output(tokens int) budget.Usage {
 }
 
 // say draws a call in a lane, which answers with some tokens, or is lost for a negative number.
-func say(ctx context.Context, t *testing.T, a *budget.Account, lane, tokens int) (declared budget.Amount) {
+func say(ctx context.Context, t *testing.T, a *budget.Account, lane, tokens int) (said budget.Amount) {
 	t.Helper()
-	draw, err := a.Draw(ctx, fmt.Sprintf("all/each[%d]/ask", lane), fmt.Sprint("turn-", lane+1), answer)
+	draw, err := a.Draw(ctx, body(fmt.Sprintf("all/each[%d]/ask", lane)), fmt.Sprint("turn-", lane+1), answer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer draw.Close()
-	declared = budget.Declared(draw.Context(ctx))
+	said = declared.In[budget.Amount](draw.Context(ctx))
 	if err := draw.Begin(); err != nil {
 		t.Fatal(err)
 	}
 	if tokens >= 0 {
 		draw.End(output(tokens))
 	}
-	return declared
+	return said
 }
 
 // A lost attempt counts with twice the largest answer of calls like it, once eight are known.
@@ -71,8 +72,8 @@ func TestEstimateFollowsOutputs(t *testing.T) {
 		if spent := a.Spent(); spent.Tokens-before.Tokens != got.Tokens || math.Abs(spent.USD-before.USD-got.USD) > 1e-9 {
 			t.Errorf("after %v and %v: a lost call has cost %+v, want %+v", c.before, c.here, spent, got)
 		}
-		if other, err := a.Draw(ctx, "all/other", "turn-1", answer); err != nil || budget.Declared(other.Context(ctx)) != answer.Most {
-			t.Errorf("a call of another kind declares %+v, %v", budget.Declared(other.Context(ctx)), err)
+		if other, err := a.Draw(ctx, body("all/other"), "turn-1", answer); err != nil || declared.In[budget.Amount](other.Context(ctx)) != answer.Most {
+			t.Errorf("a call of another kind declares %+v, %v", declared.In[budget.Amount](other.Context(ctx)), err)
 		}
 	}
 }
@@ -90,12 +91,12 @@ func TestLowEstimatesDoNotOverspend(t *testing.T) {
 		var lanes sync.WaitGroup
 		for i := range 40 {
 			lanes.Go(func() {
-				draw, err := a.Draw(ctx, fmt.Sprintf("all/each[%d]/ask", i), "turn-1", answer)
+				draw, err := a.Draw(ctx, body(fmt.Sprintf("all/each[%d]/ask", i)), "turn-1", answer)
 				if err != nil {
 					return
 				}
 				defer draw.Close()
-				if got := budget.Declared(draw.Context(ctx)); got.Tokens != 12 && got.Tokens != 1010 {
+				if got := declared.In[budget.Amount](draw.Context(ctx)); got.Tokens != 12 && got.Tokens != 1010 {
 					t.Errorf("a lane declares %+v", got)
 				}
 				if err := draw.Begin(); err != nil {

@@ -224,7 +224,7 @@ func (l *lane) pay(ctx context.Context, e *entry, req *Request, step string) (a 
 
 // reserve draws what one invocation may cost.
 func (e *entry) reserve(ctx context.Context, from *budget.Account, req *Request, step string) (*budget.Draw, error) {
-	return from.Draw(ctx, stone.In(ctx).Path(), step, e.quote(ctx, req))
+	return from.Draw(ctx, stone.In(ctx), step, e.quote(ctx, req))
 }
 
 // If the length of an answer is not bounded, this many tokens are reserved for it. A

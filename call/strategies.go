@@ -49,7 +49,7 @@ func (s *session) filter() {
 // unavailable returns the first test that a candidate fails now, or "". A candidate that
 // answered this call before the run was resumed passes: its answer is recorded.
 func (s *session) unavailable(e *entry, left budget.Limits) string {
-	if budget.Recorded(s.ctx, stone.In(s.ctx).Path(), e.first()) {
+	if recorded, _ := stone.In(s.ctx).Recorded(e.first()); recorded {
 		return ""
 	}
 	return e.unavailable(left)

@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
@@ -140,7 +141,7 @@ func wide() stone.Ashlar {
 				if strings.Contains(stone.In(ctx).Path(), "[20]") {
 					return nil, stone.Fail("no-luck", "one is lost")
 				}
-				return stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "ask", nil, func(context.Context, any) (any, error) {
+				return stone.Step(declared.With(ctx, budget.Amount{Roundtrips: 1}), "ask", nil, func(context.Context, any) (any, error) {
 					return map[string]any{"usage": map[string]any{"input-tokens": 1000, "output-tokens": 10, "usd": 0.01}}, nil
 				})
 			})),

@@ -149,7 +149,7 @@ func (e *evaluation) answer() stone.Ashlar {
 		if err != nil {
 			return nil, err
 		}
-		account := budget.From(ctx).Under(ctx, stone.In(ctx).Path())
+		account := budget.From(ctx).Under(stone.In(ctx).Path())
 		var began time.Time
 		var out dag.DAG
 		for n := range attempts {

@@ -84,7 +84,7 @@ func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag
 		Input:    dag.ReaderFunc(func(d dag.DAG) (any, error) { return s.question(set, d, rubric, turned) }, answered),
 	})
 	return asking{stone.Leaf(name, out, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
-		account := budget.From(ctx).Under(ctx, stone.In(ctx).Path())
+		account := budget.From(ctx).Under(stone.In(ctx).Path())
 		end := stone.In(budget.With(ctx, account)).RunChild(c, d)
 		switch {
 		case ctx.Err() != nil:

@@ -88,14 +88,14 @@ type Archive interface {
 type Reader interface {
 	// Steps returns the steps in the order in which they were first started. A reused step
 	// counts as started when its result was recorded. The declared cost of a step is
-	// budget.Declared of the context of Do. If it has declared any, its usage is UsageOf
-	// its records.
+	// the one that its draw on an account has put into the context of Do. If it has declared any, its usage
+	// is in the field "usage" of its content, or in the meta of its failure under budget.MetaKey.
 	Steps(ctx context.Context, run string) ([]Step, error)
 	// Record returns the result of a step of the run. The error is ErrNoStep if no step
 	// with that path and kind has a result.
 	Record(ctx context.Context, run, path, kind string) (step.Record, error)
-	// DAG returns the nodes: of a run that has ended, exactly the nodes of its DAG (see
-	// Reached); of any other run, the nodes that its leaves made and their ancestors. Parents
+	// DAG returns the nodes: of a run that has ended, exactly the nodes of its DAG (its Heads
+	// with all their ancestors); of any other run, the nodes that its leaves made and their ancestors. Parents
 	// come first. The id of every node is checked; a changed node is a *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
 }
@@ -195,7 +195,7 @@ type Step struct {
 	// If it is not Recorded, the last attempt is running, or was when its process ended or
 	// gave up.
 	Attempts int          `json:"attempts"`
-	Failures int          `json:"failures,omitempty"` // attempts that ended without a result: their failure was forgotten, see Begin, or see Ended
+	Failures int          `json:"failures,omitempty"` // attempts that ended without a result: their failure was forgotten, see Begin, or their cost is known
 	Recorded bool         `json:"recorded"`
 	From     string       `json:"from,omitempty"`    // run from which the result was reused
 	Time     time.Time    `json:"time,omitzero"`     // of the result, as in step.Record
@@ -207,7 +207,7 @@ type Step struct {
 	Failure  string       `json:"failure,omitempty"` // kind of the failure with which it ended
 	Reason   string       `json:"reason,omitempty"`  // of the failure
 	Usage    budget.Usage `json:"usage,omitzero"`    // of the result and of all failures
-	// Declared is the estimated cost of an attempt, as given to budget.Declare; zero for a
+	// Declared is the estimated cost of an attempt, as its draw on an account declared it; zero for a
 	// step without cost.
 	Declared budget.Amount `json:"declared,omitzero"`
 	// Possible has the attempts that declared a cost and have neither a result nor a known

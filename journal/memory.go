@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -53,7 +54,7 @@ type memoryStep struct {
 
 // Do implements [step.Recorder].
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	found, attempt, err := m.find(key, budget.Declared(ctx), Counted(ctx))
+	found, attempt, err := m.find(key, record.Declared(ctx), record.Counted(ctx))
 	if err != nil {
 		return step.Record{}, err
 	}
@@ -62,9 +63,9 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 		rec.Path, rec.Differs = found.Path, found.digest != key.Digest
 		return rec, err
 	}
-	rec, err := work(WithAttempt(ctx, attempt))
+	rec, err := work(record.WithAttempt(ctx, attempt))
 	if err != nil {
-		if used, ok := Ended(budget.Declared(ctx), err); ok {
+		if used, ok := record.Ended(record.Declared(ctx), err); ok {
 			m.ended(key, used)
 		}
 		return step.Record{}, err
@@ -154,7 +155,7 @@ func (s *Step) used(rec step.Record) budget.Usage {
 	if s.Declared == (budget.Amount{}) {
 		return budget.Usage{}
 	}
-	return UsageOf(rec)
+	return record.Usage(rec)
 }
 
 // reused returns the oldest result of another run that r may take, and the record for r.
@@ -318,7 +319,7 @@ func (r *memoryRun) made() (nodes []*dag.Node) {
 		if s.node == nil || known[s.node.ID()] {
 			continue
 		}
-		for _, n := range append(Missing(s.node, func(id dag.ID) bool { return known[id] }), s.node) {
+		for _, n := range append(record.Missing(s.node, func(id dag.ID) bool { return known[id] }), s.node) {
 			known[n.ID()], nodes = true, append(nodes, n)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // inMemory is the name of a Memory, as a store and as an owner.
@@ -131,7 +132,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	r := m.run(id)
 	m.spend(r, o.Usage.Possible.USD-r.info.Usage.Possible.USD) // what lost attempts may have cost is known now
 	if o.State != Refused {
-		r.dag, o.Heads = o.DAG, HeadsOf(o.DAG)
+		r.dag, o.Heads = o.DAG, record.HeadsOf(o.DAG)
 	}
 	o.DAG = dag.DAG{}
 	if r.info.Outcome = o; o.State == Done || o.State == Failed {

@@ -13,80 +13,103 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
-// recorder is between a run and its journal: it starts no step while the run is drained,
-// removes secrets, and counts.
-type recorder struct{ *runner }
+// recorder is between a run and its journal. It starts no step while the run is drained, removes
+// secrets, and counts. These are stages of one Do and not recorders around each other: each recorder would
+// put one or two more frames onto the stack of all work, and steps within a step double that.
+type recorder struct {
+	*runner
+	// imports is set for results of another process. They are recorded under their own keys even if
+	// the step is done anew, which they are no part of, and also while the run is drained.
+	imports bool
+}
 
 func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	select {
-	case <-r.opts.Drain:
-		return step.Record{}, stone.Fail(kind.Canceled, "%w", ErrDrained)
-	default:
+	if err := r.admit(ctx, &key); err != nil {
+		return step.Record{}, err
 	}
-	return r.record(ctx, key, work)
+	at := attempt{trouble: trouble{recorder: r}}
+	do := func(ctx context.Context) (step.Record, error) {
+		at.started = true
+		rec, err := work(record.WithImporter(ctx, &at.trouble))
+		if err == nil {
+			err = at.made(ctx, key, &rec)
+		}
+		return rec, err
+	}
+	rec, err := r.journal.Do(ctx, key, do)
+	if rec.Differs && r.renewed(rec.Time) {
+		key.Replace = true
+		rec, err = r.journal.Do(ctx, key, do)
+	}
+	return at.settle(ctx, key, rec, err)
 }
 
-// record is Do, also while the run is drained: the step was started before.
-func (r *recorder) record(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	r.renew(&key)
-	return r.keep(ctx, key, work)
-}
-
-// keep records a step under its own key, even if the step is done anew: what another process has done
-// is no part of that.
-func (r *recorder) keep(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+// admit is the stage before a step: a drained run starts none, and what is done anew has another key.
+func (r *recorder) admit(ctx context.Context, key *step.Key) error {
+	if !r.imports {
+		select {
+		case <-r.opts.Drain:
+			return stone.Fail(kind.Canceled, "%w", ErrDrained)
+		default:
+		}
+		r.renew(key)
+	}
 	if news := r.news.Swap(nil); news != nil {
 		for _, n := range *news {
 			event.At(ctx).Send(n)
 		}
 	}
 	if r.resumed && key.Kind == "step" {
-		if err := r.earlier(ctx, func(*left) {}); err != nil {
-			return step.Record{}, err
-		}
+		return r.earlier(ctx, func(*left) {})
 	}
-	cleaned, started := false, false
-	make := func(ctx context.Context) (step.Record, error) {
-		started = true
-		asking := &trouble{recorder: r}
-		rec, err := work(context.WithValue(ctx, troubleKey{}, asking))
-		if err == nil {
-			// Even if the body ignored an error of the journal, the run ends with it.
-			err = asking.found()
-		}
-		if err == nil {
-			cleaned, err = cleanRecord(r.secrets, &rec)
-		}
-		if err == nil && key.Kind == "leaf" && !rec.Remote {
-			err = r.tellUnused(ctx, key.Path)
+	return nil
+}
+
+// attempt is a call of recorder.Do.
+type attempt struct {
+	trouble
+	started bool // work was called
+	cleaned bool // its result had secrets
+}
+
+// made is the stage between the work and the journal.
+func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err error) {
+	if err = a.found(); err != nil { // even if the body ignored it
+		return err
+	}
+	if a.cleaned, err = cleanRecord(a.recorder.secrets, rec); err != nil {
+		return err
+	}
+	if key.Kind == "leaf" && !rec.Remote {
+		return a.recorder.tellUnused(ctx, key.Path)
+	}
+	return nil
+}
+
+// settle is the stage behind the journal: it counts the step, and returns what the run gets of it.
+func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err error) (step.Record, error) {
+	r, declared := a.recorder, record.Declared(ctx)
+	if err != nil {
+		if a.started {
+			r.tally.left(declared, err)
 		}
 		return rec, err
 	}
-	rec, err := r.journal.Do(ctx, key, make)
-	if rec.Differs && r.renewed(rec.Time) {
-		key.Replace = true
-		rec, err = r.journal.Do(ctx, key, make)
+	if rec.Replayed && r.resumed && key.Kind == "step" {
+		err = r.earlier(ctx, func(l *left) { delete(l.of, rec.Path) })
 	}
-	declared := budget.Declared(ctx)
-	if err != nil && started {
-		r.tally.left(declared, err)
+	if r.opts.Force {
+		rec.Differs, rec.Path = false, ""
 	}
-	if err == nil {
-		if rec.Replayed && r.resumed && key.Kind == "step" {
-			err = r.earlier(ctx, func(l *left) { delete(l.of, rec.Path) })
-		}
-		if r.opts.Force {
-			rec.Differs, rec.Path = false, ""
-		}
-		r.tally.add(key.Kind, rec, declared != (budget.Amount{}))
-		// The run continues with the recorded result, as a resumed run does, and not with
-		// the one that work returned.
-		rec.Replayed = rec.Replayed || cleaned
-	}
+	r.tally.add(key.Kind, rec, declared != (budget.Amount{}))
+	// The run continues with the recorded result, as a resumed run does, and not with
+	// the one that work returned.
+	rec.Replayed = rec.Replayed || a.cleaned
 	return rec, err
 }
 
@@ -107,7 +130,7 @@ func (t *tally) add(kind string, rec step.Record, costs bool) {
 	case rec.Replayed && !reused || kind == step.Value:
 		return
 	case costs && !reused:
-		usage = UsageOf(rec)
+		usage = record.Usage(rec)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +140,7 @@ func (t *tally) add(kind string, rec step.Record, costs bool) {
 
 // left adds an attempt that ended with err and without a result.
 func (t *tally) left(declared budget.Amount, err error) {
-	used, known := Ended(declared, err)
+	used, known := record.Ended(declared, err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cost.Usage = t.cost.Usage.Add(used); !known {

@@ -309,7 +309,7 @@ func (r *runner) complete(ctx context.Context) error {
 // config returns the Config of the run, with recorder, watcher and frontend of this package.
 func (r *runner) config() stone.Config {
 	cfg := r.cfg
-	cfg.Recorder = &recorder{r}
+	cfg.Recorder = &recorder{runner: r}
 	cfg.Watch = event.Clean(cfg.Watch, r.secrets)
 	asking := &frontend{runner: r}
 	if r.cfg.Frontend != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -89,7 +90,7 @@ func TestUsageOf(t *testing.T) {
 		`{"reply":{"usage":{"output_tokens":5}},"usage":{"output-tokens":5,"usd":0.5}}`: {OutputTokens: 5, USD: 0.5},
 		`{"deep":{"usage":{"input-tokens":3}}}`:                                         {},
 	} {
-		if got := journal.UsageOf(step.Record{Content: []byte(content)}); got != want {
+		if got := record.Usage(step.Record{Content: []byte(content)}); got != want {
 			t.Errorf("UsageOf(%s) = %+v, want %+v", content, got, want)
 		}
 	}

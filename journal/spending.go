@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/step"
 )
 
 // spending returns the context in which the run is charged to the account of ctx. The
@@ -17,8 +18,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 	if account == nil {
 		return ctx, func(bool) {}, nil
 	}
-	var before budget.Amount
-	var held budget.Possible
+	var earlier budget.Earlier
 	var used []spent
 	if r.resumed && !r.doneBefore() { // a run that is done needs nothing more
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
@@ -27,7 +27,7 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 		}
 		r.left.load(steps)
 		for _, s := range steps {
-			before, held = before.Add(s.Spent()), held.Add(s.Possible)
+			earlier.Spent, earlier.Held = earlier.Spent.Add(s.Spent()), earlier.Held.Add(s.Possible)
 			if s.Usage != (budget.Usage{}) {
 				used = append(used, spent{s.Path, s.Usage})
 				at := bodyOf(s.Path, s.Name)
@@ -38,11 +38,8 @@ func (r *runner) spending(ctx context.Context) (_ context.Context, leave func(ov
 			}
 		}
 	}
-	ctx = budget.WithRecorded(ctx, func(path, step string) bool {
-		_, ok := r.paid.Load(body{path, step})
-		return ok
-	}, under(used))
-	own := account.Run(r.cfg.RunID, before, held)
+	earlier.Below = under(used)
+	own := account.Run(r.cfg.RunID, earlier)
 	return budget.With(ctx, own), func(over bool) { own.Leave(r.cfg.RunID, over) }, nil
 }
 
@@ -66,6 +63,12 @@ func under(steps []spent) func(path string) budget.Usage {
 		}
 		return sum
 	}
+}
+
+// Has reports whether another process has recorded the result of a costly step of the run, see step.Recorder.
+func (r *recorder) Has(key step.Key) bool {
+	_, ok := r.paid.Load(bodyOf(key.Path, key.Name))
+	return ok
 }
 
 // A body identifies a step: the path of the body, and the name of the step.

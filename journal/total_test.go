@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -19,7 +20,7 @@ func TestResumingKeepsTheTotal(t *testing.T) {
 	}
 	p := stone.Func0("ask", out, func(ctx context.Context) (int, error) {
 		for range 3 {
-			if _, err := stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1}), "turn", nil, func(context.Context, any) (paid, error) {
+			if _, err := stone.Step(declared.With(ctx, budget.Amount{Roundtrips: 1}), "turn", nil, func(context.Context, any) (paid, error) {
 				return paid{budget.Usage{InputTokens: 10, OutputTokens: 1, USD: 0.5}}, nil
 			}); err != nil {
 				return 0, err

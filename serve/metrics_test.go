@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -84,7 +85,7 @@ func TestPossibleCost(t *testing.T) {
 			Usage budget.Usage `json:"usage"`
 		}
 		pay := func(name string, work func(context.Context) error) error {
-			_, err := stone.Step(budget.Declare(ctx, budget.Amount{Roundtrips: 1, Tokens: 90, USD: 0.25}), name, nil, func(ctx context.Context, _ any) (paid, error) {
+			_, err := stone.Step(declared.With(ctx, budget.Amount{Roundtrips: 1, Tokens: 90, USD: 0.25}), name, nil, func(ctx context.Context, _ any) (paid, error) {
 				return paid{budget.Usage{InputTokens: 8, USD: 0.125}}, work(ctx)
 			})
 			return err

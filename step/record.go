@@ -59,8 +59,14 @@ func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00"
 // its Recorder rejects every step that is not recorded yet.
 //
 // A Recorder may have a method Clean(string) string, which removes secrets from failures that the run
-// itself makes, such as the failure of a Scoped body. Do can clean its own records. To record whole
-// runs as well, implement stone.RunRecorder.
+// itself makes, such as the failure of a Scoped body. Do can clean its own records.
+//
+// It may have a method Has(Key) bool, for a Key with RunID, Path, Kind "step" and Name. Has reports
+// whether another process has recorded a step of that name in the body above Path, whatever its Digest
+// and however often the body uses the name. It must not wait for the store: accounts ask it before
+// each step that costs something.
+//
+// To record whole runs as well, implement stone.RunRecorder.
 type Recorder interface {
 	// Do returns the record under the key, with Replayed set. If the key has no
 	// record, Do calls work once, records its result and returns it.

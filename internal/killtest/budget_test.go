@@ -23,7 +23,7 @@ func pay(ctx context.Context, work func(path string) error) error {
 	path := stone.In(ctx).Path()
 	for i := range paidCalls {
 		name := fmt.Sprint("call-", i)
-		draw, err := budget.From(ctx).Draw(ctx, path, name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
 		if err != nil {
 			return err
 		}

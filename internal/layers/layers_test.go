@@ -64,12 +64,14 @@ var table = []struct{ pkg, imports string }{
 	{"ask", "schema"},
 	{".", "internal/address ask dag effect event finding kind step internal/bounds internal/fault internal/panics internal/retryafter internal/runvalue internal/suggest"},
 
+	{"internal/declared", ""},
+	{"journal/internal/record", "budget step internal/declared"},
 	{"journal/internal/outline", "internal/address budget step"},
-	{"journal/internal/...", "journal journal/internal/outline"},
+	{"journal/internal/...", "journal journal/internal/outline journal/internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
-	{"journal/...", "journal"},
-	{"journal", ". budget tree internal/bounds internal/redact internal/text"},
+	{"journal/...", "journal journal/internal/record"},
+	{"journal", ". journal/internal/record budget tree internal/bounds internal/redact internal/text"},
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
@@ -81,7 +83,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event limit internal/fault"},
 
-	{"budget", "internal/fault internal/money"},
+	{"budget", "internal/declared internal/fault internal/money"},
 	{"limit", ""},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},

@@ -15,7 +15,7 @@ var dollar = budget.Amount{Roundtrips: 1, USD: 1}
 
 // pay is a step that costs a dollar and ten tokens.
 func pay(ctx context.Context, name string, work func(context.Context) error) error {
-	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(dollar))
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, budget.Fixed(dollar))
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -52,7 +54,7 @@ func testInfo(t *testing.T, j tested) {
 func testForget(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "run"})
 	price := budget.Amount{Roundtrips: 1, USD: 1}
-	paying := budget.Declare(t.Context(), price)
+	paying := declared.With(t.Context(), price)
 	costly := failure()
 	costly.Meta = map[string]string{budget.MetaKey: budget.Usage{InputTokens: 7, USD: 0.5}.Meta()}
 	_, err := j.Do(paying, key("failed"), func(context.Context) (step.Record, error) { return costly, nil })
@@ -120,9 +122,9 @@ func testSteps(t *testing.T, j tested) {
 	used := value("")
 	used.Content = json.RawMessage(`{"reply":{"text":"x","usage":{"input_tokens":7,"output_tokens":3}},"usage":{"input-tokens":7,"output-tokens":3,"usd":0.25}}`)
 	price := budget.Amount{Roundtrips: 1, USD: 0.5}
-	paying := budget.Declare(journal.WithAttempt(t.Context(), 2), price)
+	paying := declared.With(record.WithAttempt(t.Context(), 2), price)
 	_, err = j.Do(paying, key("second"), func(ctx context.Context) (step.Record, error) {
-		if got := budget.Declared(ctx); got != (budget.Amount{}) {
+		if got := record.Declared(ctx); got != (budget.Amount{}) {
 			t.Errorf("the inner step has the declared cost %+v", got)
 		}
 		if got := journal.Attempt(ctx); got != 1 {
@@ -170,7 +172,7 @@ func testSteps(t *testing.T, j tested) {
 		}
 	}
 	rec, err := j.Record(t.Context(), "run", key("second").Path, "step")
-	if err != nil || journal.UsageOf(rec) != want[1].Usage || rec.Sum != used.Sum {
+	if err != nil || record.Usage(rec) != want[1].Usage || rec.Sum != used.Sum {
 		t.Errorf("Record: %s, %v", rec.Content, err)
 	}
 	for _, name := range []string{"first", "none"} {

@@ -17,7 +17,7 @@ import (
 func call(ctx context.Context, name string, r *rand.Rand, cut context.CancelFunc) error {
 	used := budget.Usage{InputTokens: 1 + r.IntN(50), OutputTokens: r.IntN(50), USD: r.Float64() / 100}
 	most := budget.Amount{Roundtrips: 1, Tokens: used.Tokens() + r.IntN(100), USD: used.USD + r.Float64()/10}
-	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Quote{Most: most, Output: most.Tokens - used.InputTokens, USDPerOutput: 0.0001})
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, budget.Quote{Most: most, Output: most.Tokens - used.InputTokens, USDPerOutput: 0.0001})
 	if err != nil {
 		return err
 	}

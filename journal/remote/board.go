@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -144,8 +145,8 @@ func read(i journal.Item, to any) error {
 }
 
 // readStep reads a step within a leaf that has a result. A row that is not one of the leaf is refused.
-func readStep(i journal.Item, leaf step.Key) (journal.DoneStep, error) {
-	var done journal.DoneStep
+func readStep(i journal.Item, leaf step.Key) (record.Done, error) {
+	var done record.Done
 	if err := read(i, &done); err != nil {
 		return done, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/journal/remote"
 )
 
@@ -33,7 +34,7 @@ func pay(ctx context.Context, n int, calls *atomic.Int64, before ...func(int)) e
 			f(i)
 		}
 		name := fmt.Sprint("call", i)
-		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
 		if err != nil {
 			return err
 		}
@@ -67,7 +68,7 @@ func TestBudget(t *testing.T) {
 			if (err != nil) != c.failed {
 				t.Fatalf("the run ended with %v", err)
 			}
-			if c.failed && !budget.Refused(err) && !strings.Contains(err.Error(), "max-usd") {
+			if c.failed && !record.Refused(err) && !strings.Contains(err.Error(), "max-usd") {
 				t.Errorf("the run ended with %v", err)
 			}
 			want := min(10, cmpOr(c.limit, 10))
@@ -222,7 +223,7 @@ func TestLowerBudget(t *testing.T) {
 	}
 	d.mute.Store(false)
 	account := budget.New(budget.Limits{USD: 5})
-	if err := d.start(t.Context(), p, account); !budget.Refused(err) && !strings.Contains(fmt.Sprint(err), "max-usd") {
+	if err := d.start(t.Context(), p, account); !record.Refused(err) && !strings.Contains(fmt.Sprint(err), "max-usd") {
 		t.Errorf("the run ended with %v", err)
 	}
 	if wait.Wait(); calls.Load() != 5 || account.Spent().USD != 5 {
@@ -243,7 +244,7 @@ func possiblyPaid(t *testing.T, usd float64, want int64) {
 	var calls atomic.Int64
 	dying, die := context.WithCancel(t.Context())
 	p := stone.Seq("p", stone.Func0("paid", number, func(ctx context.Context) (int, error) {
-		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx).Path(), "call", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), "call", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
 		if err != nil {
 			return 0, err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -207,7 +208,7 @@ func (d *desk) drop(ctx context.Context, p *pending, err error) error {
 // step.ErrLocal, or the end of ctx. If the account cannot pay, the leaf fails here as it would without
 // workers.
 func (d *desk) home(ctx context.Context, p *pending, refused error) error {
-	if refused != nil && !budget.Refused(refused) {
+	if refused != nil && !record.Refused(refused) {
 		return d.drop(ctx, p, refused)
 	}
 	if err := d.revoke(ctx, p); err != nil {

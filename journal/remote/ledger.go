@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -144,7 +145,7 @@ func (d *desk) charge(ctx context.Context, steps []journal.Step) error {
 
 // note imports steps without the attempts that the journal knows. It returns the cost that the journal
 // did not know. Steps that it has imported before add nothing.
-func (d *desk) note(ctx context.Context, steps ...journal.DoneStep) (spent budget.Amount, err error) {
+func (d *desk) note(ctx context.Context, steps ...record.Done) (spent budget.Amount, err error) {
 	for _, s := range steps {
 		at := placeOf(s.Key.Kind, s.Key.Path)
 		d.ledger.mu.Lock()
@@ -157,7 +158,7 @@ func (d *desk) note(ctx context.Context, steps ...journal.DoneStep) (spent budge
 			}
 			s.Attempts = max(s.Attempts-known.attempts, 0)
 		}
-		if err := journal.Import(ctx, s); err != nil {
+		if err := record.Import(ctx, s); err != nil {
 			return spent, err
 		}
 		if s.Declared == (budget.Amount{}) {
@@ -303,11 +304,11 @@ func (d *desk) close(ctx context.Context, p *pending) (spent budget.Amount, err 
 
 // paid returns the steps of a leaf that cost money and have attempts on the board. An attempt without
 // a result may have cost as much as it declared, unless it is void.
-func (d *desk) paid(ctx context.Context, leaf dag.ID) ([]journal.DoneStep, error) {
+func (d *desk) paid(ctx context.Context, leaf dag.ID) ([]record.Done, error) {
 	return paid(ctx, d.board, d.run, leaf)
 }
 
-func paid(ctx context.Context, board journal.Board, run string, leaf dag.ID) (steps []journal.DoneStep, err error) {
+func paid(ctx context.Context, board journal.Board, run string, leaf dag.ID) (steps []record.Done, err error) {
 	tries, err := board.PostedUnder(ctx, run, tryKey+leaf.String()+"/")
 	if err != nil || len(tries) == 0 {
 		return nil, err
@@ -334,7 +335,7 @@ func paid(ctx context.Context, board journal.Board, run string, leaf dag.ID) (st
 		if !ok {
 			at = len(steps)
 			index[t.Key.Digest] = at
-			steps = append(steps, journal.DoneStep{Key: *t.Key, Declared: t.Declared})
+			steps = append(steps, record.Done{Key: *t.Key, Declared: t.Declared})
 			keys = append(keys, stepOf(leaf, t.Key.Digest))
 		}
 		steps[at].Attempts++
@@ -372,12 +373,12 @@ func (d *desk) bring(ctx context.Context, leaf step.Key, n int) error {
 }
 
 // stepsOf returns the steps within a leaf that are on the board.
-func stepsOf(ctx context.Context, board journal.Board, leaf step.Key) ([]journal.DoneStep, error) {
+func stepsOf(ctx context.Context, board journal.Board, leaf step.Key) ([]record.Done, error) {
 	items, err := board.PostedUnder(ctx, leaf.RunID, stepKey+leafOf(leaf).String()+"/")
 	if err != nil {
 		return nil, err
 	}
-	steps := make([]journal.DoneStep, len(items))
+	steps := make([]record.Done, len(items))
 	for i := range items {
 		if steps[i], err = readStep(items[i], leaf); err != nil {
 			return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -71,7 +72,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		r.mu.Lock()
 		r.attempts = n
 		r.mu.Unlock()
-		rec, err := r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
+		rec, err := r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(record.WithAttempt(ctx, n)) })
 		if err == nil && n > 1 {
 			err = r.tellUnused(ctx)
 		}
@@ -93,7 +94,7 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 	if found != nil {
 		return r.replay(found, key)
 	}
-	done := journal.DoneStep{Key: key, Declared: budget.Declared(ctx)}
+	done := record.Done{Key: key, Declared: record.Declared(ctx)}
 	r.mu.Lock()
 	done.Attempts = r.attempts
 	r.mu.Unlock()
@@ -103,7 +104,7 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 		}
 	}
 	n := done.Attempts
-	rec, err := r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(journal.WithAttempt(ctx, n)) })
+	rec, err := r.redact.Do(ctx, key, func(ctx context.Context) (step.Record, error) { return work(record.WithAttempt(ctx, n)) })
 	if err != nil {
 		return rec, err
 	}
@@ -126,7 +127,7 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 
 // find returns the step that the board has for a key, by the rule of step.Recorder: the record with its
 // digest, or else the record of other work at its place.
-func (r *recorder) find(ctx context.Context, key step.Key) (*journal.DoneStep, error) {
+func (r *recorder) find(ctx context.Context, key step.Key) (*record.Done, error) {
 	name, at := stepOf(r.leaf, key.Digest), placeOfStep(r.leaf, key)
 	items, err := r.Journal.Posted(ctx, r.delivery.Run, name, at)
 	if err != nil {
@@ -153,7 +154,7 @@ func (r *recorder) find(ctx context.Context, key step.Key) (*journal.DoneStep, e
 
 // keep writes a step that was done. It reports whether the board had none with its digest, and none at its
 // place.
-func (r *recorder) keep(ctx context.Context, done journal.DoneStep) (first bool, err error) {
+func (r *recorder) keep(ctx context.Context, done record.Done) (first bool, err error) {
 	own, err := item(stepOf(r.leaf, done.Key.Digest), done)
 	if err != nil {
 		return false, err
@@ -175,7 +176,7 @@ func (r *recorder) keep(ctx context.Context, done journal.DoneStep) (first bool,
 }
 
 // replay returns the record of a step, and charges the attempts before its last one.
-func (r *recorder) replay(done *journal.DoneStep, key step.Key) (step.Record, error) {
+func (r *recorder) replay(done *record.Done, key step.Key) (step.Record, error) {
 	r.account.Charge(done.Declared.Times(max(done.Attempts-1-r.counted[done.Key.Digest], 0)))
 	rec := *done.Record
 	rec.Replayed, rec.Path, rec.Differs = true, done.Key.Path, done.Key.Digest != key.Digest

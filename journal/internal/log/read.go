@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -162,7 +163,7 @@ func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) 
 	if i := slices.Index(heads, nil); i >= 0 {
 		return dag.DAG{}, j.damage(run, &Row{Node: ids[i][:]}, errLost)
 	}
-	return journal.Reached(heads)
+	return record.Reached(heads)
 }
 
 // writeNodes writes nodes in the format of dag.Read. It returns the row at which it

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -39,7 +40,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if key.Kind == step.Value {
 			return j.value(ctx, r, key, work)
 		}
-		if journal.Counted(ctx) {
+		if record.Counted(ctx) {
 			break
 		}
 		j.opts.Reached("before intent")
@@ -52,7 +53,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
 		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}))
 	}
-	rec, err := work(journal.WithAttempt(ctx, r.begin(key.Digest)))
+	rec, err := work(record.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
 		return step.Record{}, errors.Join(err, j.ended(ctx, r, key, err))
 	}
@@ -91,7 +92,7 @@ func (r *run) orFail(err error) {
 
 // ended records that an attempt ended without a result.
 func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) error {
-	used, ok := journal.Ended(budget.Declared(ctx), cause)
+	used, ok := record.Ended(record.Declared(ctx), cause)
 	if !ok {
 		return nil
 	}

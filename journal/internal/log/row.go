@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/jsonv2"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -59,7 +59,7 @@ type intent struct {
 
 func newIntent(ctx context.Context, key step.Key) (*intent, error) {
 	i := &intent{digest: key.Digest, Path: key.Path, Kind: key.Kind, Name: key.Name}
-	if amount := budget.Declared(ctx); amount != (budget.Amount{}) {
+	if amount := record.Declared(ctx); amount != (budget.Amount{}) {
 		i.Declared = &amount
 	}
 	if !utf8.ValidString(key.Path) || !utf8.ValidString(key.Name) {
@@ -112,8 +112,8 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 		r.Reuse = key.Reuse[:]
 	}
 	h := head{Kind: key.Kind, Loose: key.Loose, Name: key.Name, From: from, At: at.UnixMilli()}
-	if from == "" && budget.Declared(ctx) != (budget.Amount{}) {
-		h.Usage = journal.UsageOf(rec)
+	if from == "" && record.Declared(ctx) != (budget.Amount{}) {
+		h.Usage = record.Usage(rec)
 	}
 	if err := r.fill(h, rec, rec.Node); err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key.Path, err)

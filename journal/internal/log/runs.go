@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
+	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // seal seals the facts about a run. The shape has a half of the seal of its own.
@@ -271,7 +272,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	fresh := r.fresh
 	r.mu.Unlock()
 	nodes := o.DAG
-	o.Heads, o.DAG = journal.HeadsOf(nodes), dag.DAG{}
+	o.Heads, o.DAG = record.HeadsOf(nodes), dag.DAG{}
 	text, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("outcome of run %q: %w", id, err)

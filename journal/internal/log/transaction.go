@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
+	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // transaction is one commit. The runs are told of its changes once it is committed.
@@ -169,7 +170,7 @@ func (t *transaction) remove(p *part) error {
 // record appends a result, after the nodes from which its node was made.
 func (t *transaction) record(p *part, r *result) error {
 	if r.made != nil {
-		for _, n := range journal.Missing(r.made, p.run.hasNode) {
+		for _, n := range record.Missing(r.made, p.run.hasNode) {
 			if err := t.node(p, n); err != nil {
 				return err
 			}

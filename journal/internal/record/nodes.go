@@ -1,4 +1,4 @@
-package journal
+package record
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 )
 
 // Reached returns the DAG of the heads and all their ancestors. Its order depends on the
-// heads alone. A Journal uses it to build the DAG of an ended run from Outcome.Heads: a
+// heads alone. The DAG of an ended run is built from the Heads of its Outcome: a
 // step of a Flow is recorded with the node that it made, but the run commits that node in
 // another place under another id.
 func Reached(heads []*dag.Node) (dag.DAG, error) {
@@ -23,7 +23,7 @@ func Reached(heads []*dag.Node) (dag.DAG, error) {
 	return dag.Extend(dag.DAG{}, nodes)
 }
 
-// HeadsOf returns the ids of the heads of a DAG, for Outcome.Heads.
+// HeadsOf returns the ids of the heads of a DAG, for the Heads of an Outcome.
 func HeadsOf(d dag.DAG) []dag.ID {
 	var ids []dag.ID
 	for _, n := range d.Heads() {
