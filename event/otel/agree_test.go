@@ -43,7 +43,7 @@ func TestAgrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := tracetest.NewSpanRecorder()
 			var file bytes.Buffer
-			w := event.All(otel.Watch(sdk.NewTracerProvider(sdk.WithSpanProcessor(rec))), event.Log(trace.NewHandler(&file, slog.LevelDebug)))
+			w := event.All(otel.Watch(sdk.NewTracerProvider(sdk.WithSpanProcessor(rec))), trace.NewWriter(&file, slog.LevelDebug))
 			for _, e := range events {
 				if w.Wants(t.Context(), e.Level()) {
 					w.Watch(t.Context(), e)
