@@ -155,7 +155,7 @@ func TestUnreadable(t *testing.T) {
 		`{"level":"info","message":"run-end","topic":"stone","data":{"event":"run-end","ok":true}}`: "written by an older version of Stone",
 		`{}`:                             `no event: want an object that begins with "event"`,
 		`{"event":"run-stop","data":{}}`: `unknown event "run-stop": the file is of another version`,
-		`{"event":"run-end","data":{"ok":"yes"}}`:                     "ok: want true or false, not a string",
+		`{"event":"run-end","data":{"ok":"yes"}}`:                     `ok: "yes": want true or false, not a string`,
 		`{"event":"run-end","data":{"elapsed":"1s"}}`:                 `elapsed: "1s": want a number of milliseconds`,
 		`{"event":"run-end","data":{"elapsed":1e300}}`:                "elapsed: 1e300: want a number of milliseconds",
 		`{"event":"run-end","data":[]}`:                               "data: want an object",

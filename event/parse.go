@@ -117,7 +117,7 @@ func (f field) set(data reflect.Value, raw jsonv2.Value) error {
 		*to = json.RawMessage(raw)
 	default:
 		if err := jsonv2.UnmarshalLenient(raw, to); err != nil {
-			return errors.New(jsonv2.Reason(err))
+			return fmt.Errorf("%.40s: %s", raw, jsonv2.Reason(err))
 		}
 	}
 	return nil

@@ -200,7 +200,11 @@ func (r *run) begin(e event.Event, of activity, at time.Time) {
 func (r *run) conclude(e event.Event, of activity, ok bool, at time.Time, lasted time.Duration) {
 	sp := r.open[keyOf(e)]
 	if of == aRun { // a body that was abandoned may still work
-		delete(r.open, keyOf(e))
+		if sp != nil && sp.of == aRun {
+			delete(r.open, sp.key)
+		} else {
+			sp = nil
+		}
 		r.abandon()
 	}
 	switch {
