@@ -196,7 +196,7 @@ func TestReplayEvents(t *testing.T) {
 func TestEventsInTraceFiles(t *testing.T) {
 	var file bytes.Buffer
 	p := stone.Seq("s", stone.Parallel("p", boom("a"), say("b", "x")), last, stone.Ask("ask", dag.Nothing, reply, text("Well?")))
-	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.Log(trace.NewHandler(&file, slog.LevelDebug)), Frontend: canned("fine")}); err != nil {
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: trace.NewWriter(&file, slog.LevelDebug), Frontend: canned("fine")}); err != nil {
 		t.Fatal(err)
 	}
 	var all, story int

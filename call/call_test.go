@@ -414,7 +414,7 @@ func TestEventsAndCounters(t *testing.T) {
 	a.Counters, a.Policy.Default.Judge.On = counters, &yes
 	var log strings.Builder
 	h := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
-		if slices.Contains([]string{"time", "level", "latency-ms", "trace-id", "span-id", "parent-span-id"}, at.Key) {
+		if slices.Contains([]string{"time", "level", "latency", "trace-id", "span-id", "parent-span-id"}, at.Key) {
 			return slog.Attr{}
 		}
 		return at

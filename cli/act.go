@@ -148,7 +148,7 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	context.AfterFunc(ctx, stop) // the second signal ends the process
 	cfg := stone.Config{Grant: a.calls.conf.Grant(a.calls.grant), Recorder: journal.Redact()}
 	if events != nil {
-		cfg.Watch = event.Log(events.handler)
+		cfg.Watch = events.writer
 	}
 	if flags.stream {
 		cfg.Watch = event.All(cfg.Watch, out)

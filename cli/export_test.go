@@ -36,9 +36,9 @@ func TestTraceExport(t *testing.T) {
 	defer collector.Close()
 
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
-	if err := os.WriteFile(path, []byte(`{"data":{"event":"run-start","timestamp":1760000000000,"trace-id":"r","span-id":"s","ashlar-name":"p"}}
+	if err := os.WriteFile(path, []byte(`{"event":"run-start","timestamp":1760000000000,"trace-id":"r","span-id":"s","ashlar-name":"p"}
 garbage
-{"data":{"event":"run-end","timestamp":1760000000002,"trace-id":"r","span-id":"s","ashlar-name":"p","ok":true}}
+{"event":"run-end","timestamp":1760000000002,"trace-id":"r","span-id":"s","ashlar-name":"p","data":{"ok":true}}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}

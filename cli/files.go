@@ -159,8 +159,8 @@ func (d *dagFile) put(record dag.DAG) error {
 
 // A traceFile is where the events of a run go. Nil is nowhere.
 type traceFile struct {
-	file    *os.File
-	handler *trace.Handler
+	file   *os.File
+	writer *trace.Writer
 }
 
 func openTrace(path string) (*traceFile, error) {
@@ -175,14 +175,14 @@ func openTrace(path string) (*traceFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
-	return &traceFile{f, trace.NewHandler(f, level)}, nil
+	return &traceFile{f, trace.NewWriter(f, level)}, nil
 }
 
 func (t *traceFile) close() error {
 	if t == nil {
 		return nil
 	}
-	if err := errors.Join(t.handler.Err(), t.file.Close()); err != nil {
+	if err := errors.Join(t.writer.Err(), t.file.Close()); err != nil {
 		return fmt.Errorf("--trace: events are missing: %w", err)
 	}
 	return nil
@@ -199,7 +199,7 @@ func logLevel(name string) (slog.Level, error) {
 	case "error":
 		return slog.LevelError, nil
 	case "fatal":
-		return trace.LevelFatal, nil
+		return slog.LevelError + 4, nil
 	}
 	return 0, fmt.Errorf("STONE_LOG_LEVEL is %q: want debug, info, warning, error or fatal", name)
 }

@@ -149,7 +149,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	var display *progress.Display
 	say := func(line string) { a.complain("%s", line) }
 	if trace != nil {
-		cfg.Watch = event.All(cfg.Watch, event.Log(trace.handler))
+		cfg.Watch = event.All(cfg.Watch, trace.writer)
 	}
 	if !flags.quiet && !flags.own {
 		size := a.screen()

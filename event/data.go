@@ -9,6 +9,9 @@ import (
 )
 
 // Data is the content of an event: one of the types of this package, passed by value.
+//
+// Their tags name the fields in logs, in trace files and in attributes of spans. Fields with the
+// option content are what was said: only files and logs of level debug have them.
 type Data interface {
 	about() (name string, level slog.Level)
 }
@@ -16,75 +19,81 @@ type Data interface {
 // Level returns the level of the event.
 func (e Event) Level() slog.Level { _, level := e.Data.about(); return level }
 
-// Type returns the name of the event in trace files, such as "run-start". The types
-// "delta", "retracted" and "tool-start" are never in a trace file.
+// Type returns the name of the event in trace files, such as "run-start". The types "delta" and
+// "retracted" are never in a trace file.
 func (e Event) Type() string { name, _ := e.Data.about(); return name }
 
 // RunStarted: a run, or its continuation, has started.
 type RunStarted struct {
-	Fingerprint string // of the pipeline
+	Fingerprint string `json:"fingerprint"` // of the pipeline
 }
 
 // RunEnded: the run has ended.
 type RunEnded struct {
-	Fingerprint string
-	Elapsed     time.Duration
-	OK          bool
+	Fingerprint string        `json:"fingerprint"`
+	Elapsed     time.Duration `json:"elapsed"`
+	OK          bool          `json:"ok"`
 }
 
 // StepStarted: an ashlar of any form is visited.
 type StepStarted struct {
-	Form string // "leaf", "seq", …
+	Form string `json:"form"` // "leaf", "seq", …
 }
 
 // StepDone: the visit has ended. A visit that failed has sent StepFailed before.
 type StepDone struct {
-	Form     string
-	Elapsed  time.Duration
-	OK       bool
-	Replayed bool         // the result of a leaf was taken from the recorder
-	Usage    budget.Usage // of a leaf, as noted beside its node
+	Form     string        `json:"form"`
+	Elapsed  time.Duration `json:"elapsed"`
+	OK       bool          `json:"ok"`
+	Replayed bool          `json:"replayed,omitempty"` // the result of a leaf was taken from the recorder
+	Usage    budget.Usage  `json:",inline"`            // of a leaf, as noted beside its node
 }
 
 // StepReplayed: a result was taken from the recorder.
 type StepReplayed struct {
-	Kind string // "leaf", "decision" or "step"
+	Kind string `json:"step"` // "leaf", "decision" or "step"
 }
 
 // StepFailed: a step has failed. A failure is reported once, at the step that failed
 // first.
-type StepFailed struct{ Kind, Reason string }
+type StepFailed struct {
+	Kind   string `json:"kind"`
+	Reason string `json:"reason"`
+}
 
 // AttemptFailed: a leaf failed and is retried.
 type AttemptFailed struct {
-	Attempt      int // from 1
-	Kind, Reason string
+	Attempt int    `json:"attempt"` // from 1
+	Kind    string `json:"kind"`
+	Reason  string `json:"reason"`
 }
 
 // LaneStarted: a lane of a fan-out has started.
 type LaneStarted struct {
-	Lane, Lanes int    // Lane counts from 0
-	Label       string // the name of a branch; what names the item of a map, or ""
+	Lane  int    `json:"lane"` // from 0
+	Lanes int    `json:"lanes"`
+	Label string `json:"label,omitempty"` // the name of a branch; what names the item of a map, or ""
 }
 
 // LaneEnded: a lane has ended.
 type LaneEnded struct {
-	Lane, Lanes int
-	Elapsed     time.Duration
-	OK          bool
-	Lost        bool // it failed, and the run continues without it
+	Lane    int           `json:"lane"`
+	Lanes   int           `json:"lanes"`
+	Elapsed time.Duration `json:"elapsed"`
+	OK      bool          `json:"ok"`
+	Lost    bool          `json:"lost,omitempty"` // it failed, and the run continues without it
 }
 
 // QuestionAsked: a person is asked.
 type QuestionAsked struct {
-	Question string
-	Problem  string // why the previous answer was refused, or ""
+	Question string `json:"question"`
+	Problem  string `json:"reason"` // why the previous answer was refused, or ""
 }
 
 // QuestionAnswered: a person has answered.
 type QuestionAnswered struct {
-	Answer string // empty if the question was canceled
-	By     string // who answered, such as "token ops"; empty if not known
+	Answer string `json:"answer"` // empty if the question was canceled
+	By     string `json:"by"`     // who answered, such as "token ops"; empty if not known
 }
 
 // AgentStarted: an agent has started.
@@ -92,71 +101,76 @@ type AgentStarted struct{}
 
 // AgentEnded: an agent has ended.
 type AgentEnded struct {
-	OK      bool
-	Turns   int
-	Elapsed time.Duration
-	Usage   budget.Usage // of all its requests to models
+	OK      bool          `json:"ok"`
+	Turns   int           `json:"turns"`
+	Elapsed time.Duration `json:"elapsed"`
+	Usage   budget.Usage  `json:",inline"` // of all its requests to models
 }
 
 // ModelRequest: a request is sent to a model.
 type ModelRequest struct {
-	Turn         int // of the agent, from 1; 0 outside an agent
-	Model        string
-	MessageCount int
+	Turn         int    `json:"turn-number,omitempty"` // of the agent, from 1; 0 outside an agent
+	Model        string `json:"model"`
+	MessageCount int    `json:"message-count"`
 
-	System          string
-	Messages, Tools any // as encoding/json writes them
+	System   string `json:"system,omitempty,content"`
+	Messages any    `json:"messages,omitempty,content"` // as encoding/json writes them
+	Tools    any    `json:"tools,omitempty,content"`    // likewise
 }
 
 // ModelResponse: a model has answered, or failed to.
 type ModelResponse struct {
-	Turn     int
-	Model    string
-	OK       bool
-	Elapsed  time.Duration
-	Replayed bool         // taken from the recorder: no ModelRequest came before
-	Usage    budget.Usage // a failed answer included
-	Reply    *ModelReply  // nil without an answer
+	Turn     int           `json:"turn-number,omitempty"`
+	Model    string        `json:"model"`
+	OK       bool          `json:"ok"`
+	Elapsed  time.Duration `json:"elapsed"`
+	Replayed bool          `json:"replayed,omitempty"` // taken from the recorder: no ModelRequest came before
+	Usage    budget.Usage  `json:",inline"`            // a failed answer included
+	Reply    *ModelReply   `json:",inline"`            // nil without an answer
 }
 
 // A ModelReply is the answer of a model.
 type ModelReply struct {
-	StopReason               string
-	Text, Reasoning, Refusal string
-	ToolCallCount            int
-	ToolCalls                any // as encoding/json writes them
+	StopReason    string `json:"stop-reason"`
+	Text          string `json:"text,omitempty,content"`
+	Reasoning     string `json:"reasoning,omitempty,content"`
+	Refusal       string `json:"refusal,omitempty,content"`
+	ToolCallCount int    `json:"tool-call-count"`
+	ToolCalls     any    `json:"tool-calls,omitempty,content"` // as encoding/json writes them
 }
 
 // ModelRestarted: an attempt to get an answer failed and is repeated.
 type ModelRestarted struct {
-	Turn  int
-	Error string // "" if unknown
-	Wait  time.Duration
+	Turn  int           `json:"turn-number,omitempty"`
+	Error string        `json:"error,omitempty"` // "" if unknown
+	Wait  time.Duration `json:"wait"`
 }
 
 // Progress: an answer is still streaming.
 type Progress struct {
-	Turn    int           // of an agent, 0 outside one
-	Elapsed time.Duration // since the request
+	Turn    int           `json:"turn-number,omitempty"` // of an agent, 0 outside one
+	Elapsed time.Duration `json:"elapsed"`               // since the request
 
 	// Message, Done and Total are what a server reports, as far as it does. They are no
 	// part of the answer.
-	Message     string
-	Done, Total float64
+	Message string  `json:"message,omitempty"`
+	Done    float64 `json:"done,omitempty"`
+	Total   float64 `json:"total,omitempty"`
 }
 
 // MiddlewareRan: a turn of an agent reached a middleware.
 type MiddlewareRan struct {
-	Turn       int
-	Middleware string
-	Active     bool // false if its guard skipped it
+	Turn       int    `json:"turn-number,omitempty"`
+	Middleware string `json:"middleware"`
+	Active     bool   `json:"active"` // false if its guard skipped it
 }
 
 // A ToolCall identifies a tool call of an agent.
 type ToolCall struct {
-	Turn, Position int // both from 1
-	Tool           string
-	Input          any // as encoding/json writes it
+	Turn     int    `json:"turn-number"` // from 1
+	Position int    `json:"position"`    // from 1
+	Tool     string `json:"tool-name"`
+	Input    any    `json:"input,omitempty,content"` // as encoding/json writes it
 }
 
 // ToolStarted: a tool starts.
@@ -165,40 +179,47 @@ type ToolStarted struct{ ToolCall }
 // ToolDone: a tool call has ended, or was refused. A refused call has no ToolStarted.
 type ToolDone struct {
 	ToolCall
-	OK      bool
-	Elapsed time.Duration
-	Text    string // for the model
-	Meta    any    // stored with the result, as encoding/json writes it
+	OK      bool          `json:"ok"`
+	Elapsed time.Duration `json:"elapsed"`
+	Text    string        `json:"result-text,omitempty,content"` // for the model
+	Meta    any           `json:"result-meta,omitempty,content"` // stored with the result, as encoding/json writes it
 }
 
 // ToolPanicked: a tool panicked; ToolDone follows.
-type ToolPanicked struct{ Tool, Error, Stack string }
+type ToolPanicked struct {
+	Tool  string `json:"tool-name"`
+	Error string `json:"error"`
+	Stack string `json:"stack"`
+}
 
 // CallAttempt: an attempt of a call has ended.
 type CallAttempt struct {
-	Call, Cap string
-	Attempt   int // of this capability, from 1
-	Repair    bool
-	Latency   time.Duration
-	Usage     budget.Usage
-	Score     *float64 // nil without a verdict
-	Failure   string   // "" if the answer was accepted
+	Call    string        `json:"call"`
+	Cap     string        `json:"cap"`
+	Attempt int           `json:"attempt"` // of this capability, from 1
+	Repair  bool          `json:"repair,omitempty"`
+	Latency time.Duration `json:"latency"`
+	Usage   budget.Usage  `json:",inline"`
+	Score   *float64      `json:"score,omitempty"`   // nil without a verdict
+	Failure string        `json:"failure,omitempty"` // "" if the answer was accepted
 }
 
 // CallVerdict: a call has ended.
 type CallVerdict struct {
-	Call, Intent, Cap string
-	Attempts          int
-	Latency           time.Duration
-	Usage             budget.Usage
-	Score             *float64
-	Failure           string
+	Call     string        `json:"call"`
+	Intent   string        `json:"intent"`
+	Cap      string        `json:"cap"`
+	Attempts int           `json:"attempts"`
+	Latency  time.Duration `json:"latency"`
+	Usage    budget.Usage  `json:",inline"`
+	Score    *float64      `json:"score,omitempty"`
+	Failure  string        `json:"failure,omitempty"`
 }
 
 // PlanChecked: a plan in the answer of a capability was checked.
 type PlanChecked struct {
-	Plan     string   // the step of the answer
-	Findings []string // why it was refused
+	Plan     string   `json:"plan"`               // the step of the answer
+	Findings []string `json:"findings,omitempty"` // why it was refused
 }
 
 // A DeltaKind is the kind of text in a Delta.
@@ -218,21 +239,21 @@ func (k DeltaKind) String() string {
 
 // Delta: the next piece of an answer arrived.
 type Delta struct {
-	Source  string // model or capability
-	Attempt int    // from 1, at this path
-	Kind    DeltaKind
-	Index   int    // with Arguments: of the tool call, from 0
-	Tool    string // with Arguments: the name of the tool, in the first piece
-	Text    string
-	End     bool // the answer is complete; Text is empty
+	Source  string    `json:"source"`  // model or capability
+	Attempt int       `json:"attempt"` // from 1, at this path
+	Kind    DeltaKind `json:"kind"`
+	Index   int       `json:"index,omitempty"` // with Arguments: of the tool call, from 0
+	Tool    string    `json:"tool,omitempty"`  // with Arguments: the name of the tool, in the first piece
+	Text    string    `json:"text,omitempty"`
+	End     bool      `json:"end,omitempty"` // the answer is complete; Text is empty
 }
 
 // Retracted: an answer is void. Without a Source, it is every answer streamed so far at
 // the path of the event and below.
 type Retracted struct {
-	Source  string
-	Attempt int
-	Reason  string
+	Source  string `json:"source,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Reason  string `json:"reason"`
 }
 
 // Covers reports whether the retraction, of an event with the path at, applies to an

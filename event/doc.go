@@ -41,7 +41,12 @@
 // a watcher wants that level.
 //
 // An event contains its contents: a [ModelRequest] has the prompt, a [ToolDone] input and
-// result. Log writes contents at level debug only.
+// result. Logs and trace files have contents at level debug only.
+//
+// # JSON
+//
+// [Event.Line] makes one object of JSON of an event, a line of a trace file, and
+// [Event.UnmarshalJSON] reads it. [Event.Attrs] has the same fields as attributes, for logs and spans.
 //
 // # Streamed text
 //

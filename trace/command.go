@@ -8,6 +8,9 @@ import (
 	"io"
 	"iter"
 	"os"
+	"time"
+
+	"github.com/stonelayer/stone/event"
 )
 
 // reorderWindow is how many lines RunLifecycle keeps back to put events in the order of
@@ -26,18 +29,14 @@ type Command struct {
 // frequent first.
 func (c Command) RunTally(path string) error {
 	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
-		counts, total := tallyLines(f, report)
+		counts, total := tally(f, report)
 		if total == 1 {
 			fmt.Fprintln(out, "1 event")
 		} else {
 			fmt.Fprintf(out, "%d events\n", total)
 		}
 		for _, n := range counts {
-			name := n.Type
-			if name == "" {
-				name = "(no event type)"
-			}
-			fmt.Fprintf(out, "%8d  %s\n", n.N, orDash(name))
+			fmt.Fprintf(out, "%8d  %s\n", n.N, orDash(n.Type))
 		}
 	})
 }
@@ -52,7 +51,7 @@ func (c Command) RunLifecycle(path string) error {
 
 func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
 	var window lineHeap
-	var last float64
+	var last time.Time
 	n, printed := 0, 0
 	// The window contains all events, and they are filtered when they leave it: an event
 	// of interest waits for 4,096 others, not for 4,096 of interest.
@@ -63,11 +62,11 @@ func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
 		}
 	}
 	for e := range valid(Read(f), report) {
-		if ts := e.Timestamp(); ts > 0 {
-			last = ts
+		if !e.Time.IsZero() {
+			last = e.Time
 		}
 		n++
-		line := timedLine{ms: last, n: n, told: told(e)}
+		line := timedLine{at: last, n: n, told: told(e)}
 		if line.told {
 			line.text = FormatLifecycleLine(e)
 		}
@@ -84,7 +83,7 @@ func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
 	}
 }
 
-// PayloadOptions say which payload RunPayload prints.
+// PayloadOptions say which request RunPayload prints.
 type PayloadOptions struct {
 	Ashlar string // name of the ashlar; "" is any
 	Turn   *int   // turn of the model; nil is any
@@ -92,32 +91,36 @@ type PayloadOptions struct {
 }
 
 // RunPayload prints the request to a model in one call: ashlar, turn, model, tools, the
-// beginning of the system prompt, and a line for each message. If no payload matches, it
-// prints that, and how to record payloads.
+// beginning of the system prompt, and a line for each message. If no request matches, it
+// prints that, and how to record messages.
 func (c Command) RunPayload(path string, opts PayloadOptions) error {
-	wanted := Filter{Ashlar: opts.Ashlar, Turn: opts.Turn}
 	return c.run(path, func(out *bufio.Writer, f io.Reader, report func(error)) {
-		var found *Event
+		var found event.Event
+		var request event.ModelRequest
 		others := 0
-		for e := range valid(Payloads(Read(f), Filter{}), report) {
-			if !wanted.match(e) {
+		for e := range valid(Read(f), report) {
+			r, ok := e.Data.(event.ModelRequest)
+			if !ok || r.Messages == nil {
+				continue
+			}
+			if !opts.match(e, r) {
 				others++
 				continue
 			}
-			found = &e
+			found, request = e, r
 			if !opts.Last {
 				break
 			}
 		}
-		if found != nil {
-			printPayload(out, *found)
+		if found.Data != nil {
+			printPayload(out, found, request)
 			return
 		}
-		fmt.Fprintf(out, "No api-call-payload found%s", wanted)
+		fmt.Fprintf(out, "No api-call with its messages found%s", opts)
 		if others > 0 {
 			fmt.Fprintf(out, " (%d found that do not match)", others)
 		}
-		fmt.Fprintln(out, ".\nPayloads are recorded at level debug only: run the pipeline again with STONE_LOG_LEVEL=debug.")
+		fmt.Fprintln(out, ".\nMessages are recorded at level debug only: run the pipeline again with STONE_LOG_LEVEL=debug.")
 	})
 }
 
@@ -151,8 +154,8 @@ func (c Command) run(path string, inspect func(out *bufio.Writer, f io.Reader, r
 }
 
 // valid returns the events and passes the errors to report.
-func valid(events iter.Seq2[Event, error], report func(error)) iter.Seq[Event] {
-	return func(yield func(Event) bool) {
+func valid(events iter.Seq2[event.Event, error], report func(error)) iter.Seq[event.Event] {
+	return func(yield func(event.Event) bool) {
 		for e, err := range events {
 			if err != nil {
 				report(err)
@@ -168,7 +171,7 @@ func valid(events iter.Seq2[Event, error], report func(error)) iter.Seq[Event] {
 type lineHeap []timedLine
 
 type timedLine struct {
-	ms   float64
+	at   time.Time
 	n    int
 	told bool // of interest, so it is printed
 	text string
@@ -176,7 +179,7 @@ type timedLine struct {
 
 func (h lineHeap) Len() int { return len(h) }
 func (h lineHeap) Less(i, j int) bool {
-	return h[i].ms < h[j].ms || h[i].ms == h[j].ms && h[i].n < h[j].n
+	return h[i].at.Before(h[j].at) || h[i].at.Equal(h[j].at) && h[i].n < h[j].n
 }
 func (h lineHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *lineHeap) Push(x any)   { *h = append(*h, x.(timedLine)) }

@@ -2,10 +2,10 @@ package trace
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/event"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into testdata")
@@ -110,7 +113,7 @@ func payloadOptions(t *testing.T, args []string) (opts PayloadOptions) {
 func TestCommandErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "trace.jsonl")
-	if err := os.WriteFile(path, []byte(`{"data":{"event":"failure"}}`), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(`{"event":"failure"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	commands := map[string]func(Command, string) error{
@@ -149,7 +152,7 @@ func TestRunLifecycleOrder(t *testing.T) {
 		case 1000 + apart:
 			at = 1000
 		}
-		fmt.Fprintf(&in, `{"data":{"event":"lane-end","timestamp":%d,"lane":%d}}`+"\n", 1760000000000+at, at)
+		fmt.Fprintf(&in, `{"event":"failure","timestamp":%d,"data":{"kind":"k%d"}}`+"\n", 1760000000000+at, at)
 	}
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
 	if err := os.WriteFile(path, in.Bytes(), 0o600); err != nil {
@@ -161,7 +164,7 @@ func TestRunLifecycleOrder(t *testing.T) {
 	}
 	i := 0
 	for line := range strings.Lines(out.String()) {
-		if want := fmt.Sprintf("lane=%d\n", i); !strings.HasSuffix(line, want) {
+		if want := fmt.Sprintf("kind=k%d\n", i); !strings.HasSuffix(line, want) {
 			t.Fatalf("line %d is %q, want ...%q", i+1, line, want)
 		}
 		i++
@@ -172,33 +175,25 @@ func TestRunLifecycleOrder(t *testing.T) {
 }
 
 func TestFormatLifecycleLine(t *testing.T) {
-	const at = `"timestamp":1760000000999.9,`
-	tests := []struct{ data, want string }{
-		{at + `"event":"ashlar-start","ashlar-name":"fix"`, `10:53:20 ashlar-start        fix`},
-		{at + `"event":"api-call","ashlar-name":"fix","turn-number":5,"messages":[1,2,3]`, `10:53:20 api-call            fix           turn=5 msgs=3`},
-		{at + `"event":"api-call","ashlar-name":"fix","turn-number":0,"message-count":19,"model":"m"`, `10:53:20 api-call            fix           turn=0 msgs=19 model=m`},
-		{at + `"event":"api-response","ashlar-name":"fix","turn-number":1,"usage":{"input_tokens":12,"output-tokens":3},"stop-reason":"end_turn"`,
-			`10:53:20 api-response        fix           turn=1 in=12 out=3 stop=end_turn`},
-		{at + `"event":"tool-dispatch","agent-ashlar-name":"fix","tool-name":"read_file"`, `10:53:20 tool-dispatch       fix           tool=read_file`},
-		{at + `"event":"tool-dispatch","tool-name":"read_file"`, `10:53:20 tool-dispatch       read_file`},
-		{at + `"event":"failure","kind":"max-turns","reason":"12 turns\nwithout \"done\""`, `10:53:20 failure             -             kind=max-turns reason="12 turns\nwithout \"done\""`},
-		{at + `"event":"ashlar-end","ashlar-name":"a","ms":1234.56789`, `10:53:20 ashlar-end          a             ms=1234.6`},
-		{at + `"event":"lane-end","lane":0,"ms":90000000`, `10:53:20 lane-end            -             lane=0 ms=90000000`},
-		{at + `"event":"e\nvil\u001b[31m","ashlar-name":"a\rb"`, `10:53:20 e\nvil\x1b[31m      a\rb`},
-		{at + `"event":"step-replayed","step":"","address":"review/loop[2]"`, `10:53:20 step-replayed       -             step=review/loop[2]`},
-		{`"event":"run-start"`, `--:--:-- run-start           -`},
-		{`"event":"run-start","timestamp":1e300`, `--:--:-- run-start           -`},
-		{``, `--:--:-- -                   -`},
+	at := time.UnixMicro(1760000000999900)
+	tests := []struct {
+		e    event.Event
+		want string
+	}{
+		{event.Event{Time: at, Name: "fix", Data: event.StepStarted{Form: "leaf"}}, `10:53:20 ashlar-start        fix`},
+		{event.Event{Time: at, Name: "fix", Data: event.ModelRequest{Model: "m", MessageCount: 19}}, `10:53:20 api-call            fix           msgs=19 model=m`},
+		{event.Event{Time: at, Name: "fix", Data: event.ModelResponse{Turn: 1, Usage: budget.Usage{InputTokens: 12, OutputTokens: 3}, Reply: &event.ModelReply{StopReason: "end_turn"}, Elapsed: 1234567890}},
+			`10:53:20 api-response        fix           turn=1 in=12 out=3 calls=0 stop=end_turn ms=1234.6`},
+		{event.Event{Time: at, Name: "fix", Data: event.ToolDone{ToolCall: event.ToolCall{Turn: 1, Tool: "read_file"}}}, `10:53:20 tool-dispatch       fix           turn=1 tool=read_file ms=0`},
+		{event.Event{Time: at, Data: event.StepFailed{Kind: "max-turns", Reason: "12 turns\nwithout \"done\""}}, `10:53:20 failure             -             kind=max-turns reason="12 turns\nwithout \"done\""`},
+		{event.Event{Time: at, Data: event.LaneEnded{Lanes: 2, Elapsed: 25 * time.Hour, Lost: true}}, `10:53:20 lane-end            -             lane=0 lanes=2 lost=true ms=90000000`},
+		{event.Event{Time: at, Name: "a\rb", Data: event.Custom{Name: "e\nvil\x1b[31m"}}, `10:53:20 e\nvil\x1b[31m      a\rb`},
+		{event.Event{Time: at, Name: "a", Data: event.PlanChecked{Findings: []string{"a", "b"}}}, `10:53:20 plan-checked        a             findings=2`},
+		{event.Event{Data: event.RunStarted{}}, `--:--:-- run-start           -`},
 	}
 	for _, test := range tests {
-		var e Event
-		dec := json.NewDecoder(strings.NewReader(`{` + test.data + `}`))
-		dec.UseNumber()
-		if err := dec.Decode(&e.Data); err != nil {
-			t.Fatal(err)
-		}
-		if got := FormatLifecycleLine(e); got != test.want {
-			t.Errorf("%s\ngot  %s\nwant %s", test.data, got, test.want)
+		if got := FormatLifecycleLine(test.e); got != test.want {
+			t.Errorf("%+v\ngot  %s\nwant %s", test.e, got, test.want)
 		}
 	}
 }
@@ -208,7 +203,7 @@ func FuzzFormatLifecycleLine(f *testing.F) {
 	f.Add("failure", "fix", "a\nb")
 	f.Add("\u2028", "\x1b]0;x\a", "\xff\u202e")
 	f.Fuzz(func(t *testing.T, typ, name, reason string) {
-		got := FormatLifecycleLine(Event{Data: map[string]any{"event": typ, "ashlar-name": name, "reason": reason}})
+		got := FormatLifecycleLine(event.Event{Name: name, Data: event.Custom{Name: typ, Attrs: []slog.Attr{slog.String("reason", reason)}}})
 		for _, r := range got {
 			if !strconv.IsPrint(r) {
 				t.Errorf("%q in %q", r, got)

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stonelayer/stone/event"
 )
 
 // writerEnv makes this program a process that writes a trace until it is killed.
@@ -25,12 +28,11 @@ func writeUntilKilled(path string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	h := NewHandler(f, slog.LevelDebug)
+	w := NewWriter(f, slog.LevelDebug)
 	for lane := range 4 {
 		go func() {
-			log := slog.New(h).With("lane", lane)
 			for n := 0; ; n++ {
-				log.Info("note", "n", n, "pad", strings.Repeat("x", n%5000))
+				w.Watch(context.Background(), event.Event{Data: event.Custom{Name: "note", Attrs: []slog.Attr{slog.Int("lane", lane), slog.Int("n", n), slog.String("pad", strings.Repeat("x", n%5000))}}})
 				fmt.Printf("%d %d\n", lane, n)
 			}
 		}()
@@ -108,7 +110,7 @@ func (r *noise) Read(b []byte) (int, error) {
 	if r.stop {
 		return 0, io.EOF
 	}
-	const line = `{"data":{"event":"middleware-run","timestamp":1760000000000}}` + "\n"
+	const line = `{"event":"middleware-run","timestamp":1760000000000}` + "\n"
 	n := 0
 	for len(b)-n >= len(line) {
 		n += copy(b[n:], line)
@@ -121,7 +123,7 @@ func (r *noise) Read(b []byte) (int, error) {
 
 // The first line comes out long before a long file has been read.
 func TestLifecycleStreams(t *testing.T) {
-	in := &noise{head: strings.NewReader(`{"data":{"event":"run-start","timestamp":1760000000000}}` + "\n")}
+	in := &noise{head: strings.NewReader(`{"event":"run-start","timestamp":1760000000000}` + "\n")}
 	out := &firstLine{in: in}
 	printLifecycle(bufio.NewWriterSize(out, 1), in, func(err error) { t.Error(err) })
 	if !out.written {

@@ -4,9 +4,10 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
+
+	"github.com/stonelayer/stone/event"
 )
 
 const (
@@ -14,55 +15,37 @@ const (
 	messagePreview = 100 // characters of a message
 )
 
-// A Filter selects payloads; its zero value selects all.
-type Filter struct {
-	Ashlar string // name of the ashlar; "" is any
-	Turn   *int   // turn of the model; nil is any
+// match reports whether the request is one that RunPayload may print.
+func (o PayloadOptions) match(e event.Event, r event.ModelRequest) bool {
+	return (o.Ashlar == "" || e.Name == o.Ashlar) && (o.Turn == nil || r.Turn == *o.Turn)
 }
 
-func (f Filter) match(e Event) bool {
-	if f.Ashlar != "" && e.AshlarName() != f.Ashlar {
-		return false
-	}
-	if f.Turn == nil {
-		return true
-	}
-	turn, ok := e.TurnNumber()
-	return ok && turn == *f.Turn
-}
-
-// String describes the filter, for messages.
-func (f Filter) String() string {
+// String describes the options, for messages.
+func (o PayloadOptions) String() string {
 	var b strings.Builder
-	if f.Ashlar != "" {
-		fmt.Fprintf(&b, " for ashlar %q", f.Ashlar)
+	if o.Ashlar != "" {
+		fmt.Fprintf(&b, " for ashlar %q", o.Ashlar)
 	}
-	if f.Turn != nil {
-		fmt.Fprintf(&b, " in turn %d", *f.Turn)
+	if o.Turn != nil {
+		fmt.Fprintf(&b, " in turn %d", *o.Turn)
 	}
 	return b.String()
 }
 
-// Payloads returns the requests to models ("api-call-payload") that pass the filter, in
-// their order. Runs record them at level debug only. Errors are passed on.
-func Payloads(events iter.Seq2[Event, error], f Filter) iter.Seq2[Event, error] {
-	return filter(events, func(e Event) bool { return e.Type() == "api-call-payload" && f.match(e) })
-}
-
-// printPayload writes an api-call-payload event for reading.
-func printPayload(w *bufio.Writer, e Event) {
+// printPayload writes a request for reading.
+func printPayload(w *bufio.Writer, e event.Event, r event.ModelRequest) {
 	turn := ""
-	if n, ok := e.TurnNumber(); ok {
-		turn = strconv.Itoa(n)
+	if r.Turn > 0 {
+		turn = strconv.Itoa(r.Turn)
 	}
-	fmt.Fprintf(w, "ashlar    %s\n", orDash(e.AshlarName()))
+	fmt.Fprintf(w, "ashlar    %s\n", orDash(e.Name))
 	fmt.Fprintf(w, "turn      %s\n", orDash(turn))
-	fmt.Fprintf(w, "model     %s\n", orDash(e.text("model")))
-	if tools := toolNames(e.Data["tools"]); len(tools) > 0 {
+	fmt.Fprintf(w, "model     %s\n", orDash(r.Model))
+	if tools := toolNames(list(r.Tools)); len(tools) > 0 {
 		fmt.Fprintf(w, "tools     %s\n", strings.Join(tools, ", "))
 	}
 
-	system := cut(contentText(e.Data["system"]), systemPreview)
+	system := cut(r.System, systemPreview)
 	if system == "" {
 		system = "-"
 	}
@@ -73,12 +56,19 @@ func printPayload(w *bufio.Writer, e Event) {
 		label = ""
 	}
 
-	messages, _ := e.Data["messages"].([]any)
+	messages := list(r.Messages)
 	fmt.Fprintf(w, "messages  %d\n", len(messages))
 	digits := len(strconv.Itoa(len(messages)))
 	for i, m := range messages {
 		fmt.Fprintf(w, "  %*d  %s\n", digits, i+1, messageLine(m))
 	}
+}
+
+// list returns the elements of a list of JSON.
+func list(v any) (all []any) {
+	raw, _ := v.(json.RawMessage)
+	_ = json.Unmarshal(raw, &all) // anything else is an empty list
+	return all
 }
 
 // messageLine renders one message of a conversation: role, beginning of the
@@ -150,8 +140,7 @@ func contentText(v any) string {
 }
 
 // toolNames reads a list of names or of tool descriptions.
-func toolNames(v any) []string {
-	tools, _ := v.([]any)
+func toolNames(tools []any) []string {
 	var names []string
 	for _, t := range tools {
 		name, _ := t.(string)

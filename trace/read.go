@@ -9,6 +9,9 @@ import (
 	"io"
 	"iter"
 	"os"
+	"strings"
+
+	"github.com/stonelayer/stone/event"
 )
 
 const (
@@ -26,7 +29,7 @@ type LineError struct {
 // Error returns the number of the line and the reason.
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
-// Append opens a trace file for a [Handler], and creates it if it does not exist. If a
+// Append opens a trace file for a [Writer], and creates it if it does not exist. If a
 // crash left the file without a last newline, Append adds one, so that the next event has
 // a line of its own.
 func Append(path string) (*os.File, error) {
@@ -58,13 +61,13 @@ func endLastLine(f *os.File) error {
 // Read returns the events of a trace file in file order. It reads as far as the caller
 // iterates and keeps one line in memory.
 //
-// A line that is truncated, is not a JSON object or is longer than 64 MiB yields a
-// [*LineError], and reading continues with the next line. Any other error comes from the
-// reader and is yielded last. Blank lines are skipped. The sequence can be iterated once.
-func Read(r io.Reader) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
+// A line that is truncated, is no event or is longer than 64 MiB yields a [*LineError], and reading
+// continues with the next line. Any other error comes from the reader and is yielded last. Blank
+// lines are skipped. The sequence can be iterated once.
+func Read(r io.Reader) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
 		for l, err := range lines(r, maxLine) {
-			var e Event
+			var e event.Event
 			if err == nil {
 				e, err = l.parse()
 			}
@@ -73,27 +76,6 @@ func Read(r io.Reader) iter.Seq2[Event, error] {
 			}
 		}
 	}
-}
-
-// Load reads a whole trace file into memory: the readable events, in file order, and an
-// error that joins a [*LineError] for each other line. If there are no events, the error
-// may come from opening or reading the file.
-func Load(path string) ([]Event, error) {
-	f, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var events []Event
-	var bad []error
-	for e, err := range Read(f) {
-		if err != nil {
-			bad = append(bad, fmt.Errorf("%s: %w", path, err))
-			continue
-		}
-		events = append(events, e)
-	}
-	return events, errors.Join(bad...)
 }
 
 func open(path string) (*os.File, error) {
@@ -158,39 +140,31 @@ func readLong(br *bufio.Reader, head []byte, limit int) (text []byte, size int, 
 	return text, size, err
 }
 
-// parse reads the line as an event. Envelope fields of a wrong type are left empty, since
-// the other fields may still be useful.
-func (l line) parse() (Event, error) {
-	var fields map[string]any
-	dec := json.NewDecoder(bytes.NewReader(l.text))
-	dec.UseNumber()
-	if err := dec.Decode(&fields); err != nil {
-		return Event{}, &LineError{l.number, reason(err)}
+// parse reads the line as an event.
+func (l line) parse() (e event.Event, err error) {
+	if err = e.UnmarshalJSON(l.text); err != nil {
+		err = &LineError{l.number, l.reason(err)}
 	}
-	if fields == nil {
-		return Event{}, &LineError{l.number, "not a JSON object but null"}
-	}
-	if tail := l.text[dec.InputOffset():]; len(bytes.Trim(tail, " \t\r\n")) > 0 {
-		return Event{}, &LineError{l.number, fmt.Sprintf("not JSON (more text after the object, at byte %d)", dec.InputOffset()+1)}
-	}
-	var e Event
-	e.Level, _ = fields["level"].(string)
-	e.Message, _ = fields["message"].(string)
-	e.Topic, _ = fields["topic"].(string)
-	e.Data, _ = fields["data"].(map[string]any)
-	return e, nil
+	return e, err
 }
 
-func reason(err error) string {
+// reason says why the line is no event: it is no object, or the event has the error.
+func (l line) reason(err error) string {
+	var object map[string]json.RawMessage
 	var syntax *json.SyntaxError
 	var mistyped *json.UnmarshalTypeError
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "not JSON (cut off before the end of the object)"
-	case errors.As(err, &syntax):
-		return fmt.Sprintf("not JSON (%v, at byte %d)", syntax, syntax.Offset)
-	case errors.As(err, &mistyped):
+	switch bad := json.Unmarshal(l.text, &object); {
+	case bad == nil && object == nil:
+		return "not a JSON object but null"
+	case bad == nil:
+		return printable(cut(err.Error(), maxExtra))
+	case errors.As(bad, &mistyped):
 		return "not a JSON object but " + mistyped.Value
+	case errors.As(bad, &syntax) && syntax.Offset == int64(len(l.text)) && strings.Contains(bad.Error(), "unexpected end"):
+		return "not JSON (cut off before the end of the object)"
+	case errors.As(bad, &syntax):
+		return fmt.Sprintf("not JSON (%v, at byte %d)", syntax, syntax.Offset)
+	default:
+		return fmt.Sprintf("not JSON (%v)", bad)
 	}
-	return fmt.Sprintf("not JSON (%v)", err)
 }

@@ -1,49 +1,37 @@
 package trace
 
 import (
+	"bytes"
 	"cmp"
 	"io"
-	"iter"
 	"slices"
 	"strings"
+
+	"github.com/stonelayer/stone/internal/jsonv2"
 )
 
-// A Count is the number of events of one type. The type is "" for events without one.
+// A Count is the number of events of one type.
 type Count struct {
 	Type string
 	N    int
 }
 
-// Tally counts events by type: the most frequent first, equal counts by name, and the
-// total. The errors among the events are returned in their order.
-func Tally(events iter.Seq2[Event, error]) (counts []Count, total int, bad []error) {
-	c := make(counter)
-	for e, err := range events {
-		if err != nil {
-			bad = append(bad, err)
-			continue
-		}
-		c.add([]byte(e.Type()))
-	}
-	counts, total = c.sorted()
+// Tally counts the events of a trace file by type: the most frequent first, equal counts by name, and
+// the total. It checks that a line is JSON, and decodes it only if the type is not at its beginning.
+// The errors of the others are those of [Read], in their order.
+func Tally(r io.Reader) (counts []Count, total int, bad []error) {
+	counts, total = tally(r, func(err error) { bad = append(bad, err) })
 	return counts, total, bad
 }
 
-// TallyReader returns the same as Tally(Read(r)), several times faster: it scans the
-// bytes and decodes only lines of an unusual form.
-func TallyReader(r io.Reader) (counts []Count, total int, bad []error) {
-	counts, total = tallyLines(r, func(err error) { bad = append(bad, err) })
-	return counts, total, bad
-}
-
-func tallyLines(r io.Reader, bad func(error)) (counts []Count, total int) {
+func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 	c := make(counter)
 	for l, err := range lines(r, maxLine) {
 		if err != nil {
 			bad(err)
 			continue
 		}
-		if typ, ok := scanType(l.text); ok {
+		if typ, ok := typeOf(l.text); ok {
 			c.add(typ)
 			continue
 		}
@@ -55,6 +43,14 @@ func tallyLines(r io.Reader, bad func(error)) (counts []Count, total int) {
 		c.add([]byte(e.Type()))
 	}
 	return c.sorted()
+}
+
+// typeOf returns the type at the beginning of a line that is JSON. It is not sure of a type with
+// escapes.
+func typeOf(text []byte) (typ []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(text, []byte(`{"event":"`))
+	typ, _, closed := bytes.Cut(rest, []byte{'"'})
+	return typ, ok && closed && bytes.IndexByte(typ, '\\') < 0 && jsonv2.Valid(text)
 }
 
 // A counter holds pointers because looking up a []byte as a key does not

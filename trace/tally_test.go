@@ -2,6 +2,8 @@ package trace
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,12 +13,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone/event"
 )
 
 // trickyLines are lines on which a quick scan and a real parser could differ.
 var trickyLines = []string{
 	`{"level":"info","message":"a","topic":"stone","data":{"event":"a","k":1}}`,
-	`{"data":{"event":"a"},"level":"info"}`,
+	`{"event":"failure","data":{},"level":"info"}`,
 	` { "data" : { "event" : "a" , "k" : [ 1 , { } , [ ] ] } } `,
 	`{"data":{"in":{"event":"wrong"},"event":"a"}}`,
 	`{"data":{"in":[{"event":"wrong"}]}}`,
@@ -31,64 +35,78 @@ var trickyLines = []string{
 	"{\"data\":{\"event\":\"\xff\",\"12345678\":\"\xff\"}}",
 	`{"data":{"\u0065vent":"a"}}`,
 	`{"d\u0061ta":{"event":"a"}}`,
-	`{"data":{"event":"a","event":"b"}}`,
-	`{"data":{"event":"a","\u0065vent":"b"}}`,
-	`{"data":{"event":"a"},"data":{"event":"b"}}`,
-	`{"data":{"event":"a"},"data":7}`,
-	`{"data":{"event":"a"},"d\u0061ta":{}}`,
+	`{"event":"failure","data":{"x":1,"event":"b"}}`,
+	`{"event":"failure","data":{"x":1,"\u0065vent":"b"}}`,
+	`{"event":"failure","data":{},"data":{"event":"b"}}`,
+	`{"event":"failure","data":{},"data":7}`,
+	`{"event":"failure","data":{},"d\u0061ta":{}}`,
 	`{"data":{"event":null}}`,
 	`{"data":{"event":["a"]}}`,
 	`{"data":[{"event":"a"}]}`,
-	`{"data":{"event":"a"}`,
-	`{"data":{"event":"a"}}}`,
-	`{"data":{"event":"a"}} x`,
-	`{"data":{"event":"a",}}`,
-	`{"data":{"event":"a"},}`,
-	`{"data":{"event":"a","k":[1,]}}`,
-	`{"data":{"event":"a","k":01}}`,
-	`{"data":{"event":"a","k":-}}`,
-	`{"data":{"event":"a","k":-0.0e-07}}`,
-	`{"data":{"event":"a","k":1.}}`,
-	`{"data":{"event":"a","k":1e999}}`,
-	`{"data":{"event":"a","k":+1}}`,
-	`{"data":{"event":"a","k":tru}}`,
-	`{"data":{"event":"a","k":truefalse}}`,
-	`{"data":{"event":"a","k":NaN}}`,
-	`{"data":{"event":"a","k":"\x"}}`,
-	`{"data":{"event":"a","k":"\u12g4"}}`,
-	`{"data":{"event":"a","k":"\u12`,
+	`{"event":"failure","data":{"x":1}`,
+	`{"event":"failure","data":{"x":1}}}`,
+	`{"event":"failure","data":{"x":1}} x`,
+	`{"event":"failure","data":{"x":1,}}`,
+	`{"event":"failure","data":{},}`,
+	`{"event":"failure","data":{"x":1,"k":[1,]}}`,
+	`{"event":"failure","data":{"x":1,"k":01}}`,
+	`{"event":"failure","data":{"x":1,"k":-}}`,
+	`{"event":"failure","data":{"x":1,"k":-0.0e-07}}`,
+	`{"event":"failure","data":{"x":1,"k":1.}}`,
+	`{"event":"failure","data":{"x":1,"k":1e999}}`,
+	`{"event":"failure","data":{"x":1,"k":+1}}`,
+	`{"event":"failure","data":{"x":1,"k":tru}}`,
+	`{"event":"failure","data":{"x":1,"k":truefalse}}`,
+	`{"event":"failure","data":{"x":1,"k":NaN}}`,
+	`{"event":"failure","data":{"x":1,"k":"\x"}}`,
+	`{"event":"failure","data":{"x":1,"k":"\u12g4"}}`,
+	`{"event":"failure","data":{"x":1,"k":"\u12`,
 	"{\"data\":{\"event\":\"a\",\"k\":\"tab\tinside\"}}",
 	"{\"data\":{\"event\":\"a\",\"k\":\"12345678\x01234567\"}}",
 	"{\"data\":{\"event\":\"a\",\"k\":\"delete \x7f is allowed\"}}",
 	"{\"data\":{\"event\":\"a\"}}\x00",
 	"{\"data\":{\"event\":\"a\"}}\f",
-	`{"data":{"event":"a","k":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}}`,
-	`{"data":{"event":"a","k":` + strings.Repeat("[", 10001) + strings.Repeat("]", 10001) + `}}`,
-	`{"data":{"event":"a","k":` + strings.Repeat(`{"k":`, 100),
+	`{"event":"failure","data":{"x":1,"k":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}}`,
+	`{"event":"failure","data":{"x":1,"k":` + strings.Repeat("[", 10001) + strings.Repeat("]", 10001) + `}}`,
+	`{"event":"failure","data":{"x":1,"k":` + strings.Repeat(`{"k":`, 100),
 	`{"data":{"event":""}}`,
 	`{"":{"":""}}`,
 	`{}`, `{"data"`, `{"data":}`, `{"data" "x"}`, `{,}`, `{1:2}`, `[]`, `7`, `"x"`, `null`, `oops`, `{`, "\ufeff{}",
 }
 
-// sameTally compares the scanner with the parser.
+// sameTally compares Tally with the decoder: it counts the lines that are JSON and begin with their type
+// without decoding them, and reports the same errors of all others.
 func sameTally(t *testing.T, in []byte) {
 	t.Helper()
-	type result struct {
-		Counts []Count
-		Total  int
-		Bad    []string
-	}
-	collect := func(counts []Count, total int, bad []error) (r result) {
-		r.Counts, r.Total = counts, total
-		for _, err := range bad {
-			r.Bad = append(r.Bad, err.Error())
+	counts, total, bad := Tally(bytes.NewReader(in))
+	want := map[string]int{}
+	var wantBad []string
+	lines := bytes.Split(in, []byte("\n"))
+	for e, err := range Read(bytes.NewReader(in)) {
+		if err == nil {
+			want[e.Type()]++
+			continue
 		}
-		return r
+		text := lines[err.(*LineError).Line-1]
+		typ, first := strings.CutPrefix(string(text), `{"event":"`)
+		typ, _, closed := strings.Cut(typ, `"`)
+		if first && closed && !strings.Contains(typ, `\`) && json.Valid(text) {
+			want[typ]++
+		} else {
+			wantBad = append(wantBad, err.Error())
+		}
 	}
-	slow := collect(Tally(Read(bytes.NewReader(in))))
-	fast := collect(TallyReader(bytes.NewReader(in)))
-	if diff := cmp.Diff(slow, fast); diff != "" {
-		t.Errorf("%.200q (-slow +fast):\n%s", in, diff)
+	got, n := map[string]int{}, 0
+	for _, c := range counts {
+		got[c.Type] += c.N
+		n += c.N
+	}
+	var gotBad []string
+	for _, err := range bad {
+		gotBad = append(gotBad, err.Error())
+	}
+	if diff := cmp.Diff(want, got) + cmp.Diff(wantBad, gotBad); diff != "" || n != total {
+		t.Errorf("%.200q (-want +got), total %d:\n%s", in, total, diff)
 	}
 }
 
@@ -99,7 +117,7 @@ func TestTallyFastIsSlow(t *testing.T) {
 	all := strings.Join(trickyLines, "\n")
 	sameTally(t, []byte(all))
 	// Every way to cut a line, and every byte of one replaced.
-	whole := `{"level":"info","data":{"event":"tool-dispatch","n":-1.5e3,"s":"a\u00e9\"","l":[true,{"x":null}]}}`
+	whole := `{"event":"tool-dispatch","level":"info","data":{"n":-1.5e3,"s":"a\u00e9\"","l":[true,{"x":null}]}}`
 	for i := range whole {
 		sameTally(t, []byte(whole[:i]+"\n"+whole))
 		for _, c := range "\x00\n\"\\{}[],:0e. \x80" {
@@ -118,12 +136,11 @@ func FuzzTally(f *testing.F) {
 func TestTallyOrder(t *testing.T) {
 	var in strings.Builder
 	for _, typ := range []string{"b", "c", "a", "c", "d", "d", "c"} {
-		fmt.Fprintf(&in, `{"data":{"event":%q}}`+"\n", typ)
+		fmt.Fprintf(&in, `{"event":%q}`+"\n", typ)
 	}
-	in.WriteString("{}\n")
-	counts, total, bad := TallyReader(strings.NewReader(in.String()))
-	want := []Count{{"c", 3}, {"d", 2}, {"", 1}, {"a", 1}, {"b", 1}}
-	if diff := cmp.Diff(want, counts); diff != "" || total != 8 || bad != nil {
+	counts, total, bad := Tally(strings.NewReader(in.String()))
+	want := []Count{{"c", 3}, {"d", 2}, {"a", 1}, {"b", 1}}
+	if diff := cmp.Diff(want, counts); diff != "" || total != 7 || bad != nil {
 		t.Errorf("total %d, bad %v, %s", total, bad, diff)
 	}
 }
@@ -151,15 +168,16 @@ func (s *stream) Read(p []byte) (int, error) {
 // payload with a conversation for each call of the model.
 func runBlock() []byte {
 	var buf bytes.Buffer
-	log := slog.New(NewHandler(&buf, slog.LevelDebug)).With(
-		"trace-id", "run-1760000000123-48213", "span-id", "span-1760000000456-90311", "parent-span-id", "span-1760000000123-11172")
+	w := NewWriter(&buf, slog.LevelDebug)
 	var conversation []map[string]any
 	for turn := range 10 {
-		for _, typ := range []string{"ashlar-start", "middleware-run", "api-call", "api-response", "tool-dispatch", "ashlar-end"} {
-			log.Info(typ, "ashlar-name", "fix", "turn-number", turn, "elapsed", 1234*time.Microsecond)
-		}
 		conversation = append(conversation, map[string]any{"role": "user", "content": strings.Repeat("The test fails:\n\tgot \"a\", want \"b\"\n", 6)})
-		log.Debug("api-call-payload", "ashlar-name", "fix", "turn-number", turn, "model", "m", "messages", conversation)
+		for i, d := range []event.Data{event.StepStarted{Form: "leaf"}, event.MiddlewareRan{Turn: turn, Middleware: "read"},
+			event.ModelRequest{Turn: turn, Model: "m", MessageCount: turn + 1, Messages: conversation}, event.ModelResponse{Turn: turn, Model: "m", OK: true, Elapsed: 1234 * time.Microsecond},
+			event.ToolDone{ToolCall: event.ToolCall{Turn: turn, Position: 1, Tool: "read"}, OK: true}, event.StepDone{Form: "leaf", OK: true, Elapsed: 1234 * time.Microsecond}} {
+			w.Watch(context.Background(), event.Event{Run: "run-1760000000123-48213", Span: "span-1760000000456-90311", Parent: "span-1760000000123-11172",
+				Name: "fix", Path: "all/fix", Seq: uint64(10*turn + i), Time: time.UnixMicro(1760000000123456), Data: d})
+		}
 	}
 	return buf.Bytes()
 }
@@ -172,10 +190,10 @@ func TestTallyBoundedMemory(t *testing.T) {
 	block := runBlock()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, total, bad := TallyReader(&stream{block: block, left: size})
+	_, total, bad := Tally(&stream{block: block, left: size})
 	runtime.ReadMemStats(&after)
 	blocks := (size + len(block) - 1) / len(block)
-	if want := blocks * 70; total != want || bad != nil {
+	if want := blocks * 60; total != want || bad != nil {
 		t.Errorf("%d events, want %d; bad lines %v", total, want, bad)
 	}
 	// TotalAlloc does not depend on when the garbage collector runs.
@@ -185,7 +203,7 @@ func TestTallyBoundedMemory(t *testing.T) {
 }
 
 func BenchmarkTally(b *testing.B) {
-	small := bytes.Repeat([]byte(`{"level":"info","message":"api-call","topic":"stone","data":{"event":"api-call","timestamp":1760000000123.456,"trace-id":"run-1760000000123-48213","span-id":"span-1760000000456-90311","parent-span-id":"span-1760000000123-11172","ashlar-name":"fix","turn-number":5}}`+"\n"), 50)
+	small := bytes.Repeat([]byte(`{"event":"api-call","level":"info","seq":17,"timestamp":1760000000123.456,"trace-id":"run-1760000000123-48213","span-id":"span-1760000000456-90311","parent-span-id":"span-1760000000123-11172","ashlar-name":"fix","path":"all/fix","data":{"turn-number":5}}`+"\n"), 50)
 	for _, in := range []struct {
 		name  string
 		block []byte
@@ -195,7 +213,7 @@ func BenchmarkTally(b *testing.B) {
 			b.SetBytes(size)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, _, bad := TallyReader(&stream{block: in.block, left: size}); bad != nil {
+				if _, _, bad := Tally(&stream{block: in.block, left: size}); bad != nil {
 					b.Fatal(bad)
 				}
 			}
@@ -216,10 +234,11 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-func BenchmarkHandler(b *testing.B) {
-	log := slog.New(NewHandler(io.Discard, nil)).With("trace-id", "run-1760000000123-48213", "span-id", "span-1760000000456-90311")
+func BenchmarkWriter(b *testing.B) {
+	w := NewWriter(io.Discard, nil)
+	e := event.Event{Run: "run-1760000000123-48213", Span: "span-1760000000456-90311", Name: "fix", Path: "all/fix", Seq: 17, Time: time.UnixMicro(1760000000123456), Data: event.ModelRequest{Turn: 5, Model: "m"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		log.LogAttrs(b.Context(), slog.LevelInfo, "api-call", slog.String("ashlar-name", "fix"), slog.Int("turn-number", 5))
+		w.Watch(b.Context(), e)
 	}
 }

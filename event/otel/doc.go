@@ -16,9 +16,9 @@
 // a span. Other events are events of the span to which they belong. A span that failed
 // has the status error and the kind of the failure under error.type.
 //
-// Names follow the semantic conventions for generative AI, version 1.41. Package
-// trace/otlp has them as constants, and sends existing trace files to a collector.
-// Attributes without a conventional name begin with "stone.".
+// Names follow the semantic conventions for generative AI, version 1.41. Attributes without a
+// conventional name begin with "stone.". Package trace/otlp sends existing trace files to a
+// collector, as the same spans.
 //
 // Contents stay in the process: prompts, answers, and inputs and results of tools are not
 // exported. Reasons of failures, questions, answers of people, labels of lanes and the attributes of

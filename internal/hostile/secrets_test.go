@@ -457,7 +457,7 @@ func TestNoKeyOfAgents(t *testing.T) {
 				t.Fatal(err)
 			}
 			var r eventtest.Recorder
-			cfg := stone.Config{Watch: event.All(&r, event.Log(trace.NewHandler(file, slog.LevelDebug))), Recorder: journal.Redact()}
+			cfg := stone.Config{Watch: event.All(&r, trace.NewWriter(file, slog.LevelDebug)), Recorder: journal.Redact()}
 			if kept {
 				db, err := sqlite.Open(filepath.Join(project.dir, "runs.db"), sqlite.Options{})
 				if err != nil {

@@ -15,11 +15,10 @@
 // A span without an end in the file, since the process died or still runs, ends with the
 // last event of its run and has error.type "unfinished".
 //
-// The names follow the semantic conventions for generative AI, version 1.41: see
-// the constants. Fields without a conventional name are put under "stone.", so
-// "turn-number" is stone.turn_number. Prompts, answers, and inputs and results of tools
-// stay in the file: the events api-call-payload, api-response-payload and
-// tool-dispatch-payload are not sent.
+// The names follow the semantic conventions for generative AI, version 1.41. Fields without a
+// conventional name are put under "stone.", so "turn-number" is stone.turn_number. Prompts,
+// answers, and inputs and results of tools stay in the file. Module event/otel makes the same spans
+// of a run while it is running.
 //
 // # Ids
 //

@@ -3,11 +3,12 @@ package otlp_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/trace"
 	"github.com/stonelayer/stone/trace/otlp"
 )
@@ -18,10 +19,10 @@ func Example() {
 	defer collector.Close()
 
 	var file strings.Builder
-	log := slog.New(trace.NewHandler(&file, nil)).With("trace-id", "run-7", "span-id", "span-1")
-	log.Info("run-start", "ashlar-name", "fix")
-	log.Info("tool-dispatch", "tool-name", "read_file", "elapsed", 12.5)
-	log.Info("run-end", "ok", true)
+	w := trace.NewWriter(&file, nil)
+	for i, data := range []event.Data{event.RunStarted{}, event.ToolDone{ToolCall: event.ToolCall{Tool: "read_file"}, OK: true}, event.RunEnded{OK: true}} {
+		w.Watch(context.Background(), event.Event{Run: "run-7", Span: "span-1", Name: "fix", Seq: uint64(i + 1), Time: time.Unix(1760000000, int64(i)), Data: data})
+	}
 
 	report, err := otlp.Export(context.Background(), strings.NewReader(file.String()), otlp.Config{URL: collector.URL})
 	fmt.Printf("%d spans sent, %d rejected, %v\n", report.Sent, report.Rejected, err)

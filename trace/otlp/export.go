@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/spans"
 	"github.com/stonelayer/stone/trace"
 )
 
@@ -67,7 +68,12 @@ func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {
 }
 
 func export(ctx context.Context, r io.Reader, out *sender) error {
-	s := spans{runs: map[string]*run{}, emit: func(sp *span) error { return out.add(ctx, sp) }}
+	var failed error
+	m := spans.New(emitter{func(sp *span) {
+		if failed == nil {
+			failed = out.add(ctx, sp)
+		}
+	}})
 	for e, err := range trace.Read(r) {
 		var bad *trace.LineError
 		switch {
@@ -76,13 +82,14 @@ func export(ctx context.Context, r io.Reader, out *sender) error {
 		case err != nil:
 			return err
 		default:
-			if err := s.add(e); err != nil {
-				return err
-			}
+			m.Add(e)
+		}
+		if failed != nil {
+			return failed
 		}
 	}
-	if err := s.finish(); err != nil {
-		return err
+	if m.Finish(); failed != nil {
+		return failed
 	}
 	return out.flush(ctx)
 }

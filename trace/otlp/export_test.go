@@ -60,7 +60,7 @@ func printSpans(w io.Writer, spans []span) {
 		names[sp.SpanID] = sp.Name
 	}
 	for _, sp := range spans {
-		fmt.Fprintf(w, "%s..%s %s\n", clock(sp.Start), clock(sp.End), sp.Name)
+		fmt.Fprintf(w, "%s..%s %s\n", clock(sp.Start), clock(sp.Ended), sp.Name)
 		if sp.Parent != "" {
 			fmt.Fprintf(w, "    in %s\n", names[sp.Parent])
 		}

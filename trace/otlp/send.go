@@ -18,6 +18,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
+	"github.com/stonelayer/stone/internal/spans"
 )
 
 const (
@@ -59,13 +60,13 @@ func newSender(cfg Config) (*sender, error) {
 		}
 	}
 	var resource attributes
-	resource.set(ServiceName, cmp.Or(cfg.Service, "stone"))
+	resource.set(spans.ServiceName, text(cmp.Or(cfg.Service, "stone")))
 	b, err := json.Marshal(resource)
 	if err != nil {
 		return nil, err
 	}
-	s.head = `{"resourceSpans":[{"resource":{"attributes":` + string(b) + `},"schemaUrl":"` + SchemaURL +
-		`","scopeSpans":[{"scope":{"name":"github.com/stonelayer/stone/trace/otlp"},"schemaUrl":"` + SchemaURL + `","spans":[`
+	s.head = `{"resourceSpans":[{"resource":{"attributes":` + string(b) + `},"schemaUrl":"` + spans.SchemaURL +
+		`","scopeSpans":[{"scope":{"name":"github.com/stonelayer/stone/trace/otlp"},"schemaUrl":"` + spans.SchemaURL + `","spans":[`
 	s.tail = `]}]}]}`
 	return s, nil
 }

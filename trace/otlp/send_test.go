@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-const one = `{"data":{"event":"cache-hit","timestamp":1760000000000,"trace-id":"r"}}`
+const one = `{"event":"cache-hit","custom":true,"level":"info","timestamp":1760000000000,"trace-id":"r","data":{}}`
 
 // A sequence of answers of a collector, and its result.
 func TestAnswers(t *testing.T) {
@@ -185,7 +185,7 @@ type lanes struct {
 
 func (l *lanes) Read(b []byte) (int, error) {
 	if len(l.line) == 0 {
-		const format = `{"data":{"event":"%s","timestamp":%d,"trace-id":"r","span-id":"s%d","parent-span-id":"%s","ashlar-name":"each","lane":%d,"ok":true}}` + "\n"
+		const format = `{"event":"%s","timestamp":%d,"trace-id":"r","span-id":"s%d","parent-span-id":"%s","ashlar-name":"each","data":{"lane":%d,"ok":true}}` + "\n"
 		event, lane := "lane-start", (l.n-1)/2
 		switch {
 		case l.n == 0:

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"encoding/json"
+	"log/slog"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,21 +28,16 @@ type span struct {
 	Name    string      `json:"name"`
 	Kind    int         `json:"kind"`
 	Start   nanoseconds `json:"startTimeUnixNano"`
-	End     nanoseconds `json:"endTimeUnixNano"`
+	Ended   nanoseconds `json:"endTimeUnixNano"`
 	Attrs   attributes  `json:"attributes,omitempty"`
-	Events  []event     `json:"events,omitempty"`
+	Events  []happening `json:"events,omitempty"`
 	Dropped int         `json:"droppedEventsCount,omitempty"`
 	Status  *status     `json:"status,omitempty"`
 
-	key     string  // unique among the open spans of its run
-	up      *span   // the open span around it; nil for a root
-	closer  string  // type of the event that ends it
-	seq     int     // number among the opened spans of its run
-	failure failure // the last one
-	genAI   bool    // its attributes have conventional names
+	emit func(*span)
 }
 
-type event struct {
+type happening struct {
 	Time  nanoseconds `json:"timeUnixNano"`
 	Name  string      `json:"name"`
 	Attrs attributes  `json:"attributes,omitempty"`
@@ -51,9 +47,6 @@ type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message,omitempty"`
 }
-
-// A failure is the reason why a span failed.
-type failure struct{ kind, reason string }
 
 // nanoseconds since 1970; the protocol writes them as a string.
 type nanoseconds int64
@@ -75,57 +68,63 @@ type value struct {
 	Bool   *bool    `json:"boolValue,omitempty"`
 	Int    *string  `json:"intValue,omitempty"` // a string, since numbers in JSON lose digits
 	Double *float64 `json:"doubleValue,omitempty"`
-	Array  *list    `json:"arrayValue,omitempty"`
+	Array  *texts   `json:"arrayValue,omitempty"`
 }
 
-type list struct {
+type texts struct {
 	Values []value `json:"values"`
 }
 
 // set sets the attribute; the last value counts.
-func (a *attributes) set(key string, v any) {
+func (a *attributes) set(key string, v value) {
 	for i := range *a {
 		if (*a)[i].Key == key {
-			(*a)[i].Value = valueOf(v)
+			(*a)[i].Value = v
 			return
 		}
 	}
-	*a = append(*a, attribute{key, valueOf(v)})
+	*a = append(*a, attribute{key, v})
 }
 
-// valueOf converts a value of JSON. A list of strings becomes a list, any other nested
-// value its JSON.
-func valueOf(v any) value {
-	switch v := v.(type) {
-	case string:
-		v = cut(v)
-		return value{String: &v}
-	case bool:
-		return value{Bool: &v}
-	case int:
-		s := strconv.Itoa(v)
+func (a *attributes) add(attrs []slog.Attr) {
+	for _, attr := range attrs {
+		a.set(attr.Key, valueOf(attr.Value))
+	}
+}
+
+// valueOf converts the value of an attribute. What is no scalar and no list of strings becomes its
+// JSON.
+func valueOf(v slog.Value) value {
+	switch v.Kind() {
+	case slog.KindString:
+		return text(v.String())
+	case slog.KindBool:
+		b := v.Bool()
+		return value{Bool: &b}
+	case slog.KindInt64:
+		s := v.String()
 		return value{Int: &s}
-	case []string:
-		l := &list{Values: []value{}}
-		for _, s := range v {
-			l.Values = append(l.Values, valueOf(s))
+	case slog.KindFloat64:
+		f := v.Float64()
+		return value{Double: &f}
+	}
+	if list, ok := v.Any().([]string); ok {
+		l := &texts{Values: []value{}}
+		for _, s := range list {
+			l.Values = append(l.Values, text(s))
 		}
 		return value{Array: l}
-	case json.Number:
-		if _, err := strconv.ParseInt(string(v), 10, 64); err == nil {
-			s := string(v)
-			return value{Int: &s}
-		}
-		if f, err := strconv.ParseFloat(string(v), 64); err == nil {
-			return value{Double: &f}
-		}
-		return valueOf(string(v))
 	}
-	text, err := json.Marshal(v)
+	raw, err := json.Marshal(v.Any())
 	if err != nil {
-		text = []byte(err.Error())
+		return text(err.Error())
 	}
-	return valueOf(string(text))
+	return text(string(raw))
+}
+
+func text(s string) value {
+	s = cut(s)
+	return value{String: &s}
 }
 
 // cut bounds a text; a truncated text ends in "…".

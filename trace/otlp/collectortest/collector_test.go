@@ -25,6 +25,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/spans"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/trace"
@@ -142,7 +143,7 @@ func pipeline() stone.Ashlar {
 
 func TestCollector(t *testing.T) {
 	var out strings.Builder
-	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-7", Watch: event.Log(trace.NewHandler(&out, slog.LevelDebug))}); err != nil {
+	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-7", Watch: trace.NewWriter(&out, slog.LevelDebug)}); err != nil {
 		t.Fatal(err)
 	}
 	c, url := start(t)
@@ -200,7 +201,7 @@ func TestCollector(t *testing.T) {
 
 // Refused requests, and how often they are repeated.
 func TestCollectorRefuses(t *testing.T) {
-	const one = `{"data":{"event":"cache-hit","timestamp":1760000000000,"trace-id":"r"}}`
+	const one = `{"event":"cache-hit","custom":true,"level":"info","timestamp":1760000000000,"trace-id":"r","data":{}}`
 	c, url := start(t)
 	c.refuse = fmt.Errorf("the queue is full")
 	report, err := otlp.Export(t.Context(), strings.NewReader(one), otlp.Config{URL: url})
@@ -217,23 +218,22 @@ func TestCollectorRefuses(t *testing.T) {
 // The constants are equal to the conventions'.
 func TestNames(t *testing.T) {
 	for ours, theirs := range map[string]string{
-		otlp.SchemaURL:                        semconv.SchemaURL,
-		otlp.AgentName:                        string(semconv.GenAIAgentNameKey),
-		otlp.FinishReasons:                    string(semconv.GenAIResponseFinishReasonsKey),
-		otlp.Attribute("input-tokens", true):  string(semconv.GenAIUsageInputTokensKey),
-		otlp.OperationName:                    string(semconv.GenAIOperationNameKey),
-		otlp.Attribute("output-tokens", true): string(semconv.GenAIUsageOutputTokensKey),
-		otlp.Attribute("provider", true):      string(semconv.GenAIProviderNameKey),
-		otlp.Attribute("model", true):         string(semconv.GenAIRequestModelKey),
-		otlp.Attribute("tool-name", true):     string(semconv.GenAIToolNameKey),
-		otlp.ToolType:                         string(semconv.GenAIToolTypeKey),
-		otlp.WorkflowName:                     string(semconv.GenAIWorkflowNameKey),
-		otlp.ErrorType:                        string(semconv.ErrorTypeKey),
-		otlp.ServiceName:                      string(semconv.ServiceNameKey),
-		otlp.Chat:                             semconv.GenAIOperationNameChat.Value.AsString(),
-		otlp.ExecuteTool:                      semconv.GenAIOperationNameExecuteTool.Value.AsString(),
-		otlp.InvokeAgent:                      semconv.GenAIOperationNameInvokeAgent.Value.AsString(),
-		otlp.InvokeWorkflow:                   semconv.GenAIOperationNameInvokeWorkflow.Value.AsString(),
+		spans.SchemaURL:      semconv.SchemaURL,
+		spans.AgentName:      string(semconv.GenAIAgentNameKey),
+		spans.FinishReasons:  string(semconv.GenAIResponseFinishReasonsKey),
+		spans.InputTokens:    string(semconv.GenAIUsageInputTokensKey),
+		spans.OperationName:  string(semconv.GenAIOperationNameKey),
+		spans.OutputTokens:   string(semconv.GenAIUsageOutputTokensKey),
+		spans.RequestModel:   string(semconv.GenAIRequestModelKey),
+		spans.ToolName:       string(semconv.GenAIToolNameKey),
+		spans.ToolType:       string(semconv.GenAIToolTypeKey),
+		spans.WorkflowName:   string(semconv.GenAIWorkflowNameKey),
+		spans.ErrorType:      string(semconv.ErrorTypeKey),
+		spans.ServiceName:    string(semconv.ServiceNameKey),
+		spans.Chat:           semconv.GenAIOperationNameChat.Value.AsString(),
+		spans.ExecuteTool:    semconv.GenAIOperationNameExecuteTool.Value.AsString(),
+		spans.InvokeAgent:    semconv.GenAIOperationNameInvokeAgent.Value.AsString(),
+		spans.InvokeWorkflow: semconv.GenAIOperationNameInvokeWorkflow.Value.AsString(),
 	} {
 		if ours != theirs {
 			t.Errorf("%q, the conventions have %q", ours, theirs)

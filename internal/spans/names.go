@@ -1,4 +1,4 @@
-package otlp
+package spans
 
 import "strings"
 
@@ -9,12 +9,11 @@ const (
 
 	AgentName     = "gen_ai.agent.name"
 	FinishReasons = "gen_ai.response.finish_reasons"
-	inputTokens   = "gen_ai.usage.input_tokens"
+	InputTokens   = "gen_ai.usage.input_tokens"
 	OperationName = "gen_ai.operation.name"
-	outputTokens  = "gen_ai.usage.output_tokens"
-	providerName  = "gen_ai.provider.name"
-	requestModel  = "gen_ai.request.model"
-	toolName      = "gen_ai.tool.name"
+	OutputTokens  = "gen_ai.usage.output_tokens"
+	RequestModel  = "gen_ai.request.model"
+	ToolName      = "gen_ai.tool.name"
 	ToolType      = "gen_ai.tool.type"
 	WorkflowName  = "gen_ai.workflow.name"
 
@@ -36,22 +35,20 @@ const (
 	unfinished = "unfinished"
 )
 
-// genAI maps fields of an agent, a turn, a tool call or an attempt to their conventional
-// names.
-var genAI = map[string]string{
+// conventional maps fields of an agent, a turn, a tool call or an attempt to their conventional names.
+var conventional = map[string]string{
 	"ashlar-name":   AgentName,
-	"input-tokens":  inputTokens,
-	"output-tokens": outputTokens,
-	"model":         requestModel,
-	"provider":      providerName,
+	"input-tokens":  InputTokens,
+	"output-tokens": OutputTokens,
+	"model":         RequestModel,
 	"stop-reason":   FinishReasons,
-	"tool-name":     toolName,
+	"tool-name":     ToolName,
 }
 
-// Attribute returns the name of the attribute for a field of a trace file. Only fields of an
-// agent, a turn, a tool call or an attempt have conventional names.
-func Attribute(field string, genAISpan bool) string {
-	if name := genAI[field]; genAISpan && name != "" {
+// attribute returns the name of the attribute for a field of an event. Only fields of an agent, a
+// turn, a tool call or an attempt have conventional names.
+func attribute(field string, genAI bool) string {
+	if name := conventional[field]; genAI && name != "" {
 		return name
 	}
 	return "stone." + strings.ReplaceAll(field, "-", "_")

@@ -1,0 +1,99 @@
+package spans
+
+import (
+	"cmp"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/event"
+)
+
+// title returns the name of the span that an event starts or ends, and its operation in the
+// conventions, if it has one.
+func title(e event.Event) (name, operation string) {
+	of := e.Name
+	switch d := e.Data.(type) {
+	case event.RunStarted, event.RunEnded:
+		operation = InvokeWorkflow
+	case event.AgentStarted, event.AgentEnded:
+		operation = InvokeAgent
+	case event.ModelRequest:
+		operation, of = Chat, d.Model
+	case event.ModelResponse:
+		operation, of = Chat, d.Model
+	case event.ToolStarted:
+		operation, of = ExecuteTool, d.Tool
+	case event.ToolDone:
+		operation, of = ExecuteTool, d.Tool
+	case event.CallAttempt:
+		return strings.TrimSpace("call-attempt " + d.Cap), ""
+	case event.LaneStarted, event.LaneEnded:
+		return strings.TrimSpace("lane " + e.Name), ""
+	case event.StepStarted, event.StepDone:
+		return cmp.Or(e.Name, e.Type()), ""
+	default:
+		return cmp.Or(e.Type(), "event"), ""
+	}
+	return strings.TrimSpace(operation + " " + of), operation
+}
+
+// describe adds the fields of an event to the span, and what the conventions want.
+func (sp *span) describe(e event.Event) {
+	var known []slog.Attr
+	name, operation := title(e)
+	switch operation {
+	case "":
+		sp.genAI = sp.genAI || sp.of == anAttempt
+	case InvokeWorkflow:
+		known = append(known, slog.String(WorkflowName, e.Name), slog.String("stone.run", e.Run))
+	case ExecuteTool:
+		known = append(known, slog.String(ToolType, "function"))
+		fallthrough
+	default:
+		sp.genAI = true
+	}
+	if operation != "" && (sp.of != aRun || operation == InvokeWorkflow) { // a run keeps its name even if its pipeline is an agent
+		sp.SetName(name)
+		known = append(known, slog.String(OperationName, operation))
+	}
+	sp.Set(append(known, attributes(e, sp.genAI, timing)...))
+}
+
+// timing are the fields that a span has in another form.
+var timing = []string{"elapsed", "latency", "ok"}
+
+// attributes returns the fields of the event that say something, except those in without, under the
+// names of attributes.
+func attributes(e event.Event, genAI bool, without []string) []slog.Attr {
+	var attrs []slog.Attr
+	if e.Request != "" {
+		attrs = append(attrs, slog.String(attribute("request-id", genAI), e.Request))
+	}
+	for _, a := range e.Attrs() {
+		name := attribute(a.Key, genAI)
+		switch v := a.Value; {
+		case slices.Contains(without, a.Key) || empty(v):
+			continue
+		case name == FinishReasons:
+			a.Value = slog.AnyValue([]string{v.String()})
+		case v.Kind() == slog.KindDuration:
+			a.Value = slog.Float64Value(float64(v.Duration()) / float64(time.Millisecond))
+		}
+		attrs = append(attrs, slog.Attr{Key: name, Value: a.Value})
+	}
+	return attrs
+}
+
+func empty(v slog.Value) bool {
+	switch v.Kind() {
+	case slog.KindString:
+		return v.String() == ""
+	case slog.KindAny:
+		raw, ok := v.Any().(json.RawMessage)
+		return v.Any() == nil || ok && string(raw) == "null"
+	}
+	return false
+}
