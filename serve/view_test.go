@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
@@ -43,7 +44,7 @@ func (r recordedRun) do(path, kind string, price budget.Amount, rec step.Record,
 	name := path[strings.LastIndexAny(path, "/")+1:]
 	ctx := r.Context()
 	if price != (budget.Amount{}) {
-		ctx = budget.Declare(ctx, price)
+		ctx = declared.With(ctx, price)
 	}
 	key := step.Key{RunID: r.id, Path: path, Kind: kind, Name: name, Digest: sha256.Sum256([]byte(path))}
 	if _, err := r.j.Do(ctx, key, func(context.Context) (step.Record, error) { return rec, fails }); !errors.Is(err, fails) {
