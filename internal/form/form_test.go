@@ -29,29 +29,29 @@ type spec struct {
 
 func (s *spec) read(m *form.Map) {
 	m.Need("intent")
-	m.Name("intent", &s.Intent)
-	m.OneOf("strategy", &s.Strategy, "cascade", "race")
-	m.Text("title", &s.Title)
-	m.Texts("lines", &s.Lines)
-	m.NameList("candidates", &s.Candidates)
-	m.NameSet("cap/tags", &s.Tags)
-	m.Duration("hedge-ms", &s.Hedge)
-	m.Bool("allow-failure?", &s.Allow)
-	m.Map("retry", func(m *form.Map) {
+	m.At("intent").Name(&s.Intent)
+	m.At("strategy").OneOf(&s.Strategy, "cascade", "race")
+	m.At("title").Text(&s.Title)
+	m.At("lines").Texts(&s.Lines)
+	m.At("candidates").NameList(&s.Candidates)
+	m.At("cap/tags").NameSet(&s.Tags)
+	m.At("hedge-ms").Duration(&s.Hedge)
+	m.At("allow-failure?").Bool(&s.Allow)
+	m.At("retry").Map(func(m *form.Map) {
 		m.Need("max")
-		m.Int("max", &s.Max, 0, 9)
+		m.At("max").Int(&s.Max, 0, 9)
 	})
-	form.Ptr(&s.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
-	m.JSON("context", &s.Context)
-	m.Each("nodes", func(_ int, v form.Value) {
+	form.Ptr(&s.ScoreMin, func(to *float64) bool { return m.At("score-min").Float(to, 0, 1) })
+	m.At("context").JSON(&s.Context)
+	m.At("nodes").Each(func(_ int, v form.Value) {
 		v.Map(func(m *form.Map) {
 			var as string
-			if m.Name("as", &as) {
+			if m.At("as").Name(&as) {
 				s.Slots = append(s.Slots, as)
 			}
 		})
 	})
-	m.Entries("free", func(name string, v form.Value) {
+	m.At("free").Entries(func(name string, v form.Value) {
 		var n int
 		v.Int(&n, 1, math.MaxInt)
 		s.Slots = append(s.Slots, name)
@@ -189,8 +189,8 @@ func Example() {
 	var candidates []string
 	var tries int
 	faults := form.Read(v, func(m *form.Map) {
-		m.NameList("candidates", &candidates)
-		m.Int("max", &tries, 0, 100)
+		m.At("candidates").NameList(&candidates)
+		m.At("max").Int(&tries, 0, 100)
 	})
 	for _, f := range faults {
 		fmt.Println(f)
