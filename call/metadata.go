@@ -29,10 +29,9 @@ func readMetadata(m *form.Map, to *Metadata) {
 	m.At("cap/intents").NameSet(&to.Intents)
 	m.At("io/in-schema").Name(&to.In)
 	m.At("io/out-schema").Name(&to.Out)
-	if m.At("cap/can-produce").NameSet(&to.CanProduce) {
+	if v := m.At("cap/can-produce"); v.NameSet(&to.CanProduce) {
 		for _, name := range to.CanProduce {
 			if !slices.Contains(replyTypes, name) {
-				v, _ := m.Field("cap/can-produce")
 				v.Unknown("type of reply", name, replyTypes...)
 			}
 		}

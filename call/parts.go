@@ -37,7 +37,7 @@ func readParts(m *form.Map, to *Spec, parts ...string) {
 		case "budget":
 			m.At(part).Map(func(m *form.Map) { readBudget(m, &to.Budget) })
 		case "effects":
-			if v := m.At(part); v.EDN().Kind() != edn.KindMap {
+			if v, ok := m.Field(part); ok && v.EDN().Kind() != edn.KindMap {
 				v.Fault(form.Invalid, "expected a map of the allowed effects, as {:allowed #{:net/http}}, found a %s", v.EDN().Kind())
 				continue
 			}

@@ -41,14 +41,14 @@ func (r *Rules) read(m *form.Map) {
 }
 
 func (j *Judge) read(m *form.Map) {
-	form.Ptr(&j.On, func(to *bool) bool { return m.At("on").Bool(to) })
+	form.Ptr(&j.On, m.At("on").Bool)
 	form.Ptr(&j.Weight, func(to *float64) bool { return m.At("w").Float(to, 0, 1) })
-	form.Ptr(&j.Veto, func(to *bool) bool { return m.At("veto").Bool(to) })
+	form.Ptr(&j.Veto, m.At("veto").Bool)
 	m.At("on-error").OneOf(&j.OnError, "closed", "open")
 	form.Ptr(&j.Canary, func(to *float64) bool { return m.At("canary").Float(to, 0, 1) })
 	m.At("cap/id").Name(&j.Cap)
 	form.Ptr(&j.MaxAttempts, func(to *int) bool { return m.At("max-attempts").Int(to, 1, counted) })
-	if v := m.At("rubric"); v.EDN().Kind() != edn.KindMap { // a map names a file, which the host reads
+	if v, ok := m.Field("rubric"); ok && v.EDN().Kind() != edn.KindMap { // a map names a file, which the host reads
 		v.Text(&j.Rubric)
 	}
 }

@@ -89,8 +89,8 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 
 // Argv reads the field command: the path of a program, and its arguments.
 func (r *Reader) Argv(m *form.Map) (argv []string) {
-	v, _ := m.Field("command")
-	switch m.At("command").Texts(&argv); {
+	v := m.At("command")
+	switch v.Texts(&argv); {
 	case argv == nil:
 	case len(argv) == 0 || argv[0] == "":
 		v.Fault(form.Invalid, "expected a program, such as [\"/usr/bin/wc\" \"-w\"]")

@@ -219,7 +219,7 @@ func (r *reader) checkPolicy(v form.Value) {
 		m.AllowRest()
 		for k := range v.EDN().Entries() {
 			key, _ := k.Name()
-			field, _ := m.Field(key)
+			field := m.At(key)
 			switch key {
 			case "":
 			case "in-schema", "out-schema":

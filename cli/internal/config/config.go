@@ -268,7 +268,7 @@ func (r *reader) readRights(m *form.Map) {
 			v.Unknown("effect", name, effect.Known()...)
 		}
 	}
-	if v, ok := m.Field("grant"); ok && m.At("grant").NameSet(&r.granted) {
+	if v := m.At("grant"); v.NameSet(&r.granted) {
 		for _, name := range r.granted {
 			check(v, name)
 		}
