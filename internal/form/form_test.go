@@ -146,6 +146,31 @@ func TestFaultyFieldLeavesItsVariable(t *testing.T) {
 	}
 }
 
+func TestMissingFieldReadsNothing(t *testing.T) {
+	want := spec{Intent: "i", Strategy: "race", Title: "t", Lines: []string{"l"}, Candidates: []string{"c"}, Tags: []string{"g"},
+		Hedge: time.Second, Allow: true, Max: 3, Context: json.RawMessage("1")}
+	got := want
+	faults := form.Read(parse(t, `{}`), func(m *form.Map) {
+		m.AllowRest()
+		for _, ok := range []bool{
+			m.At("a").Name(&got.Intent), m.At("a").OneOf(&got.Strategy, "cascade"), m.At("a").Text(&got.Title),
+			m.At("a").Texts(&got.Lines), m.At("a").NameList(&got.Candidates), m.At("a").NameSet(&got.Tags),
+			m.At("a").Duration(&got.Hedge), m.At("a").Bool(&got.Allow), m.At("a").Int(&got.Max, 0, 9),
+			m.At("a").JSON(&got.Context), form.Ptr(&got.ScoreMin, func(to *float64) bool { return m.At("a").Float(to, 0, 1) }),
+			m.At("a").Map(func(*form.Map) { t.Error("read a missing map") }),
+			m.At("a").Each(func(int, form.Value) { t.Error("read a missing vector") }),
+			m.At("a").Entries(func(string, form.Value) { t.Error("read missing entries") }),
+		} {
+			if ok {
+				t.Error("a missing field was read")
+			}
+		}
+	})
+	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
+		t.Errorf("%v\n%s", faults, diff)
+	}
+}
+
 func TestHostile(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("{:intent :a")
