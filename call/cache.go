@@ -27,7 +27,7 @@ func (c Cache) MarshalJSON() ([]byte, error) {
 // read reads a cache. What says 0 asks again.
 func (c *Cache) read(m *form.Map) {
 	m.Need("max-age-ms")
-	zeroIsNone(m.Duration("max-age-ms", &c.MaxAge), &c.MaxAge)
+	zeroIsNone(m.At("max-age-ms").Duration(&c.MaxAge), &c.MaxAge)
 }
 
 // takes is part of the keys of the leaf: how old an answer may be, and who would be asked. An

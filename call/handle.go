@@ -18,9 +18,9 @@ type Handle struct {
 func (h *Handle) read(m *form.Map) {
 	m.AllowRest()
 	m.Need("cap/id")
-	m.Name("cap/id", &h.Cap)
-	m.Map("requires", h.Requires.read)
-	m.Map("done", h.Done.read)
+	m.At("cap/id").Name(&h.Cap)
+	m.At("requires").Map(h.Requires.read)
+	m.At("done").Map(h.Done.read)
 }
 
 // contract reports whether the handle asks for more than its capability.

@@ -21,18 +21,17 @@ func readMetadata(m *form.Map, to *Metadata) {
 	if id == "" {
 		m.Need("cap/id")
 	}
-	if m.Name("cap/id", &to.ID) && id != "" && to.ID != id {
+	if m.At("cap/id").Name(&to.ID) && id != "" && to.ID != id {
 		m.FaultAt("cap/id", form.Invalid, "expected %q, under which it is registered, found %q", id, to.ID)
 	}
-	m.Name("cap/kind", &to.Kind)
-	m.Text("cap/version", &to.Version)
-	m.NameSet("cap/intents", &to.Intents)
-	m.Name("io/in-schema", &to.In)
-	m.Name("io/out-schema", &to.Out)
-	if m.NameSet("cap/can-produce", &to.CanProduce) {
+	m.At("cap/kind").Name(&to.Kind)
+	m.At("cap/version").Text(&to.Version)
+	m.At("cap/intents").NameSet(&to.Intents)
+	m.At("io/in-schema").Name(&to.In)
+	m.At("io/out-schema").Name(&to.Out)
+	if v := m.At("cap/can-produce"); v.NameSet(&to.CanProduce) {
 		for _, name := range to.CanProduce {
 			if !slices.Contains(replyTypes, name) {
-				v, _ := m.Field("cap/can-produce")
 				v.Unknown("type of reply", name, replyTypes...)
 			}
 		}
@@ -41,36 +40,36 @@ func readMetadata(m *form.Map, to *Metadata) {
 		readEffects(m, key, effects)
 		checkEffects(m, key)
 	}
-	m.NameSet("cap/tags", &to.Tags)
-	m.Map("cap/cost", to.Cost.read)
-	m.Map("cap/limits", to.Limits.read)
+	m.At("cap/tags").NameSet(&to.Tags)
+	m.At("cap/cost").Map(to.Cost.read)
+	m.At("cap/limits").Map(to.Limits.read)
 }
 
 var replyTypes = []string{Value, Plan, Stream}
 
 func (c *Cost) read(m *form.Map) {
-	m.Duration("latency-ms", &c.Latency)
-	m.Float("usd", &c.USD, 0, math.Inf(1))
+	m.At("latency-ms").Duration(&c.Latency)
+	m.At("usd").Float(&c.USD, 0, math.Inf(1))
 	readPrice(m, &c.Price)
 }
 
 // readPrice reads the price of tokens from the fields of a map.
 func readPrice(m *form.Map, to *budget.Price) {
-	m.Float("usd-per-mtok-in", &to.In, 0, math.Inf(1))
-	m.Float("usd-per-mtok-out", &to.Out, 0, math.Inf(1))
-	m.Float("usd-per-mtok-cache-read", &to.CacheRead, 0, math.Inf(1))
-	m.Float("usd-per-mtok-cache-write", &to.CacheWrite, 0, math.Inf(1))
-	m.Float("usd-per-mtok-cache-write-1h", &to.CacheHour, 0, math.Inf(1))
-	m.Float("usd-per-1000-searches", &to.Search, 0, math.Inf(1))
+	m.At("usd-per-mtok-in").Float(&to.In, 0, math.Inf(1))
+	m.At("usd-per-mtok-out").Float(&to.Out, 0, math.Inf(1))
+	m.At("usd-per-mtok-cache-read").Float(&to.CacheRead, 0, math.Inf(1))
+	m.At("usd-per-mtok-cache-write").Float(&to.CacheWrite, 0, math.Inf(1))
+	m.At("usd-per-mtok-cache-write-1h").Float(&to.CacheHour, 0, math.Inf(1))
+	m.At("usd-per-1000-searches").Float(&to.Search, 0, math.Inf(1))
 }
 
 func (l *Limits) read(m *form.Map) {
 	// In Go, zero means unlimited. In data, 0 would be a limit that lets nothing through.
-	if m.Duration("timeout-ms", &l.Timeout) && l.Timeout == 0 {
+	if m.At("timeout-ms").Duration(&l.Timeout) && l.Timeout == 0 {
 		m.FaultAt("timeout-ms", form.OutOfRange, "expected at least 1, found 0")
 	}
-	m.Int("concurrency", &l.Concurrency, 1, counted)
-	m.Int("per-minute", &l.PerMinute, 1, counted)
+	m.At("concurrency").Int(&l.Concurrency, 1, counted)
+	m.At("per-minute").Int(&l.PerMinute, 1, counted)
 }
 
 // Check returns all faults of the metadata, one per line, or nil.

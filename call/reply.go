@@ -82,7 +82,7 @@ func readReply(v edn.Value, strict bool) (*Reply, error) {
 		if _, ok := m.Field("proto"); ok {
 			readProto(m)
 		}
-		m.Map("trace", new(Trace).read)
+		m.At("trace").Map(new(Trace).read)
 		result, ok := m.Field("result")
 		_, failed := m.Field("error")
 		switch {
@@ -92,7 +92,7 @@ func readReply(v edn.Value, strict bool) (*Reply, error) {
 			result.Map(func(m *form.Map) { failure = reply.read(m) })
 		case failed:
 			failure = readError(m)
-			m.Map("usage", failure.Usage.read)
+			m.At("usage").Map(failure.Usage.read)
 		default:
 			m.Fault(form.Missing, "expected result or error, found neither")
 		}
@@ -109,11 +109,11 @@ func readReply(v edn.Value, strict bool) (*Reply, error) {
 // read reads a result. It returns the error of a result of type error.
 func (r *Reply) read(m *form.Map) *Error {
 	m.Need("type")
-	if !m.OneOf("type", &r.Type, Value, Plan, Stream, "error") {
+	if !m.At("type").OneOf(&r.Type, Value, Plan, Stream, "error") {
 		m.AllowRest() // the other fields depend on the type
 		return nil
 	}
-	m.Map("usage", r.Usage.read)
+	m.At("usage").Map(r.Usage.read)
 	switch r.Type {
 	case "error":
 		failure := readError(m)
@@ -121,19 +121,19 @@ func (r *Reply) read(m *form.Map) *Error {
 		return failure
 	case Value:
 		m.Need("out")
-		m.JSON("out", &r.Out)
+		m.At("out").JSON(&r.Out)
 	case Plan:
 		m.Need("plan")
 		if v, ok := m.Field("plan"); ok {
 			r.readPlan(v)
 		}
-		m.Map("bindings", func(b *form.Map) {
+		m.At("bindings").Map(func(b *form.Map) {
 			b.AllowRest()
-			m.JSON("bindings", &r.Bindings)
+			m.At("bindings").JSON(&r.Bindings)
 		})
 	case Stream:
 		m.Need("stream")
-		if m.Texts("stream", &r.parts) {
+		if m.At("stream").Texts(&r.parts) {
 			r.Out = textOut(strings.Join(r.parts, ""))
 		}
 	}
@@ -170,17 +170,17 @@ var modes = []string{llm.Live, llm.Mock, llm.Replay}
 func (u *Usage) read(m *form.Map) {
 	m.AllowRest()
 	const most = math.MaxInt >> 10 // so that a sum does not overflow
-	m.Int("input-tokens", &u.InputTokens, 0, most)
-	m.Int("output-tokens", &u.OutputTokens, 0, most)
-	m.Int("cache-read-tokens", &u.CacheReadTokens, 0, most)
-	m.Int("cache-write-tokens", &u.CacheWriteTokens, 0, most)
-	m.Float("usd", &u.USD, 0, math.Inf(1))
-	m.Int("attempts", &u.Attempts, 0, most)
+	m.At("input-tokens").Int(&u.InputTokens, 0, most)
+	m.At("output-tokens").Int(&u.OutputTokens, 0, most)
+	m.At("cache-read-tokens").Int(&u.CacheReadTokens, 0, most)
+	m.At("cache-write-tokens").Int(&u.CacheWriteTokens, 0, most)
+	m.At("usd").Float(&u.USD, 0, math.Inf(1))
+	m.At("attempts").Int(&u.Attempts, 0, most)
 	var latency time.Duration
-	m.Duration("latency-ms", &latency)
+	m.At("latency-ms").Duration(&latency)
 	u.LatencyMS = latency.Milliseconds()
-	m.Name("cap/id", &u.Cap)
-	m.OneOf("mode", &u.Mode, modes...)
+	m.At("cap/id").Name(&u.Cap)
+	m.At("mode").OneOf(&u.Mode, modes...)
 }
 
 // ofRun are the kinds of failure that describe the run itself. Data must not claim them:
@@ -197,14 +197,14 @@ func init() {
 func readError(m *form.Map) *Error {
 	e := &Error{}
 	m.Need("error")
-	m.Map("error", func(m *form.Map) {
+	m.At("error").Map(func(m *form.Map) {
 		m.AllowRest()
 		m.Need("type")
-		if m.Name("type", &e.Type) && ofRun[e.Type] {
+		if m.At("type").Name(&e.Type) && ofRun[e.Type] {
 			e.Type = "remote/" + e.Type
 		}
-		m.Text("message", &e.Message)
-		m.Bool("retryable?", &e.Retryable)
+		m.At("message").Text(&e.Message)
+		m.At("retryable?").Bool(&e.Retryable)
 		if v, ok := m.Field("where"); ok {
 			if v.EDN().Kind() == edn.KindString {
 				v.Text(&e.Where)
@@ -212,7 +212,7 @@ func readError(m *form.Map) *Error {
 				v.Name(&e.Where)
 			}
 		}
-		m.JSON("details", &e.Details)
+		m.At("details").JSON(&e.Details)
 	})
 	return e
 }

@@ -46,10 +46,10 @@ func ReadRequest(data []byte) (Trace, Spec, error) {
 			return
 		}
 		m.Need("trace", "task", "input")
-		m.Map("trace", trace.read)
-		m.Map("task", func(m *form.Map) {
+		m.At("trace").Map(trace.read)
+		m.At("task").Map(func(m *form.Map) {
 			m.Need("intent")
-			m.Name("intent", &spec.Intent)
+			m.At("intent").Name(&spec.Intent)
 			checkName(m, "intent", spec.Intent)
 			readParts(m, &spec, "requires", "dispatch")
 		})
@@ -81,11 +81,11 @@ func readProto(m *form.Map) bool {
 
 func (t *Trace) read(m *form.Map) {
 	m.Need("id")
-	if m.Text("id", &t.ID) && strings.TrimSpace(t.ID) == "" {
+	if m.At("id").Text(&t.ID) && strings.TrimSpace(t.ID) == "" {
 		m.FaultAt("id", form.Invalid, "expected a string that is not blank")
 	}
 	checkName(m, "id", t.ID)
-	m.Int("turn", &t.Turn, 0, math.MaxInt)
+	m.At("turn").Int(&t.Turn, 0, math.MaxInt)
 }
 
 // checkName refuses a name that is too large to be kept with a run.

@@ -11,12 +11,12 @@ import (
 // readPolicy reads a policy: "default", and "intents" by name. Routing is a separate
 // field, see readRouting.
 func readPolicy(m *form.Map, to *Policy) {
-	m.Map("default", to.Default.read)
-	m.Entries("intents", func(intent string, v form.Value) {
+	m.At("default").Map(to.Default.read)
+	m.At("intents").Entries(func(intent string, v form.Value) {
 		var r Rules
 		v.Map(func(m *form.Map) {
 			r.read(m)
-			m.Map("cache", r.Cache.read)
+			m.At("cache").Map(r.Cache.read)
 		})
 		if to.Intents == nil {
 			to.Intents = map[string]Rules{}
@@ -28,26 +28,26 @@ func readPolicy(m *form.Map, to *Policy) {
 // readRouting reads the last level of a policy: "retry", "switch-on" and
 // "fallback".
 func readRouting(m *form.Map, to *Rules) {
-	m.Map("retry", to.Retry.read)
-	m.NameSet("switch-on", &to.SwitchOn)
-	m.NameList("fallback", &to.Fallback)
+	m.At("retry").Map(to.Retry.read)
+	m.At("switch-on").NameSet(&to.SwitchOn)
+	m.At("fallback").NameList(&to.Fallback)
 }
 
 func (r *Rules) read(m *form.Map) {
 	readRouting(m, r)
-	m.Map("done", r.Done.read)
-	m.Map("admit", r.Admit.read)
-	m.Map("judge", r.Judge.read)
+	m.At("done").Map(r.Done.read)
+	m.At("admit").Map(r.Admit.read)
+	m.At("judge").Map(r.Judge.read)
 }
 
 func (j *Judge) read(m *form.Map) {
-	form.Ptr(&j.On, func(to *bool) bool { return m.Bool("on", to) })
-	form.Ptr(&j.Weight, func(to *float64) bool { return m.Float("w", to, 0, 1) })
-	form.Ptr(&j.Veto, func(to *bool) bool { return m.Bool("veto", to) })
-	m.OneOf("on-error", &j.OnError, "closed", "open")
-	form.Ptr(&j.Canary, func(to *float64) bool { return m.Float("canary", to, 0, 1) })
-	m.Name("cap/id", &j.Cap)
-	form.Ptr(&j.MaxAttempts, func(to *int) bool { return m.Int("max-attempts", to, 1, counted) })
+	form.Ptr(&j.On, m.At("on").Bool)
+	form.Ptr(&j.Weight, func(to *float64) bool { return m.At("w").Float(to, 0, 1) })
+	form.Ptr(&j.Veto, m.At("veto").Bool)
+	m.At("on-error").OneOf(&j.OnError, "closed", "open")
+	form.Ptr(&j.Canary, func(to *float64) bool { return m.At("canary").Float(to, 0, 1) })
+	m.At("cap/id").Name(&j.Cap)
+	form.Ptr(&j.MaxAttempts, func(to *int) bool { return m.At("max-attempts").Int(to, 1, counted) })
 	if v, ok := m.Field("rubric"); ok && v.EDN().Kind() != edn.KindMap { // a map names a file, which the host reads
 		v.Text(&j.Rubric)
 	}
@@ -60,8 +60,8 @@ func readIntents(v form.Value) map[string]Intent {
 	v.Entries(func(name string, v form.Value) {
 		var i Intent
 		v.Map(func(m *form.Map) {
-			m.Name("in-schema", &i.In)
-			m.Name("out-schema", &i.Out)
+			m.At("in-schema").Name(&i.In)
+			m.At("out-schema").Name(&i.Out)
 		})
 		intents[name] = i
 	})
@@ -95,12 +95,12 @@ func readRoles(m *form.Map, to *Roles, part string) {
 		return
 	}
 	roles := Roles{}
-	m.Entries(part, func(effect string, v form.Value) {
+	m.At(part).Entries(func(effect string, v form.Value) {
 		var r Rule
 		v.Map(func(m *form.Map) {
-			m.NameSet("any", &r.Any)
-			m.NameSet("all", &r.All)
-			m.NameSet("forbidden", &r.Forbidden)
+			m.At("any").NameSet(&r.Any)
+			m.At("all").NameSet(&r.All)
+			m.At("forbidden").NameSet(&r.Forbidden)
 		})
 		roles[effect] = r
 	})
@@ -111,6 +111,6 @@ func readRoles(m *form.Map, to *Roles, part string) {
 // a request.
 func readPrincipal(m *form.Map, to *Principal) {
 	m.Need("id")
-	m.Text("id", &to.ID)
-	m.NameSet("roles", &to.Roles)
+	m.At("id").Text(&to.ID)
+	m.At("roles").NameSet(&to.Roles)
 }

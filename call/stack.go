@@ -48,7 +48,7 @@ func (s *session) nested() error {
 
 // readStack reads the calls of the process that sent a request.
 func readStack(m *form.Map, to *[]Frame) {
-	m.Each("stack", func(i int, v form.Value) {
+	m.At("stack").Each(func(i int, v form.Value) {
 		if i == MaxStack {
 			v.Fault(form.OutOfRange, "expected at most %d calls", MaxStack)
 		}
@@ -58,9 +58,9 @@ func readStack(m *form.Map, to *[]Frame) {
 		var f Frame
 		v.Map(func(m *form.Map) {
 			m.Need("call", "cap/id")
-			m.Text("call", &f.Call)
-			m.Name("intent", &f.Intent)
-			m.Name("cap/id", &f.Cap)
+			m.At("call").Text(&f.Call)
+			m.At("intent").Name(&f.Intent)
+			m.At("cap/id").Name(&f.Cap)
 		})
 		*to = append(*to, f)
 	})

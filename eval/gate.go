@@ -51,16 +51,16 @@ func ReadGate(file string) (*Gate, error) {
 	}
 	g := &Gate{}
 	faults := form.Read(value, func(m *form.Map) {
-		m.Texts("must", &g.Must)
-		m.Texts("never", &g.Never)
+		m.At("must").Texts(&g.Must)
+		m.At("never").Texts(&g.Never)
 		g.NoWorseThan = bounds(m, "no-worse-than")
 		g.AtLeast = bounds(m, "at-least")
-		m.Float("usd-at-most", &g.USDAtMost, 0, math.MaxFloat64)
-		m.Int("errors-at-most", &g.ErrorsMost, 0, math.MaxInt32)
-		m.Map("routing", func(m *form.Map) {
-			m.Float("gap-at-least", &g.Routing.GapAtLeast, 0, math.MaxFloat64)
-			m.Float("large-at-most", &g.Routing.LargeAtMost, 0, 1)
-			m.Float("cost-at-most", &g.Routing.CostAtMost, 0, math.MaxFloat64)
+		m.At("usd-at-most").Float(&g.USDAtMost, 0, math.MaxFloat64)
+		m.At("errors-at-most").Int(&g.ErrorsMost, 0, math.MaxInt32)
+		m.At("routing").Map(func(m *form.Map) {
+			m.At("gap-at-least").Float(&g.Routing.GapAtLeast, 0, math.MaxFloat64)
+			m.At("large-at-most").Float(&g.Routing.LargeAtMost, 0, 1)
+			m.At("cost-at-most").Float(&g.Routing.CostAtMost, 0, math.MaxFloat64)
 		})
 	})
 	if err := faults.Err(); err != nil {
@@ -72,7 +72,7 @@ func ReadGate(file string) (*Gate, error) {
 // bounds reads a number for each scorer.
 func bounds(m *form.Map, field string) map[string]float64 {
 	of := map[string]float64{}
-	m.Entries(field, func(name string, v form.Value) {
+	m.At(field).Entries(func(name string, v form.Value) {
 		var x float64
 		if v.Float(&x, -math.MaxFloat64, math.MaxFloat64) {
 			of[name] = x

@@ -99,13 +99,13 @@ func readSpecs(file string) (all []scorerSpec, err error) {
 			v.Map(func(m *form.Map) {
 				var s scorerSpec
 				m.Need("kind")
-				m.Name("kind", &s.kind)
+				m.At("kind").Name(&s.kind)
 				s.name = s.kind
-				m.Text("name", &s.name)
-				m.Text("argument", &s.argument)
-				m.Text("node", &s.node)
-				m.Text("of", &s.of)
-				m.Text("expected", &s.expected)
+				m.At("name").Text(&s.name)
+				m.At("argument").Text(&s.argument)
+				m.At("node").Text(&s.node)
+				m.At("of").Text(&s.of)
+				m.At("expected").Text(&s.expected)
 				all = append(all, s)
 			})
 		})

@@ -222,8 +222,8 @@ func runRoles(t *testing.T, c edn.Value) (o outcome) {
 	faults := form.Read(c, func(m *form.Map) {
 		m.AllowRest()
 		form.Into(m, &roles)
-		m.Map("principal", func(m *form.Map) { form.Into(m, &who) })
-		m.NameSet("effects", &effects)
+		m.At("principal").Map(func(m *form.Map) { form.Into(m, &who) })
+		m.At("effects").NameSet(&effects)
 	})
 	if err := faults.Err(); err != nil {
 		t.Fatal(err)

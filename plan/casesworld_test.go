@@ -50,16 +50,16 @@ func newWorld(t *testing.T, c edn.Value) *world {
 	faults := form.Read(c, func(m *form.Map) {
 		m.AllowRest()
 		form.Into(m, w.app, "policy", "routing", "schemas", "intents")
-		m.Map("budget", func(m *form.Map) { form.Into(m, &w.budget) })
-		m.Map("principal", func(m *form.Map) { form.Into(m, &who) })
-		m.NameSet("grant", &w.grant)
-		m.Name("mode", &w.opts.Mode)
-		m.Map("limits", func(m *form.Map) {
-			m.Int("nodes", &w.opts.Limits.Nodes, 1, 1<<30)
-			m.Int("depth", &w.opts.Limits.Depth, 1, 1<<30)
+		m.At("budget").Map(func(m *form.Map) { form.Into(m, &w.budget) })
+		m.At("principal").Map(func(m *form.Map) { form.Into(m, &who) })
+		m.At("grant").NameSet(&w.grant)
+		m.At("mode").Name(&w.opts.Mode)
+		m.At("limits").Map(func(m *form.Map) {
+			m.At("nodes").Int(&w.opts.Limits.Nodes, 1, 1<<30)
+			m.At("depth").Int(&w.opts.Limits.Depth, 1, 1<<30)
 		})
 		form.Into(m, &roles)
-		m.Entries("registry", func(id string, v form.Value) {
+		m.At("registry").Entries(func(id string, v form.Value) {
 			if v.EDN().IsNil() {
 				return
 			}

@@ -26,9 +26,9 @@ func (r *reading) readHandles(n *node, f fields) {
 	if at := f.place("cap/id"); at != nil && slotKey(at.value) != "" {
 		n.pin = r.slot(at, slotKey(at.value))
 	} else {
-		f.Name("cap/id", &n.spec.Cap)
+		f.At("cap/id").Name(&n.spec.Cap)
 	}
-	f.Map.Map("dispatch", func(m *form.Map) {
+	f.At("dispatch").Map(func(m *form.Map) {
 		m.AllowRest() // for form.Into
 		v, ok := m.Field("candidates")
 		if !ok {

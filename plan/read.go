@@ -115,7 +115,7 @@ func (r *reading) node(at *place, depth int) *node {
 	n := &node{at: at}
 	faults := form.Read(at.value, func(m *form.Map) {
 		m.Need("op")
-		m.Name("op", &n.op)
+		m.At("op").Name(&n.op)
 		f := fields{m, at, depth}
 		f.name("id", &n.id)
 		if at := f.place("when"); at != nil {
@@ -126,7 +126,7 @@ func (r *reading) node(at *place, depth int) *node {
 			return
 		}
 		m.AllowRest()
-		m.Name("as", &n.as)
+		m.At("as").Name(&n.as)
 		if n.op != "" {
 			m.FaultAt("op", unknownOp, "unknown op %q; known are %s%s", n.op, strings.Join(ops, ", "), meant(n.op))
 		}
@@ -178,7 +178,7 @@ func (r *reading) field(f fields, key string, words bool) *template {
 func (r *reading) readLet(n *node, f fields) {
 	f.Need("value", "as")
 	n.value = r.field(f, "value", false)
-	f.Name("as", &n.as)
+	f.At("as").Name(&n.as)
 }
 
 func (r *reading) readEmit(n *node, f fields) {
@@ -188,22 +188,22 @@ func (r *reading) readEmit(n *node, f fields) {
 
 func (r *reading) readCall(n *node, f fields) {
 	f.Need("intent")
-	f.Name("intent", &n.spec.Intent)
+	f.At("intent").Name(&n.spec.Intent)
 	r.readHandles(n, f)
 	n.value = r.field(f, "input", false)
 	n.context = r.field(f, "context", false)
 	n.constraints = r.field(f, "constraints", false)
 	readRequires(f.Map, n)
 	form.Into(f.Map, &n.spec, "dispatch/slots", "done", "admit", "budget", "cache", "effects")
-	f.Name("as", &n.as)
+	f.At("as").Name(&n.as)
 }
 
 func (r *reading) readTool(n *node, f fields) {
 	f.Need("tool/id")
-	f.Name("tool/id", &n.spec.Tool)
+	f.At("tool/id").Name(&n.spec.Tool)
 	n.value = r.field(f, "input", false)
 	form.Into(f.Map, &n.spec, "dispatch", "done", "admit", "effects")
-	f.Name("as", &n.as)
+	f.At("as").Name(&n.as)
 }
 
 // readBody reads the body of a node.
@@ -222,7 +222,7 @@ func (r *reading) readLoop(n *node, f fields) {
 		f.FaultAt("until", "missing-until", "a loop needs a condition: add until")
 	}
 	if _, ok := f.Field("max"); ok {
-		f.Int("max", &n.max, 1, math.MaxInt32)
+		f.At("max").Int(&n.max, 1, math.MaxInt32)
 	} else {
 		f.FaultAt("max", "missing-max", "a loop needs a bound: add max, at least 1")
 	}
@@ -231,7 +231,7 @@ func (r *reading) readLoop(n *node, f fields) {
 func (r *reading) readMap(n *node, f fields) {
 	f.Need("over", "as")
 	n.value = r.field(f, "over", false)
-	f.Name("as", &n.as)
+	f.At("as").Name(&n.as)
 	r.readBody(n, f)
 }
 
@@ -291,9 +291,9 @@ func (r *reading) readAsk(n *node, f fields) {
 	f.Need("question", "as")
 	n.value = r.field(f, "question", false)
 	if _, ok := f.Field("choices"); ok {
-		f.Texts("choices", &n.choices)
+		f.At("choices").Texts(&n.choices)
 	}
-	f.Name("as", &n.as)
+	f.At("as").Name(&n.as)
 }
 
 // readRequires reads the requirements on the answer, from requires or output.schema.
@@ -304,10 +304,10 @@ func readRequires(m *form.Map, n *node) {
 
 func readOutput(m *form.Map, n *node) {
 	to := &n.spec.Requires.OutSchema
-	m.Map("output", func(m *form.Map) {
+	m.At("output").Map(func(m *form.Map) {
 		m.Need("schema")
 		var name string
-		switch ok := m.Name("schema", &name); {
+		switch ok := m.At("schema").Name(&name); {
 		case !ok:
 		case *to != "" && *to != name:
 			m.FaultAt("schema", form.Invalid, "output.schema is %q, but requires.out-schema is %q: keep one of them", name, *to)

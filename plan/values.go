@@ -64,9 +64,9 @@ func (r *reading) readApply(n *node, f fields) {
 	}
 	n.value = r.field(f, "input", false)
 	readOutput(f.Map, n)
-	f.Map.Map("dispatch", func(m *form.Map) { m.Bool("allow-failure?", &n.spec.Dispatch.AllowFailure) })
+	f.At("dispatch").Map(func(m *form.Map) { m.At("allow-failure?").Bool(&n.spec.Dispatch.AllowFailure) })
 	form.Into(f.Map, &n.spec, "done", "budget", "effects")
-	f.Name("as", &n.as)
+	f.At("as").Name(&n.as)
 }
 
 // planSchema is the schema of a slot that holds a plan: its text, or its data.

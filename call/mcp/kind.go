@@ -44,7 +44,7 @@ func servers(r *kinds.Reader) map[string]*configured {
 func readServers(r *kinds.Reader, m *form.Map) {
 	all := map[string]*configured{}
 	r.Parts["servers"] = all
-	m.Entries("servers", func(name string, v form.Value) {
+	m.At("servers").Entries(func(name string, v form.Value) {
 		r.Secrets = nil
 		s := &configured{name: name, cfg: Config{Name: name}}
 		good := v.Map(func(m *form.Map) { readServer(r, m, s) })
@@ -59,15 +59,15 @@ func readServers(r *kinds.Reader, m *form.Map) {
 
 // readSandbox reads the sandbox of a server's program.
 func readSandbox(r *kinds.Reader, m *form.Map) (p sandbox.Policy) {
-	m.Map("sandbox", func(m *form.Map) {
-		m.Texts("writable", &p.Writable)
-		m.Texts("read-only", &p.ReadOnly)
-		m.Bool("network", &p.Network)
-		if m.Bool("loopback", &p.Loopback); p.Loopback && !p.Network {
+	m.At("sandbox").Map(func(m *form.Map) {
+		m.At("writable").Texts(&p.Writable)
+		m.At("read-only").Texts(&p.ReadOnly)
+		m.At("network").Bool(&p.Network)
+		if m.At("loopback").Bool(&p.Loopback); p.Loopback && !p.Network {
 			m.FaultAt("loopback", form.Invalid, "loopback belongs to a network: add :network true")
 		}
 		var unconfined bool
-		if m.Bool("unconfined", &unconfined); unconfined {
+		if m.At("unconfined").Bool(&unconfined); unconfined {
 			p.Method = sandbox.Unconfined
 			if len(p.Writable)+len(p.ReadOnly) > 0 || p.Network || p.Loopback {
 				m.Fault(form.Invalid, "an unconfined server may use everything: leave the other fields out")
@@ -102,20 +102,20 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	if s.at = url; len(s.cfg.Command) > 0 {
 		s.at = s.cfg.Command[0]
 	}
-	m.Duration("timeout-ms", &s.cfg.Timeout)
-	m.Duration("start-timeout-ms", &s.cfg.StartTimeout)
-	m.Duration("idle-ms", &s.cfg.Idle)
+	m.At("timeout-ms").Duration(&s.cfg.Timeout)
+	m.At("start-timeout-ms").Duration(&s.cfg.StartTimeout)
+	m.At("idle-ms").Duration(&s.cfg.Idle)
 	s.cfg.Accept = pins(r.Dir, s.name)
 	s.scope = r.Scope(m)
 }
 
 // readOAuth reads how the user logs in to the server.
 func readOAuth(r *kinds.Reader, m *form.Map, s *configured) {
-	m.Map("oauth", func(m *form.Map) {
+	m.At("oauth").Map(func(m *form.Map) {
 		o := &mcp.OAuth{Hint: "run: stone login " + quoted(s.name)}
-		m.Text("client", &o.Client)
+		m.At("client").Text(&o.Client)
 		s.client = r.Secret(m, "secret")
-		m.Texts("scopes", &o.Scopes)
+		m.At("scopes").Texts(&o.Scopes)
 		if s.client != (kinds.Secret{}) && o.Client == "" {
 			m.Fault(form.Invalid, "a secret belongs to a client: add its id")
 		}
@@ -183,7 +183,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	var name, tool string
 	var s *configured
 	m.Need("server", "tool")
-	if v, ok := m.Field("server"); ok && v.Name(&name) {
+	if v := m.At("server"); v.Name(&name) {
 		kinds.CheckEach(v, "server", slices.Sorted(maps.Keys(servers(r))))
 		if s = servers(r)[name]; s != nil {
 			at.At, at.Command = s.at, s.cfg.Command

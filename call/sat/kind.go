@@ -11,8 +11,8 @@ var Part = kinds.Kind{Name: "solver/sat", Read: readKind, Unconfigured: "{:cap/k
 
 func readKind(_ *kinds.Reader, m *form.Map, _ *kinds.Reached) kinds.Builder {
 	var c Config
-	m.Int("variables", &c.Variables, 1, 1<<30)
-	m.Int("literals", &c.Literals, 1, 1<<30)
-	m.Int("conflicts", &c.Conflicts, 1, 1<<30)
+	m.At("variables").Int(&c.Variables, 1, 1<<30)
+	m.At("literals").Int(&c.Literals, 1, 1<<30)
+	m.At("conflicts").Int(&c.Conflicts, 1, 1<<30)
 	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
 }

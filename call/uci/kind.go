@@ -18,7 +18,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	if len(c.Command) > 0 {
 		at.At, at.Command = c.Command[0], c.Command
 	}
-	m.Entries("options", func(name string, v form.Value) {
+	m.At("options").Entries(func(name string, v form.Value) {
 		if n, ok := v.EDN().Int64(); ok {
 			c.Options[name] = strconv.FormatInt(n, 10)
 			return
@@ -27,7 +27,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 		v.Text(&text)
 		c.Options[name] = text
 	})
-	m.Duration("movetime-ms", &c.MoveTime)
+	m.At("movetime-ms").Duration(&c.MoveTime)
 	c.Scope = r.Scope(m)
 	return func(meta call.Metadata) (call.Capability, error) { return New(meta, c), c.Check() }
 }

@@ -20,7 +20,7 @@ func BenchmarkRead(b *testing.B) {
 			v.Each(func(_ int, v form.Value) {
 				v.Map(func(m *form.Map) {
 					var as string
-					m.Name("as", &as)
+					m.At("as").Name(&as)
 					new(spec).read(m)
 				})
 			})

@@ -5,11 +5,11 @@
 //
 //	faults := form.Read(value, func(m *form.Map) {
 //		m.Need("intent")
-//		m.Name("intent", &spec.Intent)
-//		m.NameList("candidates", &spec.Candidates)
-//		m.Duration("hedge-ms", &spec.Hedge)
-//		m.Map("retry", func(m *form.Map) {
-//			m.Int("max", &spec.Max, 0, 100)
+//		m.At("intent").Name(&spec.Intent)
+//		m.At("candidates").NameList(&spec.Candidates)
+//		m.At("hedge-ms").Duration(&spec.Hedge)
+//		m.At("retry").Map(func(m *form.Map) {
+//			m.At("max").Int(&spec.Max, 0, 100)
 //		})
 //	})
 //

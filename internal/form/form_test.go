@@ -29,29 +29,29 @@ type spec struct {
 
 func (s *spec) read(m *form.Map) {
 	m.Need("intent")
-	m.Name("intent", &s.Intent)
-	m.OneOf("strategy", &s.Strategy, "cascade", "race")
-	m.Text("title", &s.Title)
-	m.Texts("lines", &s.Lines)
-	m.NameList("candidates", &s.Candidates)
-	m.NameSet("cap/tags", &s.Tags)
-	m.Duration("hedge-ms", &s.Hedge)
-	m.Bool("allow-failure?", &s.Allow)
-	m.Map("retry", func(m *form.Map) {
+	m.At("intent").Name(&s.Intent)
+	m.At("strategy").OneOf(&s.Strategy, "cascade", "race")
+	m.At("title").Text(&s.Title)
+	m.At("lines").Texts(&s.Lines)
+	m.At("candidates").NameList(&s.Candidates)
+	m.At("cap/tags").NameSet(&s.Tags)
+	m.At("hedge-ms").Duration(&s.Hedge)
+	m.At("allow-failure?").Bool(&s.Allow)
+	m.At("retry").Map(func(m *form.Map) {
 		m.Need("max")
-		m.Int("max", &s.Max, 0, 9)
+		m.At("max").Int(&s.Max, 0, 9)
 	})
-	form.Ptr(&s.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
-	m.JSON("context", &s.Context)
-	m.Each("nodes", func(_ int, v form.Value) {
+	form.Ptr(&s.ScoreMin, func(to *float64) bool { return m.At("score-min").Float(to, 0, 1) })
+	m.At("context").JSON(&s.Context)
+	m.At("nodes").Each(func(_ int, v form.Value) {
 		v.Map(func(m *form.Map) {
 			var as string
-			if m.Name("as", &as) {
+			if m.At("as").Name(&as) {
 				s.Slots = append(s.Slots, as)
 			}
 		})
 	})
-	m.Entries("free", func(name string, v form.Value) {
+	m.At("free").Entries(func(name string, v form.Value) {
 		var n int
 		v.Int(&n, 1, math.MaxInt)
 		s.Slots = append(s.Slots, name)
@@ -146,6 +146,31 @@ func TestFaultyFieldLeavesItsVariable(t *testing.T) {
 	}
 }
 
+func TestMissingFieldReadsNothing(t *testing.T) {
+	want := spec{Intent: "i", Strategy: "race", Title: "t", Lines: []string{"l"}, Candidates: []string{"c"}, Tags: []string{"g"},
+		Hedge: time.Second, Allow: true, Max: 3, Context: json.RawMessage("1")}
+	got := want
+	faults := form.Read(parse(t, `{}`), func(m *form.Map) {
+		m.AllowRest()
+		for _, ok := range []bool{
+			m.At("a").Name(&got.Intent), m.At("a").OneOf(&got.Strategy, "cascade"), m.At("a").Text(&got.Title),
+			m.At("a").Texts(&got.Lines), m.At("a").NameList(&got.Candidates), m.At("a").NameSet(&got.Tags),
+			m.At("a").Duration(&got.Hedge), m.At("a").Bool(&got.Allow), m.At("a").Int(&got.Max, 0, 9),
+			m.At("a").JSON(&got.Context), form.Ptr(&got.ScoreMin, func(to *float64) bool { return m.At("a").Float(to, 0, 1) }),
+			m.At("a").Map(func(*form.Map) { t.Error("read a missing map") }),
+			m.At("a").Each(func(int, form.Value) { t.Error("read a missing vector") }),
+			m.At("a").Entries(func(string, form.Value) { t.Error("read missing entries") }),
+		} {
+			if ok {
+				t.Error("a missing field was read")
+			}
+		}
+	})
+	if diff := cmp.Diff(want, got); diff != "" || faults != nil {
+		t.Errorf("%v\n%s", faults, diff)
+	}
+}
+
 func TestHostile(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("{:intent :a")
@@ -189,8 +214,8 @@ func Example() {
 	var candidates []string
 	var tries int
 	faults := form.Read(v, func(m *form.Map) {
-		m.NameList("candidates", &candidates)
-		m.Int("max", &tries, 0, 100)
+		m.At("candidates").NameList(&candidates)
+		m.At("max").Int(&tries, 0, 100)
 	})
 	for _, f := range faults {
 		fmt.Println(f)

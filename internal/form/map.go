@@ -1,12 +1,10 @@
 package form
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -60,9 +58,9 @@ func (m *Map) close() {
 		name, ok := key.Name()
 		switch {
 		case !ok:
-			m.at(key, "").faultIn(m, UnknownKey, "expected names for keys, found "+show(key))
+			m.part(key, "").faultIn(m, UnknownKey, "expected names for keys, found "+show(key))
 		case m.isSecond(key, name):
-			m.at(key, name).Fault(Duplicate, "the field %q appears twice, with and without a colon", name)
+			m.part(key, name).Fault(Duplicate, "the field %q appears twice, with and without a colon", name)
 		case !m.open && !slices.Contains(m.asked, name):
 			m.unknown(key, name)
 		}
@@ -95,14 +93,14 @@ func (m *Map) unknown(key edn.Value, name string) {
 		if len(known) > 0 {
 			message = "unknown field " + shorten(name) + "; known are " + strings.Join(known, ", ")
 		}
-		f := m.at(key, name).fault(UnknownKey, message, suggest.Closest(name, slices.Values(known)))
+		f := m.part(key, name).fault(UnknownKey, message, suggest.Closest(name, slices.Values(known)))
 		f.In = m.in
 		return f
 	})
 }
 
-// at is a field of the map: its path, and the place of a value.
-func (m *Map) at(v edn.Value, key string) Value {
+// part is a field of the map: its path, and the place of a value.
+func (m *Map) part(v edn.Value, key string) Value {
 	return Value{edn: v, log: m.log, in: m.in, key: key}
 }
 
@@ -114,17 +112,25 @@ func (m *Map) Need(keys ...string) {
 	for _, key := range keys {
 		m.asked = append(m.asked, key)
 		if _, ok := m.edn.Field(key); !ok {
-			m.at(m.edn, key).faultIn(m, Missing, fmt.Sprintf("the field %q is missing", key))
+			m.part(m.edn, key).faultIn(m, Missing, fmt.Sprintf("the field %q is missing", key))
 		}
 	}
 }
 
-// Field returns the value of a field, which is thereby known; ok is false if it is
-// missing.
+// At returns the value of a field, which is thereby known. Reading a missing field reports
+// false and changes nothing.
+func (m *Map) At(key string) Value {
+	v, _ := m.Field(key)
+	return v
+}
+
+// Field is like At, and reports whether the field exists.
 func (m *Map) Field(key string) (v Value, ok bool) {
 	m.asked = append(m.asked, key)
 	found, ok := m.edn.Field(key)
-	return m.at(found, key), ok
+	v = m.part(found, key)
+	v.missing = !ok
+	return v, ok
 }
 
 // FaultAt reports a fault of a field, at its value or, if it is missing, at the
@@ -134,97 +140,13 @@ func (m *Map) FaultAt(key, kind, format string, args ...any) {
 	if !ok {
 		found = m.edn
 	}
-	m.at(found, key).Fault(kind, format, args...)
-}
-
-// Name reads a field as a name; see [Value.Name].
-func (m *Map) Name(key string, to *string) bool {
-	v, ok := m.Field(key)
-	return ok && v.Name(to)
-}
-
-// OneOf reads a field as one of some names; see [Value.OneOf].
-func (m *Map) OneOf(key string, to *string, known ...string) bool {
-	v, ok := m.Field(key)
-	return ok && v.OneOf(to, known...)
-}
-
-// NameList reads a field as names in order; see [Value.NameList].
-func (m *Map) NameList(key string, to *[]string) bool {
-	v, ok := m.Field(key)
-	return ok && v.NameList(to)
-}
-
-// NameSet reads a field as a set of names; see [Value.NameSet].
-func (m *Map) NameSet(key string, to *[]string) bool {
-	v, ok := m.Field(key)
-	return ok && v.NameSet(to)
-}
-
-// Text reads a field as a string.
-func (m *Map) Text(key string, to *string) bool {
-	v, ok := m.Field(key)
-	return ok && v.Text(to)
-}
-
-// Texts reads a field as a list of strings; see [Value.Texts].
-func (m *Map) Texts(key string, to *[]string) bool {
-	v, ok := m.Field(key)
-	return ok && v.Texts(to)
-}
-
-// Bool reads a field as true or false.
-func (m *Map) Bool(key string, to *bool) bool {
-	v, ok := m.Field(key)
-	return ok && v.Bool(to)
-}
-
-// Int reads a field as an integer within bounds; see [Value.Int].
-func (m *Map) Int(key string, to *int, low, high int) bool {
-	v, ok := m.Field(key)
-	return ok && v.Int(to, low, high)
-}
-
-// Float reads a field as a number within bounds; see [Value.Float].
-func (m *Map) Float(key string, to *float64, low, high float64) bool {
-	v, ok := m.Field(key)
-	return ok && v.Float(to, low, high)
-}
-
-// Duration reads a field as milliseconds; see [Value.Duration].
-func (m *Map) Duration(key string, to *time.Duration) bool {
-	v, ok := m.Field(key)
-	return ok && v.Duration(to)
-}
-
-// JSON reads a field as any data; see [Value.JSON].
-func (m *Map) JSON(key string, to *json.RawMessage) bool {
-	v, ok := m.Field(key)
-	return ok && v.JSON(to)
-}
-
-// Map reads a field as a map; see [Value.Map].
-func (m *Map) Map(key string, read func(*Map)) bool {
-	v, ok := m.Field(key)
-	return ok && v.Map(read)
-}
-
-// Each reads a field as a vector; see [Value.Each].
-func (m *Map) Each(key string, read func(i int, v Value)) bool {
-	v, ok := m.Field(key)
-	return ok && v.Each(read)
-}
-
-// Entries reads a field as a map with free names for keys; see [Value.Entries].
-func (m *Map) Entries(key string, read func(name string, v Value)) bool {
-	v, ok := m.Field(key)
-	return ok && v.Entries(read)
+	m.part(found, key).Fault(kind, format, args...)
 }
 
 // Ptr reads an optional field: it calls read with a new variable, and sets *to to
 // that variable if read succeeds:
 //
-//	form.Ptr(&d.ScoreMin, func(to *float64) bool { return m.Float("score-min", to, 0, 1) })
+//	form.Ptr(&d.Allow, m.At("allow").Bool)
 func Ptr[T any](to **T, read func(*T) bool) bool {
 	v := new(T)
 	ok := read(v)

@@ -23,9 +23,10 @@ type Value struct {
 	log *log
 	// The path is built only on demand, since few values are at fault: within the
 	// value at path in, the field key or else the element number-1.
-	in     string
-	key    string
-	number int
+	in      string
+	key     string
+	number  int
+	missing bool // a field that the map does not have
 }
 
 // whole is the value as the container of others.
@@ -69,8 +70,11 @@ func (v Value) fault(kind, message, suggestion string) Fault {
 	return Fault{Kind: kind, Path: v.Path(), Line: line, Column: column, Message: message, Suggestion: suggestion}
 }
 
-// wrong reports a value of the wrong kind.
+// wrong reports a value of the wrong kind, which a missing field, nil, always is.
 func (v Value) wrong(wanted string) {
+	if v.missing {
+		return
+	}
 	v.Fault(Invalid, "expected %s, found %s", wanted, show(v.edn))
 }
 
@@ -78,7 +82,7 @@ func (v Value) wrong(wanted string) {
 func (v Value) Name(to *string) bool {
 	name, ok := v.edn.Name()
 	if !ok {
-		v.wrong("a " + v.nameKind())
+		v.wrong(v.nameKind())
 		return false
 	}
 	*to = name
@@ -88,9 +92,9 @@ func (v Value) Name(to *string) bool {
 // nameKind describes how names are written in the notation of the value.
 func (v Value) nameKind() string {
 	if v.edn.IsJSON() {
-		return "name (a string such as \"text/respond\")"
+		return "a name (a string such as \"text/respond\")"
 	}
-	return "name (a keyword such as :text/respond)"
+	return "a name (a keyword such as :text/respond)"
 }
 
 // OneOf reads one of some names.
@@ -243,6 +247,9 @@ func (v Value) Duration(to *time.Duration) bool {
 // JSON reads any data, as canonical JSON: keywords become strings without colon,
 // sets arrays. A value without a form in JSON is a fault.
 func (v Value) JSON(to *json.RawMessage) bool {
+	if v.missing {
+		return false
+	}
 	data, err := edn.ToJSON(v.edn)
 	if err != nil {
 		v.log.add(func() Fault {
@@ -289,11 +296,11 @@ func (v Value) Entries(read func(name string, v Value)) bool {
 		name, ok := key.Name()
 		switch {
 		case !ok:
-			m.at(key, "").wrong("a " + m.nameKind() + " for a key")
+			m.part(key, "").wrong(m.nameKind() + " for a key")
 		case m.isSecond(key, name):
-			m.at(key, name).Fault(Duplicate, "the key %q appears twice, with and without a colon", name)
+			m.part(key, name).Fault(Duplicate, "the key %q appears twice, with and without a colon", name)
 		default:
-			read(name, m.at(value, name))
+			read(name, m.part(value, name))
 		}
 	}
 	return v.log.count() == before

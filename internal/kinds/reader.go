@@ -89,8 +89,8 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 
 // Argv reads the field command: the path of a program, and its arguments.
 func (r *Reader) Argv(m *form.Map) (argv []string) {
-	v, _ := m.Field("command")
-	switch m.Texts("command", &argv); {
+	v := m.At("command")
+	switch v.Texts(&argv); {
 	case argv == nil:
 	case len(argv) == 0 || argv[0] == "":
 		v.Fault(form.Invalid, "expected a program, such as [\"/usr/bin/wc\" \"-w\"]")
@@ -105,10 +105,10 @@ func (r *Reader) Argv(m *form.Map) (argv []string) {
 
 // Scope reads the field scope.
 func (r *Reader) Scope(m *form.Map) (s scope.Scope) {
-	m.Map("scope", func(m *form.Map) {
-		m.Texts("fs", (*[]string)(&s.FS))
-		m.Texts("process", (*[]string)(&s.Process))
-		m.Texts("net", (*[]string)(&s.Net))
+	m.At("scope").Map(func(m *form.Map) {
+		m.At("fs").Texts((*[]string)(&s.FS))
+		m.At("process").Texts((*[]string)(&s.Process))
+		m.At("net").Texts((*[]string)(&s.Net))
 	})
 	for _, paths := range [][]string{s.FS, s.Process} {
 		for i, p := range paths {
@@ -120,7 +120,7 @@ func (r *Reader) Scope(m *form.Map) (s scope.Scope) {
 
 // SomeText reads a field as a string that is not empty.
 func SomeText(m *form.Map, key string, to *string) {
-	if m.Text(key, to) && *to == "" {
+	if m.At(key).Text(to) && *to == "" {
 		m.FaultAt(key, form.Invalid, "expected a string that is not empty")
 	}
 }

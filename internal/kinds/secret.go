@@ -79,7 +79,7 @@ type Value struct {
 // name looks like the name of a secret.
 func (r *Reader) Values(m *form.Map, key string) map[string]Value {
 	all := map[string]Value{}
-	m.Entries(key, func(name string, v form.Value) {
+	m.At(key).Entries(func(name string, v form.Value) {
 		var one Value
 		if v.EDN().Kind() == edn.KindString && !redact.Secretive(name) {
 			v.Text(&one.Text)

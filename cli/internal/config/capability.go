@@ -29,7 +29,7 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 	if name == "solver" {
 		var which string
 		m.Need("solver")
-		if !m.OneOf("solver", &which, "cel", "sat") {
+		if !m.At("solver").OneOf(&which, "cel", "sat") {
 			return nil
 		}
 		name += "/" + which
@@ -52,7 +52,7 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 // readCapabilities reads capabilities by their ids.
 func (r *reader) readCapabilities(m *form.Map, key string, reached *[]kinds.Reached) *call.Registry {
 	var caps []call.Capability
-	m.Entries(key, func(id string, v form.Value) {
+	m.At(key).Entries(func(id string, v form.Value) {
 		r.Reader.Secrets = nil
 		meta, at := call.Metadata{ID: id}, kinds.Reached{ID: id}
 		var build kinds.Builder

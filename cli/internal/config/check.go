@@ -22,7 +22,7 @@ import (
 // readChecks reads checks by their names: a string is an expression, and the one
 // field of a map names the kind of check.
 func (r *reader) readChecks(m *form.Map) {
-	m.Entries("checks", func(name string, v form.Value) {
+	m.At("checks").Entries(func(name string, v form.Value) {
 		if slices.Contains(call.BuiltInChecks(), name) {
 			v.Fault(form.Duplicate, "the check %q is built in: choose another name", name)
 			return
@@ -137,11 +137,11 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	var id, rubric string
 	r.Text(m, "rubric", &rubric)
 	enough := 0.5
-	if v, ok := m.Field("capability"); ok && v.Name(&id) {
+	if v := m.At("capability"); v.Name(&id) {
 		kinds.CheckEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
 		r.graders = append(r.graders, grader{name, v, id})
 	}
-	m.Float("score-min", &enough, 0, 1)
+	m.At("score-min").Float(&enough, 0, 1)
 	return func(ctx context.Context, s call.Subject) error {
 		app := *r.App
 		app.Policy, app.Intents = call.Policy{}, nil
@@ -219,7 +219,7 @@ func (r *reader) checkPolicy(v form.Value) {
 		m.AllowRest()
 		for k := range v.EDN().Entries() {
 			key, _ := k.Name()
-			field, _ := m.Field(key)
+			field := m.At(key)
 			switch key {
 			case "":
 			case "in-schema", "out-schema":

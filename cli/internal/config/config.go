@@ -192,7 +192,7 @@ func (r *reader) read(m *form.Map) {
 	r.readProviders(m)
 	r.readSections(m)
 	r.readModels(m)
-	m.Entries("capabilities", func(id string, _ form.Value) { r.ids = append(r.ids, id) })
+	m.At("capabilities").Entries(func(id string, _ form.Value) { r.ids = append(r.ids, id) })
 	r.readChecks(m)
 	r.App.Registry = r.readCapabilities(m, "capabilities", &r.Capabilities)
 	r.checkGraders()
@@ -206,20 +206,20 @@ func (r *reader) read(m *form.Map) {
 	r.readRubrics(m)
 	r.readRights(m)
 	r.readWebhooks(m)
-	m.Map("budget", func(m *form.Map) { form.Into(m, &r.Budget) })
-	m.Map("serve", func(m *form.Map) {
-		m.NameSet("live", &r.Live)
-		m.NameSet("ignore-tools", &r.IgnoreTools)
+	m.At("budget").Map(func(m *form.Map) { form.Into(m, &r.Budget) })
+	m.At("serve").Map(func(m *form.Map) {
+		m.At("live").NameSet(&r.Live)
+		m.At("ignore-tools").NameSet(&r.IgnoreTools)
 	})
-	m.OneOf("mode", &r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
-	m.Map("limits", func(m *form.Map) {
-		m.Int("nodes", &r.Plan.Limits.Nodes, 1, 100_000)
-		m.Int("depth", &r.Plan.Limits.Depth, 1, 1000)
-		m.Int("attempts", &r.Plan.Limits.Attempts, 1, 1_000_000)
-		m.Int("visits", &r.Plan.Limits.Visits, 1, math.MaxInt32)
-		m.Int("bytes", &r.Plan.Limits.Bytes, 1, math.MaxInt32)
-		m.Int("node-bytes", &r.Plan.Limits.NodeBytes, 1, math.MaxInt32)
-		m.Int("roundtrips", &r.Plan.Limits.Roundtrips, 1, math.MaxInt32)
+	m.At("mode").OneOf(&r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
+	m.At("limits").Map(func(m *form.Map) {
+		m.At("nodes").Int(&r.Plan.Limits.Nodes, 1, 100_000)
+		m.At("depth").Int(&r.Plan.Limits.Depth, 1, 1000)
+		m.At("attempts").Int(&r.Plan.Limits.Attempts, 1, 1_000_000)
+		m.At("visits").Int(&r.Plan.Limits.Visits, 1, math.MaxInt32)
+		m.At("bytes").Int(&r.Plan.Limits.Bytes, 1, math.MaxInt32)
+		m.At("node-bytes").Int(&r.Plan.Limits.NodeBytes, 1, math.MaxInt32)
+		m.At("roundtrips").Int(&r.Plan.Limits.Roundtrips, 1, math.MaxInt32)
 	})
 	r.App.Plans = plan.Planner(r.Plan)
 }
@@ -228,16 +228,16 @@ func (r *reader) read(m *form.Map) {
 func (r *reader) readRubrics(m *form.Map) {
 	read := func(m *form.Map, to *call.Rules) {
 		m.AllowRest()
-		m.Map("judge", func(m *form.Map) {
+		m.At("judge").Map(func(m *form.Map) {
 			m.AllowRest()
 			r.Text(m, "rubric", &to.Judge.Rubric)
 		})
 	}
 	policy := &r.App.Policy
-	m.Map("policy", func(m *form.Map) {
+	m.At("policy").Map(func(m *form.Map) {
 		m.AllowRest()
-		m.Map("default", func(m *form.Map) { read(m, &policy.Default) })
-		m.Entries("intents", func(intent string, v form.Value) {
+		m.At("default").Map(func(m *form.Map) { read(m, &policy.Default) })
+		m.At("intents").Entries(func(intent string, v form.Value) {
 			rules := policy.Intents[intent]
 			v.Map(func(m *form.Map) { read(m, &rules) })
 			policy.Intents[intent] = rules
@@ -261,19 +261,19 @@ func (r *reader) readSections(m *form.Map) {
 
 // readRights reads the rights of runs: grant, principal and roles.
 func (r *reader) readRights(m *form.Map) {
-	m.Map("principal", func(m *form.Map) { form.Into(m, &r.principal) })
+	m.At("principal").Map(func(m *form.Map) { form.Into(m, &r.principal) })
 	form.Into(m, &r.roles)
 	check := func(v form.Value, name string) {
 		if effect.Check(name) != nil {
 			v.Unknown("effect", name, effect.Known()...)
 		}
 	}
-	if v, ok := m.Field("grant"); ok && m.NameSet("grant", &r.granted) {
+	if v := m.At("grant"); v.NameSet(&r.granted) {
 		for _, name := range r.granted {
 			check(v, name)
 		}
 	}
-	m.Entries("roles", func(name string, v form.Value) { check(v, name) })
+	m.At("roles").Entries(func(name string, v form.Value) { check(v, name) })
 }
 
 // readSchemas reads schemas: as they are, or as {:file "path"}.

@@ -21,9 +21,9 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	var in, out string
 	m.Need("package")
 	kinds.SomeText(m, "package", &at.Package)
-	m.Texts("args", &args)
-	m.Name("in", &in)
-	m.Name("out", &out)
+	m.At("args").Texts(&args)
+	m.At("in").Name(&in)
+	m.At("out").Name(&out)
 	return func(meta call.Metadata) (call.Capability, error) {
 		make := r.linked.Provided(at.Package)
 		if make == nil {

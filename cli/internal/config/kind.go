@@ -23,7 +23,7 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 	kinds.SomeText(m, "model", &at.Model)
 	prompts := map[string]form.Value{}
 	var p *provider
-	if v, ok := m.Field("provider"); ok && v.Name(&at.Provider) {
+	if v := m.At("provider"); v.Name(&at.Provider) {
 		kinds.CheckEach(v, "provider", r.providerNames())
 		if p = r.providers[at.Provider]; p != nil {
 			at.At = p.host()
@@ -33,13 +33,13 @@ func (r *reader) llm(m *form.Map, at *kinds.Reached) kinds.Builder {
 		}
 	}
 	_, declared := m.Field("cap/cost")
-	m.Int("max-tokens", &c.MaxTokens, 1, 1<<30)
-	m.Map("params", func(m *form.Map) { readParams(m, &c.Params) })
-	m.Map("prompts", func(m *form.Map) {
+	m.At("max-tokens").Int(&c.MaxTokens, 1, 1<<30)
+	m.At("params").Map(func(m *form.Map) { readParams(m, &c.Params) })
+	m.At("prompts").Map(func(m *form.Map) {
 		r.Text(m, "default", &c.Prompt)
 		r.Text(m, "role", &c.Role)
 		c.Intents = map[string]string{}
-		m.Entries("intents", func(intent string, v form.Value) {
+		m.At("intents").Entries(func(intent string, v form.Value) {
 			prompts[intent], c.Intents[intent] = v, r.TextOf(v)
 		})
 	})
@@ -67,7 +67,7 @@ func (r *reader) answers(m *form.Map, at *kinds.Reached) kinds.Builder {
 	at.At = c.File
 	kinds.SomeText(m, "model", &c.Model)
 	at.Model = c.Model // which may have a price
-	m.Entries("key", func(field string, v form.Value) {
+	m.At("key").Entries(func(field string, v form.Value) {
 		if c.Key == nil {
 			c.Key = answers.Key{}
 		}
@@ -105,10 +105,10 @@ func (r *reader) program(m *form.Map) (c command.Config) {
 	m.Need("command")
 	c.Command = r.Argv(m)
 	r.Path(m, "dir", &c.Dir)
-	m.Texts("env", &c.Env)
+	m.At("env").Texts(&c.Env)
 	r.Passed = append(r.Passed, c.Env...)
-	m.Int("max-output", &c.MaxOutput, 1, 1<<30)
-	m.Bool("loopback", &c.Loopback)
+	m.At("max-output").Int(&c.MaxOutput, 1, 1<<30)
+	m.At("loopback").Bool(&c.Loopback)
 	c.Scope = r.Scope(m)
 	return c
 }
@@ -121,7 +121,7 @@ func (r *reader) http(m *form.Map, at *kinds.Reached) kinds.Builder {
 	for name, v := range r.Values(m, "headers") {
 		c.Header[name] = rest.Value{Text: v.Text, Env: v.Secret.Env, File: v.Secret.File}
 	}
-	m.Int("max-body", &c.MaxBody, 1, 1<<30)
+	m.At("max-body").Int(&c.MaxBody, 1, 1<<30)
 	c.Scope = r.Scope(m)
 	return func(meta call.Metadata) (call.Capability, error) { return rest.New(meta, c), c.Check() }
 }
@@ -145,26 +145,26 @@ func (r *reader) plan(m *form.Map, at *kinds.Reached) kinds.Builder {
 func readParams(m *form.Map, to *llm.Params) {
 	number := func(key string, to **float64, high float64) {
 		var v float64
-		if m.Float(key, &v, 0, high) {
+		if m.At(key).Float(&v, 0, high) {
 			*to = &v
 		}
 	}
 	number("temperature", &to.Temperature, 2)
 	number("top-p", &to.TopP, 1)
-	m.Texts("stop", &to.Stop)
+	m.At("stop").Texts(&to.Stop)
 	var seed int
-	if m.Int("seed", &seed, math.MinInt32, math.MaxInt32) {
+	if m.At("seed").Int(&seed, math.MinInt32, math.MaxInt32) {
 		to.Seed = new(int64(seed))
 	}
 	kinds.SomeText(m, "tool-choice", &to.ToolChoice)
 	var parallel bool
-	if m.Bool("parallel-tools", &parallel) {
+	if m.At("parallel-tools").Bool(&parallel) {
 		to.ParallelTools = &parallel
 	}
 	kinds.SomeText(m, "effort", &to.Effort)
 	kinds.SomeText(m, "service-tier", &to.ServiceTier)
 	kinds.SomeText(m, "cache-ttl", &to.CacheTTL)
-	m.Entries("metadata", func(name string, v form.Value) {
+	m.At("metadata").Entries(func(name string, v form.Value) {
 		var text string
 		if v.Text(&text) {
 			if to.Metadata == nil {

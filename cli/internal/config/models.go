@@ -25,21 +25,21 @@ type Model struct {
 }
 
 func (r *reader) readModels(m *form.Map) {
-	m.Each("models", func(_ int, v form.Value) {
+	m.At("models").Each(func(_ int, v form.Value) {
 		var row Model
 		good := v.Map(func(m *form.Map) {
 			m.Need("model", "date")
 			kinds.SomeText(m, "model", &row.Model)
-			if v, ok := m.Field("provider"); ok && v.Name(&row.Provider) {
+			if v := m.At("provider"); v.Name(&row.Provider) {
 				kinds.CheckEach(v, "provider", r.providerNames())
 			}
 			readPrice(m, &row)
-			m.Int("window", &row.Window, 1, math.MaxInt32)
-			if v, ok := m.Field("can"); ok && v.NameSet(&row.Can) {
+			m.At("window").Int(&row.Window, 1, math.MaxInt32)
+			if v := m.At("can"); v.NameSet(&row.Can) {
 				kinds.CheckEach(v, "ability", llm.Abilities)
 				row.Can = append([]string{}, row.Can...)
 			}
-			if m.Text("date", &row.Date) {
+			if m.At("date").Text(&row.Date) {
 				if _, err := time.Parse(time.DateOnly, row.Date); err != nil {
 					m.FaultAt("date", form.Invalid, "expected the day when this was looked up, as \"2026-11-21\"")
 				}

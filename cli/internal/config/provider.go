@@ -44,7 +44,7 @@ func (r *reader) readProviders(m *form.Map) {
 		own.limiter = new(limit.Limiter)
 		r.providers[name] = &own
 	}
-	m.Entries("providers", func(name string, v form.Value) {
+	m.At("providers").Entries(func(name string, v form.Value) {
 		p := &provider{name: name, configured: true}
 		v.Map(func(m *form.Map) {
 			own := owners[name]
@@ -53,7 +53,7 @@ func (r *reader) readProviders(m *form.Map) {
 			} else {
 				m.Need("protocol", "url")
 			}
-			m.OneOf("protocol", &p.protocol, Protocols...)
+			m.At("protocol").OneOf(&p.protocol, Protocols...)
 			kinds.Address(m, "url", &p.url)
 			p.key = r.Secret(m, "key")
 			if p.key == (kinds.Secret{}) && p.url == "" && own != nil {
@@ -61,18 +61,18 @@ func (r *reader) readProviders(m *form.Map) {
 			}
 			r.object(m, "extra", &p.extra)
 			watched := false
-			if m.Bool("repetition", &watched); watched {
+			if m.At("repetition").Bool(&watched); watched {
 				p.watch = repetition.New
 			}
 			var l limit.Limits
-			m.Map("limits", func(m *form.Map) {
-				m.Int("requests-per-minute", &l.RequestsPerMinute, 1, math.MaxInt32)
-				m.Int("tokens-per-minute", &l.TokensPerMinute, 1, math.MaxInt32)
-				m.Int("concurrency", &l.Concurrency, 1, math.MaxInt32)
+			m.At("limits").Map(func(m *form.Map) {
+				m.At("requests-per-minute").Int(&l.RequestsPerMinute, 1, math.MaxInt32)
+				m.At("tokens-per-minute").Int(&l.TokensPerMinute, 1, math.MaxInt32)
+				m.At("concurrency").Int(&l.Concurrency, 1, math.MaxInt32)
 			})
 			p.limiter = limit.New(l)
 			readRetry(m, &p.retry)
-			m.Map("timeouts", func(m *form.Map) {
+			m.At("timeouts").Map(func(m *form.Map) {
 				positive(m, "first-byte-ms", &p.timeouts.FirstByte)
 				positive(m, "silence-ms", &p.timeouts.Silence)
 				positive(m, "total-ms", &p.timeouts.Total)
@@ -84,8 +84,8 @@ func (r *reader) readProviders(m *form.Map) {
 
 // readRetry reads how often a request is repeated. In data, 0 retries are none.
 func readRetry(m *form.Map, to *llm.Retry) {
-	m.Map("retry", func(m *form.Map) {
-		if m.Int("max", &to.Max, 0, 100) && to.Max == 0 {
+	m.At("retry").Map(func(m *form.Map) {
+		if m.At("max").Int(&to.Max, 0, 100) && to.Max == 0 {
 			to.Max = -1
 		}
 		positive(m, "wait-ms", &to.Wait)
@@ -95,7 +95,7 @@ func readRetry(m *form.Map, to *llm.Retry) {
 
 // positive reads a duration for which zero in Go means the default.
 func positive(m *form.Map, key string, to *time.Duration) {
-	if m.Duration(key, to) && *to == 0 {
+	if m.At(key).Duration(to) && *to == 0 {
 		m.FaultAt(key, form.OutOfRange, "expected at least 1, found 0")
 	}
 }
@@ -105,7 +105,7 @@ func (r *reader) providerNames() []string { return slices.Sorted(maps.Keys(r.pro
 // object reads a field as an object of JSON.
 func (r *reader) object(m *form.Map, key string, to *map[string]any) {
 	var data json.RawMessage
-	if !m.JSON(key, &data) {
+	if !m.At(key).JSON(&data) {
 		return
 	}
 	if err := json.Unmarshal(data, to); err != nil || *to == nil {

@@ -72,10 +72,10 @@ func (s Settings) or(t Settings) Settings {
 
 func (s *Settings) read(m *form.Map) {
 	kinds.SomeText(m, "pipeline", &s.Pipeline)
-	m.OneOf("provider", &s.Provider, Protocols...)
+	m.At("provider").OneOf(&s.Provider, Protocols...)
 	kinds.SomeText(m, "model", &s.Model)
 	kinds.Address(m, "url", &s.URL)
-	m.Map("key", func(m *form.Map) {
+	m.At("key").Map(func(m *form.Map) {
 		m.Need("env")
 		kinds.SomeText(m, "env", &s.KeyEnv)
 	})

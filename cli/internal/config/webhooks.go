@@ -30,14 +30,14 @@ func (w Webhook) Secrets() (all []string, err error) {
 
 // readWebhooks reads the webhooks of a server.
 func (r *reader) readWebhooks(m *form.Map) {
-	m.Entries("webhooks", func(name string, v form.Value) {
+	m.At("webhooks").Entries(func(name string, v form.Value) {
 		w := Webhook{Name: name}
 		v.Map(func(m *form.Map) {
 			m.Need("url", "secret")
-			m.Text("tenant", &w.Tenant)
-			m.Texts("pipelines", &w.Pipelines)
-			m.Bool("private", &w.Private)
-			if m.Text("url", &w.URL) {
+			m.At("tenant").Text(&w.Tenant)
+			m.At("pipelines").Texts(&w.Pipelines)
+			m.At("private").Bool(&w.Private)
+			if m.At("url").Text(&w.URL) {
 				if err := webhook.CheckURL(w.URL, w.Private); err != nil {
 					m.FaultAt("url", form.Invalid, "%v", err)
 				}
