@@ -24,7 +24,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/spans"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
