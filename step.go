@@ -1,6 +1,7 @@
 package stone
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"reflect"
@@ -113,16 +114,25 @@ func recorded[A, T any](at *frame, kind string, in A, fn func(context.Context, A
 		return v, noInput(at.spec.name, err)
 	}
 	key := at.stepKey(kind, input)
+	var written []byte // the JSON of v, if v is a copy of the result of fn
 	rec, err := at.record(key, func(own *frame) (step.Record, error) {
-		v, err := given(own, in, fn)
+		result, err := given(own, in, fn)
 		if err != nil {
 			return step.Record{}, err
 		}
-		return own.valueRecord(&v) // as a variable, for methods with a pointer receiver
+		rec, err := own.valueRecord(&result) // as a variable, for methods with a pointer receiver
+		if err == nil && canon.Copy(&v, &result) {
+			written = rec.Content
+		}
+		return rec, err
 	})
-	if err != nil {
-		return v, err
+	switch {
+	case err != nil:
+		return *new(T), err
+	case written != nil && bytes.Equal(written, rec.Content):
+		return v, nil
 	}
+	v = *new(T)
 	if err := jsonv2.UnmarshalV1(rec.Content, &v); err != nil {
 		var zero T
 		return zero, at.mismatch(key, "its value cannot be read as %T: %w", v, err)
@@ -146,9 +156,12 @@ var texts = sync.Pool{New: func() any { return new([]byte) }}
 // maxText is the maximum size of a buffer in texts, in bytes.
 const maxText = 64 << 10
 
-// kept returns the result of a step after a round trip through JSON.
+// kept returns the result of a step after a round trip through JSON, or a copy equal to that.
 func kept[T any](name string, v T) (T, error) {
-	var out T
+	var copied, out T
+	if canon.Copy(&copied, &v) {
+		return copied, nil
+	}
 	text := texts.Get().(*[]byte)
 	raw, err := canon.Append((*text)[:0], &v)
 	if err != nil {

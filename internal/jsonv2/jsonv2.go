@@ -20,6 +20,9 @@ type (
 	Value          = jsontext.Value
 )
 
+// UnmarshalerFrom is a type that decodes its JSON itself, from the tokens.
+type UnmarshalerFrom = json.UnmarshalerFrom
+
 // UnmarshalV1 is like encoding/json.Unmarshal, at twice its speed.
 func UnmarshalV1(data []byte, to any) error { return v1.Unmarshal(data, to) }
 
