@@ -47,7 +47,7 @@ type file struct {
 	pool  *sql.DB // for reading
 	write *sql.DB // one connection
 	conn  *sql.Conn
-	tx    *tx // and its prepared statements
+	tx    tx
 	queue queue
 }
 
@@ -133,13 +133,14 @@ func (f *file) unwritable() bool {
 // number of its tables.
 func (f *file) look(source string) (tables int, err error) {
 	if f.pool != nil {
+		f.reader.sql.close()
 		f.pool.Close()
 	}
 	if f.pool, err = sql.Open("sqlite", source); err != nil {
 		return 0, err
 	}
 	f.pool.SetMaxOpenConns(readers)
-	f.reader = reader{f.pool}
+	f.reader = reader{&statements{on: f.pool}}
 	var app int
 	err = f.pool.QueryRow(`SELECT (SELECT user_version FROM pragma_user_version),
 		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&f.made, &app, &tables)
@@ -201,10 +202,10 @@ func (f *file) connect() (err error) {
 	if _, err = conn.ExecContext(background, walMode); err != nil {
 		return errors.Join(err, conn.Close())
 	}
-	f.conn = conn
+	f.conn, f.tx = conn, tx{reader{&statements{on: conn}}}
 	if err := f.upgrade(); err != nil {
 		f.conn = nil
-		return errors.Join(err, conn.Close())
+		return errors.Join(err, f.tx.sql.close(), conn.Close())
 	}
 	return nil
 }
@@ -237,13 +238,6 @@ func (f *file) Update(do func(log.Tx) error) error {
 	if err := f.connect(); err != nil {
 		return err
 	}
-	if f.tx == nil {
-		t, err := newTx(f.conn)
-		if err != nil {
-			return err
-		}
-		f.tx = t
-	}
 	return f.transact(func() error { return do(f.tx) })
 }
 
@@ -251,17 +245,17 @@ func (f *file) transact(do func() error) error {
 	if f.queue.enter(f.path+"-wal", f.patience()) {
 		defer f.queue.leave()
 	}
-	if _, err := f.conn.ExecContext(background, "BEGIN IMMEDIATE"); err != nil {
+	if _, err := f.tx.do("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	err := do()
 	if err == nil {
-		_, err = f.conn.ExecContext(background, "COMMIT")
+		_, err = f.tx.do("COMMIT")
 	}
 	if err != nil {
 		// A failed rollback has nothing to roll back: SQLite has already done so, as it
 		// does on a full disk.
-		_, _ = f.conn.ExecContext(background, "ROLLBACK")
+		_, _ = f.tx.do("ROLLBACK")
 	}
 	return err
 }
@@ -283,14 +277,11 @@ func (f *file) Idle() error {
 // from closing the file and removing its log.
 func (f *file) Close() error {
 	errs := []error{f.queue.close()}
-	if f.tx != nil {
-		errs = append(errs, f.tx.close())
-	}
 	if f.conn != nil {
-		errs = append(errs, f.conn.Close())
+		errs = append(errs, f.tx.sql.close(), f.conn.Close())
 	}
 	if f.pool != nil {
-		errs = append(errs, f.pool.Close())
+		errs = append(errs, f.reader.sql.close(), f.pool.Close())
 	}
 	if f.write != nil { // the last one, since it can remove the log
 		errs = append(errs, f.write.Close())

@@ -11,11 +11,7 @@ import (
 )
 
 // reader is a [log.Reader] over a pool of connections, or over the connection of a transaction.
-type reader struct {
-	sql interface {
-		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	}
-}
+type reader struct{ sql *statements }
 
 // Bounds of a page of records.
 const (
@@ -27,7 +23,7 @@ const (
 // rows may follow. Rows are read completely before a caller gets them: SQLite has few connections,
 // and a caller may need one itself while it works on a row.
 func query[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), enough func(T) bool, text string, args ...any) (found []T, more bool, err error) {
-	rows, err := r.sql.QueryContext(ctx, text, args...)
+	rows, err := r.sql.query(ctx, text, args...)
 	if err != nil {
 		return nil, false, err
 	}

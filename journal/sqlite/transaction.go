@@ -2,42 +2,22 @@ package sqlite
 
 import (
 	"database/sql"
-	"errors"
 
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
-// tx is a [log.Tx] on the connection that writes, with its prepared statements.
-type tx struct {
-	reader
-	conn            *sql.Conn
-	advance, append *sql.Stmt
-}
+// tx is a [log.Tx] on the connection that writes.
+type tx struct{ reader }
 
-func newTx(conn *sql.Conn) (*tx, error) {
-	t := &tx{reader: reader{conn}, conn: conn}
-	var err error
-	if t.advance, err = conn.PrepareContext(background, "UPDATE runs SET beat = beat + 1, rows = iif(?3 < 0, rows, ?3) WHERE run = ?1 AND owner = ?2 RETURNING beat"); err != nil {
-		return nil, err
-	}
-	if t.append, err = conn.PrepareContext(background, "INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?)"); err != nil {
-		return nil, errors.Join(err, t.advance.Close())
-	}
-	return t, nil
-}
-
-func (t *tx) close() error { return errors.Join(t.advance.Close(), t.append.Close()) }
-
-// do executes a statement that is not worth preparing.
-func (t *tx) do(statement string, args ...any) (sql.Result, error) {
-	return t.conn.ExecContext(background, statement, args...)
+func (t tx) do(statement string, args ...any) (sql.Result, error) {
+	return t.sql.exec(statement, args...)
 }
 
 // Lock implements [log.Tx]. SQLite has one transaction at a time.
-func (t *tx) Lock([]string) error { return nil }
+func (t tx) Lock([]string) error { return nil }
 
 // Insert implements [log.Tx].
-func (t *tx) Insert(r *log.Run) error {
+func (t tx) Insert(r *log.Run) error {
 	result, err := t.do("INSERT INTO runs (id, owner, beat, lease, outside) VALUES (?, ?, 0, ?, ?)", r.ID, r.Owner, r.Lease, r.Outer)
 	if err == nil {
 		r.Row, err = result.LastInsertId()
@@ -46,14 +26,14 @@ func (t *tx) Insert(r *log.Run) error {
 }
 
 // Put implements [log.Tx].
-func (t *tx) Put(r *log.Run) error {
+func (t tx) Put(r *log.Run) error {
 	_, err := t.do("UPDATE runs SET owner = ?, lease = ?, outside = ?, state = ?, tail = ?, tip = ?, pipeline = ?, started = ?, ended = ?, seal = ?, info = ?, outcome = ?, shape = ? WHERE run = ?",
 		r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Pipeline, r.Started, r.Ended, blob(r.Seal), text(r.Info), text(r.Outcome), text(r.Shape), r.Row)
 	return err
 }
 
 // Label implements [log.Tx].
-func (t *tx) Label(run int64, labels map[string]string) error {
+func (t tx) Label(run int64, labels map[string]string) error {
 	if _, err := t.do("DELETE FROM labels WHERE run = ?", run); err != nil {
 		return err
 	}
@@ -66,36 +46,40 @@ func (t *tx) Label(run int64, labels map[string]string) error {
 }
 
 // Spend implements [log.Tx].
-func (t *tx) Spend(account string, day int64, usd float64) error {
+func (t tx) Spend(account string, day int64, usd float64) error {
 	_, err := t.do("INSERT INTO spending (account, day, usd) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd", account, day, usd)
 	return err
 }
 
 // ForgetSpending implements [log.Tx].
-func (t *tx) ForgetSpending(before int64) error {
+func (t tx) ForgetSpending(before int64) error {
 	_, err := t.do("DELETE FROM spending WHERE day < ?", before)
 	return err
 }
 
 // Advance implements [log.Tx].
-func (t *tx) Advance(beats []*log.Beat) error {
+func (t tx) Advance(beats []*log.Beat) error {
 	for _, b := range beats {
-		err := t.advance.QueryRowContext(background, b.Run, b.Owner, b.Rows).Scan(&b.Now)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		now, err := all(background, t.reader, func(rows *sql.Rows) (now int64, err error) { return now, rows.Scan(&now) },
+			"UPDATE runs SET beat = beat + 1, rows = iif(?3 < 0, rows, ?3) WHERE run = ?1 AND owner = ?2 RETURNING beat", b.Run, b.Owner, b.Rows)
+		if err != nil {
 			return err
+		}
+		if len(now) > 0 {
+			b.Now = now[0]
 		}
 	}
 	return nil
 }
 
 // Append implements [log.Tx].
-func (t *tx) Append(rows []*log.Row) error {
+func (t tx) Append(rows []*log.Row) error {
 	for _, r := range rows {
 		path := any(nil)
 		if r.Digest != nil {
 			path = r.Path
 		}
-		if _, err := t.append.ExecContext(background, r.Run<<32|r.Seq, blob(r.Digest), blob(r.Reuse), blob(r.Node), blob(r.Parents),
+		if _, err := t.do("INSERT INTO records VALUES (?,?,?,?,?,?,?,?,?)", r.Run<<32|r.Seq, blob(r.Digest), blob(r.Reuse), blob(r.Node), blob(r.Parents),
 			path, string(r.Head), r.Seal, blob(r.Content)); err != nil {
 			return err
 		}
@@ -104,7 +88,7 @@ func (t *tx) Append(rows []*log.Row) error {
 }
 
 // Delete implements [log.Tx].
-func (t *tx) Delete(run, first, last int64) (int64, error) {
+func (t tx) Delete(run, first, last int64) (int64, error) {
 	result, err := t.do("DELETE FROM records WHERE seq BETWEEN ? AND ?", run<<32|first, run<<32|last)
 	if err != nil {
 		return 0, err
@@ -113,7 +97,7 @@ func (t *tx) Delete(run, first, last int64) (int64, error) {
 }
 
 // Remove implements [log.Tx].
-func (t *tx) Remove(run int64) error {
+func (t tx) Remove(run int64) error {
 	_, err := t.Delete(run, 0, 2*log.Aside-1)
 	if err == nil {
 		_, err = t.do("DELETE FROM questions WHERE run = ?", run)
@@ -131,14 +115,9 @@ func (t *tx) Remove(run int64) error {
 }
 
 // PutBlocks implements [log.Tx].
-func (t *tx) PutBlocks(run int64, blocks []*log.Block) error {
-	put, err := t.conn.PrepareContext(background, "INSERT OR REPLACE INTO blocks (run, parent, slot, counts, seal, data) VALUES (?, ?, ?, ?, ?, ?)")
-	if err != nil {
-		return err
-	}
-	defer put.Close()
+func (t tx) PutBlocks(run int64, blocks []*log.Block) error {
 	for _, b := range blocks {
-		if _, err := put.ExecContext(background, run, b.Parent, b.Slot, b.Counts, b.Seal, b.Data); err != nil {
+		if _, err := t.do("INSERT OR REPLACE INTO blocks (run, parent, slot, counts, seal, data) VALUES (?, ?, ?, ?, ?, ?)", run, b.Parent, b.Slot, b.Counts, b.Seal, b.Data); err != nil {
 			return err
 		}
 	}
@@ -146,13 +125,13 @@ func (t *tx) PutBlocks(run int64, blocks []*log.Block) error {
 }
 
 // RemoveBlocks implements [log.Tx].
-func (t *tx) RemoveBlocks(run int64) error {
+func (t tx) RemoveBlocks(run int64) error {
 	_, err := t.do("DELETE FROM blocks WHERE run = ?", run)
 	return err
 }
 
 // PutQuestion implements [log.Tx].
-func (t *tx) PutQuestion(q *log.Question) error {
+func (t tx) PutQuestion(q *log.Question) error {
 	_, err := t.do(`INSERT INTO questions (run, path, open, question, seal) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET open = excluded.open, question = excluded.question, seal = excluded.seal`,
 		q.Run, q.Path, q.Open, string(q.Text), q.Seal)
