@@ -267,6 +267,9 @@ func (n *stepNames) use(name string) *stepName {
 		}
 	}
 	if len(n.few) < fewNames {
+		if n.few == nil {
+			n.few = make([]stepName, 0, fewNames/2)
+		}
 		n.few = append(n.few, stepName{name: name})
 		return &n.few[len(n.few)-1]
 	}

@@ -43,11 +43,12 @@ func (s *script) look() string {
 }
 
 // BenchmarkTurn is an agent that is asked once, calls a tool in each of its turns, and
-// answers with a text. The cost of the whole run is divided by the turns with a call, so
+// answers with a text. A long one shows whether a turn costs more at the end of a conversation; it is
+// compared with the cheapest peer. The cost of the whole run is divided by the turns with a call, so
 // that they share the cost of the last turn and of the run itself. It runs on one
 // processor: the garbage collector's use of idle ones is no cost of a turn.
 func BenchmarkTurn(b *testing.B) {
-	for _, calls := range []int{1, 10} {
+	for _, calls := range []int{1, 10, 100, 1_000} {
 		for _, who := range []struct {
 			name string
 			make func(*script) (func() (string, error), error)
@@ -61,6 +62,9 @@ func BenchmarkTurn(b *testing.B) {
 			{"adk", adkTurns},
 			{"trpc-agent-go", trpcTurns},
 		} {
+			if calls > 10 && who.name != "stone" && who.name != "langgraphgo" {
+				continue
+			}
 			b.Run(fmt.Sprintf("%d/%s", calls, who.name), func(b *testing.B) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 				s := &script{calls: calls}

@@ -73,35 +73,50 @@ func (g *guard) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 
 // attempt streams one answer through the watchers. It returns nil if no watcher tripped.
 func (g *guard) attempt(ctx context.Context, req *llm.Request, yield func(llm.Delta, error) bool) *llm.RepetitionTrippedError {
-	var requestID string
-	response, thinking := channel{name: "response"}, channel{name: "thinking"}
-	for d, err := range g.model.Stream(ctx, req) {
-		if !yield(d, err) || err != nil {
-			return nil
-		}
-		var hit *llm.RepetitionTrippedError
-		switch d.Kind {
-		case llm.Text:
-			hit = response.add(d.Text, g.watch)
-		case llm.Reasoning:
-			hit = thinking.add(d.Text, g.watch)
-		case llm.Progress:
-			if hit = response.tick(); hit == nil {
-				hit = thinking.tick()
-			}
-		case llm.Start:
-			if d.Reply != nil {
-				requestID = d.Reply.RequestID
-			}
-		case llm.Restart:
-			response, thinking = channel{name: "response"}, channel{name: "thinking"}
-		}
-		if hit != nil {
-			hit.RequestID = requestID
-			return hit
-		}
+	a := &attempt{watch: g.watch, yield: yield} // one allocation, where variables of a loop would be four
+	a.reset()
+	g.model.Stream(ctx, req)(a.hear)
+	return a.hit
+}
+
+// attempt is one answer.
+type attempt struct {
+	watch              func() *Watcher
+	yield              func(llm.Delta, error) bool
+	response, thinking channel
+	requestID          string
+	hit                *llm.RepetitionTrippedError
+}
+
+func (a *attempt) reset() {
+	a.response, a.thinking = channel{name: "response"}, channel{name: "thinking"}
+}
+
+// hear passes a delta on, and reports whether the stream may go on.
+func (a *attempt) hear(d llm.Delta, err error) bool {
+	if !a.yield(d, err) || err != nil {
+		return false
 	}
-	return nil
+	switch d.Kind {
+	case llm.Text:
+		a.hit = a.response.add(d.Text, a.watch)
+	case llm.Reasoning:
+		a.hit = a.thinking.add(d.Text, a.watch)
+	case llm.Progress:
+		if a.hit = a.response.tick(); a.hit == nil {
+			a.hit = a.thinking.tick()
+		}
+	case llm.Start:
+		if d.Reply != nil {
+			a.requestID = d.Reply.RequestID
+		}
+	case llm.Restart:
+		a.reset()
+	}
+	if a.hit != nil {
+		a.hit.RequestID = a.requestID
+	}
+	return a.hit == nil
 }
 
 // channel is one of the two texts of a stream and its watcher.
