@@ -26,12 +26,13 @@ func Tally(r io.Reader) (counts []Count, total int, bad []error) {
 
 func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 	c := make(counter)
+	var in jsonv2.Scanner
 	for l, err := range lines(r, maxLine) {
 		if err != nil {
 			bad(err)
 			continue
 		}
-		if typ, ok := typeOf(l.text); ok {
+		if typ, ok := typeOf(&in, l.text); ok {
 			c.add(typ)
 			continue
 		}
@@ -47,10 +48,10 @@ func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 
 // typeOf returns the type at the beginning of a line that is JSON. It is not sure of a type with
 // escapes.
-func typeOf(text []byte) (typ []byte, ok bool) {
+func typeOf(in *jsonv2.Scanner, text []byte) (typ []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(text, []byte(`{"event":"`))
 	typ, _, closed := bytes.Cut(rest, []byte{'"'})
-	return typ, ok && closed && bytes.IndexByte(typ, '\\') < 0 && jsonv2.Valid(text)
+	return typ, ok && closed && bytes.IndexByte(typ, '\\') < 0 && in.Valid(text)
 }
 
 // A counter holds pointers because looking up a []byte as a key does not

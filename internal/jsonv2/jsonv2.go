@@ -71,6 +71,3 @@ var (
 	Deterministic         = json.Deterministic
 	RejectUnknownMembers  = json.RejectUnknownMembers
 )
-
-// Valid is like encoding/json.Valid, at three times its speed.
-func Valid(data []byte) bool { return Value(data).IsValid(lenient) }
