@@ -31,7 +31,7 @@ export GORACE = atexit_sleep_ms=10
 test:
 	$(GO) test -short $(FLAGS) ./...
 	@echo "left to make test-all: the race detector, the linter, the nested modules, and the long tests of" \
-		$$(git grep -lE 'testing\.Short\(\)|^\[short\]' -- '*_test.go' '*.txtar' | xargs -n1 dirname | sort -u)
+		$$(git grep -lE 'need\.Time\(|testing\.Short\(\)|^\[short\]' -- '*_test.go' '*.txtar' | xargs -n1 dirname | sort -u)
 
 # These tests watch programs that they start, and what works inside those is tested with the detector
 # elsewhere. Under the detector ./cli alone takes 12 minutes of CPU time.

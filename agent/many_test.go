@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
@@ -36,9 +37,7 @@ func TestManyAgents(t *testing.T) {
 		serveMany(t)
 		return
 	}
-	if testing.Short() {
-		t.Skip("opens a thousand connections; not in short mode")
-	}
+	need.Time(t)
 	n := 1000
 	if s := os.Getenv("STONE_MANY"); s != "" {
 		fmt.Sscan(s, &n)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
@@ -59,9 +60,7 @@ var peerModels = map[string]func(url, id string, client *http.Client, limits llm
 // TestPeer runs agents against a third-party model server, over HTTP and in all
 // protocols. Every error of the server is a failure, never an answer.
 func TestPeer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range peerModels {
 		for _, c := range []struct {

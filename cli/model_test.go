@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 )
@@ -428,9 +429,7 @@ func show(t *testing.T, calls json.RawMessage) []any {
 // TestModelCallOnTerminal runs the command on a terminal, where it says how far the
 // answer has come, and takes that back at the end.
 func TestModelCallOnTerminal(t *testing.T) {
-	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("no terminal: the program script, of util-linux, is missing")
-	}
+	need.Program(t, "script") // of util-linux: a terminal
 	url := serve(t, script.New(script.Answer{Wait: 300 * time.Millisecond, Reply: llm.Reply{Text: strings.Repeat("blue ", 20)}}))
 	cmd := exec.CommandContext(t.Context(), "script", "-qec", "stone model call --url "+url+" --model sky hi >out.json", "/dev/null")
 	cmd.Dir = t.TempDir()

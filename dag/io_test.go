@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 )
 
 func write(t testing.TB, d dag.DAG) string {
@@ -176,9 +177,7 @@ func TestReadReportsTheReader(t *testing.T) {
 }
 
 func TestLargeContent(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	large := strings.Repeat("größer \"than\" <most> \u2028 ", 2_000_000) // 50 MB
 	d, err := dag.NewType[string]("t").Append(dag.DAG{}, large)
 	if err != nil {

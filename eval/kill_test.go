@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
@@ -91,9 +92,7 @@ func TestKill(t *testing.T) {
 		victim(t, dir, os.Getenv("STONE_WORKLOAD"), cases)
 		return
 	}
-	if testing.Short() {
-		t.Skip("starts processes")
-	}
+	need.Time(t)
 	for name := range workloads {
 		t.Run(name, func(t *testing.T) { kill(t, name, 3*cases, kills) })
 	}

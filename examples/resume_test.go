@@ -29,6 +29,7 @@ import (
 	"github.com/stonelayer/stone/examples/puzzle"
 	"github.com/stonelayer/stone/examples/triage"
 	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/need"
 )
 
 var pipelines = map[string]any{
@@ -182,9 +183,7 @@ func prepare(t *testing.T, name string) example {
 		e.write("five.jsonl", data)
 		e.args = []string{"--data", "five.jsonl", "--small", "a,b", "--large", "c"}
 		if name == "codegate" {
-			if _, err := os.Stat("/usr/bin/python3"); err != nil {
-				t.Skipf("no Python: %v", err)
-			}
+			need.Program(t, "/usr/bin/python3")
 			boxtest.NeedAny(t)
 			e.args = []string{"--data", "five.jsonl", "--small", "small", "--large", "large"}
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
@@ -38,9 +39,7 @@ const fixtures = `{"fixtures": [
 
 // TestPeer asks a model server of another project, in every protocol.
 func TestPeer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	url := peer.Aimock(t, fixtures)
 	for protocol, newModel := range map[string]func(id string, silence time.Duration) llm.Model{
 		"openai": func(id string, silence time.Duration) llm.Model {
@@ -175,7 +174,7 @@ func TestSloppyPeer(t *testing.T) {
 		cmd.Env = append(os.Environ(), inside+"=1")
 		out, err := cmd.CombinedOutput()
 		if err != nil && !bytes.Contains(out, []byte("--- FAIL")) {
-			t.Skipf("no network namespace: %v: %s", err, firstLine(out))
+			t.Skipf("no network namespace: %v: %s", err, firstLine(out)) // which a kernel may forbid
 		}
 		if err != nil {
 			t.Errorf("%s", out)

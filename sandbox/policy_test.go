@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -143,9 +144,7 @@ func TestWholeSystem(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		for _, tt := range []struct {
 			limits       sandbox.Limits

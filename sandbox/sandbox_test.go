@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/notice"
 	"github.com/stonelayer/stone/sandbox"
 )
@@ -154,9 +155,7 @@ func TestReadOnlyAndMissingPaths(t *testing.T) {
 }
 
 func TestNetwork(t *testing.T) {
-	if _, err := os.Stat("/bin/bash"); err != nil {
-		t.Skip("/bin/bash is missing, which can open connections")
-	}
+	need.Program(t, "/bin/bash") // which can open connections
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -186,9 +185,7 @@ func TestNetwork(t *testing.T) {
 
 // A network has no servers on the loopback of the machine, but the others, with their names.
 func TestNetworkWithoutLoopback(t *testing.T) {
-	if _, err := exec.LookPath("slirp4netns"); err != nil {
-		t.Skip("slirp4netns is not installed")
-	}
+	need.Program(t, "slirp4netns")
 	heard := make(chan string, 100)
 	serve := func(l net.Listener) {
 		t.Cleanup(func() { l.Close() })
@@ -303,9 +300,7 @@ func TestNothingIsLeft(t *testing.T) {
 		all.Wait()
 	}, sandbox.Bubblewrap, sandbox.Landlock, sandbox.Unconfined)
 	methods(t, func(t *testing.T, m sandbox.Method) {
-		if _, err := exec.LookPath("setsid"); err != nil {
-			t.Skip("the program setsid is missing")
-		}
+		need.Program(t, "setsid")
 		run(t, m, "daemon", `setsid sh -c '`+beating+`' & sleep 0.2`)
 		run(t, m, "forking daemon", `setsid -f sh -c '`+beating+`'; sleep 0.2`)
 	}, sandbox.Bubblewrap, sandbox.Landlock)
@@ -313,9 +308,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 // An unconfined command may leave its group; then it at least does not delay Run.
 func TestDaemonHoldsNoOutput(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("the program setsid is missing")
-	}
+	need.Program(t, "setsid")
 	w := newWorld(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -330,9 +323,7 @@ func TestDaemonHoldsNoOutput(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	methods(t, func(t *testing.T, m sandbox.Method) {
 		var all sync.WaitGroup
 		for _, tt := range []struct{ name, script, out string }{

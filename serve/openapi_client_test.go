@@ -6,14 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 )
 
 // TestOpenAPITypeScript makes types with openapi-typescript, and compiles and runs a client of them.
 func TestOpenAPITypeScript(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	h := newHouse(t, nil)
 	modules := filepath.Dir(peer.Module(t, "typescript"))
 	dir := t.TempDir()

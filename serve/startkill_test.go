@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -94,9 +95,7 @@ func (m mortal) End(ctx context.Context, id string, o journal.Outcome) error {
 // A caller that got no reply sends its request again, to another server. Wherever the first one
 // died while it started the run, the run is then done, and its work was done once.
 func TestKillStart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	journals(t, func(t *testing.T, at string) {
 		log := filepath.Join(t.TempDir(), "log")
 		put := func(s *served, id string) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
@@ -22,9 +23,7 @@ import (
 // No request of a caller is an error of the server, over any database: on every route, with odd ids, queries
 // and bodies.
 func TestWrongRequests(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	for name, open := range map[string]func(t *testing.T) (journal.Journal, error){
 		"sqlite": func(t *testing.T) (journal.Journal, error) {
 			return sqlite.Open(filepath.Join(memdir.New(t), "stone.db"), sqlite.Options{})

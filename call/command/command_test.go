@@ -27,6 +27,7 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -270,10 +271,7 @@ func TestLoopback(t *testing.T) {
 	})}
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		t.Skip("curl is not installed")
-	}
+	curl := need.Program(t, "curl")
 	_, err = exec.LookPath("slirp4netns")
 	apart := method == sandbox.Bubblewrap && err == nil
 	c := shell(curl + ` -s -m 5 http://` + l.Addr().String() + ` || echo '"held"'`)

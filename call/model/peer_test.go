@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
@@ -19,9 +20,7 @@ import (
 
 // TestPeer asks a model server that others have written, in all protocols.
 func TestPeer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	url := peer.Aimock(t, `{"fixtures": [
 		{"match": {"userMessage": "plain"}, "response": {"content": "Grüezi 🌟"}, "chunkSize": 3},
 		{"match": {"userMessage": "Your answer"}, "response": {"content": "Grüezi again"}},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/calltest"
+	"github.com/stonelayer/stone/internal/need"
 )
 
 func ask(ctx context.Context, c Config, input string) (*answer, error) {
@@ -165,10 +166,7 @@ func random3SAT(r *rand.Rand, variables int, ratio float64) string {
 // Around 4.26 clauses for each variable half of the formulas can be made true, and
 // it is the hardest to tell which.
 func TestAgreesWithCadical(t *testing.T) {
-	path, err := exec.LookPath("cadical")
-	if err != nil {
-		t.Skip("cadical is not installed")
-	}
+	path := need.Program(t, "cadical")
 	r := rand.New(rand.NewPCG(4, 26))
 	satisfiable := 0
 	start := time.Now()

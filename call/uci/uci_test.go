@@ -17,14 +17,12 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/need"
 )
 
 func stockfish(t *testing.T) string {
-	const path = "/usr/games/stockfish"
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("stockfish is not installed at " + path)
-	}
-	return path
+	t.Helper()
+	return need.Program(t, "/usr/games/stockfish")
 }
 
 // engine is a program that answers each line as the script says.
@@ -146,9 +144,7 @@ func TestCapability(t *testing.T) {
 }
 
 func TestStockfish(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	c := Config{Command: []string{stockfish(t)}, Options: map[string]string{"Hash": "16"}}
 	calltest.Capability(t, calltest.Case{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, c) },

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/screen"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/llm/script"
 )
 
@@ -110,9 +111,7 @@ func (m tmux) keys(keys ...string) { m.t.Helper(); m.do(append([]string{"send-ke
 // of 80 columns and 24 lines in an empty directory.
 func inTmux(t *testing.T, command string) tmux {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("the program tmux is missing")
-	}
+	need.Program(t, "tmux")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

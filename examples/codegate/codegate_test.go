@@ -8,13 +8,12 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/need"
 )
 
 func route(t *testing.T, args ...string) eval.RoutingReport {
 	t.Helper()
-	if _, err := os.Stat(python); err != nil {
-		t.Skipf("no Python: %v", err)
-	}
+	need.Program(t, python)
 	boxtest.NeedAny(t)
 	p, err := Pipeline(args)
 	if err != nil {
@@ -43,9 +42,7 @@ func TestRecording(t *testing.T) {
 	if _, err := os.Stat(recording); err != nil {
 		t.Skipf("no recorded programs: %v", err)
 	}
-	if testing.Short() {
-		t.Skip("runs several hundred programs")
-	}
+	need.Time(t)
 	if r := route(t, "--data", recording); r.Cases != 82 || r.GapRecovered.Mean < 0.9 || r.LargeShare.Mean > 0.3 {
 		t.Errorf("%+v", r)
 	}

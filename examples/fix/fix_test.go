@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -48,9 +49,7 @@ func run(t *testing.T, front ask.Frontend, args ...string) (stone.Result, error)
 }
 
 func TestRepair(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	tests := []struct {
 		name     string
 		args     []string
@@ -93,9 +92,7 @@ func TestRepair(t *testing.T) {
 
 // The file on disk is repaired, and the record says how.
 func TestRecordOfTheRepair(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	noKeys(t)
 	res, err := run(t, nil)
 	if err != nil {

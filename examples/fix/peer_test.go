@@ -3,6 +3,7 @@ package fix
 import (
 	"testing"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 )
@@ -21,9 +22,7 @@ const fixtures = `{"fixtures": [
 // TestPeer repairs the sample with a server that the environment names, in both
 // protocols.
 func TestPeer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	url := peer.Aimock(t, fixtures)
 	for name, env := range map[string]map[string]string{
 		openaiModel:    {"OPENAI_BASE_URL": url},

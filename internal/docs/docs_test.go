@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
 )
 
@@ -36,9 +37,7 @@ var notRun = map[string]string{
 }
 
 func TestPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs what the pages show")
-	}
+	need.Time(t)
 	root := moduleRoot(t)
 	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/peer"
 	"pgregory.net/rapid"
 )
 
@@ -97,10 +99,7 @@ const clojureScript = `
 // TestClojure compares with clojure.edn, on the table above and on generated
 // values, in both directions.
 func TestClojure(t *testing.T) {
-	clojure, err := exec.LookPath("clojure")
-	if err != nil {
-		t.Skip("no clojure: install it (Debian: apt-get install clojure)")
-	}
+	clojure := need.Program(t, "clojure")
 	type question struct{ text, differs string }
 	var questions []question
 	for _, test := range peerTexts {
@@ -174,17 +173,7 @@ console.log(JSON.stringify(texts.map(text => toEDNString(parseEDNString(text))))
 // TestEDNData compares with npm's edn-data, except for what that changes: it reads all
 // numbers as those of JavaScript and writes special characters raw.
 func TestEDNData(t *testing.T) {
-	path, err := filepath.Abs(filepath.Join("..", "..", "testdata", "peers", "node_modules", "edn-data"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skip("no peer edn-data: run npm ci in testdata/peers")
-	}
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Skip("no node: install Node.js")
-	}
+	path, node := peer.Module(t, "edn-data"), need.Program(t, "node")
 	var texts []string
 	for seed := range 500 {
 		texts = append(texts, portable(3).Example(seed).String())

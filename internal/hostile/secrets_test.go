@@ -31,6 +31,7 @@ import (
 	"github.com/stonelayer/stone/examples/cascade"
 	"github.com/stonelayer/stone/examples/fix"
 	"github.com/stonelayer/stone/examples/puzzle"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
@@ -341,9 +342,7 @@ const escapes = "\x1b]52;c;ZXZpbA==\x07\x1b]0;owned\x07\x1b[2J\u009b31m\u202eevi
 
 // The text of a model reaches a terminal without escapes, and a pipe unchanged.
 func TestTerminalIsNotSteered(t *testing.T) {
-	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("no terminal: the program script, of util-linux, is missing")
-	}
+	need.Program(t, "script") // of util-linux: a terminal
 	s := newServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "as an error") {
 			http.Error(w, escapes, http.StatusBadRequest)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/tool/fs"
 )
 
@@ -90,9 +91,7 @@ func TestChangedConfiguration(t *testing.T) {
 // TestBareCommand types the bare command at a terminal in a cloned repository whose
 // package attacks the user who compiles and runs it.
 func TestBareCommand(t *testing.T) {
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("the program tmux is missing")
-	}
+	need.Program(t, "tmux")
 	p := newProject(t, map[string]string{
 		"go.mod":         "module example.org/evil\n\ngo 1.26\n",
 		".stone/evil.go": "package evil\n\nimport \"os\"\n\nfunc init() { os.WriteFile(\"owned\", nil, 0o600) }\n",

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stonelayer/stone/internal/need"
 )
 
 // Module returns the folder of an npm module, or skips the test.
@@ -30,21 +32,10 @@ func Module(t testing.TB, name string) string {
 	}
 	dir := filepath.Join(root, "testdata", "peers", "node_modules", filepath.FromSlash(name))
 	if !exists(dir) {
-		missing(t, "no peer "+name+": run make peers")
+		need.Absent(t, "no peer "+name+": run make peers")
 	}
-	if _, err := exec.LookPath("node"); err != nil {
-		missing(t, "no node: the peer needs it")
-	}
+	need.Program(t, "node")
 	return dir
-}
-
-// missing skips the test, or fails it where all peers must be present.
-func missing(t testing.TB, why string) {
-	t.Helper()
-	if os.Getenv("STONE_PEERS_REQUIRED") != "" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
 }
 
 func exists(path string) bool {

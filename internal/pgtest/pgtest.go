@@ -9,7 +9,7 @@
 // STONE_PG names a server to be used instead: the address of a database whose user may
 // create databases and roles. Tests that stop their server have one of their own in any
 // case. Without it, and without PostgreSQL's programs, tests are skipped; if
-// STONE_PG_REQUIRED is set, they fail.
+// STONE_REQUIRED is set, they fail.
 package pgtest
 
 import (
@@ -34,6 +34,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 )
 
 // Database makes an empty database on the server that all tests of a program share, and
@@ -59,8 +60,8 @@ var errNone = errors.New("no PostgreSQL: install it, or set STONE_PG to the addr
 func check(t testing.TB, err error) {
 	t.Helper()
 	switch {
-	case errors.Is(err, errNone) && os.Getenv("STONE_PG_REQUIRED") == "":
-		t.Skip(err)
+	case errors.Is(err, errNone):
+		need.Absent(t, err.Error())
 	case err != nil:
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 )
@@ -36,9 +37,7 @@ func leave(t *testing.T, db *DB, id string, state journal.State) {
 
 // Abandoned yields the runs that nobody has and that can continue, and no others.
 func TestAbandoned(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	address := pgtest.Database(t)
 	owner := open(t, address, Options{Lease: time.Minute})
 	watching := open(t, address, Options{Lease: 800 * time.Millisecond})

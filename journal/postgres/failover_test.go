@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/step"
 )
@@ -24,9 +25,7 @@ func replicated(t *testing.T) (primary, standby *pgtest.Server, address, both st
 // With synchronous replication, a failover to the standby loses no result and repeats no work: the
 // run continues on the new primary.
 func TestSynchronousFailover(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	primary, standby, address, both := replicated(t)
 	pgtest.Exec(t, address, "ALTER SYSTEM SET synchronous_standby_names = 'standby'")
 	pgtest.Exec(t, address, "SELECT pg_reload_conf()")
@@ -68,9 +67,7 @@ func TestSynchronousFailover(t *testing.T) {
 // although they were acknowledged. The process that held the run gives it up, and a process that resumes
 // it repeats the lost steps.
 func TestAsynchronousFailover(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	primary, standby, address, both := replicated(t)
 	db := open(t, both, Options{Retry: time.Minute})
 	do(t, db, stepKey("r", 1))

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -24,9 +25,7 @@ import (
 // A commit whose answer was lost is looked up, and written again if it did not happen. The
 // work is never repeated.
 func TestUnknownCommit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	s, address := own(t)
 	n, through := newNetwork(t, s, address)
 	db := open(t, through, Options{Lease: 2 * time.Second, Retry: 20 * time.Second})
@@ -52,9 +51,7 @@ func TestUnknownCommit(t *testing.T) {
 
 // The control: without looking, a commit that happened is written again, and refused.
 func TestUnknownCommitIsNotAssumedLost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	s, address := own(t)
 	n, through := newNetwork(t, s, address)
 	arm, _, proceed := pauseAt(t, "before commit")
@@ -96,9 +93,7 @@ func checkRun(t *testing.T, address, run string, steps int) {
 
 // A server that crashes and starts again repeats no work and fails no step.
 func TestServerRestarts(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	s, address := own(t)
 	db := open(t, address, Options{Lease: time.Minute, Retry: time.Minute})
 	const steps, restarts = 400, 4
@@ -156,9 +151,7 @@ func TestCloseWithoutServer(t *testing.T) {
 
 // Everything works behind a pooler that gives each transaction another connection.
 func TestPooler(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	s, address := own(t)
 	through := s.Pooler(t)
 	journaltest.TestJournal(t, func() func() journal.Journal {
@@ -302,9 +295,7 @@ func TestReadAfterClose(t *testing.T) {
 // of its running step is kept when it is connected again, although what it sent before
 // arrives then too.
 func TestPartition(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	s, address := own(t)
 	n, through := newNetwork(t, s, address)
 	slow := open(t, through, Options{Lease: time.Second, Retry: time.Second, RetryResults: time.Minute})

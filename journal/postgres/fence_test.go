@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -286,9 +287,7 @@ func TestSilentTransactionIsEnded(t *testing.T) {
 // A process that is slower than the server allows is not stopped: its transactions are committed,
 // although the server ends the first ones.
 func TestSlowTransactionIsCommitted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	var slept atomic.Int64
 	reached = func(at string) {
 		if at == "before commit" {
@@ -359,9 +358,7 @@ func TestNewRunIsMadeOnce(t *testing.T) {
 
 // A board that another process has locked delays posts, but fails no step.
 func TestLockedBoard(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	address := pgtest.Database(t)
 	db := open(t, address, Options{Lease: 2 * time.Second})
 	do(t, db, stepKey("r", 1))

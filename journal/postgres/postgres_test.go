@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -30,9 +31,7 @@ func open(t testing.TB, address string, opts Options) *DB {
 }
 
 func TestDB(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	journaltest.TestJournal(t, func() func() journal.Journal {
 		address := pgtest.Database(t)
 		return func() journal.Journal { return open(t, address, Options{Lease: time.Second}) }

@@ -14,15 +14,14 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/step"
 )
 
 // TestReadAhead resumes a run of 40 MB. In whatever order callers ask for its steps, they find all
 // of them, and most are not in memory.
 func TestReadAhead(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	const n, callers = 5000, 8
 	file := filepath.Join(memdir.New(t), "stone.db")
 	content := func(i int) string { return fmt.Sprintf("%q", fmt.Sprint(i, strings.Repeat(" lorem ipsum", 680))) }

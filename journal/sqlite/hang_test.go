@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -37,9 +38,7 @@ func busy(t *testing.T, n int) {
 // A run that was left with an unwritten result can be acquired at any moment, even while
 // that result is being written.
 func TestAcquireWithUnwrittenRows(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	for _, load := range []int{0, 16} {
 		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {
 			busy(t, load)
@@ -111,9 +110,7 @@ func slow(err error) bool { return strings.Contains(err.Error(), "no answer for"
 // Running steps end when another process takes the run over, and after that one leaves it
 // again: with a result, or with the error that the run is lost.
 func TestTakenOverAgainAndAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	for _, load := range []int{0, 16} {
 		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {
 			busy(t, load)

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
 	"github.com/stonelayer/stone/step"
@@ -219,9 +220,7 @@ func TestShortRunsShareCommits(t *testing.T) {
 // An inner run waits for the disk only with its steps, and is durable when the outer run
 // has ended.
 func TestInnerRunsAreCheap(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{Lease: time.Minute})
 	if _, err := db.Acquire(t.Context(), "exp"); err != nil {

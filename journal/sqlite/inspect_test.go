@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
@@ -111,9 +112,7 @@ func TestFollowWakes(t *testing.T) {
 // A follower in another process sees each step while the run is held, although the run is
 // silent for longer than its lease, and ends when the run is released.
 func TestFollowAcross(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	every(t, 20*time.Millisecond) // a follower that always reads would delay the heartbeats of the holder
 	const lease = 2 * time.Second
 	file := filepath.Join(memdir.New(t), "stone.db")

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -275,9 +276,7 @@ func TestKillAtPoints(t *testing.T) {
 }
 
 func TestKillAtRandom(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	want := undisturbed(t)
 	v := newVictim(t)
 	for v.kills < 20 {

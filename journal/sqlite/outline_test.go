@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -80,9 +81,7 @@ func wantNodes(t *testing.T, db *DB, n int) {
 
 // Damaged blocks are detected, and the outline is made from the records.
 func TestDamagedOutline(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	for _, damage := range []string{
 		"UPDATE blocks SET data = x'01' WHERE slot = ''",
 		"UPDATE blocks SET counts = x'0101010101' WHERE slot <> ''",

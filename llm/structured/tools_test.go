@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/structured"
@@ -205,9 +206,7 @@ var servers = []string{
 
 // TestToolsOfServers projects the tools of real servers.
 func TestToolsOfServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	keys := map[string]llm.Secret{"NOTION_TOKEN": "ntn_x"}
 	for _, name := range []string{"GITHUB_PERSONAL_ACCESS_TOKEN", "GITLAB_PERSONAL_ACCESS_TOKEN", "SLACK_BOT_TOKEN", "SLACK_TEAM_ID", "GOOGLE_MAPS_API_KEY", "PERPLEXITY_API_KEY"} {
 		keys[name] = "x"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/internal/servetest"
@@ -103,9 +104,7 @@ func node(peers string) string {
 // TestConformance runs the suite of the protocol, with what each revision of the protocol
 // requires of servers. Its file lists the scenarios that do not apply, with reasons.
 func TestConformance(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	dir := peer.Module(t, "@modelcontextprotocol/conformance")
 	url := conforming(t)
 	expected, err := filepath.Abs(filepath.Join("testdata", "conformance.yml"))

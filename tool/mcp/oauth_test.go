@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 )
@@ -228,9 +229,7 @@ func TestLoginRegistered(t *testing.T) {
 
 // TestLoginAttacks checks answers that are not those of the server of logins.
 func TestLoginAttacks(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s got %v", r.URL, r.Header) }))
 	defer other.Close()
 	for name, tt := range map[string]struct {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
@@ -36,12 +37,9 @@ func run(t *testing.T, s *Server, name, input string) (string, map[string]any, e
 // of the system.
 func granted(t *testing.T, name string, writable ...string) sandbox.Policy {
 	t.Helper()
-	node, err := exec.LookPath("node")
-	if err == nil {
-		node, err = filepath.EvalSymlinks(node)
-	}
+	node, err := filepath.EvalSymlinks(need.Program(t, "node"))
 	if err != nil {
-		t.Skip("no node, which the peer needs: ", err)
+		t.Fatal(err)
 	}
 	modules := filepath.Join(peer.Module(t, "@modelcontextprotocol/"+name), "..", "..")
 	return sandbox.Policy{Writable: writable, ReadOnly: []string{filepath.Dir(modules), filepath.Dir(filepath.Dir(node))}}
@@ -77,9 +75,7 @@ func TestPeerEverything(t *testing.T) {
 }
 
 func TestPeerEverythingHTTP(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	port, cmd := startHTTP(t)
 	cfg := Config{URL: llm.Secret("http://127.0.0.1:" + port + "/mcp")}
 	everything(t, cfg)

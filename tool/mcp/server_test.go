@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/tool"
 )
@@ -359,9 +360,7 @@ func TestCloseDuringCall(t *testing.T) {
 }
 
 func TestCloseDuringStart(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	noLeak(t)
 	cfg := overStdio(t, "stubborn")
 	cfg, err := cfg.complete()

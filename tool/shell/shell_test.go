@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -208,9 +209,7 @@ func TestWaitEndsWithTheRun(t *testing.T) {
 }
 
 func TestBackgroundIsBounded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	s := New(Config{Dir: t.TempDir(), Unconfined: true})
 	defer s.Close()
 	for i := range maxRunning + 1 {

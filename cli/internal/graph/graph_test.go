@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/need"
 	"golang.org/x/tools/txtar"
 )
 
@@ -97,9 +97,7 @@ func TestDrawings(t *testing.T) {
 }
 
 func TestGraphvizReadsAll(t *testing.T) {
-	if _, err := exec.LookPath("dot"); err != nil {
-		t.Skip("needs the command dot of the package graphviz")
-	}
+	need.Program(t, "dot") // of graphviz
 	for name, p := range pipelines {
 		g, err := Of(p)
 		if err != nil {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stonelayer/stone/internal/need"
 )
 
 func TestCompileErrorIsOneLine(t *testing.T) {
@@ -54,9 +56,7 @@ func TestMainIsSetAside(t *testing.T) {
 // A program is linked once for its inputs: the second build returns the same file, and a
 // changed file of the package, or of a package that it imports, another.
 func TestUnchangedProgramIsKept(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes long: see make test-all")
-	}
+	need.Time(t)
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)

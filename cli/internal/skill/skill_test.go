@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -143,9 +144,7 @@ func run(t *testing.T, args ...string) {
 
 // The code of the pages compiles, its pipeline is valid and its tests pass.
 func TestCode(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiling the pages takes a while: left out by -short")
-	}
+	need.Time(t)
 	t.Setenv("OPENAI_API_KEY", "unused")
 	dir := t.TempDir()
 	sheet := code(t, dir, "cheatsheet.md", "main.go")

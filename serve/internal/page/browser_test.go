@@ -13,26 +13,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/peer"
 )
 
 // TestBrowser runs the specs of testdata/browser in Chromium, against a real program with
 // real runs. STONE_PAGES_DB names a file that BenchmarkPages made. The spec about large runs then
 // opens its run of a million steps.
 func TestBrowser(t *testing.T) {
-	modules, err := filepath.Abs("../../../testdata/peers/node_modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	chromium, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Skip("chromium is not installed: apt-get install chromium")
-	}
-	if _, err := os.Stat(filepath.Join(modules, "playwright-core")); err != nil {
-		t.Skip("playwright-core is not installed: make peers")
-	}
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
+	need.Time(t)
+	chromium, modules := need.Program(t, "chromium"), filepath.Dir(peer.Module(t, "playwright-core"))
 	dir := t.TempDir()
 	house := filepath.Join(dir, "house")
 	if out, err := exec.Command("go", "build", "-trimpath", "-o", house, "./testdata/house").CombinedOutput(); err != nil {
