@@ -45,7 +45,7 @@ func (s *spec) clone() *spec {
 	return c
 }
 
-// parts is what an ashlar is made of.
+// parts are the components of an ashlar.
 type parts struct {
 	form     form
 	name     string

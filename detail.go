@@ -9,8 +9,7 @@ import (
 	"github.com/stonelayer/stone/finding"
 )
 
-// Detail is the option of a leaf with which the package that makes it says what its body does not
-// show. Every field is optional, and every function must be safe for concurrent calls.
+// Detail is a LeafOption for packages that make leaves: it describes what the body does not show. Every field is optional, and every function must be safe for concurrent calls.
 //
 //	stone.Leaf(name, out, a.run, stone.Detail{Value: a, Check: a.check, Fingerprint: a.fingerprint})
 type Detail struct {
@@ -41,7 +40,7 @@ type Detail struct {
 	// compares it when a run is resumed, and the run says that it changed.
 	Prompt func() string
 
-	// Facts are what people are shown of the leaf, as names and values; see tree.Facts.
+	// Facts describe the leaf to people, as names and values; see tree.Facts.
 	Facts func() iter.Seq2[string, string]
 	// Questions are the names of the questions that the leaf may ask.
 	Questions func() []string

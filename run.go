@@ -59,8 +59,8 @@ type Result struct {
 	Node *dag.Node
 	// Lost lists the lanes that failed and were dropped. See [dag.CountLost].
 	Lost []dag.LostLane
-	// Notices are what a person should know of the run, such as a prompt that is no longer the
-	// one with which a resumed conversation began. At most 100.
+	// Notices tell people about the run, for example that a prompt changed after a resumed
+	// conversation had started. At most 100.
 	Notices []event.Notice
 }
 

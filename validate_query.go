@@ -155,7 +155,7 @@ func (v *validator) present() iter.Seq[string] {
 	}
 }
 
-// latest is what is known of the latest node.
+// latest has the known facts about the latest node.
 type latest struct {
 	there certainty
 	lanes bool        // it belongs to whichever lane is the last one

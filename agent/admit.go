@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Input is what an agent is asked, as Config.Admit sees it.
+// Input is the input of an agent, as Config.Admit sees it.
 type Input struct {
 	Text     string        `json:"text"` // the text of all messages, with a blank line between two
 	System   string        `json:"system,omitempty"`

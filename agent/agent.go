@@ -210,7 +210,7 @@ func (a *agent) options() []stone.LeafOption {
 	return options
 }
 
-// detail is what the leaf says of itself.
+// detail describes the leaf.
 func (a *agent) detail() stone.Detail {
 	return stone.Detail{
 		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions,

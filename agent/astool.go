@@ -92,7 +92,7 @@ func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 	return nil, fmt.Errorf("the input %q is no JSON object: name a type whose content is a struct", in.Name())
 }
 
-// pipeline is what a tool of AsTool runs.
+// pipeline is run by a tool of AsTool.
 type pipeline struct {
 	ashlar  stone.Ashlar
 	in, out dag.AnyType

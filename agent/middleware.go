@@ -37,7 +37,7 @@ type Context struct {
 
 	// Reply is the model's answer, nil on the way in. It must not be modified.
 	Reply *llm.Reply
-	// Advice is what tools and middlewares recommend on the way out.
+	// Advice is the recommendation of tools and middlewares on the way out.
 	Advice []Recommendation
 
 	models *models     // that the agent asks
@@ -49,7 +49,7 @@ func (c Context) request() *llm.Request {
 	return &llm.Request{System: c.System, Messages: c.Messages, Tools: wired(c.Tools), ResponseFormat: c.Format, Prefix: c.prefix}
 }
 
-// models is what an agent knows about the models that it asks. It is no part of a Context, because
+// models has the known facts about the models that an agent asks. It is no part of a Context, because
 // every byte of one is copied onto the stacks of waiting agents many times.
 type models struct {
 	usage  budget.Usage

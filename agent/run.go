@@ -105,8 +105,8 @@ func (r *run) nextTurn(conversation []llm.Message) *Context {
 	return &c
 }
 
-// open makes the context with which every turn starts. The conversation goes on with the opening that
-// is recorded, whatever the prompts now render.
+// open makes the initial context of every turn. A recorded opening is reused, whatever the prompts
+// now render.
 func (r *run) open(ctx context.Context) error {
 	c := &r.start
 	*c = Context{models: &r.models, DAG: r.dag, Agent: r.name, Format: r.draft.form.Format(), Model: r.cfg.Model, MaxTokens: r.cfg.MaxTokens, Params: &r.cfg.Params}
@@ -129,7 +129,7 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// opening is what the prompts of an agent render: the record with which its conversation begins.
+// opening is the rendered prompts of an agent: the first record of its conversation.
 type opening struct {
 	System   string        `json:"system,omitempty"`
 	Messages []llm.Message `json:"messages"`

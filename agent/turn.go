@@ -177,8 +177,8 @@ type turnRecord struct {
 	Usage budget.Usage `json:"usage,omitzero"`
 }
 
-// recall asks the model, or takes its answer from the run's records. A recorded answer is that of its
-// turn, whatever the request now is.
+// recall asks the model, or takes its answer from the run's records. A recorded answer stays the
+// turn's answer, even if the request has changed.
 func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 	q, err := r.question(ctx, c)
 	if err != nil {

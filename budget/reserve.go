@@ -153,8 +153,8 @@ func (a *Account) Charge(amount Amount) {
 	a.take(amount.sane())
 }
 
-// settle replaces the reserved amount by the amount spent. The round trips stay taken, except for
-// those of a slice.
+// settle replaces the reserved amount by the amount spent. Reserved round trips stay taken,
+// except in a slice.
 func (r *reservation) settle(spent Amount) {
 	r.end(func() {
 		spent = spent.sane()

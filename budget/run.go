@@ -1,12 +1,12 @@
 package budget
 
-// A bill is what a run has spent, and the part of it whose cost is unknown.
+// A bill is the spending of a run, and the part of it whose cost is unknown.
 type bill struct {
 	spent Amount
 	held  Possible
 }
 
-// Earlier is what earlier processes have spent on a run. The zero value is nothing.
+// Earlier is the spending of earlier processes on a run. The zero value is nothing.
 type Earlier struct {
 	Spent Amount
 	Held  Possible // the part of Spent whose cost is unknown

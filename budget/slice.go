@@ -7,7 +7,7 @@ import "context"
 type Slice struct {
 	// Limits bound the slice. Zero means that the account is unlimited.
 	Limits Limits
-	// Whole is what was left of the account before, without a limit on time.
+	// Whole is the account's remainder before the slice, without a time limit.
 	Whole    Limits
 	reserved *reservation
 }

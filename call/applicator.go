@@ -54,7 +54,7 @@ const EmitType = "stone/emit"
 // failed check.
 type Check func(ctx context.Context, s Subject) error
 
-// CheckFacts are what Validate and the gate know of a check before it runs.
+// CheckFacts describe a check to Validate and the gate before it runs.
 type CheckFacts struct {
 	// Needs are the effects of the check. A check that starts a program needs the effect
 	// process, and passes only in a run that grants it.
@@ -67,7 +67,7 @@ type CheckFacts struct {
 	Fits func(input, out *schema.Schema) error
 }
 
-// A Subject is what a check judges: an answer with its request, or the input of a call.
+// A Subject is the input of a check: an answer with its request, or the input of a call.
 type Subject struct {
 	Request *Request
 	// Out is the answer. At the door, before there is an answer, it is the input, so that

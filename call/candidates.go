@@ -133,7 +133,7 @@ func containsAll(have, want []string) bool {
 }
 
 // unavailable returns the first test that a capability fails at the moment, or "".
-// Left is what may be spent.
+// Left is the remaining budget.
 func (e *entry) unavailable(left budget.Limits) string {
 	switch {
 	case e.down():

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A Tunable is what can be chosen of a call that asks its candidates one after the other.
+// A Tunable holds the choices of a call that asks its candidates one after the other.
 type Tunable struct {
 	Candidates []string // in this order
 	ScoreMin   float64

@@ -13,7 +13,7 @@ type Counters struct {
 	tally Tally
 }
 
-// A Tally is what was counted up to some moment.
+// A Tally holds the counts up to some moment.
 type Tally struct {
 	Calls        int            `json:"calls/total"`
 	Succeeded    int            `json:"calls/succeeded"`

@@ -38,7 +38,7 @@ type Error struct {
 	Cause      error         `json:"-"`
 	// Record describes the failed call; nil for a capability.
 	Record *Record `json:"-"`
-	// Usage is what a capability used before it failed; zero if it does not say.
+	// Usage is the capability's usage before it failed; zero if unknown.
 	Usage Usage `json:"-"`
 }
 

@@ -64,7 +64,7 @@ func (s *Spec) reads() (queries []dag.Querier) {
 	return queries
 }
 
-// detail is what the leaf says of itself.
+// detail describes the leaf.
 func (c *caller) detail() stone.Detail {
 	return stone.Detail{
 		Value: c, Check: c.check, CheckGrant: c.checkGrant, Fingerprint: c.fingerprint, Render: c.renders, Cached: c.takes, Prompt: c.instructions,
@@ -225,8 +225,8 @@ type requestParts struct {
 	Constraints JSON `json:"constraints,omitempty"`
 }
 
-// parts returns the parts of the request and the schema of the input's type. A request that was recorded
-// goes on unchanged, whatever the program now makes of the DAG. That of a turn is recorded by its agent.
+// parts returns the parts of the request and the schema of the input's type. A recorded request
+// is reused, whatever the program now makes of the DAG. The agent records the request of a turn.
 func (s *session) parts() (p requestParts, typed *schema.Schema, err error) {
 	if s.turn != nil {
 		return s.readParts()

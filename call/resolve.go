@@ -50,7 +50,7 @@ func (c *caller) check() []finding.Finding {
 	return append(slices.Clone(r.faults), c.unpayable()...)
 }
 
-// faults are what Validate reports of a call or a door.
+// faults are the findings of Validate about a call or a door.
 type faults []finding.Finding
 
 func (r *faults) fault(typ finding.Code, format string, args ...any) *finding.Finding {

@@ -6,7 +6,7 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// shared is what Applicator returns.
+// shared is the result of Applicator.
 var shared struct {
 	sync.Mutex
 	app    call.Applicator

@@ -115,8 +115,8 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 // process.
 func (p *person) starts() { p.start.Do(func() { go p.read() }) }
 
-// next returns the next line, or several of the editor. A line that ends with the input comes
-// with the error of that. The hint is what Ctrl-C shows; without one it is errInterrupted.
+// next returns the next line, or several of the editor. The last line may come with the error
+// that ended the input. The hint is what Ctrl-C shows; without one it is errInterrupted.
 func (p *person) next(ctx context.Context, hint string) (string, error) {
 	p.starts()
 	if p.editor == nil {

@@ -281,7 +281,7 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 		written = append(written, err)
 	}
 	if file := flags.run.wire.replay; file != "" && !flags.run.quiet {
-		a.complain("nothing was sent or paid: the answers and their costs are those of %s", file)
+		a.complain("nothing was sent or paid: the answers and their costs come from %s", file)
 	}
 	write(flags.markdown, func() ([]byte, error) { return []byte(r.Markdown()), nil })
 	write(flags.junit, r.JUnit)

@@ -53,7 +53,7 @@ type explanation struct {
 	Effects  []string         `json:"effects"`
 }
 
-// A leafFacts is what another leaf than a call says of itself: an agent, for instance.
+// leafFacts are the facts of a leaf other than a call, such as an agent.
 type leafFacts struct {
 	Path    string   `json:"path"`
 	Facts   facts    `json:"facts"`

@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-// input returns the DAG with which a run begins.
+// input returns the DAG that a run starts from.
 func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DAG, error) {
 	if flags.input == "" && flags.from == "" {
 		return a.recordedInput(ctx, flags.keep.resume, flags.keep.id)
@@ -61,7 +61,7 @@ func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err
 	return d, err
 }
 
-// readDAG reads the DAG with which a run begins.
+// readDAG reads the DAG that a run starts from.
 func readDAG(path string) (dag.DAG, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -26,7 +26,7 @@ func (a *app) kpi() *cobra.Command {
 		Long: "Kpi counts the finished calls of recorded runs by intent and capability. PASSED counts the calls\n" +
 			"with an answer that passed the gate. A retry is an attempt after the first one of a capability, a\n" +
 			"fallback a capability tried after the first one of a call. LATENCY is the mean of an attempt. Tokens\n" +
-			"and cost are those of the attempts, without judges and checks.",
+			"and cost cover the attempts, without judges and checks.",
 		Example:           a.example("kpi --pipeline triage", "kpi --all --label intent=text/summarise --json"),
 		Args:              unknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -107,7 +107,7 @@ func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Rec
 	}
 }
 
-// A score is what was counted of some calls.
+// A score counts some calls.
 type score struct {
 	call.Counters
 	fallbacks int // of a capability: calls in which another one was tried before

@@ -16,8 +16,8 @@ import (
 // leaves out the others.
 type Part interface{ Part() }
 
-// Provide returns the pipeline of a package, which is what Main takes, as a part, for
-// capabilities of the kind go whose configuration names the package so:
+// Provide returns the pipeline of a package as a part. It answers for capabilities of kind
+// go whose configuration names the package:
 //
 //	cli.Main(Pipeline, cli.Provide("example.com/triage", triage.Pipeline))
 //

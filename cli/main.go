@@ -127,7 +127,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// failed makes an error with which the command exits with the code Failed.
+// failed makes an error that ends the command with the exit code Failed.
 func failed(format string, args ...any) error {
 	return &exitError{code: Failed, err: fmt.Errorf(format, args...)}
 }

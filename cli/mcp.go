@@ -23,7 +23,7 @@ func (a *app) mcp() *cobra.Command {
 		Use:   "mcp [flags] [-- ARG…]",
 		Short: "Serve pipelines as tools to a client of the Model Context Protocol",
 		Long: "Mcp serves pipelines as tools to one client, over standard input and output: a client such as an editor\n" +
-			"or an assistant starts the command by itself. Runs are durable, as those of serve, which has the same\n" +
+			"or an assistant starts the command by itself. Runs are durable, as with serve, which has the same\n" +
 			"tools at /mcp. The client may do everything that the flags and the configuration grant. Questions are\n" +
 			"answered by its user, never by its model, unless --model-may-answer is given.",
 		Example:               a.example("mcp ./triage", "mcp ./triage plan.edn --max-usd 2"),

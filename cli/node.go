@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// shownNode is what show prints of a node, or of a step that made none.
+// shownNode is the output of show for a node, or for a step that made none.
 type shownNode struct {
 	ID      dag.ID            `json:"id,omitzero"`
 	Path    string            `json:"path,omitempty"`

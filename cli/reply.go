@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// replyJSON is what model call prints.
+// replyJSON is the output of model call.
 type replyJSON struct {
 	Text       string         `json:"text"`
 	Reasoning  string         `json:"reasoning"`

@@ -21,7 +21,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// aRun is what each help about a RUN ends with.
+// aRun ends the help text of every command that takes a RUN.
 const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
 // overRun makes a command that works on a run: its first argument, of so many.

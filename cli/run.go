@@ -71,7 +71,7 @@ func (a *app) run() *cobra.Command {
 func (flags *runFlags) shown(f *pflag.FlagSet) {
 	f.BoolVar(&flags.json, "json", false, "print the last node as a JSON object: id, type, content, run, and lost lanes")
 	f.BoolVar(&flags.all, "all", false, "print the whole content of the last node, including the conversation of an agent")
-	f.BoolVar(&flags.stream, "stream", false, streamHelp+"; the last line is that of --json")
+	f.BoolVar(&flags.stream, "stream", false, streamHelp+"; the last line is the output of --json")
 	f.BoolVar(&flags.partial, "partial", false, partialHelp)
 	f.BoolVarP(&flags.quiet, "quiet", "q", false, "do not show progress")
 	f.StringVar(&flags.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")

@@ -160,7 +160,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	return errors.Join(failure, a.printResult(a.emitted(result), false, false), kept.close())
 }
 
-// shownResult is what run prints of a result.
+// shownResult returns the text that run prints for a result.
 func (a *app) shownResult(result stone.Result) string {
 	var b bytes.Buffer
 	on := app{Config: Config{Stdout: &b, Stderr: &b}, calls: a.calls}

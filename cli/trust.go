@@ -210,7 +210,7 @@ func foundSettings() (f found, err error) {
 	return f, nil
 }
 
-// foundProject is what the command without a sub-command picks up in a directory .stone:
+// foundProject returns what the command without a sub-command reads from a directory .stone:
 // its pipeline, its configuration and its settings.
 func (a *app) foundProject(dir, pipeline string) (found, error) {
 	f := found{dir: dir, files: config.Files(dir)}

@@ -31,7 +31,7 @@ type visit struct {
 	Trial int    `json:"trial"`
 }
 
-// answer is what a pipeline made of a case.
+// answer is the pipeline's answer to a case.
 type answer struct {
 	Case    string                     `json:"case"`
 	Trial   int                        `json:"trial"`
@@ -46,7 +46,7 @@ type failure struct {
 	Error  bool   `json:"error,omitempty"` // of the provider, not of the pipeline
 }
 
-// paid is what an answer or a score has cost. It is meta of its node, since times and prices
+// paid is the cost of an answer or a score. It is meta of its node, since times and prices
 // must not change ids.
 type paid struct {
 	budget.Usage

@@ -88,7 +88,7 @@ const (
 	CannotTell = "cannot tell"
 )
 
-// A Verdict is what a gate says about a report.
+// A Verdict is the result of a gate on a report.
 type Verdict struct {
 	Verdict string `json:"verdict"` // Passed, GateFailed or CannotTell: the worst of the rules
 	Rules   []Rule `json:"rules"`

@@ -38,7 +38,7 @@ func letter(verdict string) (byte, error) {
 	return 0, fmt.Errorf("unknown verdict %q: want right, wrong, no answer or error", verdict)
 }
 
-// cost is what one trial has cost. It is in the meta of the node of a group, in the order
+// cost is the cost of one trial. It is in the meta of the node of a group, in the order
 // of its outcomes.
 type cost struct {
 	USD     float64  `json:"usd,omitempty"`    // of the answer

@@ -29,7 +29,7 @@ type Report struct {
 	Gate     *Verdict      `json:"gate,omitempty"`
 }
 
-// A ScoreReport is what one scorer found.
+// A ScoreReport is the result of one scorer.
 type ScoreReport struct {
 	Name string `json:"name"`
 	stat.Estimate
@@ -62,7 +62,7 @@ type Cost struct {
 	Whole *Whole `json:"whole,omitempty"`
 }
 
-// Whole is what all cases would cost, by those that were drawn.
+// Whole estimates the cost of all cases from the sample.
 type Whole struct {
 	Cases int     `json:"cases"`
 	USD   float64 `json:"usd"`

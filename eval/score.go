@@ -18,7 +18,7 @@ const (
 	Error    = "error"     // of a provider or a scorer; not part of the mean
 )
 
-// A Score is what a scorer finds about an answer.
+// A Score is a scorer's verdict on an answer.
 type Score struct {
 	Value   float64 `json:"value"`
 	Verdict string  `json:"verdict,omitempty"` // if empty, Right for a Value of at least 1, else Wrong

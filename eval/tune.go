@@ -115,7 +115,7 @@ func (t Tuning) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, e
 		}, stone.Queries(dag.All(results)), stone.Version(version)))), nil
 }
 
-// tried is what the call did with one candidate.
+// tried is the call's result with one candidate.
 type tried struct {
 	Score   float64 `json:"score"`
 	USD     float64 `json:"usd,omitempty"`

@@ -151,7 +151,7 @@ type Progress struct {
 	Turn    int           `json:"turn-number,omitempty"` // of an agent, 0 outside one
 	Elapsed time.Duration `json:"elapsed"`               // since the request
 
-	// Message, Done and Total are what a server reports, as far as it does. They are no
+	// Message, Done and Total come from the server, as far as it reports them. They are no
 	// part of the answer.
 	Message string  `json:"message,omitempty"`
 	Done    float64 `json:"done,omitempty"`
@@ -266,7 +266,7 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 	return ok && (below == "" || strings.IndexByte("/[~", below[0]) >= 0)
 }
 
-// Notice is something that a person should know of a run although it goes on. It is also in the
+// Notice is something that a person should know about a run that continues. It is also in the
 // result of the run. Of the notices with one Code at one place of the pipeline, a run sends the
 // first.
 type Notice struct {

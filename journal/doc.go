@@ -90,8 +90,8 @@
 // from step to step: read it where it is used. The text is the same for every secret, so
 // a changed key does not change results.
 //
-// Secrets are the values in Options.Secrets, those that a body marks with [Secret], and
-// those that models, capabilities and tools of this module use in the run: keys, values
+// Secrets are the values in Options.Secrets, values that a body marks with [Secret], and
+// what models, capabilities and tools of this module use in the run: keys, values
 // of headers and their fields, variables passed to programs, passwords in addresses. They
 // are also found in JSON, in URLs, in hexadecimal digits and in base64. Failures,
 // questions and events are redacted in the same way, streamed text too. An input DAG that

@@ -22,8 +22,8 @@ import (
 //
 // Do takes the run if it was not acquired, so a Journal can also be the Recorder of
 // stone.Run. Such a run has steps and nodes, may reuse results of any run, and is
-// otherwise empty. Do of a run that ended Done and has not begun again only returns
-// recorded results; for any other step the error is ErrDone.
+// otherwise empty. After a run has ended Done and until it is started again, Do
+// only returns recorded results; for any other step the error is ErrDone.
 type Journal interface {
 	step.Recorder
 	Holder

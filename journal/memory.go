@@ -212,7 +212,7 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	return nil
 }
 
-// spending is what an account has spent on a day, a number of days of Unix time.
+// spending is an account's spending on a day, a number of days of Unix time.
 type spending struct {
 	account string
 	day     int64

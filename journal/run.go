@@ -62,7 +62,7 @@ type Options struct {
 	// own.
 	Account string
 	// Secrets are values that must not be recorded, of at least 8 bytes each, in addition
-	// to those that models, capabilities and tools of Stone use in the run.
+	// to the secrets that models, capabilities and tools of Stone use in the run.
 	Secrets []string
 	// Drain stops the run when it is closed; nil never does.
 	Drain <-chan struct{}

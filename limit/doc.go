@@ -17,8 +17,8 @@
 //
 // # Who goes first
 //
-// Requests wait in the order in which they came, in two queues: those of contexts that
-// [Interactive] has marked, and the others. While both queues wait, three of four places go to
+// Requests wait in arrival order, in two queues: one for contexts that [Interactive] has
+// marked, one for the others. While both queues wait, three of four places go to
 // the first one and the fourth to the second. So a person waits for few others, and a batch
 // still makes progress. The request whose turn it is lets no later one pass, so a large one
 // is not overtaken by small ones for ever.

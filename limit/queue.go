@@ -92,7 +92,7 @@ func (l *Limiter) dismiss() {
 	}
 }
 
-// A view is what counts as used of a limit.
+// A view is the part of a limit that counts as used.
 type view bool
 
 const (

@@ -9,23 +9,23 @@ const (
 	slowAnswer = 5 * time.Second
 )
 
-// An Answer is what a server said about its limits. The zero value says nothing.
+// An Answer is a server's statement about its limits. The zero value says nothing.
 type Answer struct {
 	// Refused says that the request was refused because of its rate. All requests wait for
 	// Pause.
 	Refused bool
 	Pause   time.Duration
-	// Requests and Tokens are what the server accepts until it renews them.
+	// Requests and Tokens are the amounts that the server accepts until it renews them.
 	Requests, Tokens Quota
 }
 
-// A Quota is what is left of a limit until a time. It is unknown if Until is zero.
+// A Quota is the remainder of a limit until a time. It is unknown if Until is zero.
 type Quota struct {
 	Left  int
 	Until time.Time
 }
 
-// server is what a server said about its limits.
+// server keeps a server's statement about its limits.
 type server struct {
 	until            time.Time // nothing is sent before
 	reason           string    // of until

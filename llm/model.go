@@ -76,7 +76,7 @@ type Request struct {
 	// Conversation names what the request continues, if Cache is set: requests of one name begin alike. A
 	// server that finds its cached prompts by a key gets a hash of it. It is not part of the JSON.
 	Conversation string `json:"-"`
-	// Prefix is what an earlier reply reported about the start of the request. It makes estimates
+	// Prefix comes from an earlier reply: the token count of the start of the request. It makes estimates
 	// better and is not part of the JSON.
 	Prefix *Prefix `json:"-"`
 }
@@ -116,7 +116,7 @@ type Reply struct {
 	Spent *budget.Usage `json:"-"`
 }
 
-// Source is what an answer cites. Fields that the provider does not report are empty.
+// Source is a citation of an answer. Fields that the provider does not report are empty.
 type Source struct {
 	URL   string `json:"url,omitempty"`
 	Title string `json:"title,omitempty"`

@@ -246,7 +246,7 @@ func (m *Meter) attempt(reply *Reply, err error) budget.Usage {
 	return u.Sane()
 }
 
-// extra is what a usage costs beside its tokens: searches, and what an hour in the cache costs more.
+// extra is the cost of a usage beyond its tokens: searches, and the surcharge of the one-hour cache.
 func (m *Meter) extra(u *Usage) float64 {
 	usd := float64(max(u.Searches, 0)) * m.price.Search / 1000
 	if hour := min(u.CacheHourTokens, u.CacheWriteTokens); hour > 0 {

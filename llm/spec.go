@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/limit"
 )
 
-// Spec is what the user knows about a model. Zero fields are unknown.
+// Spec has the known facts about a model. Zero fields are unknown.
 type Spec struct {
 	Price  *budget.Price
 	Window int // tokens of prompt and answer

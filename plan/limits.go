@@ -131,8 +131,8 @@ func (pl planner) Around(ctx context.Context) context.Context {
 	return budget.With(ctx, budget.From(ctx).Sub(budget.Limits{Roundtrips: or(limits.Roundtrips, DefaultRoundtrips)}))
 }
 
-// weight returns the number of nodes that one visit of a sequence visits: its nodes, and
-// those of bodies that run once. Loops, maps and branches count their own.
+// weight returns the number of nodes that one visit of a sequence visits: its own, and
+// the nodes of bodies that run once. Loops, maps and branches count their own.
 func weight(nodes []*node) int {
 	n := 0
 	for _, node := range nodes {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// auditArch has the kernel's names of the architectures for which the filter works:
-// those of 64 bits with the low half of an argument first.
+// auditArch has the kernel's names of the architectures for which the filter works: 64 bits,
+// with the low half of an argument first.
 var auditArch = map[string]uint32{
 	"amd64":   unix.AUDIT_ARCH_X86_64,
 	"arm64":   unix.AUDIT_ARCH_AARCH64,

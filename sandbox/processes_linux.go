@@ -18,7 +18,7 @@ import (
 const (
 	// interval is the time between two measurements of consumption.
 	interval = 50 * time.Millisecond
-	// rounds and pause bound the killing of processes that start others. Only those of
+	// rounds and pause bound the killing of processes that start others. Only processes of
 	// an unconfined command can leave their group and need more than one round.
 	rounds = 2000
 	pause  = 5 * time.Millisecond

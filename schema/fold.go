@@ -221,7 +221,7 @@ func eitherProperties(properties, branch, own *object) {
 	}
 }
 
-// oneList returns the schema of either of these. Those that only list strings become one list.
+// oneList returns the schema of either of these. Alternatives that only list strings become one list.
 func oneList(alternatives []any) *object {
 	var values []any
 	for _, v := range alternatives {

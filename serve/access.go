@@ -16,7 +16,7 @@ type Access interface {
 	Principal(r *http.Request) (Principal, error)
 }
 
-// Role is what a caller may do.
+// Role is a permission of a caller.
 type Role string
 
 // The roles. Each allows only what it says.

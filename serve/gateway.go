@@ -16,7 +16,7 @@ import (
 )
 
 // intents returns the intents of the Applicator as pipelines, which only the gateway
-// publishes. Those of judges are none of a caller's business.
+// publishes. Intents of judges are left out.
 func intents(cfg Config) map[string]*Pipeline {
 	app := cfg.Applicator
 	if app == nil || app.Registry == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// health is what the operations of a journal said about its store. /readyz answers from it, and so
+// health holds the results of journal operations, which tell about its store. /readyz answers from it, and so
 // at once, whatever the store does.
 type health struct {
 	log *slog.Logger

@@ -10,8 +10,8 @@ import (
 )
 
 // A receiver is what this server has learned of the receiver of a webhook. While it is down, one
-// notice at a time is tried, with growing pauses. The others wait without a write: those that have
-// runs, and those that can be made again from the runs that they are about.
+// notice at a time is tried, with growing pauses. The others wait without a write: notices that
+// have runs, and notices that can be made again from the runs they report.
 type receiver struct {
 	mu     sync.Mutex
 	failed int           // attempts since the last one that was answered

@@ -27,14 +27,14 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-// source is what a server keeps with a run, to resume it.
+// source is kept with a run, to resume it.
 type source struct {
 	Published string      `json:"published"` // name of the pipeline
 	Request   string      `json:"request"`   // digest of the api.Start
 	Grant     []string    `json:"grant"`     // of the run; null for all
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
-	// Keep is what a protocol needs to describe the run later.
+	// Keep lets a protocol describe the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
 	USDADay float64         `json:"usd-a-day,omitempty"` // of the owner
@@ -75,7 +75,7 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 	return s.startOf(ctx, who, p, id, req, protocol{})
 }
 
-// A protocol is what a protocol other than the API needs of a run.
+// A protocol is the part of a run that only a protocol other than the API needs.
 type protocol struct {
 	keep json.RawMessage // to describe the run later
 	live *openai.Live    // gets the text while a model writes it; may be nil

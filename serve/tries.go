@@ -13,7 +13,7 @@ type tries struct {
 	by map[string]try
 }
 
-// try is what was tried with a run.
+// try is an attempt to resume a run.
 type try struct {
 	ended time.Time // when the run had stopped
 	count int

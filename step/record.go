@@ -79,7 +79,7 @@ type Recorder interface {
 	//
 	// Unless the key says Loose or Replace, the record of a place is found even if it is of
 	// other work: if the run has no record with the Digest, but one with the Path and Kind,
-	// Do returns the newest of those that are not Loose, with Replayed and Differs set, and
+	// Do returns the newest record that is not Loose, with Replayed and Differs set, and
 	// does not call work.
 	//
 	// A key of kind "value" is of work without effects or costs: its record need not be

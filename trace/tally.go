@@ -18,7 +18,7 @@ type Count struct {
 
 // Tally counts the events of a trace file by type: the most frequent first, equal counts by name, and
 // the total. It checks that a line is JSON, and decodes it only if the type is not at its beginning.
-// The errors of the others are those of [Read], in their order.
+// Other lines are reported with the errors of [Read], in file order.
 func Tally(r io.Reader) (counts []Count, total int, bad []error) {
 	counts, total = tally(r, func(err error) { bad = append(bad, err) })
 	return counts, total, bad

@@ -36,8 +36,8 @@
 //
 // If the call wants text, or sets no schema, the out is {"text": …}. If the out has
 // another schema, the model is asked for JSON of it, see package llm/structured. The schema
-// is that of the request, which is the one of the call's Go type or of the name that the
-// call or its intent sets; otherwise it is the one that the metadata names. A capability
+// comes from the request: from the call's Go type, or from the schema that the call or its
+// intent names. Otherwise it is the schema that the metadata names. A capability
 // without a schema of its own therefore serves calls of any type. If the call requires a
 // plan, the answer is the text of one, in EDN or JSON.
 //

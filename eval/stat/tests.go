@@ -7,7 +7,7 @@ import (
 
 // McNemar returns the two-sided p-value of the exact test of McNemar: how likely so uneven
 // a split of the questions that turned is, if both directions are equally likely. Gained
-// questions are right only now, lost ones were right only before. The sum is that of the
+// questions are right only now, lost ones were right only before. The p-value sums a
 // binomial distribution with a probability of one half (Q. McNemar, Psychometrika 12, 1947).
 func McNemar(gained, lost int) float64 {
 	n := gained + lost

@@ -1,5 +1,5 @@
 // Package declared carries what a step may cost from the account that it draws on to the
-// recorder of the run. The type of the amount is that of package budget, which imports
+// recorder of the run. The amount has a type of package budget, which imports
 // this one.
 package declared
 

@@ -71,7 +71,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// arguments are what a viewer shows of a step.
+// arguments are the details of a step that a viewer shows.
 func arguments(s journal.Step) map[string]any {
 	args := map[string]any{"path": s.Path}
 	for name, value := range map[string]string{"type": s.Type, "failure": s.Failure, "reason": s.Reason} {

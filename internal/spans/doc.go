@@ -5,7 +5,7 @@
 // which attributes it has and why it failed. An [Emitter] has the spans: it writes them, or passes
 // them to an SDK. The names follow the semantic conventions for generative AI.
 //
-// A stream may lack events: those below a level, those of a process that died, the beginning or the
+// A stream may lack events: events below a level, events of a process that died, the beginning or the
 // end. So the end of an activity without its start is a span of its own, and a span without an end
 // ends with the last event of its run.
 package spans

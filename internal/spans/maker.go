@@ -61,7 +61,7 @@ type span struct {
 	genAI        bool      // its attributes have conventional names
 }
 
-// An activity is what has a span.
+// An activity has a span: a run, a step, a lane, a model request or a tool call.
 type activity int
 
 const (

@@ -103,7 +103,7 @@ func TestWithoutBase64(t *testing.T) {
 	}
 }
 
-// What a reader sees is what is there: no character hides or reorders others.
+// No character hides or reorders others.
 func TestHiddenCharacters(t *testing.T) {
 	for _, r := range "\u061c\u200b\u200e\u200f\u202a\u202e\u2060\u2066\u2069\u206a\ufeff\ufff9\U000e0041" {
 		in, want := "a"+string(r)+"b", "a\ufffdb"

@@ -86,7 +86,7 @@ func Result(b journal.Branch) *journal.Step {
 
 // Paid returns what attempts without a result of the step of a branch may have cost. A step that asked a
 // person has waited. The steps below another one say what was in flight, unless it declared a cost
-// of its own. The last attempt of a step of a run that is running goes on.
+// of its own. In a running run, the last attempt of a step is still in progress.
 func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {
 	s := b.Step
 	n := s.PossiblyPaid()

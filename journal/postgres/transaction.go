@@ -80,7 +80,7 @@ func (d *database) connect() error {
 	if d.id.Load() != 0 {
 		return nil
 	}
-	// Processes that ended without a word leave their rows. Those of live ones are kept,
+	// Processes that died leave their rows. Rows of live processes are kept,
 	// unless thousands of others have come since.
 	const most = 10_000
 	register := []statement{

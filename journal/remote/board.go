@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Work is what a carrier delivers: the orders of a run that one worker is to do.
+// Work is the delivery of a carrier: the orders of a run for one worker.
 type Work struct {
 	Run  string `json:"run"`
 	ID   dag.ID `json:"id"`             // of the order, or of a batch

@@ -29,7 +29,7 @@ type ledger struct {
 	before map[dag.ID]budget.Amount // spent by leaves that were revoked
 }
 
-// noted is what the journal knows of a step.
+// noted is the journal's record of a step.
 type noted struct {
 	attempts int
 	done     bool
@@ -173,7 +173,7 @@ func (d *desk) note(ctx context.Context, steps ...record.Done) (spent budget.Amo
 	return spent, nil
 }
 
-// past is what the board has of a leaf that was out before.
+// past is the board's record of a leaf that was handed out before.
 type past struct {
 	again  bool
 	result *result       // that counts for ever

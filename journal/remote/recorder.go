@@ -245,7 +245,7 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 		void = len(voids)
 	}
 	if err = r.current(ctx); err == nil && n-1-void > r.counted[key.Digest] {
-		err = errReplaced // another worker has begun it since this leaf began
+		err = errReplaced // another worker has started it since this leaf started
 	}
 	if errors.Is(err, errReplaced) {
 		_, trouble := r.Journal.Post(context.WithoutCancel(ctx), r.delivery.Run, journal.Item{Key: fmt.Sprint(voidKey, of, n), Data: []byte("{}")})

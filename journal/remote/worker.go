@@ -24,7 +24,7 @@ import (
 // several goroutines at once.
 type Worker struct {
 	Journal journal.Journal
-	// Pipelines are those whose leaves the worker can do. Several versions of a pipeline may
+	// Pipelines are the pipelines whose leaves the worker runs. Several versions of a pipeline may
 	// be among them.
 	Pipelines []stone.Ashlar
 	// Secrets are as in journal.Options.

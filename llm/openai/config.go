@@ -109,7 +109,7 @@ const (
 	ThinkKeep
 )
 
-// dialect is what differs between the protocols.
+// dialect holds the differences between the protocols.
 type dialect struct {
 	endpoint string
 	reserved []string // fields of the body that Extra must not set

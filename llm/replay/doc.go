@@ -11,7 +11,7 @@
 //	err = rec.Close()
 //
 // A [Player] is the transport that answers from such a file. It identifies requests by
-// method, path and body; those of calls (package call/rest) by the task and its input, without
+// method, path and body, and calls (package call/rest) by the task and its input, without
 // the ids of the run. A repeated request gets the next of its answers, and after the
 // last one always the last. A request that was not recorded is an error that shows the
 // nearest recorded one.

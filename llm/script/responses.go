@@ -20,7 +20,7 @@ type wireItem struct {
 	Output    json.RawMessage `json:"output"`
 }
 
-// conversation reads input items. Those of one turn of the model become one message.
+// conversation reads input items. The items of one model turn become one message.
 func conversation(input json.RawMessage) ([]llm.Message, error) {
 	var items []wireItem
 	if err := json.Unmarshal(input, &items); err != nil {

@@ -1,7 +1,7 @@
 // Package structured gets JSON of a schema out of a model. Package agent and the capabilities of
 // call/model use it.
 //
-// A [Form] is what one kind of answer must be. It makes the response format of the requests, reads
+// A [Form] describes one kind of answer. It makes the response format of the requests, reads
 // the answers, and says what to tell a model whose answer does not fit:
 //
 //	order, err := schema.For[Order]()

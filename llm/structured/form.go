@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Form is what an answer must be: JSON of a schema, or text. It does not change and is safe for
+// A Form describes an answer: JSON of a schema, or text. It does not change and is safe for
 // concurrent use.
 type Form struct {
 	name    string

@@ -11,13 +11,13 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// A Partial is what has arrived of an answer in JSON. No gate has accepted it yet, not even a
+// A Partial is the part of a JSON answer that has arrived. No gate has accepted it yet, not even a
 // complete one.
 type Partial[T any] struct {
 	// Path, Source and Attempt identify the answer, as in package event.
 	Path, Source string
 	Attempt      int
-	// Value is what has arrived: its last string may be cut off, and what has not arrived is
+	// Value is the JSON value so far: its last string may be cut off, and what has not arrived is
 	// zero. Later values of the same answer extend it. It is the receiver's own.
 	Value T
 	// Complete reports that the whole value has arrived.

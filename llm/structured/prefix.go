@@ -9,7 +9,7 @@ import (
 // maxPartial bounds the bytes of an answer that are kept for its partial values.
 const maxPartial = 4 << 20
 
-// A prefix reads a JSON object or array that arrives in pieces. Its value at any time is what has
+// A prefix reads a JSON object or array that arrives in pieces. At any time its value is the part that has
 // arrived: a string as far as it is there, but no number or name that is cut off. A longer prefix
 // only extends the value: strings grow, arrays and objects get more items. Each byte is looked at
 // once. The names within an object must differ.

@@ -70,8 +70,8 @@ var anthropicTools = &toolDialect{
 var anthropicName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 var geminiTools = &toolDialect{
-	// Source: Gemini API reference, "GenerationConfig", field responseJsonSchema, whose keywords are
-	// those of the field parametersJsonSchema of a FunctionDeclaration.
+	// Source: Gemini API reference, "GenerationConfig", field responseJsonSchema, whose keywords
+	// also apply to parametersJsonSchema of a FunctionDeclaration.
 	loose: schema.Subset{Cycles: schema.OptionalCycles, Accepts: func(keyword string, value any) bool {
 		return keyword == "title" || keyword == "prefixItems" || Gemini.subset.Accepts(keyword, value) && (keyword != "enum" || value != nil)
 	}},

@@ -24,7 +24,7 @@ func (c *Client) Act(ctx context.Context, id string, envelope any) (api.Result, 
 	return resultOf(reply)
 }
 
-// A Chunk is what Stream yields: a piece of the answer or, as the last one, the answer.
+// A Chunk is an element of Stream: a piece of the answer or, as the last one, the answer.
 type Chunk struct {
 	api.Piece
 	Result *api.Result // nil for a piece

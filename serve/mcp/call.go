@@ -173,7 +173,7 @@ func stopped(ctx context.Context, c client, id string, wait time.Duration) (run 
 	return run, open, err
 }
 
-// outcomeOf is what a call returns of a run.
+// outcomeOf returns the result of a call that ran a pipeline.
 func (s *server) outcomeOf(run api.Run, open []api.Question) *sdk.CallToolResult {
 	out := outcome{Run: run.ID, State: run.State, Questions: open, Usage: run.Usage}
 	res := &sdk.CallToolResult{}

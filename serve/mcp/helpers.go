@@ -111,7 +111,7 @@ func helper[In any](s *server, t *sdk.Tool, handle func(context.Context, client,
 	})
 }
 
-// described is what a tool for a run returns.
+// described is the result of a tool that is about a run.
 func (s *server) described(ctx context.Context, c client, run api.Run) (*sdk.CallToolResult, error) {
 	if run.State == journal.Done && run.Result == nil {
 		var err error

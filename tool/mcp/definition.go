@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A Definition is what a server says about one of its tools. It is encoded as the protocol's JSON.
+// A Definition is a server's description of one of its tools. It is encoded as the protocol's JSON.
 type Definition struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title,omitempty"`

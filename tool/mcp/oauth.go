@@ -49,7 +49,7 @@ func (o *OAuth) needed(why string) error {
 	return fmt.Errorf("%w: %s", ErrLogin, why)
 }
 
-// A grant is what a user has granted to the program: tokens, and how to renew them.
+// A grant holds the tokens that a user granted to the program, and how to renew them.
 type grant struct {
 	URL      string           `json:"url"` // of the tools, which alone get the tokens
 	Client   string           `json:"client"`

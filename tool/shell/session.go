@@ -36,7 +36,7 @@ type Config struct {
 	// for .git and .stone: see [sandbox.Policy].
 	Dir string
 	// Writable are further paths that commands may change; they must exist. ReadOnly
-	// are those that they may read, also within writable directories; missing ones are
+	// are paths that they may only read, also within writable directories; missing paths are
 	// ignored.
 	Writable, ReadOnly []string
 	// Env are variables that commands get besides PATH, HOME, TMPDIR, TZ and the variables of

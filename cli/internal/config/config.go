@@ -63,8 +63,8 @@ func (c *Config) Grant(beside []string) []string {
 func (c *Config) Grants() bool { return c.granted != nil }
 
 // Unbounded is the grant of code that its user chose to run: without roles everything,
-// which is nil; with roles, the allowed ones of all known effects and those of the
-// pipeline.
+// which is nil; with roles, the known effects and the pipeline's effects that the roles
+// allow.
 func (c *Config) Unbounded(pipeline []string) []string {
 	if c.roles == nil {
 		return nil

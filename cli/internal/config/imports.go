@@ -12,7 +12,7 @@ import (
 // configuration in file or, if file is "", with the nearest one to the working
 // directory. It does not check the configuration: of a faulty one it returns the
 // packages that it can find. configured is false without a configuration; the packages
-// are then those of the capabilities that need none.
+// then belong to the capabilities that need no configuration.
 func Imports(file string, linked *kinds.Set) (paths []string, configured bool) {
 	if file == "" {
 		dir, err := Find(".")

@@ -42,7 +42,7 @@ func KeyEnvs() []string {
 	return slices.Compact(names)
 }
 
-// Connection is what the clients of all protocols can be configured with.
+// Connection is the client configuration shared by all protocols.
 type Connection struct {
 	Model      string
 	URL        string // "" means the URL of the protocol's provider

@@ -25,8 +25,8 @@ type Settings struct {
 
 const settingsFile = "settings.json"
 
-// Read reads the settings of a directory .stone: those of its configuration, and for
-// unset ones those of settings.json. It does not check the rest of the configuration.
+// Read reads the settings of a directory .stone from its configuration, and unset ones
+// from settings.json. It does not check the rest of the configuration.
 // The Pipeline is an absolute path; the default is the directory itself. The error is
 // an *Invalid or one of the file system.
 func Read(dir string) (Settings, error) {

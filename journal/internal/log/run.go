@@ -41,7 +41,7 @@ type run struct {
 	news    sync.Cond // of known and loading
 	ready   bool      // loading has started
 	fresh   bool      // made by this Journal, so it needs no loading
-	over    bool      // done and not begun again, so it takes no more steps
+	over    bool      // done and not started again, so it takes no more steps
 	failed  error     // of a write without a waiting caller
 	reuse   string    // from which run results are taken, as in journal.RunInfo
 	account string    // as in journal.RunInfo
@@ -60,7 +60,7 @@ type tenure struct {
 	cancel          context.CancelCauseFunc
 }
 
-// begin starts a tenure, unless the last one goes on. It ends with the tenure of the outer run at the latest.
+// begin starts a tenure, unless the last one continues. It ends with the tenure of the outer run at the latest.
 func (t *tenure) begin(outer context.Context) {
 	if t.Context == nil || t.Err() != nil {
 		t.Context, t.cancel = context.WithCancelCause(outer)

@@ -37,8 +37,8 @@ func CompleteURL(base, version, endpoint string) string {
 	return u.String()
 }
 
-// Header returns the header of every request. The headers of the configuration replace
-// those of the provider.
+// Header returns the header of every request. Configured headers replace
+// the provider's.
 func Header(own map[string]llm.Secret, provider map[string]string) http.Header {
 	h := http.Header{}
 	h.Set("Content-Type", "application/json")

@@ -66,8 +66,8 @@ func (m *Model) checkParams(p llm.Params, rules ParamRules) error {
 	return nil
 }
 
-// SetParams puts the settings of a request into its body, which has the fields of Extra. Those of
-// tools are left out of a request that offers none.
+// SetParams puts the settings of a request into its body, which has the fields of Extra. Tool
+// settings are left out of a request without tools.
 func (m *Model) SetParams(body map[string]any, model string, req *llm.Request) error {
 	rules := m.rules(model)
 	if err := m.checkParams(req.Params, rules); err != nil {

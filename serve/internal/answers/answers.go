@@ -36,7 +36,7 @@ type Field struct {
 	strings bool // the choices are texts
 }
 
-// property is what a form understands of a JSON Schema.
+// property is the part of a JSON Schema that forms support.
 type property struct {
 	Type        any               `json:"type"`
 	Title       string            `json:"title"`

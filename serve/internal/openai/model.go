@@ -22,7 +22,7 @@ import (
 // prefix begins the ids of models.
 const prefix = "stone/"
 
-// Model is what a model's name stands for.
+// Model is the pipeline or intent behind a model name.
 type Model struct {
 	Name   string // without "stone/"
 	Ashlar stone.Ashlar

@@ -363,7 +363,7 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	return reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
-// end sets what a run has come to: its answer or failure, and its usage.
+// end sets the result of a run: its answer or failure, and its usage.
 func (resp *response) end(m Model, run api.Run) error {
 	thought := 0
 	switch {

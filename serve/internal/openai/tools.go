@@ -22,7 +22,7 @@ type function struct {
 // maxTools bounds the tools of a request.
 const maxTools = 1024
 
-// functionName is what the protocols allow as the name of a tool.
+// functionName matches the tool names that the protocols allow.
 var functionName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 
 // checkTools checks the tools of a request: a provider that rejects them would count as one that

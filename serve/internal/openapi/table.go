@@ -2,7 +2,7 @@ package openapi
 
 import "github.com/stonelayer/stone/serve/api"
 
-// An operation is what the document says of a route.
+// An operation describes a route in the document.
 type operation struct {
 	id, tag, summary string
 	description      string
@@ -41,7 +41,7 @@ var (
 		{"questions", "What runs ask people."},
 		{"pipelines", "What is published."},
 		{"capabilities", "Requests that the capabilities of the server answer."},
-		{"openai", "Pipelines and intents as models, as the clients of OpenAI ask them. Requests and replies are those of OpenAI's API."},
+		{"openai", "Pipelines and intents as models, as the clients of OpenAI ask them. Requests and replies have OpenAI's format."},
 		{"operation", "Health, metrics and this document."},
 		{"webhooks", "What the server sends."},
 	}
@@ -83,7 +83,7 @@ var (
 	when = object{"type": "string", "format": "date-time"}
 )
 
-// parameters are those that several operations may have.
+// parameters are shared by several operations.
 var parameters = object{
 	"state":    object{"name": "state", "in": "query", "description": "Runs in one of these states.", "explode": true, "schema": object{"type": "array", "items": object{"$ref": "#/components/schemas/State"}}},
 	"pipeline": query("pipeline", "Runs of this pipeline. Runs that send webhooks are listed only if it names them.", text),

@@ -30,7 +30,7 @@ type Config struct {
 	API string
 }
 
-// A View is what the sender of a request may see and do.
+// A View holds the rights of the sender of a request.
 type View struct {
 	// Journal has the runs. Only its methods that read are called.
 	Journal journal.Journal
@@ -128,7 +128,7 @@ func Fail(w http.ResponseWriter, p *api.Problem) {
 	}
 }
 
-// frame is what every page has.
+// frame is shared by all pages.
 type frame struct {
 	Title  string
 	Here   string // the entry of the menu
