@@ -10,8 +10,8 @@ import (
 
 // Data is the content of an event: one of the types of this package, passed by value.
 //
-// Their tags name the fields in logs, in trace files and in attributes of spans. Fields with the
-// option content are what was said: only files and logs of level debug have them.
+// The tag json names a field in logs, in trace files and in attributes of spans. Fields with the
+// tag event:"content" have texts of models and tools: only files and logs of level debug have them.
 type Data interface {
 	about() (name string, level slog.Level)
 }
@@ -113,9 +113,9 @@ type ModelRequest struct {
 	Model        string `json:"model"`
 	MessageCount int    `json:"message-count"`
 
-	System   string `json:"system,omitempty,content"`
-	Messages any    `json:"messages,omitempty,content"` // as encoding/json writes them
-	Tools    any    `json:"tools,omitempty,content"`    // likewise
+	System   string `json:"system,omitempty" event:"content"`
+	Messages any    `json:"messages,omitempty" event:"content"` // as encoding/json writes them
+	Tools    any    `json:"tools,omitempty" event:"content"`    // likewise
 }
 
 // ModelResponse: a model has answered, or failed to.
@@ -132,11 +132,11 @@ type ModelResponse struct {
 // A ModelReply is the answer of a model.
 type ModelReply struct {
 	StopReason    string `json:"stop-reason"`
-	Text          string `json:"text,omitempty,content"`
-	Reasoning     string `json:"reasoning,omitempty,content"`
-	Refusal       string `json:"refusal,omitempty,content"`
+	Text          string `json:"text,omitempty" event:"content"`
+	Reasoning     string `json:"reasoning,omitempty" event:"content"`
+	Refusal       string `json:"refusal,omitempty" event:"content"`
 	ToolCallCount int    `json:"tool-call-count"`
-	ToolCalls     any    `json:"tool-calls,omitempty,content"` // as encoding/json writes them
+	ToolCalls     any    `json:"tool-calls,omitempty" event:"content"` // as encoding/json writes them
 }
 
 // ModelRestarted: an attempt to get an answer failed and is repeated.
@@ -170,7 +170,7 @@ type ToolCall struct {
 	Turn     int    `json:"turn-number"` // from 1
 	Position int    `json:"position"`    // from 1
 	Tool     string `json:"tool-name"`
-	Input    any    `json:"input,omitempty,content"` // as encoding/json writes it
+	Input    any    `json:"input,omitempty" event:"content"` // as encoding/json writes it
 }
 
 // ToolStarted: a tool starts.
@@ -181,8 +181,8 @@ type ToolDone struct {
 	ToolCall
 	OK      bool          `json:"ok"`
 	Elapsed time.Duration `json:"elapsed"`
-	Text    string        `json:"result-text,omitempty,content"` // for the model
-	Meta    any           `json:"result-meta,omitempty,content"` // stored with the result, as encoding/json writes it
+	Text    string        `json:"result-text,omitempty" event:"content"` // for the model
+	Meta    any           `json:"result-meta,omitempty" event:"content"` // stored with the result, as encoding/json writes it
 }
 
 // ToolPanicked: a tool panicked; ToolDone follows.

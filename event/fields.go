@@ -41,7 +41,7 @@ func appendFields(fields []field, t reflect.Type, path []int) []field {
 			fields = appendFields(fields, inner, at)
 			continue
 		}
-		fields = append(fields, field{name, at, strings.Contains(options, "omitempty"), strings.Contains(options, "content")})
+		fields = append(fields, field{name, at, options == "omitempty", f.Tag.Get("event") == "content"})
 	}
 	return fields
 }
