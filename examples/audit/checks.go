@@ -88,7 +88,8 @@ func listPackages(ctx context.Context, m Module) (Worklist, error) {
 }
 
 func vet(ctx context.Context, p Package) (VetResult, error) {
-	_, errs, exit, err := goTool(ctx, p.Dir, "vet", ".")
+	// With -trimpath, which GOFLAGS may say, a finding from the cache names the folder it was first found in.
+	_, errs, exit, err := goTool(ctx, p.Dir, "vet", "-trimpath=false", ".")
 	if err != nil || exit == 0 {
 		return VetResult{}, err
 	}
