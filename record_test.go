@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -369,6 +370,37 @@ type recorderFunc func(context.Context, step.Key, func(context.Context) (step.Re
 
 func (f recorderFunc) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	return f(ctx, key, work)
+}
+
+// A recorder that does the work of a step again gets the new result, with nothing left of the first.
+func TestRecorderRepeats(t *testing.T) {
+	type result struct {
+		N    int
+		Note string `json:",omitempty"`
+		List []int  `json:",omitempty"`
+	}
+	r := recorderFunc(func(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+		if key.Kind == "step" {
+			if _, err := work(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		return work(ctx)
+	})
+	results := []result{{1, "first", []int{1}}, {N: 2}}
+	p := stone.Func0("a", word, func(ctx context.Context) (string, error) {
+		got, err := stone.Step(ctx, "s", nil, func(context.Context, any) (next result, _ error) {
+			next, results = results[0], results[1:]
+			return next, nil
+		})
+		if want := (result{N: 2}); !reflect.DeepEqual(got, want) {
+			t.Errorf("the step returned %+v, want %+v", got, want)
+		}
+		return "x", err
+	})
+	if _, err := stone.Run(t.Context(), p, stone.Config{Recorder: r}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The context of Do is alive when the work is done, its values and its end reach

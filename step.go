@@ -116,6 +116,7 @@ func recorded[A, T any](at *frame, kind string, in A, fn func(context.Context, A
 	key := at.stepKey(kind, input)
 	var written []byte // the JSON of v, if v is a copy of the result of fn
 	rec, err := at.record(key, func(own *frame) (step.Record, error) {
+		v, written = *new(T), nil // a recorder may call it again
 		result, err := given(own, in, fn)
 		if err != nil {
 			return step.Record{}, err
