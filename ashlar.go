@@ -78,13 +78,13 @@ type composite struct {
 	allowEmpty bool // of a map: no items are no failure
 
 	decision *decision                             // of a loop, a match, a map
-	enter    func(dag.DAG, any) ([]dag.DAG, error) // of a map: the DAGs with which its lanes start
+	enter    func(dag.DAG, any) ([]dag.DAG, error) // of a map: the first DAGs of its lanes
 	scope    func(context.Context, dag.DAG) (dag.DAG, error)
 }
 
 var noComposite = new(composite) // never written
 
-// form is what the machine and the validator switch on.
+// form is the form of an ashlar, for the machine and the validator.
 type form uint8
 
 const (

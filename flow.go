@@ -58,7 +58,7 @@ type flowing struct {
 	steps   []flowStep
 	ended   []latch         // of the stages
 	open    []int32         // of the gates: for how many stages it waits
-	views   map[int]dag.DAG // of gates: with which the steps start that wait for them
+	views   map[int]dag.DAG // of gates: at the start of the steps that wait for them
 	at      []dag.DAG       // the committed DAG after none of the steps, after the first one, …
 	awaited []int           // the steps that were moved by Await
 	bound   int             // the first step that failed: later ones are cancelled
@@ -67,7 +67,7 @@ type flowing struct {
 
 // flowStep is one step of a visit.
 type flowStep struct {
-	start   dag.DAG // with which it started
+	start   dag.DAG // at its start
 	out     dag.DAG
 	ended   bool
 	awaited bool                    // start is the committed DAG before it, see Await
@@ -179,7 +179,7 @@ func (w *flowing) begin(ctx context.Context, i int) (step *frame, ok bool) {
 	return step, true
 }
 
-// view returns the DAG with which a stage starts. Its base is the committed DAG, or the
+// view returns the DAG at the start of a stage. Its base is the committed DAG, or the
 // result of an earlier stage, if the stage sees all of it; the nodes of the other steps
 // that it sees follow.
 func (w *flowing) view(i int) (dag.DAG, error) {

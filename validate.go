@@ -157,7 +157,7 @@ func (v *validator) sorted() finding.List {
 	return out
 }
 
-// laneType is the type of the markers with which lanes begin.
+// laneType is the type of the markers at the beginning of lanes.
 var laneType = dag.NewType[struct {
 	Index int `json:"index"`
 }](dag.LaneType)

@@ -261,7 +261,7 @@ func TestValidateMatches(t *testing.T) {
 		{"behind branches of several unknown types", Seq("p", triage, Match("m", Lens("area"), Case("bug", first("a", ticketType)), Case("billing", triage)), Match("route", Lens("txet"), Case("x", bug))), ``, Config{}},
 		{"a lane begins with its marker", Seq("p", triage, Parallel("fan", Match("route", Lens("area"), Case("bug", first("bug", draftType)))), gather("sum", draftType, reportType)), `
 			warning [unused-produce] triage: nothing reads "triage", and it is not the result: remove it, or query it where it is needed (at p/triage)
-			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "stone/lane": it is the marker with which a lane begins, use On to look at an earlier node (at p/fan/route)
+			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "stone/lane": it is the marker at the beginning of a lane, use On to look at an earlier node (at p/fan/route)
 		`, Config{}},
 		{"a lane begins with its item", Seq("p", first("read", ticketType), overTickets("each", Match("route", Lens("area"), Case("bug", first("bug", draftType)))), gather("sum", draftType, reportType)), `
 			[invalid-lens] route: lens path ["area"] is not in the schema of the latest node, "item": the fields there are text (at p/each/route)

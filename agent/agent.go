@@ -57,7 +57,7 @@ type Config struct {
 	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call holds
 	// until the model has made one, and is "auto" then. A middleware may choose by turn: see Context.Params.
 	Params llm.Params
-	// NoCache leaves out the marks with which providers cache the prompt up to the end of
+	// NoCache leaves out the marks that make providers cache the prompt up to the end of
 	// the conversation. An agent sets them in every turn but a first one without tools.
 	NoCache bool
 

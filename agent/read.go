@@ -19,7 +19,7 @@ const (
 	around      = 100 // bytes before and after a match
 )
 
-// offerReads offers the tool with which the model reads kept results, beside other tools, if
+// offerReads offers the tool that reads kept results, beside other tools, if
 // the conversation has a handle.
 func (r *run) offerReads(c *Context) {
 	if len(c.Tools) > 0 && len(handles(c.Messages)) > 0 {

@@ -28,7 +28,7 @@ type run struct {
 	*agent
 	onion
 	dag      dag.DAG
-	start    Context      // with which every turn starts
+	start    Context      // at the start of every turn
 	base     dag.DAG      // on which the nodes of tool calls start
 	lanes    []dag.DAG    // with those nodes
 	room     atomic.Int64 // for kept results, in bytes
@@ -166,7 +166,7 @@ func (r *run) render(ctx context.Context) (o opening, err error) {
 // compare sends a notice if the prompts now render another opening than the recorded one.
 func (r *run) compare(ctx context.Context, recorded *opening) {
 	now, err := r.render(ctx)
-	why := "the prompt changed since the conversation began, which goes on with the old one"
+	why := "the prompt changed since the conversation began, which continues with the old one"
 	if err != nil {
 		event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
 	} else if before, after := recorded.text(), now.text(); before != after {

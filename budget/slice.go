@@ -84,7 +84,7 @@ func (a *Account) Refund(amount Amount) {
 	a.giveBack(amount.sane())
 }
 
-// sliced is what the account of a slice knows.
+// sliced has what only the account of a slice knows.
 type sliced struct {
 	whole   Limits // of the account of the slice
 	refused *Quote

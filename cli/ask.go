@@ -116,7 +116,7 @@ func (p *person) ask(ctx context.Context, q ask.Question) (string, error) {
 func (p *person) starts() { p.start.Do(func() { go p.read() }) }
 
 // next returns the next line, or several of the editor. The last line may come with the error
-// that ended the input. The hint is what Ctrl-C shows; without one it is errInterrupted.
+// that ended the input. Ctrl-C prints the hint; without one it is errInterrupted.
 func (p *person) next(ctx context.Context, hint string) (string, error) {
 	p.starts()
 	if p.editor == nil {

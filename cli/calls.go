@@ -37,7 +37,7 @@ type calls struct {
 	slots   []string     // that are bound later, for each case of an evaluation
 	refused finding.List // why the file is no plan at all
 	opts    plan.Options
-	base    stone.Config // with which it runs
+	base    stone.Config // of its run
 	release func()       // the deadline of the run, if it has one
 
 	limits budget.Limits // of the run, by the flags or the configuration

@@ -22,7 +22,7 @@ type editor struct {
 	term   *term.Terminal
 
 	mu    sync.Mutex
-	state *term.State // with which the terminal is left; nil unless a line is read
+	state *term.State // that is restored; nil unless a line is read
 }
 
 // newEditor returns an editor, or nil if in or out is no terminal that can be drawn on.

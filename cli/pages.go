@@ -29,7 +29,7 @@ func (a *app) inspect() *cobra.Command {
 		Use:   "inspect [RUN] [flags]",
 		Short: "Show runs in a browser",
 		Long: "Inspect serves pages about the runs of a database: their state, failures, steps, contents and questions.\n" +
-			"It starts no run and changes nothing; --answer also records answers, with which resume continues a run.\n" +
+			"It starts no run and changes nothing; --answer also records answers, and resume then continues the run.\n" +
 			"The address that it prints has a token, which a browser keeps for the session. Pages of running runs are\n" +
 			"live. With --html it writes one run to a file that needs no server.",
 		Example:               a.example("inspect", "inspect last --html run.html"),

@@ -136,7 +136,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	return err
 }
 
-// bound reads the slots with which a plan begins, and their names. One without a
+// bound reads the slots at the beginning of a plan, and their names. One without a
 // value is null, which is enough to check the plan.
 func bound(bindings []string, values bool) (d dag.DAG, names []string, err error) {
 	slots := map[string]any{}

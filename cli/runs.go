@@ -55,7 +55,7 @@ func (a *app) runs() *cobra.Command {
 	return c
 }
 
-// choose adds the flags that say with which runs a command does something.
+// choose adds the flags that choose the runs of a command.
 func (flags *runsFlags) choose(c *cobra.Command, does string) {
 	f := c.Flags()
 	dbFlag(f, &flags.db)

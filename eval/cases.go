@@ -266,7 +266,7 @@ func ends(err error) bool {
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Executor, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
-// ending returns the error with which a step ends the run. A call that finds no affordable
+// ending returns the error by which a step ends the run. A call that finds no affordable
 // candidate ends it with the *budget.ExhaustedError, so that the run can be resumed with more.
 func ending(err error) error {
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {

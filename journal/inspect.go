@@ -37,7 +37,7 @@ type Inspector interface {
 	Outline(ctx context.Context, run string) (Outline, error)
 	// Node returns the node of the run with the id in hexadecimal digits, or the only one
 	// whose id begins with prefix. It finds the nodes that steps made, their ancestors,
-	// and the nodes of the DAG with which the run ended. The error is ErrNoNode or an
+	// and the nodes of the DAG at the end of the run. The error is ErrNoNode or an
 	// *AmbiguousError.
 	Node(ctx context.Context, run, prefix string) (NodeInfo, error)
 }

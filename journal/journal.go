@@ -45,7 +45,7 @@ type Holder interface {
 	// than ctx.
 	Acquire(ctx context.Context, id string) (RunInfo, error)
 	// Begin records that the acquired run starts or continues. Its Outcome is then
-	// Running, with the Steps and Usage of r: those with which it last stopped. The rest is as
+	// Running, with the Steps and Usage of r as of its last stop. The rest is as
 	// in r. If it had ended Failed, the failures of the steps in Retry of that Outcome are
 	// forgotten: Steps counts them in Failures and Usage. The input, unless it is empty or
 	// recorded already, becomes durable together with the start: it is the result of the step
@@ -204,7 +204,7 @@ type Step struct {
 	Type     string       `json:"type,omitempty"`    // of the node
 	Node     dag.ID       `json:"node,omitzero"`     // the node that it made, or zero
 	Sum      dag.ID       `json:"sum,omitzero"`      // of type and content, as in step.Record
-	Failure  string       `json:"failure,omitempty"` // kind of the failure with which it ended
+	Failure  string       `json:"failure,omitempty"` // kind of its failure
 	Reason   string       `json:"reason,omitempty"`  // of the failure
 	Usage    budget.Usage `json:"usage,omitzero"`    // of the result and of all failures
 	// Declared is the estimated cost of an attempt, as its draw on an account declared it; zero for a

@@ -22,7 +22,7 @@ func prompts(before, now []Part) (all []event.Notice) {
 	old := index(before)
 	for _, p := range now {
 		if was, known := old[p.Path]; known && was.Prompt != p.Prompt {
-			all = append(all, event.Notice{Code: event.PromptChanged, Path: p.Path, Text: "the prompt changed since the run started: what has an answer keeps it, and a conversation that began goes on with the old prompt\n" + texts.Changed(was.Prompt, p.Prompt)})
+			all = append(all, event.Notice{Code: event.PromptChanged, Path: p.Path, Text: "the prompt changed since the run started: what has an answer keeps it, and a conversation that began continues with the old prompt\n" + texts.Changed(was.Prompt, p.Prompt)})
 		}
 	}
 	return all

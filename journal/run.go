@@ -144,7 +144,7 @@ type runner struct {
 	secrets *redact.Set
 	now     func() time.Time
 	resumed bool
-	before  Outcome           // with which it was resumed
+	before  Outcome           // before it was resumed
 	session map[string]string // the label of its session; nil without one
 	info    RunInfo           // written by begin
 	given   dag.DAG           // the input that Run was given; written by begin

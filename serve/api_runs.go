@@ -37,7 +37,7 @@ func (s *Server) runRoutes() []route {
 	}
 }
 
-// runName is what a caller may call a run.
+// runName matches the names that a caller may give a run.
 var runName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func (s *Server) putRun(w http.ResponseWriter, r *http.Request, who Principal) error {
@@ -426,7 +426,7 @@ func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal
 	running := s.active[info.ID] != nil
 	s.mu.Unlock()
 	if running {
-		return conflict("the run goes on: cancel it first")
+		return conflict("the run has not ended: cancel it first")
 	}
 	if err := s.cfg.Journal.Remove(r.Context(), info.ID); err != nil {
 		return err

@@ -19,7 +19,7 @@ type health struct {
 
 	mu      sync.Mutex
 	asked   chan struct{} // closed when the first read ended; nil before it started
-	asking  time.Time     // when the read that goes on for /readyz started; zero if none does
+	asking  time.Time     // when the present read for /readyz started; zero if there is none
 	read    error         // of the last read
 	write   error         // of the last write, if it failed
 	written time.Time     // when it failed
@@ -73,7 +73,7 @@ func (h *health) tell(err error) {
 	}
 }
 
-// ask starts a read, unless one goes on, and returns a channel that is closed when the first one has
+// ask starts a read unless there is one, and returns a channel that is closed when the first one has
 // ended.
 func (h *health) ask(read func(context.Context) error) <-chan struct{} {
 	h.mu.Lock()

@@ -40,7 +40,7 @@ type task struct {
 	keep   journal.Options
 	cancel bool            // cancel the run as soon as it has started
 	quiet  bool            // its failure was logged before
-	before journal.Outcome // with which it last stopped, which was counted then
+	before journal.Outcome // of its last stop, which was counted then
 	most   int             // maximum of concurrent runs of its owner; zero means unlimited
 	live   *openai.Live    // may be nil
 }

@@ -20,7 +20,7 @@ type Config struct {
 	Model     llm.Model
 	Name      string     // of the model, instead of the one that Model was made with
 	MaxTokens int        // of an answer; zero means the limit of Model
-	Params    llm.Params // settings, such as the temperature; those of an agent's turn take precedence
+	Params    llm.Params // settings, such as the temperature; settings of an agent's turn take precedence
 
 	// Prompt applies to every request, Intents to the requests of one intent. Role is the
 	// role of the model in this capability, such as a judge. It is placed between the

@@ -34,7 +34,7 @@ type Runs struct {
 	Prepare func(ctx context.Context, run string, cfg *stone.Config) context.Context
 }
 
-// A Run is what Start starts.
+// A Run is a run for Start.
 type Run struct {
 	ID       string // at most 180 bytes
 	Pipeline stone.Ashlar

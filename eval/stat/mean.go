@@ -154,7 +154,7 @@ func Difference(a, b []float64, cluster []string) Estimate {
 	return e
 }
 
-// Needed returns the number of questions with which an estimate of this spread would tell
+// Needed returns the number of questions that an estimate of this spread needs to tell
 // its mean from the bound with a probability of 80 %. It returns 0 if no number would: if
 // the mean is the bound. The formula follows E. Miller, "Adding Error Bars to Evals"
 // (arXiv 2411.00640), section 5.

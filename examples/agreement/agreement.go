@@ -25,13 +25,13 @@ import (
 	"github.com/stonelayer/stone/eval"
 )
 
-// Question is what a model is asked: the columns of the data with these names.
+// Question is the input of a model: the columns of the data with these names.
 type Question struct {
 	Code  string `json:"code"`
 	Input string `json:"input"`
 }
 
-// Text is what a model says.
+// Text is the answer of a model.
 type Text struct {
 	Text string `json:"text"`
 }

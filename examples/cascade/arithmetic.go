@@ -51,7 +51,7 @@ func results(solution string) []*big.Rat {
 	return out
 }
 
-// answer returns the number with which a solution ends.
+// answer returns the number at the end of a solution.
 func answer(solution string) (*big.Rat, bool) {
 	m := final.FindStringSubmatch(solution)
 	if m == nil {

@@ -24,12 +24,12 @@ import (
 	"github.com/stonelayer/stone/eval"
 )
 
-// Question is what a model is asked: the column of the data with this name.
+// Question is the input of a model: the column of the data with this name.
 type Question struct {
 	Text string `json:"question"`
 }
 
-// Text is what a model says.
+// Text is the answer of a model.
 type Text struct {
 	Text string `json:"text"`
 }

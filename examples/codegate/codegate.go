@@ -31,7 +31,7 @@ import (
 
 const python = "/usr/bin/python3" // the only one that the sandbox shows
 
-// Task is what a model is asked: the columns of the data with these names.
+// Task is the input of a model: the columns of the data with these names.
 type Task struct {
 	ID         string   `json:"id"`
 	Prompt     string   `json:"prompt"`
@@ -39,7 +39,7 @@ type Task struct {
 	Tests      []string `json:"visible_tests"`
 }
 
-// Program is what a model writes.
+// Program is the answer of a model.
 type Program struct {
 	Text string `json:"text"`
 }

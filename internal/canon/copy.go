@@ -59,7 +59,7 @@ func (c copyCompiler) compile(t reflect.Type) copyFunc {
 	return *slot
 }
 
-// ownJSON has the methods with which a type reads or writes its JSON itself.
+// ownJSON has the methods of types that read or write their JSON themselves.
 var ownJSON = []reflect.Type{
 	marshalerType,
 	textMarshalerType,

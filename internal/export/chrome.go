@@ -88,7 +88,7 @@ func arguments(s journal.Step) map[string]any {
 	return args
 }
 
-// tracks places steps so that those of one track follow each other or lie within each
+// tracks places steps so that steps of one track follow each other or lie within each
 // other.
 type tracks [][]span
 

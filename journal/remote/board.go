@@ -58,7 +58,7 @@ const large = 4 << 10
 type order struct {
 	step.Order
 	Post   string         `json:"post"`             // random, of the call of Post
-	Batch  *dag.ID        `json:"batch,omitempty"`  // with which it first went out
+	Batch  *dag.ID        `json:"batch,omitempty"`  // in which it first went out
 	Limits *budget.Limits `json:"limits,omitempty"` // slice 0, as in grant
 	Whole  *budget.Limits `json:"whole,omitempty"`
 
@@ -107,7 +107,7 @@ func (o *order) work() Work {
 // result is the item of a result. It names what it is the result of.
 type result struct {
 	Leaf   dag.ID        `json:"leaf"`             // digest of the leaf, as in the order
-	Grant  string        `json:"grant"`            // Post of the slice with which the worker had the order
+	Grant  string        `json:"grant"`            // Post of the slice that came with the order
 	Record *step.Record  `json:"record,omitempty"` // nil if the leaf comes back
 	More   *budget.Quote `json:"more,omitempty"`   // it comes back for this: its slice refused it
 	Slice  int           `json:"slice,omitempty"`  // number of its slice

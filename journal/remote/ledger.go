@@ -33,7 +33,7 @@ type ledger struct {
 type noted struct {
 	attempts int
 	done     bool
-	spent    budget.Amount // with which the run was charged when this process took it over
+	spent    budget.Amount // what the run had been charged when this process took it over
 }
 
 func placeOf(kind, path string) string { return kind + " " + path }
@@ -180,7 +180,7 @@ type past struct {
 	need   budget.Quote  // that the last slice refused
 	want   budget.Amount // that the largest slice had left
 	number int           // of the last slice
-	before budget.Amount // with which the run was charged for the leaf
+	before budget.Amount // what the run had been charged for the leaf
 }
 
 // history reads what earlier processes, or this one, have left of a leaf. It reads the items of this

@@ -138,7 +138,7 @@ func (d *desk) abandon(b *batch, err error) {
 }
 
 // post writes orders on the board and returns them in batches. An order that was sent before
-// may have its result; otherwise it stays in the batch with which it went out, so that no two
+// may have its result; otherwise it stays in the batch in which it went out, so that no two
 // workers get it.
 func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 	id := rand.Text()

@@ -49,7 +49,7 @@ func (q *queue) enter(log string, most time.Duration) bool {
 		case <-q.wait.missed:
 			q.wait = nil
 		case <-limit.C:
-			return false // the wait goes on, for the next call
+			return false // the next call waits on
 		}
 	}
 }

@@ -46,7 +46,7 @@ func all[T any](ctx context.Context, r reader, scan func(*sql.Rows) (T, error), 
 	return found, err
 }
 
-// atMost returns a function that is true for the row with which a page is full.
+// atMost returns a function that is true for the row that fills a page.
 func atMost[T any](rows int, size func(T) int) func(T) bool {
 	bytes := 0
 	return func(row T) bool {

@@ -37,7 +37,7 @@ type Start struct {
 	Input    json.RawMessage   `json:"input,omitempty"` // fits Pipeline.Input
 	Labels   map[string]string `json:"labels,omitempty"`
 	Budget   *Budget           `json:"budget,omitempty"` // never more than the budgets of the pipeline and the caller
-	// Interactive says that a person waits for the run: its requests go before those of
+	// Interactive says that a person waits for the run: its requests go before requests of
 	// others where they have to wait for a limit. It counts if the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
 }
@@ -88,7 +88,7 @@ type Runs struct {
 	Next string `json:"next,omitempty"` // the value of before for the next page; a page may end before its limit if its runs are large
 }
 
-// Questions are open questions, those of the oldest run first.
+// Questions are open questions, of the oldest run first.
 type Questions struct {
 	Questions []Question `json:"questions"`
 }
@@ -118,7 +118,7 @@ type Answer struct {
 	Version  string `json:"version,omitempty"` // of the question that was shown; if it has changed, the answer is refused
 }
 
-// Resume is the body with which a run is resumed. It may be left out.
+// Resume is the body of a request to resume a run. It may be left out.
 type Resume struct {
 	// Force resumes a run although its pipeline changed. What is recorded stands. It needs the role
 	// "force".

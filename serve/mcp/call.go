@@ -225,7 +225,7 @@ func plain(content json.RawMessage) string {
 	return string(content)
 }
 
-// refusal is what a call returns for an error. A model sees why its call was refused;
+// refusal returns the result of a call for an error. A model sees why its call was refused;
 // errors of the protocol go to its client.
 func refusal(err error) (*sdk.CallToolResult, error) {
 	if errors.As(err, new(*jsonrpc.Error)) {

@@ -167,7 +167,7 @@ func filledIn(value any) string {
 	return string(text)
 }
 
-// said is what a user has said to the questions of a run.
+// said has a user's answers to the questions of a run.
 type said struct {
 	left    bool              // nothing to one of them
 	refused map[string]string // why what was said to a question was not accepted

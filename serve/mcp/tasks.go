@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// tasksExtension is the extension with which a run is a task. It follows the rules of
+// tasksExtension is the extension that makes a run a task. It follows the rules of
 // SEP-2663 (modelcontextprotocol.io/seps/2663-tasks-extension).
 const tasksExtension = "io.modelcontextprotocol/tasks"
 

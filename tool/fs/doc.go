@@ -1,4 +1,4 @@
-// Package fs has the tools with which an agent works on files: read_file, view_file,
+// Package fs has tools of agents for files: read_file, view_file,
 // write_file, edit_file, delete_file, list_directory, mkdir and file_exists.
 //
 //	root := fs.Root{Dir: "work", Only: []string{"src", "docs"}}

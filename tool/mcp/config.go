@@ -56,7 +56,7 @@ type Config struct {
 	// It is called for every start.
 	Transport func(context.Context) (sdk.Transport, error)
 
-	// Prefix is added before the names of tools, to keep those of two servers
+	// Prefix is added before the names of tools, to keep the tools of two servers
 	// apart, as "github_".
 	Prefix string
 	// Effects are the effects of the tools on the world, besides that of reaching the

@@ -1,4 +1,4 @@
-// Package shell has the tools with which an agent runs commands: run_command,
+// Package shell has tools of agents for commands: run_command,
 // start_command, check_command and wait_commands.
 //
 //	session := shell.New(shell.Config{Dir: "work"})

@@ -145,7 +145,7 @@ func (j *Journal) DAG(ctx context.Context, run string) (dag.DAG, error) {
 	return j.reached(run, d, info.Heads)
 }
 
-// reached returns the nodes of a run that belong to the DAG with which it ended.
+// reached returns the nodes of a run that belong to its last DAG.
 func (j *Journal) reached(run string, d dag.DAG, ids []dag.ID) (dag.DAG, error) {
 	if len(ids) == 0 {
 		return d, nil

@@ -118,7 +118,7 @@ func fields(body map[string]json.RawMessage, to map[string]any) error {
 	return nil
 }
 
-// IdempotencyKey is the header with which a client chooses the run of a request.
+// IdempotencyKey is the header that chooses the run of a request.
 const IdempotencyKey = "Idempotency-Key"
 
 // KeyedID returns the id of the run that an Idempotency-Key chooses, after a prefix.
@@ -128,7 +128,7 @@ func KeyedID(key, prefix string) string {
 }
 
 // named reports whether the client chose the run of a request, to come back to it: then the run
-// goes on when the connection breaks.
+// continues when the connection breaks.
 func named(r *http.Request) bool { return r.Header.Get(IdempotencyKey) != "" }
 
 // runID returns the id of the run of a request: a random one, unless the client chose a key.
@@ -154,7 +154,7 @@ func asked(m Model, req *llm.Request) error {
 	}
 	switch {
 	case len(req.Tools) > 0:
-		return wrong("tools", "unsupported_parameter", "the model %s%s has its own tools: leave those of the client out", prefix, m.Name)
+		return wrong("tools", "unsupported_parameter", "the model %s%s has its own tools: leave the client's out", prefix, m.Name)
 	case req.ResponseFormat != nil:
 		return wrong("text", "unsupported_parameter", "the answers of the model %s%s have a form of their own: leave the format out", prefix, m.Name)
 	}

@@ -24,7 +24,7 @@ type piece struct {
 	journal.NodeInfo
 	Run     string
 	Step    *journal.Step // that made it, nil if that is not known
-	Failure string        // with which the step ended
+	Failure string        // of the step
 	Facts   [][2]string
 	Text    string // the content as people read it
 	Cut     int    // bytes that are left out of it

@@ -1,4 +1,4 @@
-// Package unreduced is what the README shows being refused: nothing combines the
+// Package unreduced is the pipeline that the README shows refused: nothing combines the
 // lanes of its fan-out.
 package unreduced
 
