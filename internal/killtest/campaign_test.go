@@ -265,7 +265,11 @@ func (v *victim) fillServer(want trace) {
 	address, folder := pgtest.Small(v, size)
 	v.on(address)
 	v.gives = []string{"could not write init file"} // a server that cannot begin a connection
-	v.disturb(want, 3, func(v *victim, _ *process) {
+	v.disturb(want, 3, func(v *victim, p *process) {
+		// A process that finds the disk full when it begins gives up, and says so. Here one is at work.
+		if !v.began(p, len(v.entries("lines"))+1) {
+			return
+		}
 		name := filepath.Join(folder, "filling")
 		if err := os.WriteFile(name, make([]byte, size), 0o600); !errors.Is(err, syscall.ENOSPC) {
 			v.Fatalf("the disk is not full: %v", err)

@@ -24,7 +24,7 @@ var table = []struct{ pkg, imports string }{
 	{"effect", "internal/suggest"},
 	{"internal/address", ""},
 	{"internal/export", "journal"},
-	{"internal/view", "journal internal/text"},
+	{"internal/view", "call internal/text journal llm"},
 	{"internal/progress", ". internal/text internal/view tree"},
 	{"schema", "internal/fields internal/pattern"},
 	{"event", "budget internal/jsonv2"},

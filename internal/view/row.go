@@ -2,13 +2,8 @@ package view
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"regexp"
-	"strings"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -24,6 +19,12 @@ const (
 	Partly  State = "partly"  // there is a failure in it
 	Done    State = "done"
 	Failed  State = "failed"
+
+	// Of the attempts of a call, and of a run.
+	Chosen   State = "chosen"   // its answer is the result of the call
+	Rejected State = "rejected" // by the gate
+	Answer   State = "answer"   // neither chosen nor rejected, or not yet
+	Canceled State = "canceled"
 )
 
 // Mark returns the character that stands before a state of a run or branch, so that color is not
@@ -36,7 +37,7 @@ func Mark(state string) string {
 }
 
 var marks = map[string]string{
-	"done": "✓", "passed": "✓", "skipped": "–", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
+	"done": "✓", "passed": "✓", "chosen": "✓", "rejected": "✗", "answer": "○", "skipped": "–", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
 	"canceled": "–", "drained": "‖", "interrupted": "‖", "refused": "✗", "damaged": "✗",
 }
 
@@ -44,13 +45,15 @@ var marks = map[string]string{
 type Row struct {
 	journal.Branch
 	State   State
+	Did     string            // what a step of an agent or an attempt of a call did, such as "read_file mean.go"; "" for others
+	By      string            // the model of a turn, and why it stopped
 	Reason  string            // of a failure
 	Running bool              // its step is running
 	Asked   *journal.Question // by its step, nil for none
 	Paid    budget.Possible   // by attempts of its step, as far as no row below says so
 }
 
-// Row returns the row of a branch. It reads the result of a tool call.
+// Row returns the row of a branch. It reads the results of steps of agents and calls.
 func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 	row := Row{Branch: b, State: State(b.State())}
 	s := Result(b)
@@ -58,12 +61,9 @@ func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 		return row, nil
 	}
 	row.Asked = r.asked[s.Path]
-	trouble, err := r.trouble(ctx, s)
 	switch {
 	case s.Failure != "":
 		row.State, row.Reason = Failed, s.Failure+": "+s.Reason
-	case trouble != "":
-		row.State, row.Reason = Failed, trouble
 	case s.Recorded: // whatever it tried
 		row.State = Done
 	case row.Asked != nil && row.Asked.Open():
@@ -72,7 +72,7 @@ func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
 		row.State, row.Running = Open, r.State == journal.Running
 	}
 	row.Paid = Paid(r.RunInfo, b, row.Asked)
-	return row, err
+	return row, r.describe(ctx, &row, s)
 }
 
 // Result returns the step whose result is the result of a branch. It is nil for a branch that only
@@ -101,28 +101,4 @@ func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget
 	}
 	lost := s.Declared.Times(n)
 	return budget.Possible{Attempts: n, Tokens: lost.Tokens, USD: lost.USD}
-}
-
-// ToolCall matches the names of the steps of an agent's tool calls.
-var ToolCall = regexp.MustCompile(`^tool-[0-9]+-[0-9]+$`)
-
-// trouble returns the answer of a failed tool call, "" for any other step. Such a call is a step with
-// a result: the model reads why it failed, and continues. So only its own row says that it failed.
-func (r *Run) trouble(ctx context.Context, s *journal.Step) (string, error) {
-	if s.Kind != "step" || !s.Recorded || s.Failure != "" || !ToolCall.MatchString(s.Name) {
-		return "", nil
-	}
-	rec, err := r.journal.Record(ctx, r.ID, s.Path, s.Kind)
-	if errors.Is(err, journal.ErrNoStep) { // it was started anew meanwhile
-		return "", nil
-	}
-	var outcome struct {
-		Text   string `json:"text"`
-		Failed bool   `json:"failed"`
-	}
-	if err != nil || json.Unmarshal(rec.Content, &outcome) != nil || !outcome.Failed {
-		return "", err
-	}
-	const most = 200 // columns
-	return "failed: " + text.Cut(text.Line(strings.TrimSpace(outcome.Text)), most), nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 )
@@ -21,7 +22,9 @@ type Run struct {
 
 	journal.Outline
 	journal journal.Journal
-	asked   map[string]*journal.Question // by path
+	asked   map[string]*journal.Question // by path, as the others
+	turns   map[string]*turn             // that were read, nil for none
+	calls   map[string]*call.Record      // likewise
 }
 
 // Small is how many steps are read at once. Of a larger run, the journal sums up what is not shown.
@@ -29,7 +32,7 @@ const Small = 20_000
 
 // Read reads a run, and all its steps if that is asked for or they are few.
 func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
-	r := &Run{Head: Head{info}, journal: j, asked: map[string]*journal.Question{}}
+	r := &Run{Head: Head{info}, journal: j, asked: map[string]*journal.Question{}, turns: map[string]*turn{}, calls: map[string]*call.Record{}}
 	var err error
 	if r.Questions, err = j.Questions(ctx, info.ID); err != nil {
 		return nil, err
