@@ -161,7 +161,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 		for _, st := range steps {
 			if st.Recorded && st.Kind != step.Value && (st.Path == at.Path || address.Within(st.Path, at.Path)) {
 				repeated = append(repeated, st)
-				if view.ToolCall.MatchString(st.Name) {
+				if view.IsToolCall(st) {
 					calls++
 				}
 			}

@@ -132,9 +132,16 @@ func noteOf(row view.Row, s *journal.Step) string {
 		return ""
 	}
 	var notes []string
+	if row.Did != "" {
+		notes = append(notes, text.Line(row.Did))
+	}
 	switch {
 	case row.Reason != "":
 		notes = append(notes, text.Line(row.Reason))
+	case row.State == view.Chosen:
+		notes = append(notes, "chosen")
+	case row.State == view.Answer:
+		notes = append(notes, "not chosen")
 	case row.State == view.Waiting:
 		notes = append(notes, "waits for an answer")
 	case row.Running:

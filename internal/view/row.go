@@ -37,7 +37,7 @@ func Mark(state string) string {
 }
 
 var marks = map[string]string{
-	"done": "✓", "passed": "✓", "chosen": "✓", "rejected": "✗", "answer": "○", "skipped": "–", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
+	"done": "✓", "passed": "✓", "chosen": "✓", "rejected": "⊘", "answer": "○", "skipped": "–", "failed": "✗", "running": "▸", "waiting": "?", "answered": "?", "open": "…", "partly": "!",
 	"canceled": "–", "drained": "‖", "interrupted": "‖", "refused": "✗", "damaged": "✗",
 }
 
@@ -45,8 +45,9 @@ var marks = map[string]string{
 type Row struct {
 	journal.Branch
 	State   State
-	Did     string            // what a step of an agent or an attempt of a call did, such as "read_file mean.go"; "" for others
+	Did     string            // what a step of an agent did, such as "read_file mean.go"; "" for others
 	By      string            // the model of a turn, and why it stopped
+	Cap     string            // the capability of an attempt of a call, such as "model/small repair"
 	Reason  string            // of a failure
 	Running bool              // its step is running
 	Asked   *journal.Question // by its step, nil for none

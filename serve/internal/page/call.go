@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/stonelayer/stone/internal/text"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -26,7 +27,7 @@ type attempt struct {
 	call.Attempt
 	Step   *journal.Step
 	Bar    *bar
-	Chosen bool
+	State  view.State
 	Answer string // as people read it
 	Cut    int    // bytes that are left out of it
 }
@@ -79,14 +80,12 @@ func (a attempt) Note() string {
 // Verdict is the state of an attempt and a word for it.
 func (a attempt) Verdict() [2]string {
 	switch {
-	case a.Cancelled:
-		return [2]string{"canceled", "canceled"}
-	case a.Failure != "":
-		return [2]string{"failed", a.Failure}
-	case a.Chosen:
-		return [2]string{"done", "chosen"}
+	case a.State == view.Answer:
+		return [2]string{string(a.State), "passed, not chosen"}
+	case a.Failure != "" && a.State != view.Canceled:
+		return [2]string{string(a.State), a.Failure}
 	}
-	return [2]string{"open", "passed, not chosen"}
+	return [2]string{string(a.State), string(a.State)}
 }
 
 const (
@@ -113,17 +112,10 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 			steps[b.Path] = b.Step
 		}
 	}
-	name, repairs := "", 0
-	for _, a := range r.Tried[:min(len(r.Tried), mostAttempts)] {
-		row := attempt{Attempt: a, Chosen: r.Failure == "" && a.Cap == r.Cap && a.Failure == "" && !a.Cancelled}
-		step := name
-		if repairs++; a.Repair {
-			step = fmt.Sprintf("%s repair %d", name, repairs)
-		} else { // as package call names its steps
-			name, repairs = fmt.Sprintf("%s %d", strings.ReplaceAll(a.Cap, "/", "|"), a.Number), 0
-			step = name
-		}
-		if row.Step = steps[address.Child(path, step, 1)]; row.Step != nil {
+	names := view.AttemptSteps(r)
+	for i, a := range r.Tried[:min(len(r.Tried), mostAttempts)] {
+		row := attempt{Attempt: a, State: view.Verdict(r, a)}
+		if row.Step = steps[address.Child(path, names[i], 1)]; row.Step != nil {
 			c.Span.add(row.Step.Started, row.Step.Ended)
 			if err := row.read(ctx, j, run); err != nil {
 				return nil, err

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -262,9 +263,14 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 	if err != nil {
 		return err
 	}
+	if below.Next != "" {
+		if err := unfold(ctx, read, b.Path, &below); err != nil {
+			return err
+		}
+	}
 	at := len(t.Rows)
 	t.Paid = t.Paid || r.Paid.Attempts > 0 && !r.Step.Recorded
-	t.Rows = append(t.Rows, row{Row: r, Name: t.nameOf(b.Path, above), Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
+	t.Rows = append(t.Rows, row{Row: r, Name: t.nameOf(r, above), Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
 	for i, c := range below.Branches {
 		if len(t.Rows) >= most {
 			t.Rows[at].More = below.All - i
@@ -278,10 +284,47 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 	return nil
 }
 
-// nameOf returns what a branch is called in a tree, below the path above. The rounds of a
-// loop are counted from 1, as people do.
-func (t *tree) nameOf(path, above string) string {
-	name := strings.TrimPrefix(strings.TrimPrefix(path, above), "/")
+// unfold makes the first branches of a level, of which not all are shown, the ones that people look for:
+// lost and open lanes, before others, and the answer that a call chose.
+func unfold(ctx context.Context, read *view.Run, path string, level *journal.Level) error {
+	var first []journal.Branch
+	chosen, err := read.Chosen(ctx, path)
+	if err != nil {
+		return err
+	}
+	if chosen != "" {
+		found, err := read.Level(ctx, path, journal.Page{From: chosen, Limit: 1})
+		if err != nil {
+			return err
+		}
+		first = found.Branches
+	} else if strings.HasPrefix(level.Branches[0].Path[len(path):], "[") {
+		for _, state := range []journal.BranchState{journal.BranchFailed, journal.BranchPartly, journal.BranchOpen} {
+			if room := rowsInside - 1 - len(first); room > 0 && level.Counts[state] > 0 {
+				found, err := read.Level(ctx, path, journal.Page{Only: state, Limit: room})
+				if err != nil {
+					return err
+				}
+				first = append(first, found.Branches...)
+			}
+		}
+	}
+	for _, b := range level.Branches {
+		if !slices.ContainsFunc(first, func(f journal.Branch) bool { return f.Path == b.Path }) && len(first) < rowsInside {
+			first = append(first, b)
+		}
+	}
+	level.Branches = first
+	return nil
+}
+
+// nameOf returns what a branch is called in a tree, below the path above: what it did, or its name. The
+// rounds of a loop are counted from 1, as people do.
+func (t *tree) nameOf(r view.Row, above string) string {
+	name := strings.TrimPrefix(strings.TrimPrefix(r.Path, above), "/")
+	if did := cmp.Or(r.Did, r.Cap); did != "" {
+		return did
+	}
 	number, rest, ok := strings.Cut(strings.TrimPrefix(name, "["), "]")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || !strings.HasPrefix(name, "[") || t.forms[address.Place(above)] != "loop" {

@@ -1,0 +1,259 @@
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/step"
+)
+
+// The names of the steps of an agent, and the end of the names of the attempts of a call.
+var (
+	turnStep    = regexp.MustCompile(`^turn-[0-9]+$`)
+	toolStep    = regexp.MustCompile(`^tool-([0-9]+)-([0-9]+)$`)
+	attemptStep = regexp.MustCompile(` [0-9]+$`)
+)
+
+// turn is the record of a turn of an agent.
+type turn struct {
+	Reply *llm.Reply `json:"reply"`
+}
+
+// describe says what the step of an agent or of a call did.
+func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
+	switch {
+	case s.Kind != "step" || s.Failure != "":
+		return nil
+	case turnStep.MatchString(s.Name) && s.Recorded:
+		t, err := r.turn(ctx, s.Path)
+		if t != nil {
+			row.Did, row.By = t.did(), strings.TrimSpace(t.Reply.Model+" "+t.Reply.StopReason)
+		}
+		return err
+	case IsToolCall(*s):
+		return r.describeTool(ctx, row, s)
+	case attemptStep.MatchString(s.Name) && s.Recorded:
+		return r.describeAttempt(ctx, row, s)
+	}
+	return nil
+}
+
+// describeTool says which tool was called with what, and whether the call failed: it is a step with a
+// result, from which the model reads why, and continues.
+func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error {
+	number := toolStep.FindStringSubmatch(s.Name)
+	t, err := r.turn(ctx, strings.TrimSuffix(s.Path, s.Name)+"turn-"+number[1])
+	if err != nil {
+		return err
+	}
+	if t != nil {
+		var i int
+		if _, err := fmt.Sscan(number[2], &i); err == nil && i <= len(t.Reply.ToolCalls) {
+			c := t.Reply.ToolCalls[i-1]
+			row.Did = strings.TrimSpace(c.Name + " " + argument(c))
+		}
+	}
+	if !s.Recorded {
+		return nil
+	}
+	rec, err := r.record(ctx, s.Path, s.Kind)
+	if rec == nil {
+		return err
+	}
+	var outcome struct {
+		Text   string `json:"text"`
+		Failed bool   `json:"failed"`
+	}
+	if json.Unmarshal(rec.Content, &outcome) == nil && outcome.Failed {
+		const most = 200 // columns
+		row.State, row.Reason = Failed, "failed: "+text.Cut(text.Line(strings.TrimSpace(outcome.Text)), most)
+	}
+	return nil
+}
+
+// argument returns what tells a call of a tool from others: its first argument that is a text.
+func argument(c llm.ToolCall) string {
+	const most = 60 // columns
+	short := func(s string) string { return text.Cut(text.Line(strings.TrimSpace(s)), most) }
+	if c.InputText != "" {
+		return short(c.InputText)
+	}
+	in := json.NewDecoder(bytes.NewReader(c.Input))
+	if opening, err := in.Token(); err != nil || opening != json.Delim('{') {
+		return ""
+	}
+	for in.More() {
+		var value any
+		if _, err := in.Token(); err != nil || in.Decode(&value) != nil {
+			return ""
+		}
+		if s, ok := value.(string); ok && s != "" {
+			return short(s)
+		}
+	}
+	return ""
+}
+
+// did says which tools a turn called, each once. Without calls, it was the answer.
+func (t *turn) did() string {
+	var names []string
+	count := map[string]int{}
+	for _, c := range t.Reply.ToolCalls {
+		if count[c.Name]++; count[c.Name] == 1 {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "answer"
+	}
+	for i, name := range names {
+		if n := count[name]; n > 1 {
+			names[i] = fmt.Sprintf("%s ×%d", name, n)
+		}
+	}
+	return "calls " + strings.Join(names, ", ")
+}
+
+// turn reads a turn of an agent, nil if there is none at the path.
+func (r *Run) turn(ctx context.Context, path string) (*turn, error) {
+	if known, ok := r.turns[path]; ok {
+		return known, nil
+	}
+	rec, err := r.record(ctx, path, "step")
+	if err != nil {
+		return nil, err
+	}
+	t := new(turn)
+	if rec == nil || json.Unmarshal(rec.Content, t) != nil || t.Reply == nil {
+		t = nil
+	}
+	r.turns[path] = t
+	return t, nil
+}
+
+// describeAttempt says what a call thought of an answer: never that it is done if it was not accepted.
+func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) error {
+	above := s.Path[:strings.LastIndexByte(s.Path, '/')]
+	c, err := r.call(ctx, above)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		rec, err := r.record(ctx, s.Path, s.Kind)
+		if rec != nil && isReply(rec.Content) {
+			row.State = Answer // the call has not ended
+		}
+		return err
+	}
+	for i, name := range AttemptSteps(c) {
+		if address.Child(above, name, 1) != s.Path {
+			continue
+		}
+		a := c.Tried[i]
+		row.Cap = a.Cap
+		if a.Repair {
+			row.Cap += " repair"
+		} else if a.Number > 1 {
+			row.Cap = fmt.Sprint(row.Cap, " ", a.Number)
+		}
+		row.State = Verdict(c, a)
+		row.Reason = a.Failure
+		return nil
+	}
+	return nil
+}
+
+// isReply reports whether the content of a step is the reply of a capability.
+func isReply(content []byte) bool {
+	var answer struct {
+		Reply *struct{ Type string } `json:"reply"`
+	}
+	return json.Unmarshal(content, &answer) == nil && answer.Reply != nil && answer.Reply.Type != ""
+}
+
+// Chosen returns the path of the attempt whose answer is the result of the call at a path, "" if there is
+// none.
+func (r *Run) Chosen(ctx context.Context, path string) (string, error) {
+	c, err := r.call(ctx, path)
+	if c == nil {
+		return "", err
+	}
+	for i, name := range AttemptSteps(c) {
+		if Verdict(c, c.Tried[i]) == Chosen {
+			return address.Child(path, name, 1), nil
+		}
+	}
+	return "", nil
+}
+
+// Verdict returns the state of an attempt of a call: what the call thought of its answer.
+func Verdict(c *call.Record, a call.Attempt) State {
+	switch {
+	case a.Cancelled:
+		return Canceled
+	case a.Failure == call.MustFailed || a.Failure == call.LowScore:
+		return Rejected
+	case a.Failure != "":
+		return Failed
+	case c.Failure == "" && a.Cap == c.Cap:
+		return Chosen
+	}
+	return Answer
+}
+
+// AttemptSteps returns the names of the steps of the attempts of a call, as package call names them.
+func AttemptSteps(c *call.Record) []string {
+	names := make([]string, len(c.Tried))
+	name, repairs := "", 0
+	for i, a := range c.Tried {
+		if repairs++; a.Repair {
+			names[i] = fmt.Sprintf("%s repair %d", name, repairs)
+			continue
+		}
+		name, repairs = fmt.Sprintf("%s %d", strings.ReplaceAll(a.Cap, "/", "|"), a.Number), 0
+		names[i] = name
+	}
+	return names
+}
+
+// call reads the record of a call that ended, nil if there is none at the path.
+func (r *Run) call(ctx context.Context, path string) (*call.Record, error) {
+	if known, ok := r.calls[path]; ok {
+		return known, nil
+	}
+	rec, err := r.record(ctx, path, "leaf")
+	if err != nil {
+		return nil, err
+	}
+	var c *call.Record
+	if rec != nil {
+		c = call.RecordIn(rec.Meta)
+	}
+	r.calls[path] = c
+	return c, nil
+}
+
+// record reads the result of a step, nil if it has none: it may have been started anew meanwhile.
+func (r *Run) record(ctx context.Context, path, kind string) (*step.Record, error) {
+	rec, err := r.journal.Record(ctx, r.ID, path, kind)
+	if errors.Is(err, journal.ErrNoStep) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rec, nil
+}
+
+// IsToolCall reports whether a step is a call of a tool by an agent.
+func IsToolCall(s journal.Step) bool { return s.Kind == "step" && toolStep.MatchString(s.Name) }
