@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
@@ -32,7 +33,7 @@ type turn struct {
 // describe says what the step of an agent or of a call did.
 func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	switch {
-	case s.Kind != "step" || s.Failure != "":
+	case s.Kind != "step":
 		return nil
 	case turnStep.MatchString(s.Name) && s.Recorded:
 		t, err := r.turn(ctx, s.Path)
@@ -81,27 +82,39 @@ func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error
 	return nil
 }
 
-// argument returns what tells a call of a tool from others: its first argument that is a text.
+// telling are the names of arguments that tell a call of a tool from others.
+var telling = []string{"path", "file", "command", "query", "url", "name", "title", "question"}
+
+// argument returns the argument that tells a call of a tool from others: one with a telling name, or the
+// first that is a text.
 func argument(c llm.ToolCall) string {
 	const most = 60 // columns
 	short := func(s string) string { return text.Cut(text.Line(strings.TrimSpace(s)), most) }
 	if c.InputText != "" {
 		return short(c.InputText)
 	}
+	var found string
 	in := json.NewDecoder(bytes.NewReader(c.Input))
 	if opening, err := in.Token(); err != nil || opening != json.Delim('{') {
 		return ""
 	}
-	for in.More() {
+	for at := len(telling); in.More() && at > 0; {
 		var value any
-		if _, err := in.Token(); err != nil || in.Decode(&value) != nil {
-			return ""
+		key, err := in.Token()
+		if err != nil || in.Decode(&value) != nil {
+			break
 		}
-		if s, ok := value.(string); ok && s != "" {
-			return short(s)
+		text, _ := value.(string)
+		name, _ := key.(string)
+		rank := slices.Index(telling, name)
+		if text != "" && (found == "" || rank >= 0 && rank < at) {
+			found = text
+			if rank >= 0 {
+				at = rank
+			}
 		}
 	}
-	return ""
+	return short(found)
 }
 
 // did says which tools a turn called, each once. Without calls, it was the answer.
@@ -150,7 +163,7 @@ func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) er
 	}
 	if c == nil {
 		rec, err := r.record(ctx, s.Path, s.Kind)
-		if rec != nil && isReply(rec.Content) {
+		if rec != nil && rec.Failure == nil && isReply(rec.Content) {
 			row.State = Answer // the call has not ended
 		}
 		return err
@@ -166,9 +179,13 @@ func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) er
 		} else if a.Number > 1 {
 			row.Cap = fmt.Sprint(row.Cap, " ", a.Number)
 		}
-		row.State = Verdict(c, a)
-		row.Reason = a.Failure
+		if s.Failure == "" {
+			row.State, row.Reason = Verdict(c, a), a.Failure
+		}
 		return nil
+	}
+	if strings.HasPrefix(s.Name, "judge ") {
+		row.Cap = strings.ReplaceAll(s.Name, "|", "/")
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func TestRowDescribes(t *testing.T) {
 		meta                map[string]string
 		want                string // state, what it did, reason
 	}{
-		{"agent/turn-1", "step", `{"reply":{"model":"m-1","stop_reason":"tool_use","tool_calls":[{"id":"a","name":"read_file","input":{"line":3,"path":"mean.go"}},{"id":"b","name":"read_file","input":{}},{"id":"c","name":"shell","input":null,"input_text":"ls\n-l"}]}}`, nil,
+		{"agent/turn-1", "step", `{"reply":{"model":"m-1","stop_reason":"tool_use","tool_calls":[{"id":"a","name":"read_file","input":{"line":3,"new_string":"x","path":"mean.go"}},{"id":"b","name":"read_file","input":{}},{"id":"c","name":"shell","input":null,"input_text":"ls\n-l"}]}}`, nil,
 			"done calls read_file ×2, shell (m-1 tool_use)"},
 		{"agent/tool-1-1", "step", `{"text":"package mean"}`, nil, "done read_file mean.go"},
 		{"agent/tool-1-2", "step", `{"text":"no path","failed":true}`, nil, "failed read_file failed: no path"},
@@ -69,7 +69,7 @@ func TestRowDescribes(t *testing.T) {
 		{"race/b 1", "step", reply, nil, "answer b"},
 		{"race/c 1", "step", reply, nil, "canceled c"},
 		{"race/d 1", "step", reply, nil, "failed d format/drift"},
-		{"race/judge 1", "step", reply, nil, "done"},
+		{"race/judge x|y 1", "step", reply, nil, "done judge x/y 1"},
 		{"race", "leaf", `"yes"`, ended(call.Record{Cap: "a", Tried: []call.Attempt{tried("a", "", 1, false), tried("b", "", 1, false), {Cap: "c", Number: 1, Cancelled: true}, tried("d", "format/drift", 1, false)}}), "done"},
 		{"live/a 1", "step", reply, nil, "answer"}, // the call has not ended
 	}

@@ -45,15 +45,28 @@ func (c comparison) More() string { return c.URL("under", c.Under, "from", strco
 // Rest counts the steps that follow.
 func (c comparison) Rest() int { return c.All - c.Next }
 
+func isAre(n int) string {
+	if n == 1 {
+		return "1 is"
+	}
+	return strconv.Itoa(n) + " are"
+}
+
 const rowsOfComparison = 100
 
 // compare shows where two runs differ, and why, or how one step does.
 func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	query := r.URL.Query()
+	if chosen := query["run"]; len(chosen) == 2 { // as the list has them: the newer one first
+		query.Set("a", chosen[1])
+		query.Set("b", chosen[0])
+	} else if len(chosen) > 0 {
+		return missing("Choose two runs on the page of all runs: %s chosen.", isAre(len(chosen)))
+	}
 	body := comparison{Under: query.Get("under"), Above: crumbs(query.Get("under"))}
 	for at, run := range map[string]*runRow{"a": &body.A, "b": &body.B} {
 		if query.Get(at) == "" {
-			return missing("Choose two runs on the page of all runs: the address names no run %q.", at)
+			return missing("Choose two runs on the page of all runs: the address has no run %q.", at)
 		}
 		info, err := find(r.Context(), v, query.Get(at))
 		if err != nil {
@@ -85,7 +98,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	if end := from + len(body.Differences); end < len(all) {
 		body.Next = end
 	}
-	return show(w, http.StatusOK, "compare", frame{LogOut: v.LogOut, Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
+	return v.show(w, r, "compare", frame{Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
 }
 
 // stepsCompared is the page of a step in two runs.
@@ -122,7 +135,7 @@ func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path st
 	if texts[0] != texts[1] {
 		body.Lines = difference(texts[0], texts[1])
 	}
-	return show(w, http.StatusOK, "compare-step", frame{LogOut: v.LogOut, Title: path + " in " + c.A.ID + " and " + c.B.ID, Here: "runs", Body: body})
+	return v.show(w, r, "compare-step", frame{Title: path + " in " + c.A.ID + " and " + c.B.ID, Here: "runs", Body: body})
 }
 
 // resultAt reads the result of the step at a path, nil if the run has none.

@@ -23,6 +23,7 @@ import (
 var functions = template.FuncMap{
 	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"ago":     func(t time.Time) string { return ago(t, time.Now()) },
 	"took":    took,
 	"count":   count,
 	"pause":   progress.Duration,
@@ -51,6 +52,26 @@ var functions = template.FuncMap{
 	"stepURL": stepURL,
 	"nodeURL": nodeURL,
 	"mark":    func(s any) string { return view.Mark(fmt.Sprint(s)) },
+}
+
+// ago formats the age of a moment; what is older than a month has its day.
+func ago(t, now time.Time) string {
+	const day = 24 * time.Hour
+	switch age := now.Sub(t); {
+	case t.IsZero():
+		return ""
+	case age < 10*time.Second:
+		return "now"
+	case age < time.Minute:
+		return fmt.Sprintf("%d s ago", age/time.Second)
+	case age < time.Hour:
+		return fmt.Sprintf("%d min ago", age/time.Minute)
+	case age < day:
+		return fmt.Sprintf("%d h ago", age/time.Hour)
+	case age < 30*day:
+		return fmt.Sprintf("%d d ago", age/day)
+	}
+	return t.UTC().Format(time.DateOnly)
 }
 
 // took formats how long something lasted, or has lasted until now if it has not ended.

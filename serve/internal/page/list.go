@@ -1,6 +1,8 @@
 package page
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
@@ -30,9 +33,28 @@ func (p runsPage) Costs() bool {
 // Filtered reports whether anything selects the runs.
 func (p runsPage) Filtered() bool { return len(p.Filter) > 0 }
 
-type runRow struct{ view.Head }
+type runRow struct {
+	view.Head
+	Asks string // the first open question of a run that waits
+}
 
-func rowOf(info journal.RunInfo) runRow { return runRow{view.Head{RunInfo: info}} }
+func rowOf(info journal.RunInfo) runRow { return runRow{Head: view.Head{RunInfo: info}} }
+
+// asks reads the first open question of a run that waits.
+func (r *runRow) asks(ctx context.Context, v View) error {
+	if r.State != journal.Waiting {
+		return nil
+	}
+	all, err := v.Journal.Questions(ctx, r.ID)
+	if errors.As(err, new(*journal.DamageError)) { // its page says so
+		return nil
+	}
+	if i := slices.IndexFunc(all, journal.Question.Open); i >= 0 {
+		const most = 160 // columns
+		r.Asks = text.Cut(text.Line(all[i].Text), most)
+	}
+	return err
+}
 
 // Words are the labels of a run.
 func (r runRow) Words() (out []string) {
@@ -83,7 +105,11 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 	body := runsPage{Filter: filter, States: view.States}
 	named := map[string]bool{}
 	for _, info := range found {
-		body.Runs, named[info.Pipeline] = append(body.Runs, rowOf(info)), true
+		row := rowOf(info)
+		if err := row.asks(r.Context(), v); err != nil {
+			return err
+		}
+		body.Runs, named[info.Pipeline] = append(body.Runs, row), true
 	}
 	delete(named, "")
 	body.Pipelines = slices.Sorted(maps.Keys(named))
@@ -93,7 +119,7 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 		body.Next = "/?" + older.Encode()
 	}
 	delete(filter, "before")
-	return show(w, http.StatusOK, "runs", p.live(frame{LogOut: v.LogOut, Title: "Runs", Here: "runs", Body: body}, stream))
+	return v.show(w, r, "runs", p.live(frame{Title: "Runs", Here: "runs", Body: body}, stream))
 }
 
 // selected returns the query of the API that the fields of the filter stand for: days

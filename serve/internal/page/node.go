@@ -134,7 +134,7 @@ func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunI
 		title = n.Step.Path
 		n.Paid = view.Paid(info, journal.Branch{Step: n.Step, Below: n.Inside}, n.Asked).Attempts > 0
 	}
-	return show(w, http.StatusOK, "node", frame{LogOut: v.LogOut, Title: title + " · " + n.Run, Here: "runs", Body: n})
+	return v.show(w, r, "node", frame{Title: title + " · " + n.Run, Here: "runs", Body: n})
 }
 
 // nodeOf reads a node of a run.

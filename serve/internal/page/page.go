@@ -134,6 +134,7 @@ type frame struct {
 	Here   string // the entry of the menu
 	Stream string // of events that change the page
 	LogOut string // View.LogOut
+	Waits  int    // runs that wait for an answer, mostWaits or more as mostWaits
 	Poll   bool   // it is asked for every 2 seconds: it has no stream, or one that is too long to be read from its start
 	Body   any
 }
@@ -144,6 +145,27 @@ func (p *pages) live(f frame, stream string) frame {
 		f.Stream = p.API + stream
 	}
 	return f
+}
+
+// mostWaits bounds the number of waiting runs in the menu.
+const mostWaits = 100
+
+// show renders a page for the sender of a request.
+func (v View) show(w http.ResponseWriter, r *http.Request, name string, f frame) error {
+	waiting, err := v.Journal.Runs(r.Context(), journal.Query{States: []journal.State{journal.Waiting}, Limit: mostWaits})
+	if err != nil {
+		return err
+	}
+	f.LogOut, f.Waits = v.LogOut, len(waiting)
+	return show(w, http.StatusOK, name, f)
+}
+
+// Count is the number of waiting runs as the menu shows it.
+func (f frame) Count() string {
+	if f.Waits >= mostWaits {
+		return strconv.Itoa(mostWaits-1) + "+"
+	}
+	return count(f.Waits)
 }
 
 // show renders a page. Nothing is written if that fails.

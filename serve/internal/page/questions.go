@@ -78,7 +78,7 @@ func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error 
 	for _, q := range all[:min(len(all), most)] {
 		body.Questions = append(body.Questions, questionOf(q))
 	}
-	return show(w, http.StatusOK, "questions", p.live(frame{LogOut: v.LogOut, Title: "Questions", Here: "questions", Body: body}, "/questions"))
+	return v.show(w, r, "questions", p.live(frame{Title: "Questions", Here: "questions", Body: body}, "/questions"))
 }
 
 // fieldOf is the prefix of the names of fields in a form, so that no property can have the name of

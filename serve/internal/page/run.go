@@ -77,12 +77,12 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	body.Resumes = runs && v.Resume != nil && view.Resumable(info.State)
 	body.Forces = runs && v.Force != nil && info.State == journal.Refused
 	body.Cancels = runs && v.Cancel != nil && !view.Over(info.State) && info.State != journal.Refused
-	f := frame{LogOut: v.LogOut, Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
+	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !view.Over(info.State) {
 		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")
 		f.Poll = f.Poll || body.Tree.Large
 	}
-	return show(w, http.StatusOK, "run", f)
+	return v.show(w, r, "run", f)
 }
 
 // find returns the run with exactly the id.
@@ -151,6 +151,7 @@ type tree struct {
 	Large   bool              // its steps are too many to be read at once
 	forms   map[string]string // of the places of the pipeline
 	Costs   bool              // anything cost something
+	Rescued bool              // the run has its result, and no lane is missing
 	Paid    bool              // what has no result is possibly paid
 }
 
@@ -199,6 +200,7 @@ const (
 func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 	info := read.RunInfo
 	t := tree{part: shown, Run: info.ID, Live: info.State == journal.Running, Large: read.Large}
+	t.Rescued = info.State == journal.Done && info.Lanes.Lost == 0
 	t.Above = crumbs(shown.At)
 	t.forms = make(map[string]string, len(info.Shape))
 	for _, p := range info.Shape {

@@ -56,18 +56,18 @@
 	// Nothing that was typed or chosen is lost, and no button moves under a finger.
 	function busy(part) {
 		const at = part.contains(document.activeElement) && document.activeElement;
-		if (at && (at.matches("input:not([type=radio]), textarea, select, button") || at.closest("details:has(form)"))) return true;
-		return [...part.querySelectorAll("input:not([type=radio]), textarea, select")].some((f) =>
+		if (at && (at.matches("input:not([type=checkbox]), textarea, select, button") || at.closest("details:has(form)"))) return true;
+		return [...part.querySelectorAll("input:not([type=checkbox]), textarea, select")].some((f) =>
 			f.options ? f.selectedIndex !== Math.max(0, [...f.options].findIndex((o) => o.defaultSelected)) : f.value !== f.defaultValue);
 	}
 
 	function replace(part, fresh) {
-		const chosen = [...part.querySelectorAll("input[type=radio]:checked")].map((r) => [r.name, r.value, r === document.activeElement]);
+		const chosen = [...part.querySelectorAll("input[type=checkbox]:checked")].map((r) => [r.name, r.value, r === document.activeElement]);
 		const focused = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
 		const open = [...part.querySelectorAll("details[open] > summary")].map((s) => s.textContent);
 		part.replaceChildren(...fresh.childNodes);
 		for (const s of part.querySelectorAll("details > summary")) if (open.includes(s.textContent)) s.parentNode.open = true;
-		for (const r of part.querySelectorAll("input[type=radio]")) {
+		for (const r of part.querySelectorAll("input[type=checkbox]")) {
 			const was = chosen.find((c) => c[0] === r.name && c[1] === r.value);
 			if (was) { r.checked = true; if (was[2]) r.focus({ preventScroll: true }); }
 		}

@@ -226,10 +226,47 @@ spec("a run is exported for Perfetto and pprof", async (page) => {
 	assert.deepEqual([...(await profile.body()).subarray(0, 2)], [0x1f, 0x8b]); // gzip
 	assert.match(profile.headers()["content-disposition"], /^attachment; filename="agent.pb.gz"/);
 });
+spec("steps of agents and calls say what they did", async (page) => {
+	const names = async (run) => {
+		await page.goto(INSPECT + "/runs/" + run);
+		return (await page.locator(".tree tbody td:first-child a:first-of-type").allInnerTexts()).map((t) => t.trim());
+	};
+	const agent = await names("agent");
+	for (const name of ["calls read_file", "read_file mean.go", "edit_file mean.go", "answer"]) assert.ok(agent.includes(name), name + ": " + agent);
+	const tried = await names("cascade");
+	for (const name of ["model/large", "model/tiny 2", "model/down"]) assert.ok(tried.includes(name), name + ": " + tried);
+	assert.equal(await page.locator("tr.chosen .state.chosen").count(), 1); // it is never folded
+	assert.ok(await page.locator("tr.rejected").count() >= 2);
+	assert.equal(await page.locator("tr:has-text('model/tiny') .state.done").count(), 0);
+});
+spec("lost lanes come before others", async (page) => {
+	await page.goto(INSPECT + "/runs/fan");
+	assert.match(await text(page, ".tree tr:has-text('cannot be measured')"), /999/);
+	assert.ok(await page.locator(".tree tr.failed").count() >= 5);
+});
+spec("a waiting run says what it asks, and the menu counts", async (page) => {
+	await page.goto(INSPECT);
+	assert.match(await text(page, "tr:has(a[href='/runs/asked'])"), /waiting[^]*Publish[^]*Answer/);
+	assert.match(await text(page, "nav .badge"), /^[0-9]+/);
+	assert.match(await text(page, "tr:has(a[href='/runs/asked']) time"), /ago|now/);
+});
+spec("on a phone nothing of the list is cut", async (page) => {
+	await page.setViewportSize({ width: 390, height: 800 });
+	await page.goto(INSPECT);
+	assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+	for (const cell of await page.locator(".runs td:visible").all()) {
+		const box = await cell.boundingBox();
+		assert.ok(box.x >= 0 && box.x + box.width <= 391, JSON.stringify(box));
+	}
+});
 spec("two runs are compared", async (page) => {
 	await page.goto(INSPECT);
-	await page.check("input[name=a][value=failing]");
-	await page.check("input[name=b][value=long]");
+	await page.check("input[name=run][value=long]");
+	await page.click("text=Compare two runs");
+	assert.match(await text(page, "main"), /1 is chosen/);
+	await page.goBack();
+	await page.check("input[name=run][value=long]");
+	await page.check("input[name=run][value=failing]");
 	await page.click("text=Compare two runs");
 	await page.waitForURL(/compare/);
 	assert.match(await text(page, "main"), /failing\/write[^]*the pipeline of run long has no such step/);
@@ -405,13 +442,13 @@ spec("the list of runs and the inbox are live, and ask for nothing while they ar
 spec("what was chosen survives what changes around it", async (page) => {
 	await page.goto(SERVE + "/");
 	await waiting("typed");
-	await page.check("input[name=a][value=typed]", { timeout: 10000 });
+	await page.check("input[name=run][value=typed]", { timeout: 10000 });
 	await waiting("typed-too");
 	await page.waitForSelector("a[href='/runs/typed-too']");
-	assert.ok(await page.isChecked("input[name=a][value=typed]"));
+	assert.ok(await page.isChecked("input[name=run][value=typed]"));
 });
 spec("a filter by label, cost and day is in the address", async (page) => {
-	const rows = () => page.locator("tbody tr td:nth-child(2) a").allInnerTexts();
+	const rows = () => page.locator("tbody tr td:nth-child(3) a").allInnerTexts();
 	await start("labelled", "article", SERVE, { team: "garden" });
 	await page.goto(SERVE + "/");
 	await page.click("a.label");
