@@ -169,7 +169,7 @@ spec("a call that no one answered says why", async (page) => {
 	await page.click(".failure h2 a");
 	await page.waitForURL(/step/);
 	assert.match(await text(page, "[aria-labelledby=call] .lead"), /^No answer passed after 8 invocations/);
-	assert.equal(await page.locator("tbody.attempt.failed").count(), 8);
+	assert.equal(await page.locator("tbody.attempt.failed, tbody.attempt.rejected").count(), 8);
 });
 spec("a run whose process died says what is kept and what is possibly paid", async (page) => {
 	for (let i = 0; i < 60 && (await page.goto(INSPECT + "/runs/killed"), !/interrupted/.test(await text(page, "h1"))); i++) await page.waitForTimeout(300);
@@ -517,7 +517,7 @@ spec("a tab has one stream, and none while it is hidden", async (page) => {
 	assert.equal(streams, 1);
 	const show = (hidden) => page.evaluate((h) => { Object.defineProperty(document, "hidden", { value: h, configurable: true }); document.dispatchEvent(new Event("visibilitychange")); }, hidden);
 	await show(true);
-	await page.waitForTimeout(100);
+	for (let i = 0; i < 100 && open > 0; i++) await page.waitForTimeout(50);
 	assert.equal(open, 0);
 	await Promise.all([page.waitForRequest((r) => r.url().includes("/events")), show(false)]);
 	assert.equal(open, 1);
