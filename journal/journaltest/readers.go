@@ -48,7 +48,7 @@ func testReaders(t *testing.T, j tested) {
 	must(t, err)
 
 	other := j.open()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only a standstill takes so long
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // only a standstill takes so long, also beside other tests
 	defer cancel()
 	var readers sync.WaitGroup
 	for i := range 32 {
