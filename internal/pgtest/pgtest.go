@@ -395,6 +395,19 @@ func Limited(t testing.TB) (address string, refuse func() (undo func() error, er
 	}
 }
 
+// patiently executes a statement that needs a checkpoint, which fails while the small disk of another test
+// is full.
+func (s *Server) patiently(statement string) error {
+	for range 150 {
+		err := s.exec(statement)
+		if err == nil || !strings.Contains(err.Error(), "checkpoint request failed") {
+			return err
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	return s.exec(statement)
+}
+
 // Small makes a database like [Database] on a small disk, and returns the folder of the disk. It
 // skips the test where that cannot be made.
 func Small(t testing.TB, size int) (address, folder string) {
@@ -415,12 +428,12 @@ func Small(t testing.TB, size int) (address, folder string) {
 	}
 	remove := memdir.Disk(t, folder, size, options...)
 	t.Cleanup(func() {
-		if err := errors.Join(s.exec("DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"), s.exec("DROP TABLESPACE IF EXISTS "+name), remove()); err != nil {
+		if err := errors.Join(s.patiently("DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"), s.patiently("DROP TABLESPACE IF EXISTS "+name), remove()); err != nil {
 			t.Error(err)
 		}
 	})
 	for _, statement := range []string{"CREATE TABLESPACE " + name + " LOCATION '" + folder + "'", "CREATE DATABASE " + name + " TABLESPACE " + name} {
-		if err := s.exec(statement); err != nil {
+		if err := s.patiently(statement); err != nil {
 			t.Fatal(err)
 		}
 	}
