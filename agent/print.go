@@ -29,7 +29,7 @@ type printedUse struct {
 	Tool *llm.Tool `json:"tool,omitempty"`
 }
 
-// fingerprint is a part of the fingerprint of the leaf: the model, as far as it
+// fingerprint is the part of an agent in the fingerprint of its leaf: the model, as far as it
 // identifies itself, limits, and middlewares by their names with the tools that they
 // offer. Prompts are recorded values, see opening.
 func (a *agent) fingerprint() []byte {

@@ -86,7 +86,7 @@ func (a *Account) Refund(amount Amount) {
 
 // sliced has what only the account of a slice knows.
 type sliced struct {
-	whole   Limits // of the account of the slice
+	whole   Limits // its own
 	refused *Quote
 }
 

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/panics"
@@ -108,7 +108,7 @@ func (s *session) goesOn(o *outcome) bool {
 
 // attempt asks the candidate for the n-th time and has a rejected answer repaired.
 func (l *lane) attempt(n int) error {
-	step := l.entry.step + " " + strconv.Itoa(n)
+	step := address.AttemptStep(l.entry.ID, n)
 	if err := l.ask(l.entry, Attempt{Cap: l.entry.ID, Number: n}, l.request.Context, step); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (l *lane) attempt(n int) error {
 		if err != nil {
 			return err
 		}
-		if err := l.ask(fixer, Attempt{Cap: fixer.ID, Number: n, Repair: true}, about, fmt.Sprintf("%s repair %d", step, k)); err != nil {
+		if err := l.ask(fixer, Attempt{Cap: fixer.ID, Number: n, Repair: true}, about, address.RepairStep(step, k)); err != nil {
 			return err
 		}
 	}
@@ -256,7 +256,7 @@ func (e *entry) quote(ctx context.Context, req *Request) budget.Quote {
 }
 
 // first is the step of the first invocation of a candidate.
-func (e *entry) first() string { return e.step + " 1" }
+func (e *entry) first() string { return address.AttemptStep(e.ID, 1) }
 
 // ended makes the outcome of a lane that was stopped: the account's refusal is a failure
 // of the call. Any other error is returned.

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/limit"
@@ -25,7 +24,6 @@ type Registry struct {
 // An entry is one capability with its limits.
 type entry struct {
 	Capability
-	step    string // the id in names of steps, where a slash would have to be escaped
 	breaker breaker
 	limiter *limit.Limiter
 	held    atomic.Bool // set by SetDown
@@ -48,7 +46,7 @@ func NewRegistry(caps ...Capability) *Registry {
 		case r.entries[c.ID] != nil:
 			faults = append(faults, fmt.Errorf("capability %q (number %d): there is another one with this cap/id: rename one", c.ID, i+1))
 		default:
-			e := &entry{Capability: c, step: strings.ReplaceAll(c.ID, "/", "|")}
+			e := &entry{Capability: c}
 			e.limiter = limit.New(limit.Limits{RequestsPerMinute: c.Limits.PerMinute, Concurrency: c.Limits.Concurrency})
 			r.entries[c.ID], r.order = e, append(r.order, e)
 		}

@@ -140,7 +140,7 @@ func noteOf(row view.Row, s *journal.Step) string {
 		notes = append(notes, text.Line(row.Reason))
 	case row.State == view.Chosen:
 		notes = append(notes, "chosen")
-	case row.State == view.Answer:
+	case row.State == view.Answer && row.Cap != "": // the call has ended
 		notes = append(notes, "not chosen")
 	case row.State == view.Waiting:
 		notes = append(notes, "waits for an answer")

@@ -21,7 +21,7 @@ type handle struct {
 }
 
 // readHandles reads who is asked: cap/id, and the candidates of dispatch. Where there is
-// no slot among them, they are part of the spec of the call.
+// no slot among them, they belong to the call's spec.
 func (r *reading) readHandles(n *node, f fields) {
 	if at := f.place("cap/id"); at != nil && slotKey(at.value) != "" {
 		n.pin = r.slot(at, slotKey(at.value))

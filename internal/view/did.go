@@ -59,7 +59,7 @@ func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error
 	}
 	if t != nil {
 		var i int
-		if _, err := fmt.Sscan(number[2], &i); err == nil && i <= len(t.Reply.ToolCalls) {
+		if _, err := fmt.Sscan(number[2], &i); err == nil && i >= 1 && i <= len(t.Reply.ToolCalls) {
 			c := t.Reply.ToolCalls[i-1]
 			row.Did = strings.TrimSpace(c.Name + " " + argument(c))
 		}
@@ -104,11 +104,11 @@ func argument(c llm.ToolCall) string {
 		if err != nil || in.Decode(&value) != nil {
 			break
 		}
-		text, _ := value.(string)
+		given, _ := value.(string)
 		name, _ := key.(string)
 		rank := slices.Index(telling, name)
-		if text != "" && (found == "" || rank >= 0 && rank < at) {
-			found = text
+		if given != "" && (found == "" || rank >= 0 && rank < at) {
+			found = given
 			if rank >= 0 {
 				at = rank
 			}
@@ -139,8 +139,8 @@ func (t *turn) did() string {
 
 // turn reads a turn of an agent, nil if there is none at the path.
 func (r *Run) turn(ctx context.Context, path string) (*turn, error) {
-	if known, ok := r.turns[path]; ok {
-		return known, nil
+	if r.turnAt == path {
+		return r.lastTurn, nil
 	}
 	rec, err := r.record(ctx, path, "step")
 	if err != nil {
@@ -150,13 +150,13 @@ func (r *Run) turn(ctx context.Context, path string) (*turn, error) {
 	if rec == nil || json.Unmarshal(rec.Content, t) != nil || t.Reply == nil {
 		t = nil
 	}
-	r.turns[path] = t
+	r.turnAt, r.lastTurn = path, t
 	return t, nil
 }
 
 // describeAttempt says what a call thought of an answer: never that it is done if it was not accepted.
 func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) error {
-	above := s.Path[:strings.LastIndexByte(s.Path, '/')]
+	above := address.Parent(s.Path)
 	c, err := r.call(ctx, above)
 	if err != nil {
 		return err
@@ -228,16 +228,16 @@ func Verdict(c *call.Record, a call.Attempt) State {
 	return Answer
 }
 
-// AttemptSteps returns the names of the steps of the attempts of a call, as package call names them.
+// AttemptSteps returns the names of the steps of the Tried of a call.
 func AttemptSteps(c *call.Record) []string {
 	names := make([]string, len(c.Tried))
 	name, repairs := "", 0
 	for i, a := range c.Tried {
 		if repairs++; a.Repair {
-			names[i] = fmt.Sprintf("%s repair %d", name, repairs)
+			names[i] = address.RepairStep(name, repairs)
 			continue
 		}
-		name, repairs = fmt.Sprintf("%s %d", strings.ReplaceAll(a.Cap, "/", "|"), a.Number), 0
+		name, repairs = address.AttemptStep(a.Cap, a.Number), 0
 		names[i] = name
 	}
 	return names
@@ -245,8 +245,8 @@ func AttemptSteps(c *call.Record) []string {
 
 // call reads the record of a call that ended, nil if there is none at the path.
 func (r *Run) call(ctx context.Context, path string) (*call.Record, error) {
-	if known, ok := r.calls[path]; ok {
-		return known, nil
+	if r.callAt == path {
+		return r.lastCall, nil
 	}
 	rec, err := r.record(ctx, path, "leaf")
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *Run) call(ctx context.Context, path string) (*call.Record, error) {
 	if rec != nil {
 		c = call.RecordIn(rec.Meta)
 	}
-	r.calls[path] = c
+	r.callAt, r.lastCall = path, c
 	return c, nil
 }
 

@@ -57,6 +57,7 @@ func TestRowDescribes(t *testing.T) {
 		{"agent/tool-1-2", "step", `{"text":"no path","failed":true}`, nil, "failed read_file failed: no path"},
 		{"agent/tool-1-3", "step", `{"text":""}`, nil, "done shell ls -l"},
 		{"agent/tool-1-4", "step", `{"text":""}`, nil, "done"}, // which the turn does not have
+		{"agent/tool-1-0", "step", `{"text":""}`, nil, "done"},
 		{"agent/tool-9-1", "step", `{"text":""}`, nil, "done"}, // whose turn there is not
 		{"agent/turn-2", "step", `{"reply":{"text":"done","stop_reason":"end"}}`, nil, "done answer (end)"},
 		{"agent/turn-3", "step", `"of somebody else"`, nil, "done"},

@@ -22,9 +22,12 @@ type Run struct {
 
 	journal.Outline
 	journal journal.Journal
-	asked   map[string]*journal.Question // by path, as the others
-	turns   map[string]*turn             // that were read, nil for none
-	calls   map[string]*call.Record      // likewise
+	asked   map[string]*journal.Question // by path
+
+	// The turn and the call that were read last, and their paths: the rows of one follow each other.
+	turnAt, callAt string
+	lastTurn       *turn        // nil if there is none at turnAt
+	lastCall       *call.Record // likewise
 }
 
 // Small is how many steps are read at once. Of a larger run, the journal sums up what is not shown.
@@ -32,7 +35,7 @@ const Small = 20_000
 
 // Read reads a run, and all its steps if that is asked for or they are few.
 func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
-	r := &Run{Head: Head{info}, journal: j, asked: map[string]*journal.Question{}, turns: map[string]*turn{}, calls: map[string]*call.Record{}}
+	r := &Run{Head: Head{info}, journal: j, asked: map[string]*journal.Question{}}
 	var err error
 	if r.Questions, err = j.Questions(ctx, info.ID); err != nil {
 		return nil, err

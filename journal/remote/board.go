@@ -77,7 +77,7 @@ type grant struct {
 	Holder int            `json:"holder"`           // number of the process that grants it
 	Post   string         `json:"post"`             // random, of the call that grants it
 	Limits *budget.Limits `json:"limits,omitempty"` // of all slices of the leaf together, nil for no limit
-	Whole  *budget.Limits `json:"whole,omitempty"`  // of the account of the run for the leaf, nil for no limit
+	Whole  *budget.Limits `json:"whole,omitempty"`  // what the run may spend on the leaf, nil for no limit
 	Closed bool           `json:"closed,omitempty"` // nobody waits for the leaf: it must start no step that costs money
 }
 

@@ -56,7 +56,7 @@ type Doc struct {
 	Text string `json:"text"`
 }
 
-// The types of the nodes of the pipelines.
+// Types of nodes.
 var (
 	Order    = dag.NewType[Doc]("order")
 	Draft    = dag.NewType[string]("draft")
