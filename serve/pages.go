@@ -58,7 +58,26 @@ func (s *Server) view(r *http.Request) page.View {
 			return s.answer(ctx, who, info, a)
 		}
 	}
+	if len(s.pipelines) > 0 {
+		view.Pipelines = s.pagePipelines
+	}
+	if who.USDADay > 0 {
+		view.Purse = func(ctx context.Context) (*page.Purse, error) {
+			a, err := s.purse(ctx, who.Name, who.USDADay, true)
+			if err != nil {
+				return nil, err
+			}
+			return &page.Purse{Spent: who.USDADay - a.Left().USD, Limit: who.USDADay}, nil
+		}
+	}
 	if who.may(Start) && len(s.pipelines) > 0 {
+		view.Start = func(ctx context.Context, id string, req api.Start) error {
+			if !runName.MatchString(id) {
+				return badID(id)
+			}
+			_, _, err := s.start(ctx, who, id, req)
+			return err
+		}
 		view.Runs = func(info journal.RunInfo) bool {
 			src, ok := sourceOf(info)
 			return ok && s.pipeline(src.Published) != nil
@@ -88,6 +107,19 @@ func (s *Server) view(r *http.Request) page.View {
 		}
 	}
 	return view
+}
+
+// pagePipelines returns the published pipelines with their parts.
+func (s *Server) pagePipelines() ([]page.Pipeline, error) {
+	out := make([]page.Pipeline, 0, len(s.pipelines))
+	for _, p := range s.published() {
+		described, err := p.describe()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.Pipeline{Pipeline: described, Shape: journal.Shape(p.Ashlar)})
+	}
+	return out, nil
 }
 
 // login signs a person in with the token of a form.

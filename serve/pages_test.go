@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
-// form posts a form without following the redirect, and returns the status and the body.
+// form posts a form, and returns the status and the body of the page to which that leads.
 func (h *house) form(path string, values url.Values, header ...string) (int, string) {
 	h.Helper()
 	return h.do("POST", path, values.Encode(), append(header, "Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html")...)
@@ -44,6 +44,48 @@ func TestAnswerContinues(t *testing.T) {
 	}
 }
 
+// TestPipelinePage starts runs by the form of a pipeline, and finds them in the overview.
+func TestPipelinePage(t *testing.T) {
+	h := newHouse(t, nil)
+	h.page("/overview", `<a href="/pipelines/draft">draft</a>`)
+	h.page("/pipelines/draft", "It has not run yet")
+	_, page := h.do("GET", "/pipelines/draft", "", "Accept", "text/html")
+	id := regexp.MustCompile(`name="id" value="([a-z0-9]+)"`).FindStringSubmatch(page)
+	if id == nil || !strings.Contains(page, `name="field.text"`) {
+		t.Fatalf("no form in %s", page)
+	}
+	form := url.Values{"id": {id[1]}, "field.text": {"marble"}, "usd": {"0.5"}}
+	post := func(status int, want string) {
+		t.Helper()
+		got, text := h.form("/pipelines/draft", form)
+		if got != status || !strings.Contains(text, want) {
+			t.Errorf("%d %s, want %d and %q", got, text, status, want)
+		}
+	}
+	post(200, id[1])
+	h.want("GET", "/v1/runs/"+id[1]+"/result?wait=30s", "", 200, "About marble")
+	post(200, "About marble") // a second click
+	_, list := h.do("GET", "/v1/runs", "")
+	if n := strings.Count(list, `"pipeline":"draft"`); n != 1 {
+		t.Errorf("%d runs were started: %s", n, list)
+	}
+	form.Set("field.text", "slate")
+	post(409, "another request started it")
+	form.Set("id", "other")
+	form.Set("usd", "-1")
+	post(400, "a number above 0")
+	form.Set("usd", "")
+	form.Set("id", "a/b")
+	post(422, "the id")
+	h.page("/overview", `href="/?q=pipeline%3Adraft&#43;since%3A`)
+	h.page("/pipelines/draft", `<a href="/runs/`+id[1]+`">`)
+	for _, path := range []string{"/pipelines/none", "/overview?days=0", "/overview?days=x", "/?q=stat:done"} {
+		if status, text := h.do("GET", path, "", "Accept", "text/html"); status != 404 && status != 400 {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+}
+
 func TestPages(t *testing.T) {
 	h := newHouse(t, nil)
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"<script>alert(1)</script>"}}`, 201, "")
@@ -54,8 +96,8 @@ func TestPages(t *testing.T) {
 	h.want("GET", "/v1/runs/c/result?wait=30s", "", 200, `"state":"done"`)
 	h.page("/", `<a href="/runs/a">a</a>`)
 	h.page("/", `team=x`)
-	h.page("/?state=failed&pipeline=&min-usd=", `<a href="/runs/b">b</a>`)
-	h.page("/?label.team=y", "No run matches")
+	h.page("/?q=state:failed", `<a href="/runs/b">b</a>`)
+	h.page("/?q=label:team=y", "No run matches")
 	h.page("/runs/b", `retries <a href="/runs/b/step?path=write"><code>write</code></a>`)
 	h.page("/runs/b", `It read`)
 	h.page("/runs/c", `About marble`)

@@ -33,6 +33,20 @@ func (s *scale) add(e stat.Estimate) {
 	s.low, s.high = min(s.low, e.Low, e.Mean), max(s.high, e.High, e.Mean)
 }
 
+// onto returns where a value of the scale is between two places of a drawing.
+func (s scale) onto(low, high float64) func(float64) float64 {
+	return func(v float64) float64 { return low + (v-s.low)/max(s.high-s.low, 1e-12)*(high-low) }
+}
+
+// ticks are five values of the scale.
+func (s scale) ticks(at func(float64) float64) (out []tick) {
+	for i := range 5 {
+		v := s.low + float64(i)/4*(s.high-s.low)
+		out = append(out, tick{at(v), fmt.Sprintf("%.2f", v)})
+	}
+	return out
+}
+
 // An interval is an estimate as a drawing, in the units of a bar.
 type interval struct{ From, Width, Mean, Zero float64 }
 
@@ -109,6 +123,26 @@ func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*
 	return e, err
 }
 
+// reportOf reads the report of a run that evaluated a pipeline. It is nil for others, and for one that
+// has not ended well.
+func reportOf(ctx context.Context, v View, run journal.RunInfo) (*eval.Report, error) {
+	if run.State != journal.Done {
+		return nil, nil
+	}
+	n, err := v.Journal.Node(ctx, run.ID, run.Node.String())
+	if errors.Is(err, journal.ErrNoNode) {
+		return nil, nil // it ended without one
+	}
+	if err != nil || n.Type != eval.Result.Name() {
+		return nil, err
+	}
+	var report eval.Report
+	if json.Unmarshal(n.Content, &report) != nil {
+		return nil, nil
+	}
+	return &report, nil
+}
+
 // plot shows what evaluations cost and how good they are.
 type plot struct {
 	Score         string
@@ -163,15 +197,11 @@ func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*p
 	}
 	p := &plot{Score: e.Scores[0].Name, Width: plotLeft + plotWidth + 20, Height: plotTop + plotHeight + 40}
 	for _, run := range runs {
-		n, err := v.Journal.Node(ctx, run.ID, run.Node.String())
-		if errors.Is(err, journal.ErrNoNode) {
-			continue // of a run that ended without one
-		}
+		r, err := reportOf(ctx, v, run)
 		if err != nil {
 			return nil, err
 		}
-		var r eval.Report
-		if n.Type != eval.Result.Name() || json.Unmarshal(n.Content, &r) != nil || r.Cases != e.Cases {
+		if r == nil || r.Cases != e.Cases {
 			continue
 		}
 		i := slices.IndexFunc(r.Scores, func(s eval.ScoreReport) bool { return s.Name == p.Score })
@@ -181,7 +211,7 @@ func plotOf(ctx context.Context, v View, info journal.RunInfo, e *evaluated) (*p
 		s := r.Scores[i].Estimate
 		cost := r.Cost.USD / float64(r.Cases*r.Trials)
 		p.Points = append(p.Points, point{Name: run.ID, URL: runURL(run.ID), Here: run.ID == info.ID, cost: cost, Estimate: s,
-			Text: fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f), %s USD for each answer", run.ID, s.Mean, s.Low, s.High, money.USD(cost, false))})
+			Text: fmt.Sprintf("%s, %s USD for each answer", pointText(run.ID, s), money.USD(cost, false))})
 	}
 	if len(p.Points) < 2 || !slices.ContainsFunc(p.Points, func(q point) bool { return q.cost > 0 }) {
 		return nil, nil
@@ -202,9 +232,7 @@ func (p *plot) lay() {
 		most = max(most, q.cost)
 	}
 	most *= 1.08
-	atY := func(v float64) float64 {
-		return plotTop + plotHeight - (v-y.low)/max(y.high-y.low, 1e-12)*plotHeight
-	}
+	atY := y.onto(plotTop+plotHeight, plotTop)
 	best := math.Inf(-1)
 	for i := range p.Points {
 		q := &p.Points[i]
@@ -213,18 +241,27 @@ func (p *plot) lay() {
 		q.Right = q.X > plotLeft+plotWidth*3/4
 		if q.Estimate.Mean > best {
 			best = q.Estimate.Mean
-			if p.Frontier == "" {
-				p.Frontier = fmt.Sprintf("M%.1f %.1f", q.X, q.Y)
-			} else {
-				p.Frontier += fmt.Sprintf("L%.1f %.1f", q.X, q.Y)
-			}
+			p.Frontier += pathTo(p.Frontier, q.X, q.Y)
 		}
 	}
+	p.Y = y.ticks(atY)
 	for i := range 5 {
 		part := float64(i) / 4
 		p.X = append(p.X, tick{plotLeft + part*plotWidth, fmt.Sprintf("%.2g", part*most)})
-		p.Y = append(p.Y, tick{atY(y.low + part*(y.high-y.low)), fmt.Sprintf("%.2f", y.low+part*(y.high-y.low))})
 	}
+}
+
+// pathTo continues a line to a point.
+func pathTo(path string, x, y float64) string {
+	if path == "" {
+		return fmt.Sprintf("M%.1f %.1f", x, y)
+	}
+	return fmt.Sprintf("L%.1f %.1f", x, y)
+}
+
+// pointText says what an evaluation found.
+func pointText(run string, s stat.Estimate) string {
+	return fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f)", run, s.Mean, s.Low, s.High)
 }
 
 // estimate formats a number of a report, signed for a difference.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -15,23 +16,27 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
 
 // functions are the template functions.
 var functions = template.FuncMap{
-	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"instant": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-	"ago":     func(t time.Time) string { return ago(t, time.Now()) },
-	"took":    took,
-	"count":   count,
-	"pause":   progress.Duration,
-	"tokens":  func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
-	"usd":     func(u budget.Usage) string { return money.USD(u.USD, u.Estimated) },
-	"cost":    func(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) },
-	"plural":  plural,
-	"query":   func(name, value string) template.URL { return template.URL(url.Values{name: {value}}.Encode()) },
+	"clock":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"day":         func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
+	"instant":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"ago":         func(t time.Time) string { return ago(t, time.Now()) },
+	"took":        took,
+	"count":       count,
+	"pause":       progress.Duration,
+	"tokens":      func(u budget.Usage) string { return count(u.InputTokens + u.OutputTokens) },
+	"usd":         func(u budget.Usage) string { return money.USD(u.USD, u.Estimated) },
+	"cost":        func(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) },
+	"plural":      plural,
+	"json":        func(raw json.RawMessage) string { return text.JSON(string(raw)) },
+	"listURL":     listURL,
+	"pipelineURL": pipelineURL,
 	"score": func(f *float64) string {
 		if f == nil {
 			return ""
@@ -129,6 +134,8 @@ func stepURL(run, path string) string {
 func nodeURL(run string, id dag.ID) string {
 	return "/runs/" + url.PathEscape(run) + "/nodes/" + id.String()
 }
+
+func pipelineURL(name string) string { return "/pipelines/" + url.PathEscape(name) }
 
 func missing(format string, args ...any) *api.Problem {
 	return &api.Problem{Type: api.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}

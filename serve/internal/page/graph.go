@@ -157,6 +157,9 @@ func (p *place) note() string {
 	case "seq", "leaf":
 		return ""
 	case "loop":
+		if p.visits == 0 {
+			return fmt.Sprintf("loop, at most %d rounds", p.Rounds)
+		}
 		return fmt.Sprintf("loop, %d of at most %d rounds", p.visits, p.Rounds)
 	case "map":
 		if p.visits > 0 {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
@@ -18,20 +17,44 @@ import (
 
 // runsPage is the list of runs.
 type runsPage struct {
-	Runs      []runRow
-	Filter    url.Values
-	States    []journal.State
-	Pipelines []string // of the runs shown
-	Next      string   // URL of the page of older runs
+	runsTable
+	Filter filter
+	Next   string // URL of the page of older runs
+}
+
+// A savedView is a filter with a name.
+type savedView struct{ Name, URL string }
+
+// Views are the filters that people use most.
+func (runsPage) Views() []savedView {
+	return []savedView{
+		{"all", listURL()}, {"running", listURL("state", "running")}, {"waiting", listURL("state", "waiting")},
+		{"failed today", listURL("state", "failed", "since", "today")}, {"above 1 USD this week", listURL("usd", "1", "since", "7d")},
+	}
+}
+
+// A runsTable shows runs.
+type runsTable struct {
+	Runs   []runRow
+	Choose bool // two are chosen to be compared
 }
 
 // Costs reports whether any run cost something.
-func (p runsPage) Costs() bool {
-	return slices.ContainsFunc(p.Runs, func(r runRow) bool { return r.Usage != (budget.Total{}) })
+func (t runsTable) Costs() bool {
+	return slices.ContainsFunc(t.Runs, func(r runRow) bool { return r.Usage != (budget.Total{}) })
 }
 
-// Filtered reports whether anything selects the runs.
-func (p runsPage) Filtered() bool { return len(p.Filter) > 0 }
+// tableOf makes the table of runs.
+func tableOf(ctx context.Context, v View, runs []journal.RunInfo) (t runsTable, err error) {
+	for _, info := range runs {
+		row := rowOf(info)
+		if err := row.asks(ctx, v); err != nil {
+			return t, err
+		}
+		t.Runs = append(t.Runs, row)
+	}
+	return t, nil
+}
 
 type runRow struct {
 	view.Head
@@ -75,72 +98,44 @@ func (r runRow) Lasted() string {
 
 const rowsOfRuns = 100
 
+// runs shows the runs that a filter selects.
 func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
-	filter := r.URL.Query()
-	for name, values := range filter { // a form sends its empty fields too
-		if values = slices.DeleteFunc(values, func(s string) bool { return s == "" }); len(values) == 0 {
-			delete(filter, name)
-		} else {
-			filter[name] = values
-		}
+	query := r.URL.Query()
+	chosen, err := filterOf(query.Get("q"))
+	if err != nil {
+		return err
 	}
-	var q journal.Query
-	var err error
-	if p.Select != nil {
-		if q, err = p.Select(selected(filter)); err != nil {
-			return err
-		}
+	selected, err := chosen.query(time.Now())
+	if err != nil {
+		return err
 	}
-	stream := "/runs?" + selected(filter).Encode()
-	q.Limit = rowsOfRuns
-	if before := filter.Get("before"); before != "" {
+	stream := "/runs?" + selected.Encode()
+	if before := query.Get("before"); before != "" {
 		if _, err := find(r.Context(), v, before); err != nil {
 			return err
 		}
+		selected.Set("before", before)
 	}
+	q, err := p.selects(selected)
+	if err != nil {
+		return err
+	}
+	q.Limit = rowsOfRuns
 	found, err := v.Journal.Runs(r.Context(), q)
 	if err != nil {
 		return err
 	}
-	body := runsPage{Filter: filter, States: view.States}
-	named := map[string]bool{}
-	for _, info := range found {
-		row := rowOf(info)
-		if err := row.asks(r.Context(), v); err != nil {
-			return err
-		}
-		body.Runs, named[info.Pipeline] = append(body.Runs, row), true
+	body := runsPage{Filter: chosen}
+	if body.runsTable, err = tableOf(r.Context(), v, found); err != nil {
+		return err
 	}
-	delete(named, "")
-	body.Pipelines = slices.Sorted(maps.Keys(named))
+	body.Choose = true
 	if len(found) == rowsOfRuns {
-		older := maps.Clone(filter)
-		older.Set("before", found[len(found)-1].ID)
+		older := url.Values{"before": {found[len(found)-1].ID}}
+		if len(chosen) > 0 {
+			older.Set("q", chosen.String())
+		}
 		body.Next = "/?" + older.Encode()
 	}
-	delete(filter, "before")
 	return v.show(w, r, "runs", p.live(frame{Title: "Runs", Here: "runs", Body: body}, stream))
-}
-
-// selected returns the query of the API that the fields of the filter stand for: days
-// for times, and "name=value" for a label.
-func selected(filter url.Values) url.Values {
-	out := maps.Clone(filter)
-	for name, days := range map[string]int{"since": 0, "until": 1} { // the last day is a whole one
-		if day, err := time.Parse(time.DateOnly, filter.Get(name)); err == nil {
-			out[name] = []string{day.AddDate(0, 0, days).Format(time.RFC3339)}
-		}
-	}
-	delete(out, "label")
-	for _, label := range filter["label"] {
-		name, value, _ := strings.Cut(label, "=")
-		out["label."+strings.TrimSpace(name)] = []string{strings.TrimSpace(value)}
-	}
-	return out
-}
-
-// Day reports whether a field of the filter has a day, or nothing.
-func (p runsPage) Day(name string) bool {
-	_, err := time.Parse(time.DateOnly, p.Filter.Get(name))
-	return err == nil || p.Filter.Get(name) == ""
 }

@@ -43,6 +43,12 @@ type View struct {
 	Resume, Cancel func(ctx context.Context, run string) error
 	// Force resumes a run although its pipeline changed. Nil means that the caller may not.
 	Force func(ctx context.Context, run string) error
+	// Pipelines returns the pipelines that are published. Nil shows only those that have runs.
+	Pipelines func() ([]Pipeline, error)
+	// Start starts a run with an id. A second equal request does nothing. Nil starts none.
+	Start func(ctx context.Context, id string, req api.Start) error
+	// Purse returns what the sender may spend today, nil without a limit. It may be nil itself.
+	Purse func(ctx context.Context) (*Purse, error)
 	// LogOut is the path of a form that ends the session of the sender. It is empty without a session.
 	LogOut string
 	// Runs reports whether Resume and Cancel know the pipeline of a run; nil says yes.
@@ -70,7 +76,7 @@ type pages struct {
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
+	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Requests that change something must be
@@ -79,7 +85,7 @@ func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.compare, p.answer, p.resume, p.cancel, profile, trace,
+		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, profile, trace,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))

@@ -10,7 +10,7 @@
 	});
 	addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
 
-	// j and k walk along the rows of a table, / goes to the filter.
+	// j and k walk along the rows of a table, / goes to the filter, ? shows the keys.
 	document.addEventListener("keydown", (e) => {
 		if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
 		if (e.key === "/") {
@@ -18,12 +18,35 @@
 			if (filter) { filter.focus(); e.preventDefault(); }
 			return;
 		}
+		if (e.key === "?") { document.getElementById("keys").showModal(); return; }
 		if (e.key !== "j" && e.key !== "k") return;
 		const links = [...document.querySelectorAll("tbody tr")].map((row) => row.querySelector("a")).filter(Boolean);
 		const at = links.findIndex((l) => l.closest("tr").contains(document.activeElement));
 		const next = links[at < 0 ? 0 : at + (e.key === "j" ? 1 : -1)];
 		if (next) { next.focus(); next.scrollIntoView({ block: "nearest" }); }
 	});
+
+	// Filters are saved in this browser.
+	const saved = document.getElementById("saved");
+	if (saved) {
+		const read = () => { try { return JSON.parse(localStorage.getItem("filters")) || []; } catch { return []; } };
+		const show = () => {
+			const now = saved.dataset.filter, all = read();
+			saved.replaceChildren(...all.flatMap((q) => {
+				const link = Object.assign(document.createElement("a"), { href: "/?" + new URLSearchParams({ q }), textContent: q });
+				if (q === now) link.setAttribute("aria-current", "true");
+				return [link, " "];
+			}));
+			if (!now) return;
+			const button = Object.assign(document.createElement("button"), { type: "button", textContent: all.includes(now) ? "Forget" : "Save" });
+			button.addEventListener("click", () => {
+				try { localStorage.setItem("filters", JSON.stringify(all.includes(now) ? all.filter((q) => q !== now) : [...all, now])); } catch { return; }
+				show();
+			});
+			saved.append(button, " ");
+		};
+		show();
+	}
 
 	const { stream, poll } = document.body.dataset;
 	if (!stream && poll === undefined) return;

@@ -56,23 +56,79 @@ spec("the list has every run with its state", async (page) => {
 	for (const [run, state] of [["fan", "done"], ["failing", "failed"], ["hostile", "waiting"]])
 		assert.match(await text(page, `tr:has(a[href="/runs/${run}"])`), new RegExp(state));
 });
-spec("a filter is in the address", async (page) => {
-	await page.goto(INSPECT + "/?state=failed&pipeline=failing");
+spec("a filter is in the address, and its conditions are taken away one by one", async (page) => {
+	await page.goto(INSPECT + "/?q=state:failed+pipeline:failing");
 	assert.equal(await page.locator("tbody tr").count(), 2);
-	assert.equal(await page.inputValue("select[name=state]"), "failed");
+	assert.equal(await page.inputValue("#q"), "state:failed pipeline:failing");
+	await page.click("[aria-label='Without state:failed']");
+	await page.waitForURL(/q=pipeline/);
+	assert.equal(await page.inputValue("#q"), "pipeline:failing");
 });
-spec("the form of the filter searches failures", async (page) => {
+spec("the filter searches failures", async (page) => {
 	await page.goto(INSPECT);
-	await page.fill("input[name=text]", "NAMES NO SOURCE");
+	await page.keyboard.press("/");
+	await page.keyboard.type('"NAMES NO SOURCE"');
 	await page.keyboard.press("Enter");
-	await page.waitForURL(/text=NAMES/);
+	await page.waitForURL(/NAMES/);
 	assert.equal(await page.locator("tbody tr").count(), 2);
-	await page.click("text=Clear");
+	await page.click(".views a:text-is('all')");
+	await page.waitForURL(INSPECT + "/");
 	assert.ok(await page.locator("tbody tr").count() > 5);
 });
 spec("a filter that cannot be read is a page that says why", async (page) => {
-	assert.equal((await page.goto(INSPECT + "/?min-usd=much")).status(), 400);
-	assert.match(await text(page, "main"), /min-usd/);
+	assert.equal((await page.goto(INSPECT + "/?q=usd>much")).status(), 400);
+	assert.match(await text(page, "main"), /"much" is no amount of USD/);
+	assert.equal((await page.goto(INSPECT + "/?q=stat:failed")).status(), 400);
+	assert.match(await text(page, "main"), /did you mean state/);
+});
+spec("a filter is saved in the browser, and forgotten", async (page) => {
+	await page.goto(INSPECT + "/?q=pipeline:fan");
+	await page.click("#saved button:text-is('Save')");
+	await page.goto(INSPECT);
+	await page.click("#saved a:text-is('pipeline:fan')");
+	await page.waitForURL(/q=pipeline/);
+	await page.click("#saved button:text-is('Forget')");
+	assert.equal(await page.locator("#saved a").count(), 0);
+});
+spec("the overview counts runs by pipeline and day, and each number leads to its runs", async (page) => {
+	await page.goto(INSPECT + "/overview");
+	const row = "tr:has(a:text-is('failing'))";
+	assert.match(await text(page, row), /2\s+2/);
+	await page.click(row + " a.bad");
+	await page.waitForURL(/q=state/);
+	assert.deepEqual((await page.locator("tbody td.run").allInnerTexts()).sort(), ["failing", "failing2"]);
+	await page.goBack();
+	await page.locator(row + " .columns a").last().click();
+	await page.waitForURL(/since/);
+	assert.equal(await page.locator("tbody tr").count(), 2);
+});
+spec("the page of a pipeline has its runs and its graph, and starts no run without a server", async (page) => {
+	await page.goto(INSPECT + "/pipelines/tickets");
+	assert.match(await text(page, "main"), /cascade/);
+	assert.ok(await page.locator(".graph").count() === 1);
+	assert.equal(await page.locator(".start").count(), 0);
+});
+spec("a double click starts one run, also without JavaScript", { javaScriptEnabled: false }, async (page) => {
+	await page.goto(SERVE + "/pipelines/article");
+	if (!await page.locator(".start[open]").count()) await page.click(".start summary");
+	const id = await page.getAttribute(".start input[name=id]", "value");
+	await page.dblclick(".start button");
+	await page.waitForURL(/runs/);
+	assert.equal(page.url().split("/").pop(), id);
+	assert.equal((await result(id)).state, "waiting");
+});
+spec("? shows the keys", async (page) => {
+	await page.goto(INSPECT);
+	await page.keyboard.press("?");
+	assert.match(await text(page, "dialog[open]"), /next and previous row/);
+	await page.keyboard.press("Escape");
+	assert.equal(await page.locator("dialog[open]").count(), 0);
+});
+spec("evaluations have a trend", async (page) => {
+	await page.goto(INSPECT + "/runs/new");
+	const pipeline = (await text(page, "h1 small")).trim();
+	await page.goto(INSPECT + "/pipelines/" + encodeURIComponent(pipeline));
+	assert.equal(await page.locator("svg[aria-label^='Score of the last'] circle").count(), 2);
 });
 spec("a failed run says step, reason, input and what resume does", async (page) => {
 	await page.goto(INSPECT + "/runs/failing");
@@ -293,12 +349,12 @@ spec("equal runs are equal", async (page) => {
 	await page.goto(INSPECT + "/compare?a=failing&b=failing2");
 	assert.match(await text(page, "main"), /same result in both/);
 });
-for (const path of ["/runs/none", "/runs/failing/step?path=none", "/runs/failing/nodes/0000", "/runs/failing?at=none", "/compare?a=failing&b=none", "/compare", "/compare?a=failing&b=long&step=none", "/?before=none", "/none"])
+for (const path of ["/runs/none", "/runs/failing/step?path=none", "/runs/failing/nodes/0000", "/runs/failing?at=none", "/compare?a=failing&b=none", "/compare", "/compare?a=failing&b=long&step=none", "/?before=none", "/pipelines/none", "/none"])
 	spec("a page that is not there: " + path, async (page) => {
 		assert.equal((await page.goto(INSPECT + path)).status(), 404);
 		assert.equal(await text(page, "h1"), "Not Found");
 	});
-for (const path of ["/", "/runs/hostile", "/questions", "/runs/hostile/step?path=" + encodeURIComponent("hostile/" + "<script>document.title=\"owned\"<%2Fscript><img src=x onerror=\"document.title='owned'\">\"'><svg%2Fonload=alert(1)>{{.}}<%2Ftextarea><%2Fpre><%2Ftitle>javascript:alert(1)")])
+for (const path of ["/", "/overview", "/runs/hostile", "/questions", "/runs/hostile/step?path=" + encodeURIComponent("hostile/" + "<script>document.title=\"owned\"<%2Fscript><img src=x onerror=\"document.title='owned'\">\"'><svg%2Fonload=alert(1)>{{.}}<%2Ftextarea><%2Fpre><%2Ftitle>javascript:alert(1)")])
 	spec("script in texts and names is text: " + path.slice(0, 30), async (page) => {
 		const reply = await page.goto(ANSWER + path);
 		assert.equal(reply.status(), 200);
@@ -347,8 +403,8 @@ spec("the form is made from the schema, and its answer fits", async (page) => {
 	assert.deepEqual(JSON.parse(questions[0].response).reasons, ["clear", "short"]);
 });
 spec("everything can be read without JavaScript", { javaScriptEnabled: false }, async (page) => {
-	await page.goto(INSPECT + "/?pipeline=failing");
-	await page.click("a:text-is('failing')");
+	await page.goto(INSPECT + "/?q=pipeline:failing");
+	await page.click("td.run a:text-is('failing')");
 	await page.click("#steps a:text-is('write')");
 	assert.match(await text(page, "pre"), /A draft about this/);
 });
@@ -448,25 +504,22 @@ spec("what was chosen survives what changes around it", async (page) => {
 	assert.ok(await page.isChecked("input[name=run][value=typed]"));
 });
 spec("a filter by label, cost and day is in the address", async (page) => {
-	const rows = () => page.locator("tbody tr td:nth-child(3) a").allInnerTexts();
+	const rows = () => page.locator("tbody td.run a").allInnerTexts();
 	await start("labelled", "article", SERVE, { team: "garden" });
 	await page.goto(SERVE + "/");
 	await page.click("a.label");
-	await page.waitForURL(/label=team%3Dgarden/);
+	await page.waitForURL(/q=label/);
 	assert.deepEqual(await rows(), ["labelled"]);
-	assert.equal(await page.inputValue("input[name=label]"), "team=garden");
-	await page.goto(INSPECT + "/?state=failed&min-usd=0.03");
+	assert.equal(await page.inputValue("#q"), "label:team=garden");
+	await page.goto(INSPECT + "/?q=state:failed+usd>0.03");
 	assert.deepEqual(await rows(), ["refused"]);
 	await page.goto(INSPECT + "/");
-	const day = new Date().toISOString().slice(0, 10);
-	await page.fill("input[name=since]", day);
-	await page.fill("input[name=until]", day);
+	await page.fill("#q", "since:today until:today");
 	await page.click("button:text-is('Filter')");
-	await page.waitForURL(/since=/);
+	await page.waitForURL(/since/);
 	assert.ok((await rows()).length > 10);
-	await page.goto(INSPECT + "/?until=2020-01-31");
+	await page.goto(INSPECT + "/?q=until:2020-01-31");
 	assert.match(await text(page, "main"), /No run matches the filter/);
-	assert.equal(await page.inputValue("input[name=until]"), "2020-01-31");
 });
 spec("of two tabs one answers", async (page, context) => {
 	await waiting("tabs");
@@ -534,10 +587,10 @@ spec("rows and the filter are reached by keys", async (page) => {
 	await page.keyboard.press("Tab");
 	assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
 	await page.keyboard.press("/");
-	assert.equal(await page.evaluate(() => document.activeElement.name), "pipeline");
+	assert.equal(await page.evaluate(() => document.activeElement.name), "q");
 });
 spec("a narrow window scrolls tables, not the page", { viewport: { width: 390, height: 800 } }, async (page) => {
-	for (const path of ["/", "/runs/failing", "/runs/agent/step?path=repair", "/questions"]) {
+	for (const path of ["/", "/overview", "/pipelines/tickets", "/runs/failing", "/runs/agent/step?path=repair", "/questions"]) {
 		await page.goto(INSPECT + path);
 		assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), path);
 	}
@@ -583,7 +636,7 @@ spec("the file of a run has its calls and its graph, and leads nowhere", async (
 	assert.equal(await page.locator("svg.graph").count(), 1);
 	assert.equal(await page.locator("a").count(), 0);
 });
-for (const path of ["/", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/runs/cascade/step?path=tickets/summarise", "/runs/new", "/runs/improving?view=graph", "/questions", "/compare?a=failing&b=long", "/compare?a=cascade&b=refused&step=tickets/summarise", "/runs/none"])
+for (const path of ["/", "/?q=state:failed", "/overview", "/pipelines/tickets", "/pipelines/article", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/runs/cascade/step?path=tickets/summarise", "/runs/new", "/runs/improving?view=graph", "/questions", "/compare?a=failing&b=long", "/compare?a=cascade&b=refused&step=tickets/summarise", "/runs/none"])
 	spec("axe finds nothing serious in both themes: " + path, async (page) => {
 		await page.goto(ANSWER + path);
 		await page.evaluate(axe);

@@ -1,0 +1,280 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/journal"
+)
+
+// An activity sums up runs.
+type activity struct {
+	Runs, Failed, Waiting int
+	Cost                  budget.Total
+	lasted                []time.Duration // of the runs with a result
+}
+
+func (a *activity) add(run journal.RunInfo) {
+	a.Runs++
+	a.Cost = a.Cost.Add(run.Usage)
+	switch run.State {
+	case journal.Failed, journal.Refused, journal.Damaged:
+		a.Failed++
+	case journal.Waiting:
+		a.Waiting++
+	case journal.Done:
+		a.lasted = append(a.lasted, run.Ended.Sub(run.Started))
+	}
+}
+
+// Lasted is the duration below which p percent of the runs with a result stayed, by nearest rank; ""
+// without one.
+func (a *activity) Lasted(p int) string {
+	if len(a.lasted) == 0 {
+		return ""
+	}
+	slices.Sort(a.lasted)
+	return progress.Duration(a.lasted[max((len(a.lasted)*p+99)/100, 1)-1])
+}
+
+// A period is what happened in the days up to today, in UTC.
+type period struct {
+	From time.Time // 00:00 of the first day
+	All  activity
+	days []activity
+	by   map[string]*period // of the pipelines; nil in the period of one
+	Cut  int                // the runs that were read, if there are more
+}
+
+// choices are the lengths of a period in days that a page offers, the shortest first.
+var choices = []int{7, 30, 90}
+
+const (
+	mostOfPeriod = 5000 // runs that are read for an overview
+	pageOfPeriod = 500
+)
+
+func newPeriod(from time.Time, days int) *period {
+	return &period{From: from, days: make([]activity, days)}
+}
+
+func (p *period) add(run journal.RunInfo) {
+	if day := int(run.Started.Sub(p.From) / (24 * time.Hour)); day >= 0 && day < len(p.days) {
+		p.All.add(run)
+		p.days[day].add(run)
+	}
+}
+
+// since reads the runs of the last days, the newest first, until there are too many.
+func since(ctx context.Context, v View, q journal.Query, days int) (*period, error) {
+	const day = 24 * time.Hour
+	from := time.Now().UTC().Truncate(day).Add(-time.Duration(days-1) * day)
+	p := newPeriod(from, days)
+	p.by = map[string]*period{}
+	for q.Since, q.Limit = from, pageOfPeriod; ; {
+		runs, err := v.Journal.Runs(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range runs {
+			p.add(run)
+			one := p.by[run.Pipeline]
+			if one == nil {
+				one = newPeriod(from, days)
+				p.by[run.Pipeline] = one
+			}
+			one.add(run)
+		}
+		if len(runs) < q.Limit {
+			return p, nil
+		}
+		if p.All.Runs >= mostOfPeriod {
+			p.Cut = p.All.Runs
+			return p, nil
+		}
+		q.Before = runs[len(runs)-1].ID
+	}
+}
+
+// A chart has a column for each day.
+type chart struct {
+	Name          string
+	Width, Height int
+	Columns       []column
+	Most          string    // the value of the highest column
+	From, To      time.Time // the first and the last day
+}
+
+// A column is a day, drawn from the bottom of its chart.
+type column struct {
+	X, Y, W, H int
+	BadY, BadH int // the part that failed
+	Text       string
+	URL        string // of the runs of the day
+}
+
+// A measure is what a chart shows of a day.
+type measure struct {
+	name  string
+	value func(activity) float64
+	words func(activity) string
+	bad   bool // the part of the runs that failed stands out
+}
+
+var (
+	runsADay = measure{"Runs", func(a activity) float64 { return float64(a.Runs) }, runsOf, true}
+	usdADay  = measure{"USD", func(a activity) float64 { return a.Cost.USD }, costOf, false}
+)
+
+// widest is the widest column of a chart.
+const widest = 26
+
+// chart draws the days.
+func (p *period) chart(m measure, pipeline string, width, height int) chart {
+	c := chart{Name: m.name, Width: width, Height: height, From: p.From, To: p.From.AddDate(0, 0, len(p.days)-1)}
+	most := 0.0
+	for _, day := range p.days {
+		if v := m.value(day); v > most {
+			most, c.Most = v, m.words(day)
+		}
+	}
+	step := min(width/len(p.days), widest)
+	c.Width = step * len(p.days)
+	for i, day := range p.days {
+		if day.Runs == 0 {
+			continue
+		}
+		date := p.From.AddDate(0, 0, i).Format(time.DateOnly)
+		k := column{X: i * step, W: max(step-2, 1), Text: date + ": " + m.words(day), URL: listURL("pipeline", pipeline, "since", date, "until", date)}
+		if most > 0 {
+			k.H = max(int(m.value(day)/most*float64(height)), 1)
+		}
+		if k.Y = height - k.H; m.bad {
+			k.BadH = k.H * day.Failed / day.Runs
+		}
+		k.BadY = height - k.BadH
+		c.Columns = append(c.Columns, k)
+	}
+	return c
+}
+
+func runsOf(a activity) string {
+	if a.Failed > 0 {
+		return fmt.Sprintf("%s, %d failed", plural(a.Runs, "run"), a.Failed)
+	}
+	return plural(a.Runs, "run")
+}
+
+func costOf(a activity) string {
+	return cmp.Or(money.Cost(a.Cost.USD, a.Cost.Estimated, a.Cost.Possible.USD), "0") + " USD"
+}
+
+// Since is the first day of the period, as a filter has it.
+func (p *period) Since() string { return p.From.Format(time.DateOnly) }
+
+// Costs reports whether any run cost something.
+func (p *period) Costs() bool { return p.All.Cost.USD > 0 }
+
+// RunsChart and CostChart draw the days of the period.
+func (p *period) RunsChart(pipeline string) chart { return p.chart(runsADay, pipeline, 540, 90) }
+
+func (p *period) CostChart(pipeline string) chart { return p.chart(usdADay, pipeline, 540, 90) }
+
+// overview is the page of what happened.
+type overview struct {
+	*period
+	Days      int
+	Choices   []int // of Days
+	Pipelines []summary
+	Purse     *Purse
+}
+
+// summary is a pipeline in the overview.
+type summary struct {
+	Name        string
+	Description string
+	activity
+	Chart chart
+}
+
+// overview shows runs, failures, costs and durations by day and by pipeline.
+func (p *pages) overview(w http.ResponseWriter, r *http.Request, v View) error {
+	days, err := daysOf(r)
+	if err != nil {
+		return err
+	}
+	q, err := p.selects(nil)
+	if err != nil {
+		return err
+	}
+	body := overview{Days: days, Choices: choices}
+	if body.period, err = since(r.Context(), v, q, days); err != nil {
+		return err
+	}
+	published, err := v.published()
+	if err != nil {
+		return err
+	}
+	names := slices.Collect(maps.Keys(body.by))
+	for name := range published {
+		if body.by[name] == nil {
+			names = append(names, name)
+			body.by[name] = newPeriod(body.From, days)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		one := summary{Name: name, activity: body.by[name].All}
+		one.Chart = body.by[name].chart(runsADay, name, 120, 20)
+		if p := published[name]; p != nil {
+			one.Description = p.Description
+		}
+		body.Pipelines = append(body.Pipelines, one)
+	}
+	if v.Purse != nil {
+		if body.Purse, err = v.Purse(r.Context()); err != nil {
+			return err
+		}
+	}
+	return v.show(w, r, "overview", p.live(frame{Title: "Overview", Here: "overview", Body: body}, "/runs?"))
+}
+
+// daysOf reads how many days a page covers.
+func daysOf(r *http.Request) (int, error) {
+	given := r.URL.Query().Get("days")
+	if given == "" {
+		return choices[0], nil
+	}
+	days, err := strconv.Atoi(given)
+	if most := choices[len(choices)-1]; err != nil || days < 1 || days > most {
+		return 0, unreadable("days is %q: want 1 to %d", given, most)
+	}
+	return days, nil
+}
+
+// selects makes the query of a list of runs.
+func (p *pages) selects(filter url.Values) (q journal.Query, err error) {
+	if p.Select != nil {
+		return p.Select(filter)
+	}
+	return q, nil
+}
+
+// A Purse is what the sender of a request may spend on a day, and has spent today (UTC).
+type Purse struct{ Spent, Limit float64 }
+
+// Left is what may still be spent.
+func (p *Purse) Left() float64 { return max(p.Limit-p.Spent, 0) }
+
+// Filled is the part that is spent, of 160.
+func (p *Purse) Filled() int { return int(min(p.Spent/p.Limit, 1) * barWidth) }
