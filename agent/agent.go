@@ -167,7 +167,13 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	for _, m := range a.cfg.Use {
 		if m.Tool != nil && m.Tool.Left == nil {
 			a.offered, a.told = append(a.offered, *m.Tool), append(a.told, m.Tool.Tool)
+			a.names = append(a.names, m.Tool.Name)
 		}
+	}
+	params := a.cfg.Params
+	params.Metadata = nil // it is the provider's, and may name users
+	for range params.All() {
+		a.params = &params
 	}
 	return stone.Leaf(name, out, a.run, a.options()...)
 }
@@ -182,9 +188,11 @@ type agent struct {
 	draft   draft // the model's answer
 	result  draft // what Finalize makes of it, of type out
 	effects []string
-	offered []Tool     // of its middlewares
-	told    []llm.Tool // the same, as the model gets them
-	schemas schemas    // of tools
+	offered []Tool      // of its middlewares
+	told    []llm.Tool  // the same, as the model gets them
+	names   []string    // of the same
+	params  *llm.Params // of the opening; nil if none is set
+	schemas schemas     // of tools
 	rebuild func(Config) stone.Ashlar
 
 	maxHealing int

@@ -129,10 +129,13 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// opening is the rendered prompts of an agent: the first record of its conversation.
+// opening is the rendered prompts of an agent: the first record of its conversation. The tools and
+// parameters stand there for people who read the conversation; those of the program count.
 type opening struct {
 	System   string        `json:"system,omitempty"`
 	Messages []llm.Message `json:"messages"`
+	Tools    []string      `json:"tools,omitempty"`
+	Params   *llm.Params   `json:"params,omitempty"`
 }
 
 // render makes the opening.
@@ -156,6 +159,7 @@ func (r *run) render(ctx context.Context) (o opening, err error) {
 	if err := ctx.Err(); err != nil {
 		return o, err
 	}
+	o.Tools, o.Params = r.names, r.params
 	o.Messages = append(make([]llm.Message, 0, len(said)+8), said...)
 	if user != "" || len(media) > 0 {
 		o.Messages = append(o.Messages, llm.User(user, media...))

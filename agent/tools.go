@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -146,7 +146,7 @@ func (r *run) call(ctx context.Context, c *Context, i int) (outcome, error) {
 		j.start = time.Now()
 	}
 	j.offered = c.Tools
-	o, err := stone.Step(ctx, "tool-"+strconv.Itoa(c.Turn)+"-"+strconv.Itoa(i+1), toolInput{j.call.Name, j.call.Input}, j.do)
+	o, err := stone.Step(ctx, address.ToolStep(c.Turn, i+1), toolInput{j.call.Name, j.call.Input}, j.do)
 	if o.Kept != nil && !j.done {
 		r.room.Add(-int64(o.Kept.Bytes))
 	}

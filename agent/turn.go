@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -189,7 +189,7 @@ func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 }
 
 // step returns the name of the step of the turn.
-func (q *question) step() string { return "turn-" + strconv.Itoa(q.turn) }
+func (q *question) step() string { return address.TurnStep(q.turn) }
 
 // reply returns the reply that the step of the turn recorded.
 func (q *question) reply(c *Context, rec *turnRecord, err error) (*llm.Reply, error) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone/call"
@@ -20,8 +21,8 @@ import (
 
 // The names of the steps of an agent, and the end of the names of the attempts of a call.
 var (
-	turnStep    = regexp.MustCompile(`^turn-[0-9]+$`)
-	toolStep    = regexp.MustCompile(`^tool-([0-9]+)-([0-9]+)$`)
+	turnStep    = regexp.MustCompile(`^turn-([0-9]{1,9})$`)
+	toolStep    = regexp.MustCompile(`^tool-([0-9]{1,9})-([0-9]{1,9})$`)
 	attemptStep = regexp.MustCompile(` [0-9]+$`)
 )
 
@@ -35,7 +36,7 @@ func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	switch {
 	case s.Kind != "step":
 		return nil
-	case turnStep.MatchString(s.Name) && s.Recorded:
+	case Turn(*s) > 0 && s.Recorded:
 		t, err := r.turn(ctx, s.Path)
 		if t != nil {
 			row.Did, row.By = t.did(), strings.TrimSpace(t.Reply.Model+" "+t.Reply.StopReason)
@@ -61,7 +62,7 @@ func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error
 		var i int
 		if _, err := fmt.Sscan(number[2], &i); err == nil && i >= 1 && i <= len(t.Reply.ToolCalls) {
 			c := t.Reply.ToolCalls[i-1]
-			row.Did = strings.TrimSpace(c.Name + " " + argument(c))
+			row.Did = strings.TrimSpace(c.Name + " " + Argument(c))
 		}
 	}
 	if !s.Recorded {
@@ -85,9 +86,9 @@ func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error
 // telling are the names of arguments that tell a call of a tool from others.
 var telling = []string{"path", "file", "command", "query", "url", "name", "title", "question"}
 
-// argument returns the argument that tells a call of a tool from others: one with a telling name, or the
+// Argument returns the argument that tells a call of a tool from others: one with a telling name, or the
 // first that is a text.
-func argument(c llm.ToolCall) string {
+func Argument(c llm.ToolCall) string {
 	const most = 60 // columns
 	short := func(s string) string { return text.Cut(text.Line(strings.TrimSpace(s)), most) }
 	if c.InputText != "" {
@@ -270,6 +271,16 @@ func (r *Run) record(ctx context.Context, path, kind string) (*step.Record, erro
 		return nil, err
 	}
 	return &rec, nil
+}
+
+// Turn returns the number of the turn of an agent that a step is, from 1; 0 if it is none.
+func Turn(s journal.Step) int {
+	m := turnStep.FindStringSubmatch(s.Name)
+	if m == nil || s.Kind != "step" {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1]) // it fits
+	return n
 }
 
 // IsToolCall reports whether a step is a call of a tool by an agent.

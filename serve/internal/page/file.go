@@ -82,8 +82,14 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		if err != nil {
 			return err
 		}
-		n.read(min(bytesOfStep, left))
+		room := n.read(min(bytesOfStep, left))
 		left -= len(n.Text)
+		if s.Kind == "leaf" {
+			if n.Talk, err = agentTalk(ctx, v, info.ID, s.Path, n.Talk, &room); err != nil {
+				return err
+			}
+			n.Talk.detach()
+		}
 		if record := call.RecordIn(n.Meta); record != nil {
 			if n.Call, err = calledOf(ctx, j, run, s.Path, record); err != nil {
 				return err

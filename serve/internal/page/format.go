@@ -35,6 +35,7 @@ var functions = template.FuncMap{
 	"cost":        func(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) },
 	"plural":      plural,
 	"json":        func(raw json.RawMessage) string { return text.JSON(string(raw)) },
+	"markdown":    markdown,
 	"listURL":     listURL,
 	"pipelineURL": pipelineURL,
 	"score": func(f *float64) string {

@@ -2,9 +2,11 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"unicode/utf8"
 
@@ -28,7 +30,7 @@ type piece struct {
 	Facts   [][2]string
 	Text    string // the content as people read it
 	Cut     int    // bytes that are left out of it
-	Talk    []message
+	Talk    *talk
 	Call    *called
 	Eval    *evaluated
 	Asked   *journal.Question // that the step asked
@@ -74,7 +76,7 @@ func (p *pages) node(w http.ResponseWriter, r *http.Request, v View) error {
 			return err
 		}
 	}
-	return showPiece(w, r, v, info, n)
+	return p.showPiece(w, r, v, info, n)
 }
 
 // step shows the result of a step.
@@ -101,10 +103,10 @@ func (p *pages) step(w http.ResponseWriter, r *http.Request, v View) error {
 			return err
 		}
 	}
-	return showPiece(w, r, v, info, n)
+	return p.showPiece(w, r, v, info, n)
 }
 
-func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunInfo, n *piece) (err error) {
+func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunInfo, n *piece) (err error) {
 	all := r.URL.Query()
 	limit := shownBytes
 	if all.Get("all") != "" {
@@ -113,7 +115,13 @@ func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunI
 		all.Set("all", "1")
 		n.AllURL = r.URL.Path + "?" + all.Encode()
 	}
-	n.read(max(limit, shownBytes))
+	left := n.read(max(limit, shownBytes))
+	if n.Step != nil && n.Step.Kind == "leaf" {
+		if n.Talk, err = agentTalk(r.Context(), v, n.Run, n.Step.Path, n.Talk, &left); err != nil {
+			return err
+		}
+		n.dropSaid()
+	}
 	if record := call.RecordIn(n.Meta); record != nil {
 		path := ""
 		if n.Step != nil {
@@ -134,7 +142,11 @@ func showPiece(w http.ResponseWriter, r *http.Request, v View, info journal.RunI
 		title = n.Step.Path
 		n.Paid = view.Paid(info, journal.Branch{Step: n.Step, Below: n.Inside}, n.Asked).Attempts > 0
 	}
-	return v.show(w, r, "node", frame{Title: title + " · " + n.Run, Here: "runs", Body: n})
+	f := frame{Title: title + " · " + n.Run, Here: "runs", Body: n}
+	if n.Step != nil && !n.Step.Recorded && !view.Over(info.State) {
+		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")
+	}
+	return v.show(w, r, "node", f)
 }
 
 // nodeOf reads a node of a run.
@@ -191,8 +203,20 @@ func readersOf(ctx context.Context, v View, run string, id dag.ID) (out []reader
 	return out, nil
 }
 
-// read makes the texts of a piece, of at most limit bytes in all.
-func (n *piece) read(limit int) {
+// dropSaid leaves out the content of an agent that is the last message of its conversation.
+func (n *piece) dropSaid() {
+	var result map[string]json.RawMessage
+	if n.Talk == nil || json.Unmarshal([]byte(n.Text), &result) != nil || len(result) != 1 {
+		return
+	}
+	var said string
+	if last := n.Talk.Messages; len(last) > 0 && json.Unmarshal(result["text"], &said) == nil && said == last[len(last)-1].Text {
+		n.Text = ""
+	}
+}
+
+// read makes the texts of a piece, of at most limit bytes in all, and returns how many are left.
+func (n *piece) read(limit int) allowance {
 	left := allowance(limit)
 	n.Talk = talkOf(n.Content, &left)
 	for _, name := range slices.Sorted(maps.Keys(n.Meta)) {
@@ -207,6 +231,7 @@ func (n *piece) read(limit int) {
 	whole := text.WithoutBase64(text.JSON(content))
 	n.Text = left.take(whole)
 	n.Cut = len(whole) - len(n.Text)
+	return left
 }
 
 // hiddenMeta has an own form on a page, or none.

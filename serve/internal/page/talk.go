@@ -2,32 +2,62 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 )
 
+// A talk is the conversation of an agent, or the reply of one of its turns.
+type talk struct {
+	System   string
+	Tools    []string // offered when it began
+	Params   [][2]string
+	Earlier  int // messages that are left out
+	Messages []message
+	Running  bool // more may follow
+}
+
 // message is a message of a conversation, with the results of the tools it calls.
 type message struct {
-	Role  string
-	Text  string
-	Media int // pictures and sounds
-	Calls []toolCall
+	Role      string
+	Text      string
+	Reasoning string
+	Media     int // pictures and sounds
+	Calls     []toolCall
+	Turn      *journal.Step // that made it, nil for others and if that is not known
+	URL       string        // of the turn, "" in a file
+	By        string        // the model, and why it stopped
 }
 
 // toolCall is a call of a tool.
 type toolCall struct {
 	Name   string
+	Told   string // the argument that tells the call from others
 	Input  string
 	Diff   []line // of an edit
 	Result string
 	Failed bool
-	Done   bool // it has a result
+	Done   bool              // it has a result
+	Step   *journal.Step     // nil if that is not known
+	Asked  *journal.Question // whether it may run; nil if nobody was asked
 
 	id string
 }
+
+// Title is the call in a line.
+func (c toolCall) Title() string { return strings.TrimSpace(c.Name + " " + c.Told) }
+
+// Open reports whether a call is shown unfolded.
+func (c toolCall) Open() bool { return len(c.Diff) > 0 || c.Failed || c.Asked != nil }
 
 // line is a line of a difference.
 type line struct{ Sign, Text string }
@@ -36,33 +66,60 @@ type line struct{ Sign, Text string }
 const mostMessages = 200
 
 // talkOf reads the conversation in the result of an agent, or the reply in that of one
-// of its turns. Contents without one have none.
-func talkOf(content json.RawMessage, left *allowance) (out []message) {
+// of its turns. It is nil for contents without one.
+func talkOf(content json.RawMessage, left *allowance) *talk {
 	var found struct {
 		Conversation []llm.Message `json:"conversation"`
-		Reply        *struct {
-			Text      string         `json:"text"`
-			ToolCalls []llm.ToolCall `json:"tool_calls"`
-		} `json:"reply"`
+		Reply        *llm.Reply    `json:"reply"`
 	}
 	if !bytes.HasPrefix(content, []byte("{")) || json.Unmarshal(content, &found) != nil {
 		return nil
 	}
+	t := &talk{}
+	t.add(found.Conversation, left)
 	if r := found.Reply; r != nil && (r.Text != "" || len(r.ToolCalls) > 0) {
-		found.Conversation = append(found.Conversation, llm.Message{Role: llm.RoleAssistant, Content: []llm.Part{{Text: r.Text}}, ToolCalls: r.ToolCalls})
+		t.add([]llm.Message{r.Message()}, left)
+		t.Messages[len(t.Messages)-1].of(r, left)
 	}
-	all := found.Conversation
-	for _, m := range all[max(len(all)-mostMessages, 0):] {
-		if m.Role == llm.RoleTool && answered(out, m, left) {
+	if len(t.Messages) == 0 {
+		return nil
+	}
+	return t
+}
+
+// add adds messages, of which the latest are kept.
+func (t *talk) add(all []llm.Message, left *allowance) {
+	if n := len(all) - mostMessages; n > 0 {
+		t.Earlier += n
+		all = all[n:]
+	}
+	for _, m := range all {
+		if m.Role == llm.RoleTool && answered(t.Messages, m, left) {
 			continue
 		}
 		shown := message{Role: string(m.Role), Text: left.take(m.Text()), Media: len(m.Media())}
 		for _, c := range m.ToolCalls {
 			shown.Calls = append(shown.Calls, callOf(c, left))
 		}
-		out = append(out, shown)
+		t.Messages = append(t.Messages, shown)
 	}
-	return out
+}
+
+// of adds what only the reply says to the message of a turn.
+func (m *message) of(r *llm.Reply, left *allowance) {
+	m.By, m.Reasoning = strings.TrimSpace(r.Model+" "+r.StopReason), left.take(r.Reasoning)
+}
+
+func (m *message) at(run string, turn *journal.Step) { m.Turn, m.URL = turn, stepURL(run, turn.Path) }
+
+// detach removes what leads to other pages.
+func (t *talk) detach() {
+	if t == nil {
+		return
+	}
+	for i := range t.Messages {
+		t.Messages[i].URL = ""
+	}
 }
 
 // answered puts a result beside the call that it answers.
@@ -70,7 +127,7 @@ func answered(talk []message, m llm.Message, left *allowance) bool {
 	for i := len(talk) - 1; i >= 0; i-- {
 		for j := range talk[i].Calls {
 			if c := &talk[i].Calls[j]; c.id == m.CallID && !c.Done {
-				c.Result, c.Failed, c.Done = left.take(text.JSON(m.Text())), m.IsError, true
+				c.answer(m.Text(), m.IsError, left)
 				return true
 			}
 		}
@@ -78,8 +135,175 @@ func answered(talk []message, m llm.Message, left *allowance) bool {
 	return false
 }
 
+func (c *toolCall) answer(result string, failed bool, left *allowance) {
+	c.Result, c.Failed, c.Done = left.take(text.JSON(result)), failed, true
+}
+
+// agentTalk reads the conversation of the agent at a path: its opening, and what its turns said and its
+// tools returned. That is the conversation so far of an agent that has not ended. One that has ended has
+// the conversation in its result, which may have been shortened on the way; its latest turns say when
+// each message was said, by which model, and what it cost. It is nil if no agent is at the path.
+func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left *allowance) (*talk, error) {
+	rec, err := v.Journal.Record(ctx, run, address.Child(path, "opening", 1), "value")
+	if errors.Is(err, journal.ErrNoStep) {
+		return ended, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var opening struct {
+		System   string        `json:"system"`
+		Messages []llm.Message `json:"messages"`
+		Tools    []string      `json:"tools"`
+		Params   *llm.Params   `json:"params"`
+	}
+	if json.Unmarshal(rec.Content, &opening) != nil {
+		return ended, nil
+	}
+	turns, tools, err := stepsOfAgent(ctx, v, run, path)
+	if err != nil {
+		return nil, err
+	}
+	t := ended
+	if t == nil {
+		t = &talk{Running: true}
+		t.add(opening.Messages, left)
+	}
+	t.System, t.Tools = left.take(opening.System), opening.Tools
+	if opening.Params != nil {
+		for name, value := range opening.Params.All() {
+			t.Params = append(t.Params, [2]string{name, fmt.Sprint(value)})
+		}
+	}
+	if n := len(turns) - mostMessages/2; n > 0 {
+		turns = turns[n:]
+	}
+	if t.Running {
+		for i := range turns {
+			reply, err := replyOf(ctx, v, run, turns[i])
+			if err != nil {
+				return nil, err
+			}
+			if reply == nil {
+				continue // it has not ended
+			}
+			t.add([]llm.Message{reply.Message()}, left)
+			m := &t.Messages[len(t.Messages)-1]
+			m.at(run, turns[i])
+			m.of(reply, left)
+		}
+	} else {
+		at := len(turns)
+		for i := len(t.Messages) - 1; i >= 0 && at > 0; i-- {
+			m := &t.Messages[i]
+			if m.Role != string(llm.RoleAssistant) {
+				continue
+			}
+			at--
+			reply, err := replyOf(ctx, v, run, turns[at])
+			if err != nil {
+				return nil, err
+			}
+			if reply == nil || len(reply.ToolCalls) != len(m.Calls) {
+				break // a middleware changed the conversation: the turns do not fit any more
+			}
+			m.at(run, turns[at])
+			m.of(reply, left)
+		}
+	}
+	return t, t.tools(ctx, v, run, tools, left)
+}
+
+// tools adds the steps of calls, with their results if the conversation does not have them, and who
+// permitted them.
+func (t *talk) tools(ctx context.Context, v View, run string, steps map[string]*journal.Step, left *allowance) error {
+	asked, err := v.Journal.Questions(ctx, run)
+	if err != nil {
+		return err
+	}
+	for i := range t.Messages {
+		m := &t.Messages[i]
+		if m.Turn == nil {
+			continue
+		}
+		for j := range m.Calls {
+			c := &m.Calls[j]
+			if c.Step = steps[address.ToolStep(view.Turn(*m.Turn), j+1)]; c.Step == nil {
+				continue
+			}
+			if at := slices.IndexFunc(asked, func(q journal.Question) bool { return q.Path == c.Step.Path || address.Within(q.Path, c.Step.Path) }); at >= 0 {
+				c.Asked = &asked[at]
+			}
+			if c.Done || !c.Step.Recorded {
+				continue
+			}
+			rec, err := v.Journal.Record(ctx, run, c.Step.Path, c.Step.Kind)
+			if errors.Is(err, journal.ErrNoStep) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			var outcome struct {
+				Text   string `json:"text"`
+				Failed bool   `json:"failed"`
+			}
+			if json.Unmarshal(rec.Content, &outcome) == nil {
+				c.answer(outcome.Text, outcome.Failed, left)
+			}
+		}
+	}
+	return nil
+}
+
+// stepsOfAgent returns the turns of an agent in their order, and its calls of tools by name.
+func stepsOfAgent(ctx context.Context, v View, run, path string) (turns []*journal.Step, tools map[string]*journal.Step, err error) {
+	o, err := v.Journal.Outline(ctx, run)
+	if err != nil {
+		return nil, nil, err
+	}
+	tools = map[string]*journal.Step{}
+	for at, more := "", true; more; {
+		l, err := o.Level(ctx, path, journal.Page{From: at, Limit: 1000})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, b := range l.Branches {
+			if b.Step == nil || b.Step.Kind != "step" {
+				continue
+			}
+			if view.IsToolCall(*b.Step) {
+				tools[b.Step.Name] = b.Step
+			} else if view.Turn(*b.Step) > 0 {
+				turns = append(turns, b.Step)
+			}
+		}
+		at, more = l.Next, l.Next != ""
+	}
+	slices.SortFunc(turns, func(a, b *journal.Step) int { return view.Turn(*a) - view.Turn(*b) })
+	return turns, tools, nil
+}
+
+// replyOf reads the reply of a turn, nil if it has none yet.
+func replyOf(ctx context.Context, v View, run string, s *journal.Step) (*llm.Reply, error) {
+	if !s.Recorded {
+		return nil, nil
+	}
+	rec, err := v.Journal.Record(ctx, run, s.Path, s.Kind)
+	if errors.Is(err, journal.ErrNoStep) {
+		return nil, nil
+	}
+	var turn struct {
+		Reply *llm.Reply `json:"reply"`
+	}
+	if err != nil || json.Unmarshal(rec.Content, &turn) != nil {
+		return nil, err
+	}
+	return turn.Reply, nil
+}
+
 func callOf(c llm.ToolCall, left *allowance) toolCall {
-	out := toolCall{id: c.ID, Name: c.Name}
+	out := toolCall{id: c.ID, Name: c.Name, Told: view.Argument(c)}
 	var edit struct {
 		Path string  `json:"path"`
 		Old  *string `json:"old_string"`

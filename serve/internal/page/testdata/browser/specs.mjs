@@ -178,7 +178,7 @@ spec("a step that failed says why", async (page) => {
 });
 spec("the conversation of an agent is one, with its tool calls and a difference", async (page) => {
 	await page.goto(INSPECT + "/runs/agent/step?path=repair");
-	assert.deepEqual(await page.locator(".message h3").allInnerTexts(), ["user", "assistant", "assistant", "assistant", "assistant"]);
+	assert.deepEqual(await page.locator(".message h3").allInnerTexts(), ["system", "user", "assistant", "assistant", "assistant", "assistant"]);
 	assert.match(await text(page, ".diff del"), /len\(v\)\+1/);
 	assert.match(await text(page, ".diff ins"), /if len\(v\) == 0/);
 	await page.click("summary:has-text('read_file')");

@@ -1,0 +1,78 @@
+package page
+
+import (
+	"bytes"
+	"html"
+	"html/template"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
+)
+
+// mostMarkdown bounds the texts that are rendered. Larger ones are shown as they are.
+const mostMarkdown = 16 << 10
+
+// markdowns renders the answers of models. HTML in them is left out, and addresses that would run a
+// script are: the renderer is safe unless it is told otherwise.
+var markdowns = goldmark.New(
+	goldmark.WithExtensions(extension.Table, extension.Strikethrough),
+	goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(shown{}, 100))),
+)
+
+// markdown renders the text of a model. A text that has no Markdown in it is shown as it is.
+func markdown(text string) template.HTML {
+	if len(text) <= mostMarkdown && strings.ContainsAny(text, "*_`#[|~-") && !deep(text) {
+		var out bytes.Buffer
+		if err := markdowns.Convert([]byte(text), &out); err == nil {
+			return template.HTML(`<div class="markdown">` + out.String() + `</div>`)
+		}
+	}
+	return template.HTML(`<div class="words">` + html.EscapeString(text) + `</div>`)
+}
+
+// deep reports whether a text could be nested deeper than a page should be.
+func deep(text string) bool {
+	const most, widest = 40, 200
+	for line := range strings.Lines(text) {
+		nested := 0
+		for _, c := range line {
+			switch c {
+			case '>', '[', '-', '*', '+', '_':
+				nested++
+			case ' ', '\t':
+			default:
+				nested = 0
+			}
+			if nested > most && (len(line) > widest || strings.Trim(line, "-*_ \r\n") != "") { // or it is a rule
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// shown renders what must differ on a page: no picture is loaded, and no heading is above those of the page.
+type shown struct{}
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (shown) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindImage, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		write(w, entering, `<span class="note">[picture: `, `]</span>`)
+		return ast.WalkContinue, nil
+	})
+	r.Register(ast.KindHeading, func(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+		write(w, entering, "<p><b>", "</b></p>\n")
+		return ast.WalkContinue, nil
+	})
+}
+
+func write(w util.BufWriter, entering bool, before, after string) {
+	if !entering {
+		before = after
+	}
+	_, _ = w.WriteString(before) // the buffer keeps the error
+}
