@@ -19,6 +19,8 @@ type comparison struct {
 	All, Own    int // steps that differ, and how many of them read the same
 	Differences []journal.Difference
 	Next        int // the first that is not shown, 0 for none
+	Works       []works
+	MoreWorks   int // that are not shown
 }
 
 // lettered is one of two runs.
@@ -98,24 +100,36 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	if end := from + len(body.Differences); end < len(all) {
 		body.Next = end
 	}
+	if from == 0 {
+		if body.Works, err = worksOf(r.Context(), v, body.A.RunInfo, body.B.RunInfo, body.Under); err != nil {
+			return err
+		}
+		body.MoreWorks = max(len(body.Works)-rowsOfComparison, 0)
+		body.Works = body.Works[:len(body.Works)-body.MoreWorks]
+	}
 	return v.show(w, r, "compare", frame{Title: body.A.ID + " and " + body.B.ID, Here: "runs", Body: body})
 }
 
 // stepsCompared is the page of a step in two runs.
 type stepsCompared struct {
 	comparison
-	Path  string
-	Nodes [2]*piece // nil in a run that has no result of the step
-	Lines []line
-	Cut   bool
+	Path   string
+	Nodes  [2]*piece // nil in a run that has no result of the step
+	Lines  []line
+	Prompt []line // how the prompts of an agent differ
+	Cut    bool
 }
 
 // step shows how the result of a step differs.
 func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path string) error {
 	body := stepsCompared{comparison: c, Path: path}
 	body.Above = crumbs(up(path))
-	var texts [2]string
+	var texts, prompts [2]string
 	for i, run := range []runRow{c.A, c.B} {
+		var err error
+		if prompts[i], err = openingOf(r.Context(), v, run.ID, path); err != nil {
+			return err
+		}
 		n, err := resultAt(r.Context(), v, run.RunInfo, path)
 		if err != nil {
 			return err
@@ -131,6 +145,9 @@ func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path st
 	}
 	if body.Nodes[0] == nil && body.Nodes[1] == nil {
 		return missing("Neither run has a result of the step %q.", path)
+	}
+	if prompts[0] != prompts[1] {
+		body.Prompt = difference(prompts[0], prompts[1])
 	}
 	if texts[0] != texts[1] {
 		body.Lines = difference(texts[0], texts[1])

@@ -345,6 +345,12 @@ spec("a comparison is paged, and bounded", async (page) => {
 	await page.waitForURL(/from=100/);
 	assert.equal((await page.goto(INSPECT + "/compare?a=fan&b=failing&from=-7&under=fan")).status(), 200);
 });
+spec("a comparison says who was asked and what it cost, and both failures", async (page) => {
+	await page.goto(INSPECT + "/compare?a=cascade&b=race");
+	assert.match(await text(page, ".works"), /cascade: model\/down 1 ✗ → [^]*model\/large 1 ✓[^]*0.0238[^]*race: [^]*~0.07/);
+	await page.goto(INSPECT + "/compare?a=failing&b=refused");
+	assert.match(await text(page, "main"), /A failed at failing\/check: [^]*names no source[^]*B failed at tickets\/summarise: [^]*offers no refund/);
+});
 spec("equal runs are equal", async (page) => {
 	await page.goto(INSPECT + "/compare?a=failing&b=failing2");
 	assert.match(await text(page, "main"), /same result in both/);

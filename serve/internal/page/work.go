@@ -1,0 +1,186 @@
+package page
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A work is what a step of a pipeline did in one of two runs that are compared.
+type work struct {
+	*journal.Step        // nil if the run did not take it
+	How           string // who was asked and what came of it, or what an agent did; "" for code
+	Usage         budget.Usage
+}
+
+// works is a step in both runs.
+type works struct {
+	Path string
+	A, B work
+}
+
+// Sides are what the two runs did.
+func (w works) Sides() []work { return []work{w.A, w.B} }
+
+// differ reports whether the step asked others, failed otherwise or cost another amount. Code that only one
+// run took stands with the results that differ.
+func (w works) differ() bool {
+	if w.A.Step == nil || w.B.Step == nil {
+		return w.A.How != "" || w.B.How != ""
+	}
+	return w.A.How != w.B.How || w.A.Failure != w.B.Failure || w.A.Usage != w.B.Usage
+}
+
+// worksOf aligns the steps of two runs, in the order of the first one, as far as they differ in what they
+// took. It is nil for runs that are too large to be read at once.
+func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) ([]works, error) {
+	one, err := doneIn(ctx, v, a, under)
+	if err != nil || one == nil {
+		return nil, err
+	}
+	other, err := doneIn(ctx, v, b, under)
+	if err != nil || other == nil {
+		return nil, err
+	}
+	var out []works
+	for _, path := range one.order {
+		if w := (works{path, one.by[path], other.by[path]}); w.differ() {
+			out = append(out, w)
+		}
+	}
+	for _, path := range other.order {
+		if w := (works{Path: path, B: other.by[path]}); one.by[path].Step == nil && w.differ() {
+			out = append(out, w)
+		}
+	}
+	return out, nil
+}
+
+// done is what the leaves of a run did, by path.
+type done struct {
+	order []string
+	by    map[string]work
+}
+
+func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*done, error) {
+	read, err := view.Read(ctx, v.Journal, info, false)
+	if err != nil {
+		return nil, err
+	}
+	if info.Steps > view.Small || read.Large {
+		return nil, nil
+	}
+	d := &done{by: map[string]work{}}
+	below := map[string]budget.Usage{}
+	for i := range read.All {
+		s := &read.All[i]
+		above := address.Parent(s.Path)
+		below[above] = below[above].Add(s.Usage)
+		if s.Kind == "leaf" && (under == "" || s.Path == under || address.Within(s.Path, under)) {
+			d.order, d.by[s.Path] = append(d.order, s.Path), work{Step: s, Usage: s.Usage}
+		}
+	}
+	const most = 1000 // calls and agents that are looked into
+	looked := 0
+	for _, path := range d.order {
+		used, some := below[path]
+		if !some {
+			continue // it is code
+		}
+		w := d.by[path]
+		w.Usage = w.Usage.Add(used)
+		if d.by[path] = w; looked == most {
+			continue
+		}
+		looked++
+		if w.How, err = howOf(ctx, v, read, path); err != nil {
+			return nil, err
+		}
+		d.by[path] = w
+	}
+	return d, nil
+}
+
+// howOf tells what a call or an agent did, step by step.
+func howOf(ctx context.Context, v View, read *view.Run, path string) (string, error) {
+	rec, err := v.Journal.Record(ctx, read.ID, path, "leaf")
+	if err != nil && !errors.Is(err, journal.ErrNoStep) {
+		return "", err
+	}
+	var did []string
+	if c := call.RecordIn(rec.Meta); c != nil {
+		for i, name := range view.AttemptSteps(c) {
+			state := string(view.Verdict(c, c.Tried[i]))
+			did = append(did, strings.ReplaceAll(name, "|", "/")+" "+view.Mark(state))
+		}
+		between := ", " // they are asked at once
+		if c.Strategy == call.Cascade {
+			between = " → "
+		}
+		return strings.TrimPrefix(c.Strategy+": "+way(did, between), ": "), nil
+	}
+	below, err := read.Below(ctx, path)
+	if err != nil {
+		return "", err
+	}
+	for _, b := range below.Branches {
+		if b.Step == nil || !view.IsToolCall(*b.Step) {
+			continue
+		}
+		row, err := read.Row(ctx, b)
+		if err != nil {
+			return "", err
+		}
+		if row.Did == "" {
+			continue
+		}
+		if row.State == view.Failed {
+			row.Did += " " + view.Mark(string(view.Failed))
+		}
+		did = append(did, row.Did)
+	}
+	return way(did, " → "), nil
+}
+
+// way joins what was done.
+func way(did []string, between string) string {
+	const most = 12
+	if n := len(did) - most; n > 0 {
+		did = append(slices.Clip(did[:most]), "… "+count(n)+" more")
+	}
+	return strings.Join(did, between)
+}
+
+// openingOf reads the prompt with which an agent began, "" if there is none at the path.
+func openingOf(ctx context.Context, v View, run, path string) (string, error) {
+	rec, err := v.Journal.Record(ctx, run, address.Child(path, "opening", 1), "value")
+	if errors.Is(err, journal.ErrNoStep) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var opening struct {
+		System   string        `json:"system"`
+		Messages []llm.Message `json:"messages"`
+	}
+	if json.Unmarshal(rec.Content, &opening) != nil {
+		return "", nil
+	}
+	var text strings.Builder
+	text.WriteString(opening.System)
+	for _, m := range opening.Messages {
+		text.WriteString("\n\n" + string(m.Role) + ":\n" + m.Text())
+	}
+	left := allowance(shownBytes)
+	return left.take(strings.TrimSpace(text.String())), nil
+}
