@@ -44,7 +44,7 @@ func (a *activity) Lasted(p int) string {
 		return ""
 	}
 	slices.Sort(a.lasted)
-	return progress.Duration(a.lasted[max((len(a.lasted)*p+99)/100, 1)-1])
+	return progress.Duration(percentile(a.lasted, p))
 }
 
 // A period is what happened in the days up to today, in UTC.

@@ -34,6 +34,9 @@ type runPage struct {
 	Resumes bool // it can be resumed here
 	Forces  bool // it was refused, and can be resumed here with the pipeline of today
 	Cancels bool // it can be canceled here
+	// Forecast says how long the run may still take. It is nil for one that does not run, and without
+	// earlier ones.
+	Forecast *forecast
 }
 
 // Seen identifies how the run stopped.
@@ -72,6 +75,11 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	if err != nil {
 		return err
+	}
+	if info.State == journal.Running {
+		if body.Forecast, err = forecastOf(ctx, v, info); err != nil {
+			return err
+		}
 	}
 	runs := v.Runs == nil || v.Runs(info)
 	body.Resumes = runs && v.Resume != nil && view.Resumable(info.State)
@@ -144,6 +152,7 @@ type tree struct {
 	Kept   int          // steps with one
 	Next   string       // path of the first branch of the next page
 	Hidden int          // branches after it
+	Strip  *strip       // of the lanes below At
 	// Drawing is nil if the tree is shown, or the pipeline cannot be drawn.
 	Drawing *drawing
 	Span    span
@@ -234,6 +243,11 @@ func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 		places, err := read.Places(ctx)
 		t.Drawing = draw(info, places)
 		return t, err
+	}
+	if t.From == "" && t.Only == "" {
+		if t.Strip, err = stripOf(ctx, read, t.At, top); err != nil {
+			return t, err
+		}
 	}
 	most := rowsInAll
 	if isEvaluation(info) { // its report says more than the first of its cases

@@ -1,0 +1,72 @@
+package page_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/internal/page"
+)
+
+// TestStripAndForecast looks at a fan-out while it runs for the second time.
+func TestStripAndForecast(t *testing.T) {
+	item, square, sum := dag.NewType[int]("item"), dag.NewType[int]("square"), dag.NewType[int]("sum")
+	at := make(chan struct{})
+	var hold chan struct{}
+	items := make([]int, 30)
+	for i := range items {
+		items[i] = i
+	}
+	list := dag.NewType[[]int]("list")
+	p := stone.Seq("squares",
+		stone.Func0("list", list, func(context.Context) ([]int, error) { return items, nil }),
+		stone.Map("each", list, item, stone.Func("square", item, square, func(_ context.Context, i int) (int, error) {
+			if i == 29 && hold != nil {
+				close(at)
+				<-hold
+			}
+			if i == 3 {
+				return 0, errors.New("three")
+			}
+			return i * i, nil
+		}), stone.Quorum(1)),
+		stone.Reduce(stone.Func("sum", dag.All(square), sum, func(_ context.Context, all []int) (int, error) { return len(all), nil })),
+	)
+	var kept journal.Memory
+	run := func(id string) {
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: id, Recorder: journal.Keep(&kept, journal.Options{Pipeline: "squares"})}); err != nil {
+			t.Error(err)
+		}
+	}
+	run("a")
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: &kept} }})
+	want := func(path string, parts ...string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+		for _, part := range parts {
+			if !strings.Contains(w.Body.String(), part) {
+				t.Errorf("%s has no %q: %s", path, part, w.Body)
+			}
+		}
+	}
+	want("/runs/a?at=squares/each", `<path class="failed" d="M7 40v-`, "median ", "p95 ", "slowest <a href=")
+	hold = make(chan struct{})
+	ended := make(chan struct{})
+	go func() { defer close(ended); run("b") }()
+	select {
+	case <-at:
+	case <-ended:
+		t.Fatal("the run ended before its last lane")
+	}
+	want("/runs/b", "of 33 in the median of 1 earlier run")
+	want("/overview", `<a href="/pipelines/squares">squares</a>`)
+	close(hold)
+	<-ended
+}
