@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -18,8 +19,10 @@ import (
 	"github.com/stonelayer/stone/internal/peer"
 )
 
+var update = flag.Bool("update", false, "write the pictures of docs/images")
+
 // TestBrowser runs the specs of testdata/browser in Chromium, against a real program with
-// real runs. STONE_PAGES_DB names a file that BenchmarkPages made. The spec about large runs then
+// real runs. With -update, it writes the pictures of the documents. STONE_PAGES_DB names a file that BenchmarkPages made. The spec about large runs then
 // opens its run of a million steps.
 func TestBrowser(t *testing.T) {
 	need.Time(t)
@@ -72,6 +75,13 @@ func TestBrowser(t *testing.T) {
 	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
 		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"))
 	specs.Env = append(specs.Env, "SIGNIN="+strings.Join(signIn, " ")) // after all servers have started
+	if *update {
+		pictures, err := filepath.Abs("../../../docs/images")
+		if err != nil {
+			t.Fatal(err)
+		}
+		specs.Env = append(specs.Env, "GALLERY="+pictures)
+	}
 	specs.Stderr = os.Stderr
 	out, err := specs.StdoutPipe()
 	if err != nil {

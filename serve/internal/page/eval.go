@@ -10,10 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // evaluated is the report of an evaluation, with what a page adds to it.
@@ -22,8 +26,113 @@ type evaluated struct {
 	Run     string // "" in a file, from which nothing leads elsewhere
 	Base    string // the run of the baseline, "" if that is no run of the journal
 	Plot    *plot
+	turned  map[string]turnedCase // by path
 	means   scale
 	changes scale
+}
+
+// A turnedCase is what a case asks, and what was answered before and now. What the journals do not have is
+// empty.
+type turnedCase struct {
+	Asked       string
+	Before, Now reply
+}
+
+// reply is an answer to a case, and what its scorer said.
+type reply struct{ Output, Why string }
+
+// Case returns what a turned case asks, and its answers.
+func (e *evaluated) Case(t eval.Turned) turnedCase { return e.turned[t.Path] }
+
+// mostTurned bounds the turned cases whose questions and answers are read.
+const mostTurned = 50
+
+// readTurned reads the questions and the answers of the cases that turned.
+func (e *evaluated) readTurned(ctx context.Context, v View, run string) (err error) {
+	e.turned = map[string]turnedCase{}
+	for _, s := range e.Against.Scores {
+		for _, t := range s.Turned {
+			if t.Path == "" || len(e.turned) == mostTurned {
+				continue
+			}
+			var c turnedCase
+			if c.Now, err = replyTo(ctx, v, run, t.Path, s.Name); err == nil && e.Base != "" {
+				c.Before, err = replyTo(ctx, v, e.Base, t.Path, s.Name)
+			}
+			if err == nil {
+				c.Asked, err = askedBy(ctx, v, run, t.Path)
+			}
+			if err != nil {
+				return err
+			}
+			e.turned[t.Path] = c
+		}
+	}
+	return nil
+}
+
+// replyTo reads the answer to the case at a path, and the reason of its score.
+func replyTo(ctx context.Context, v View, run, path, score string) (out reply, err error) {
+	answer, err := recordAt(ctx, v, run, path+"/case/answer")
+	if err != nil {
+		return out, err
+	}
+	var said struct {
+		Output json.RawMessage `json:"output"`
+	}
+	if json.Unmarshal(answer.Content, &said) == nil {
+		out.Output = inLine(said.Output)
+	}
+	scored, err := recordAt(ctx, v, run, address.Child(path+"/case", score, 1))
+	var s eval.Score
+	if err == nil && json.Unmarshal(scored.Content, &s) == nil {
+		out.Why = text.Cut(s.Reason, columnsOfCase)
+	}
+	return out, err
+}
+
+// askedBy reads what the first step of the answer to a case read.
+func askedBy(ctx context.Context, v View, run, path string) (string, error) {
+	o, err := v.Journal.Outline(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	l, err := o.Level(ctx, path+"/case/answer", journal.Page{Limit: 1})
+	if err != nil || len(l.Branches) == 0 || l.Branches[0].Step == nil || l.Branches[0].Step.Node == (dag.ID{}) {
+		return "", err
+	}
+	first, err := v.Journal.Node(ctx, run, l.Branches[0].Step.Node.String())
+	if err != nil || len(first.Parents) == 0 {
+		return "", err
+	}
+	read, err := v.Journal.Node(ctx, run, first.Parents[0].String())
+	if errors.Is(err, journal.ErrNoNode) || err == nil && strings.HasPrefix(read.Type, "eval/") {
+		return "", nil
+	}
+	return inLine(read.Content), err
+}
+
+// recordAt reads the record of a leaf, an empty one if there is none.
+func recordAt(ctx context.Context, v View, run, path string) (step.Record, error) {
+	rec, err := v.Journal.Record(ctx, run, path, "leaf")
+	if errors.Is(err, journal.ErrNoStep) {
+		return rec, nil
+	}
+	return rec, err
+}
+
+// columnsOfCase bounds each text of a case.
+const columnsOfCase = 160
+
+// inLine writes a content in a line: the text of an object that has only one.
+func inLine(content json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(content, &fields) == nil && len(fields) == 1 {
+		for _, only := range fields {
+			content = only
+		}
+	}
+	return text.Cut(text.Line(text.JSON(string(content))), columnsOfCase)
 }
 
 // scale is the range of the intervals in a column.
@@ -119,6 +228,11 @@ func evaluatedOf(ctx context.Context, v View, info journal.RunInfo, n *piece) (*
 		}
 	}
 	var err error
+	if e.Against != nil {
+		if err := e.readTurned(ctx, v, info.ID); err != nil {
+			return nil, err
+		}
+	}
 	e.Plot, err = plotOf(ctx, v, info, e)
 	return e, err
 }

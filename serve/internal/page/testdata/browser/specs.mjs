@@ -3,9 +3,9 @@
 import { createRequire } from "node:module";
 import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -621,6 +621,7 @@ spec("an evaluation is shown as its report", async (page) => {
 	assert.equal(await page.locator("svg.plot circle").count(), 2);
 	assert.match(await text(page, "[aria-label='No answer, or an error']"), /the question has no sum/);
 	assert.ok(await elements(page) < 1000);
+	assert.match(await text(page, ".cases tbody tr:has-text('29 + 45')"), /1 → 0\s+74\s+75 got 75, want 74/);
 	await page.locator(".cases a").first().click();
 	await page.waitForURL(/compare.*under=/);
 	assert.match(await text(page, "[aria-label='Steps that differ']"), /answer/);
@@ -650,6 +651,24 @@ for (const path of ["/", "/?q=state:failed", "/overview", "/pipelines/tickets", 
 			await page.emulateMedia({ colorScheme });
 			const { violations } = await page.evaluate("axe.run()");
 			assert.deepEqual(violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => colorScheme + " " + v.id + ": " + v.nodes[0].html), []);
+		}
+	});
+// The pictures of the documents. Those that are kept are written only if GALLERY names their folder.
+const gallery = {
+	overview: [INSPECT, "/overview"], runs: [INSPECT, "/"], pipeline: [SERVE, "/pipelines/article"], "run-failed": [INSPECT, "/runs/failing"],
+	"run-lanes": [INSPECT, "/runs/fan"], call: [INSPECT, "/runs/cascade/step?path=tickets/summarise"], agent: [INSPECT, "/runs/agent/step?path=repair"],
+	evaluation: [INSPECT, "/runs/new"], compare: [INSPECT, "/compare?a=cascade&b=race"],
+};
+for (const [name, [at, path]] of Object.entries(gallery))
+	spec("picture: " + name, { viewport: { width: 1280, height: 640 } }, async (page) => {
+		assert.equal((await page.goto(at + path)).status(), 200);
+		await page.evaluate(() => document.fonts.ready);
+		for (const colorScheme of ["light", "dark"]) {
+			await page.emulateMedia({ colorScheme });
+			const clip = { x: 0, y: 0, width: 1280, height: Math.min(await page.evaluate(() => document.documentElement.scrollHeight), 1000) };
+			const picture = await page.screenshot({ fullPage: true, clip });
+			assert.ok(picture.length > 10000);
+			if (GALLERY) writeFileSync(`${GALLERY}/${name}${colorScheme === "dark" ? "-dark" : ""}.png`, picture);
 		}
 	});
 await Promise.all([1, 2, 3].map(async () => {
