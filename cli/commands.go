@@ -28,6 +28,9 @@ func (a *app) root() *cobra.Command {
 		return flagError(c, err, "")
 	})
 	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.answer(), a.runs(), a.db(), a.kpi(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.versionCommand())
+	if a.fromArgument() {
+		root.AddCommand(a.init())
+	}
 	if a.linked.server != nil {
 		root.AddCommand(a.serve(), a.mcp(), a.token(), a.inspect())
 	}

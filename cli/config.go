@@ -79,7 +79,7 @@ func (a *app) checkConfig() error {
 			}
 		}
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s is valid: %d capabilities, %d tools, %d checks.\n",
-		conf.File, len(conf.Capabilities), len(conf.Tools), conf.Checks)
+	_, err = fmt.Fprintf(a.Stdout, "%s is valid: %s, %s, %s.\n",
+		conf.File, plural(len(conf.Capabilities), "capability"), plural(len(conf.Tools), "tool"), plural(conf.Checks, "check"))
 	return output(err)
 }

@@ -216,7 +216,7 @@ func module(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	root := ts.Getenv("STONE")
 	mod := "module example.com/" + filepath.Base(dir) + "\n\ngo 1.26.0\n\nrequire github.com/stonelayer/stone v0.0.0\n\n"
-	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".", "./dag")
+	list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}", ".", "./cli", "./dag", "./stonetest")
 	list.Dir = root
 	out, err := list.Output()
 	ts.Check(err)

@@ -52,6 +52,10 @@ func (a *app) terminalUI(root *cobra.Command) {
 			if c.Flags().NFlag() > 0 || len(args) > 0 {
 				return fmt.Errorf("no terminal to show the pipeline on: see %s run --help", c.CommandPath())
 			}
+			if dir, err := config.Find("."); a.fromArgument() && dir == "" && err == nil {
+				_, err := fmt.Fprintf(a.Stdout, noProject, a.Name)
+				return output(err)
+			}
 			return c.Help()
 		}
 		// The pipeline asks for them when it asks its model, and so may the
@@ -190,32 +194,10 @@ func settings() (config.Settings, error) {
 }
 
 // noProject tells a person without a pipeline how to start.
-var noProject = strings.ReplaceAll(`There is no .stone here or above, so there is no pipeline to show.
+const noProject = `There is no .stone here or above, so there is no pipeline to show.
 
-In a Go module that requires github.com/stonelayer/stone, write .stone/pipeline.go:
-
-	package pipeline
-
-	import (
-		"github.com/stonelayer/stone"
-		"github.com/stonelayer/stone/agent"
-		"github.com/stonelayer/stone/cli"
-		"github.com/stonelayer/stone/dag"
-	)
-
-	var poem = dag.NewType[agent.Text]("poem")
-
-	func Pipeline() stone.Ashlar {
-		return agent.New("poet", poem, cli.DefaultModel(), agent.Config{
-			User: agent.Say("Write a haiku about stone."),
-		})
-	}
-
-and choose the model in .stone/settings.json. All keys are optional:
-
-	{"provider": "openai", "model": "gpt-5-mini", "url": "http://localhost:8000"}
-
-The key of the provider comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY. Another
-server is sent the key configured next to its URL, as "key": {"env": "MY_KEY"}, or none. Then run
-%[1]s again, or %[1]s --help for all commands.
-`, "\t", "    ")
+  %[1]s init         write a first agent in Go, with its test
+  %[1]s init plan    write a first plan, which needs no Go
+  %[1]s run DIR      run the Go package in DIR, which has a Pipeline
+  %[1]s --help       all commands
+`

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 
@@ -58,13 +60,20 @@ func confinement() string {
 
 // version says which Stone this is, as far as the build recorded it.
 func version() string {
-	number := "(unknown version)"
+	return fmt.Sprintf("stone %s %s %s/%s", cmp.Or(number(), "(unknown version)"), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// number is the version of the module Stone, "" if the build did not record it.
+func number() (version string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range append(info.Deps, &info.Main) {
 			if m.Path == "github.com/stonelayer/stone" {
-				number = m.Version
+				version = m.Version
 			}
 		}
 	}
-	return fmt.Sprintf("stone %s %s %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return version
 }
+
+// isRelease matches versions that "go get" finds.
+var isRelease = regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`)

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/cli/internal/first"
+	"github.com/stonelayer/stone/internal/suggest"
+)
+
+func (a *app) init() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [KIND]",
+		Short: "Write a first pipeline with its test and its settings",
+		Long: "Init writes a project into the current directory: an agent in Go with its test (agent, the default), a plan\n" +
+			"with the capability that answers it (plan), or the same with a data set and a gate (eval). It overwrites nothing.",
+		Example:   a.example("init", "init plan"),
+		ValidArgs: first.Kinds,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("unexpected argument %q: %s takes one KIND", args[1], c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			kind := first.Kinds[0]
+			if len(args) == 1 {
+				kind = args[0]
+			}
+			return a.writeFirst(kind)
+		},
+	}
+}
+
+func (a *app) writeFirst(kind string) error {
+	if !slices.Contains(first.Kinds, kind) {
+		meant := ""
+		if near := suggest.Closest(kind, slices.Values(first.Kinds)); near != "" {
+			meant = ": did you mean " + near + "?"
+		}
+		return fmt.Errorf("no project has the kind %q: want %s%s", kind, strings.Join(first.Kinds, ", "), meant)
+	}
+	written, err := first.Write(".", kind)
+	if err != nil {
+		return failed("%w", err)
+	}
+	_, err = fmt.Fprintf(a.Stdout, "wrote %s\n\nNext:\n%s", strings.Join(written, ", "), a.steps(kind, slices.Contains(written, "go.mod")))
+	return output(err)
+}
+
+// steps are what to do after init.
+func (a *app) steps(kind string, module bool) string {
+	var out strings.Builder
+	step := func(command, why string) { fmt.Fprintf(&out, "  %-54s # %s\n", command, why) }
+	switch kind {
+	case "agent":
+		if !isRelease.MatchString(number()) && module {
+			step("go mod edit -replace github.com/stonelayer/stone="+checkout(), "this Stone is no release: name its checkout")
+		}
+		step("go mod tidy", "find the modules")
+		step("go test", "the agent with a scripted model")
+		step("export OPENAI_API_KEY=… STONE_MODEL=…", "or the key of another provider: see "+a.Name+" run --help")
+		step(a.Name+` run --input '"Where is my order 7?"'`, "the agent with that model")
+	case "plan", "eval":
+		bind := `--bind letter="My invoice is missing."`
+		step(a.Name+" validate "+bind, "check the plan, run nothing")
+		step(a.Name+" run "+bind, "run it")
+		if kind == "eval" {
+			step(a.Name+" eval sort.edn --data letters.csv --score exact --gate gate.edn", "how good it is, and how sure that is")
+		}
+	}
+	step(a.Name+" show last", "what the last run did; "+a.Name+" inspect shows it in a browser")
+	return out.String()
+}
+
+// checkout is where the source of Stone most likely is: above or beside the current directory.
+func checkout() string {
+	for dir := ".."; len(dir) < 20; dir = filepath.Join(dir, "..") {
+		for _, at := range []string{dir, filepath.Join(dir, "stone")} {
+			if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.HasPrefix(string(text), "module github.com/stonelayer/stone\n") {
+				return filepath.ToSlash(at)
+			}
+		}
+	}
+	return "../stone"
+}

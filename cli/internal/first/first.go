@@ -1,0 +1,101 @@
+// Package first has the first projects that a person starts from: an agent, a plan and an evaluation.
+package first
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+//go:embed all:files
+var files embed.FS
+
+// Kinds are the projects that Write knows.
+var Kinds = []string{"agent", "plan", "eval"}
+
+// Write writes the project of a kind into a directory, and a go.mod if the kind needs one and no directory
+// above has it. It returns the files, in the order of their names. If one exists, nothing is written.
+func Write(dir, kind string) (written []string, err error) {
+	root := "files/" + kind
+	contents := map[string][]byte{}
+	err = fs.WalkDir(files, root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(path, root+"/"), ".txt") // go:embed would compile .go files
+		written = append(written, name)
+		contents[name], err = files.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	whole, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if kind == "agent" && !inModule(whole) {
+		written = append(written, "go.mod")
+		contents["go.mod"] = fmt.Appendf(nil, "module %s\n\ngo 1.26\n", moduleName(filepath.Base(whole)))
+	}
+	var there []string
+	for _, name := range written {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			there = append(there, name)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if len(there) > 0 {
+		return nil, fmt.Errorf("%s exists already: nothing is overwritten, use an empty directory", strings.Join(there, ", "))
+	}
+	for _, name := range written {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return nil, err
+		}
+		if err := writeNew(path, contents[name]); err != nil {
+			return nil, err
+		}
+	}
+	return written, nil
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// inModule reports whether a directory is in a Go module.
+func inModule(dir string) bool {
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return true
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return false
+		}
+		dir = above
+	}
+}
+
+var notInName = regexp.MustCompile(`[^a-z0-9._-]+`)
+
+// moduleName makes the path of a module of the name of a directory.
+func moduleName(dir string) string {
+	if name := strings.Trim(notInName.ReplaceAllString(strings.ToLower(dir), "-"), ".-_"); name != "" {
+		return name
+	}
+	return "first"
+}
