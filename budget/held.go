@@ -27,7 +27,10 @@ type ExhaustedError struct {
 
 // Error says what was spent and which limit is enough.
 func (e *ExhaustedError) Error() string {
-	if e.Limit == "latency-ms" || e.Max == 0 && e.Enough == 0 {
+	if e.Limit == "latency-ms" {
+		return Kind + ": the time is over that latency-ms allows, or the flag --max-time"
+	}
+	if e.Max == 0 && e.Enough == 0 {
 		return Kind + ": nothing more may be spent within " + e.Limit
 	}
 	held := ""

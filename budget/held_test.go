@@ -28,7 +28,7 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 		"tokens":          {budget.Limits{Tokens: 200}, before, lost, 0, "budget/exhausted: spent 40, held for 8 lost attempts 160, limit 200: set max-tokens to at least 360"},
 		"round trips":     {budget.Limits{Roundtrips: 18}, before, lost, 0, "budget/exhausted: spent 18, limit 18: set max-roundtrips to at least 19"},
 		"nothing allowed": {budget.Limits{USD: -1}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: spent 0, limit 0: set max-usd to at least 0.0065"},
-		"no time":         {budget.Limits{Latency: -1}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: nothing more may be spent within latency-ms"},
+		"no time":         {budget.Limits{Latency: -1}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: the time is over that latency-ms allows, or the flag --max-time"},
 	} {
 		whole := budget.New(c.limits)
 		run := whole.Run("r", budget.Earlier{Spent: c.before, Held: c.held})

@@ -6,15 +6,16 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/text"
 )
 
 // sayCall prints the record of a call: the capability that answered, and each attempt with the
 // verdicts on its answer.
 func sayCall(say func(name, value string), r *call.Record) {
 	asked := slices.DeleteFunc([]string{r.Intent, r.Strategy}, func(s string) bool { return s == "" })
-	end := fmt.Sprintf("%s answered in %s", strings.TrimSpace(r.Cap+" "+r.Version), plural(len(r.Tried), "attempt"))
+	end := fmt.Sprintf("%s answered in %s", strings.TrimSpace(r.Cap+" "+r.Version), text.Plural(len(r.Tried), "attempt"))
 	if r.Failure != "" {
-		end = fmt.Sprintf("%s after %s", r.Failure, plural(len(r.Tried), "attempt"))
+		end = fmt.Sprintf("%s after %s", r.Failure, text.Plural(len(r.Tried), "attempt"))
 	}
 	if r.From != "" {
 		end += " of the run " + r.From

@@ -160,6 +160,9 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 	// What makes no call has to end in time, too.
 	account := budget.New(k.limits)
 	ctx, k.release = account.Context(ctx)
+	if ctx.Err() != nil {
+		return ctx, failed("%w", context.Cause(ctx))
+	}
 	return budget.With(ctx, account), nil
 }
 

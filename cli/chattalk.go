@@ -164,7 +164,7 @@ func (t *talk) open(ctx context.Context, turns []turn) (err error) {
 	}
 	said := "chat " + t.name
 	if len(turns) > 0 {
-		said += ": " + plural(len(turns), "turn")
+		said += ": " + text.Plural(len(turns), "turn")
 		if spent := summed(t.name, turns).cost; spent != "" {
 			said += ", " + spent
 		}

@@ -108,6 +108,11 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 			return a.overIntent(c, before[0], after, do)
 		}
 		if a.fromArgument() {
+			if len(before) == 1 {
+				if err := noPlan(before[0]); err != nil {
+					return err
+				}
+			}
 			return a.build(c, before, after)
 		}
 		if len(before) > 0 {

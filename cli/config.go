@@ -80,6 +80,6 @@ func (a *app) checkConfig() error {
 		}
 	}
 	_, err = fmt.Fprintf(a.Stdout, "%s is valid: %s, %s, %s.\n",
-		conf.File, plural(len(conf.Capabilities), "capability"), plural(len(conf.Tools), "tool"), plural(conf.Checks, "check"))
+		conf.File, text.Plural(len(conf.Capabilities), "capability"), text.Plural(len(conf.Tools), "tool"), text.Plural(conf.Checks, "check"))
 	return output(err)
 }

@@ -64,7 +64,7 @@ func (a *app) compare(ctx context.Context, s *store, one, other, under string, a
 	if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
 		return output(err)
 	}
-	a.complain("%s; to show a node: %s", plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
+	a.complain("%s; to show a node: %s", text.Plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
 	return nil
 }
 

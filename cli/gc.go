@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -66,7 +67,7 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		}
 	}
 	if flags.dry {
-		a.complain("%s of %d would be removed", plural(len(old), "run"), len(runs))
+		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), len(runs))
 		return output(printTable(a.Stdout, a.columns(), runColumns(old, now)))
 	}
 	removed := 0
@@ -76,12 +77,12 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		case errors.As(err, new(*journal.HeldError)), errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
 			a.complain("%v", err)
 		case err != nil:
-			return failed("%s removed, then: %w", plural(removed, "run"), err)
+			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 		default:
 			removed++
 		}
 	}
-	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", plural(removed, "run"), len(runs)-removed)
+	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), len(runs)-removed)
 	return output(err)
 }
 

@@ -65,7 +65,7 @@ func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
 		return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
 	}
 	if all.Tally().Calls == 0 {
-		a.complain("no calls in %s in %s", plural(len(runs), "run"), s.file)
+		a.complain("no calls in %s in %s", text.Plural(len(runs), "run"), s.file)
 		return nil
 	}
 	if err := printTable(a.Stdout, a.columns(), kpiColumns(all, intents)); err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/regular"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/tree"
@@ -30,6 +31,32 @@ import (
 func isPlan(pipeline string) bool {
 	ext := filepath.Ext(pipeline)
 	return ext == ".edn" || ext == ".json"
+}
+
+// noPlan refuses a PIPELINE that is neither a plan nor a package but looks like a file, such as sort.end.
+func noPlan(pipeline string) error {
+	info, err := os.Stat(pipeline)
+	ext := filepath.Ext(pipeline)
+	if err == nil && info.IsDir() || err != nil && (ext == "" || strings.Contains(ext, "/")) || ext == ".go" {
+		return nil
+	}
+	hint := ""
+	if files, err := os.ReadDir(filepath.Dir(pipeline)); err == nil {
+		near := suggest.Closest(filepath.Base(pipeline), func(yield func(string) bool) {
+			for _, f := range files {
+				if isPlan(f.Name()) && !yield(f.Name()) {
+					return
+				}
+			}
+		})
+		if near != "" {
+			hint = ": did you mean " + filepath.Join(filepath.Dir(pipeline), near) + "?"
+		}
+	}
+	if err != nil && hint == "" {
+		return nil // the path of a package may end so
+	}
+	return fmt.Errorf("%s is no plan, whose name ends in .edn or .json, and no directory with a Go package%s", pipeline, hint)
 }
 
 // overPlan reads and compiles a plan, then calls do. Only commands that report faults

@@ -39,8 +39,9 @@ type runFlags struct {
 func (a *app) run() *cobra.Command {
 	var flags runFlags
 	c := a.over(&cobra.Command{
-		Use:   "run",
-		Short: "Run a pipeline and print its result",
+		Use:        "run",
+		SuggestFor: []string{"plan", "start", "exec"},
+		Short:      "Run a pipeline and print its result",
 		Long: "Run validates a pipeline, runs it, prints the text of the last node to standard output, and reports\n" +
 			"progress on standard error. It records every step in .stone/stone.db of the project, so that resume\n" +
 			"can finish an interrupted run without repeating recorded steps. It asks the questions of the\n" +

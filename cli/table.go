@@ -124,14 +124,3 @@ func cost(u budget.Usage) string { return money.USD(u.USD, u.Estimated) }
 
 // total prints the cost of a run with what may have been billed beside it.
 func total(t budget.Total) string { return money.Cost(t.USD, t.Estimated, t.Possible.USD) }
-
-// plural counts things: "1 step", "2 steps", "3 capabilities".
-func plural(n int, what string) string {
-	if n != 1 {
-		if stem, ok := strings.CutSuffix(what, "y"); ok {
-			what = stem + "ie"
-		}
-		what += "s"
-	}
-	return strconv.Itoa(n) + " " + what
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/text"
 )
 
 func TestTable(t *testing.T) {
@@ -53,8 +54,8 @@ func TestShownValues(t *testing.T) {
 		{total(budget.Total{Usage: budget.Usage{USD: 1.24}}), "1.24"},
 		{total(budget.Total{Usage: budget.Usage{USD: 1.24, Estimated: true}, Possible: budget.Possible{Attempts: 3, USD: 1.53}}), "~1.24, possibly 1.53 more"},
 		{total(budget.Total{Possible: budget.Possible{Attempts: 3, USD: 1.53}}), "possibly 1.53"},
-		{plural(1, "run"), "1 run"},
-		{plural(2, "run"), "2 runs"},
+		{text.Plural(1, "run"), "1 run"},
+		{text.Plural(2, "run"), "2 runs"},
 	} {
 		if test.got != test.want {
 			t.Errorf("got %q, want %q", test.got, test.want)

@@ -91,7 +91,7 @@ func (f found) print(w io.Writer) {
 		fmt.Fprintln(w, "  see "+text.Line(file))
 	}
 	if more := len(f.files) - maxShown; more > 0 {
-		fmt.Fprintf(w, "  and %s\n", plural(more, "more file"))
+		fmt.Fprintf(w, "  and %s\n", text.Plural(more, "more file"))
 	}
 }
 

@@ -62,7 +62,7 @@ type dataset struct {
 	repeated int    // rows that repeat the case of another one
 }
 
-// maxFaults is how many faulty rows are listed before reading stops.
+// maxFaults is how many faulty rows are listed. The others are counted.
 const maxFaults = 5
 
 // load reads the rows and binds them to what the pipeline reads but does not produce, given
@@ -76,6 +76,7 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 	}
 	defer source.Close()
 	var faults []string
+	further := 0 // faulty rows
 	for {
 		cols, line, err := source.next()
 		if errors.Is(err, io.EOF) {
@@ -85,12 +86,19 @@ func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*data
 			err = set.add(ctx, cols)
 		}
 		if err != nil {
-			if faults = append(faults, fmt.Sprintf("row %d: %v", line, err)); len(faults) == maxFaults || source.broken() {
+			if len(faults) < maxFaults {
+				faults = append(faults, fmt.Sprintf("row %d: %v", line, err))
+			} else {
+				further++
+			}
+			if source.broken() {
 				break
 			}
 		}
 	}
 	switch {
+	case further > 0:
+		return nil, fmt.Errorf("%s: %s; and %s more", name, strings.Join(faults, "; "), text.Plural(further, "row"))
 	case len(faults) > 0:
 		return nil, fmt.Errorf("%s: %s", name, strings.Join(faults, "; "))
 	case len(set.rows) == 0 && d.Split != "":

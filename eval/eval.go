@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/tree"
 )
 
 // Config configures an evaluation.
@@ -123,6 +127,37 @@ func (cfg *Config) check() error {
 		if slices.ContainsFunc(cfg.Scorers[:i], func(other Scorer) bool { return other.name == s.name }) {
 			return fmt.Errorf("two scorers are named %q: give one another name, as in close=number:0.1", s.name)
 		}
+	}
+	return cfg.checkNodes()
+}
+
+// checkNodes refuses scorers of nodes that the pipeline never makes. What a step with an unknown type
+// makes is not known.
+func (cfg *Config) checkNodes() error {
+	made, known := map[string]bool{}, true
+	var visit func(a stone.Ashlar)
+	visit = func(a stone.Ashlar) {
+		below := 0
+		for _, c := range tree.Children(a) {
+			visit(c)
+			below++
+		}
+		if t := a.Result(); t != nil {
+			made[t.Name()] = true
+		} else if below == 0 {
+			known = false
+		}
+	}
+	visit(cfg.Pipeline)
+	for _, s := range cfg.Scorers {
+		if s.node == "" || made[s.node] || !known {
+			continue
+		}
+		meant := ""
+		if near := suggest.Closest(s.node, maps.Keys(made)); near != "" {
+			meant = fmt.Sprintf(": did you mean %s?", near)
+		}
+		return fmt.Errorf("the scorer %s reads the node %q, and no step of the pipeline makes one of this type%s; the types are %s", s.name, s.node, meant, strings.Join(slices.Sorted(maps.Keys(made)), ", "))
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (r Report) scores() part {
 	for _, s := range r.Scores {
 		p.rows = append(p.rows, []string{text.Line(s.Name), meanOf(s.Estimate), interval(s.Estimate), fmt.Sprint(s.Right), fmt.Sprint(s.Wrong), fmt.Sprint(s.NoAnswer), fmt.Sprint(s.Errors)})
 	}
-	line := fmt.Sprintf("%d cases", r.Cases)
+	line := text.Plural(r.Cases, "case")
 	if r.Trials > 1 {
 		line += fmt.Sprintf(" × %d trials", r.Trials)
 	}
@@ -197,7 +197,7 @@ func (c *Comparison) parts() []part {
 			turned.rows = append(turned.rows, []string{text.Line(s.Name), short(t.Case), mean4(t.Before), mean4(t.Now)})
 		}
 	}
-	line := fmt.Sprintf("%d cases in both", c.Cases)
+	line := text.Plural(c.Cases, "case") + " in both"
 	if c.New > 0 {
 		line += fmt.Sprintf(", %d only now", c.New)
 	}

@@ -54,6 +54,7 @@ func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 		}
 		for _, s := range specs {
 			made, err := s.scorer(app)
+			made.node = s.node
 			if err != nil {
 				return nil, fmt.Errorf("scorer %s: %w", s.name, err)
 			}

@@ -44,6 +44,7 @@ type Scorer struct {
 	calls []dag.Querier
 	share bool // all its scores are known to be between 0 and 1
 	needs bool // an expectation
+	node  string // the type of the node that it scores, "" for the output
 }
 
 // Func makes a scorer of a Go function. The function sees only cases that have an answer.

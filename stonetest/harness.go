@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -68,11 +69,11 @@ func Mock(t testing.TB, answers ...script.Answer) *Harness {
 			t.Fatalf("stonetest.Mock: answer %d: %v", i+1, err)
 		}
 	}
-	h := MockFunc(t, func(n int, _ *llm.Request) script.Answer {
+	h := MockFunc(t, func(n int, req *llm.Request) script.Answer {
 		if n < len(answers) {
 			return answers[n]
 		}
-		return script.Fail(fmt.Errorf("the mock ran out: answer %d is asked for, it has %d", n+1, len(answers)))
+		return script.Fail(fmt.Errorf("the mock ran out: answer %d is asked for, it has %d%s", n+1, len(answers), lastSaid(req)))
 	})
 	t.Cleanup(func() {
 		t.Helper()
@@ -85,6 +86,16 @@ func Mock(t testing.TB, answers ...script.Answer) *Harness {
 		}
 	})
 	return h
+}
+
+// lastSaid tells what a model is told last: why an answer was not accepted, or what a tool returned.
+func lastSaid(req *llm.Request) string {
+	if len(req.Messages) == 0 {
+		return ""
+	}
+	const most = 300 // columns
+	last := req.Messages[len(req.Messages)-1]
+	return fmt.Sprintf("; the model was told last (%s): %s", last.Role, text.Cut(text.Line(last.Text()), most))
 }
 
 // MockFunc makes a harness whose model calls answer for its answers. N counts the

@@ -4,6 +4,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -159,4 +160,18 @@ func WithoutBase64(json string) string {
 	}
 	b.WriteString(json)
 	return b.String()
+}
+
+// Plural counts things: "1 step", "2 steps", "3 capabilities".
+func Plural(n int, one string) string { return strconv.Itoa(n) + " " + Plurals(n, one) }
+
+// Plurals returns the name of n things.
+func Plurals(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	if stem, ok := strings.CutSuffix(one, "y"); ok {
+		one = stem + "ie"
+	}
+	return one + "s"
 }

@@ -105,13 +105,7 @@ func count(n int) string {
 
 // plural counts things: "1 answer", "2 answers", "3 capabilities".
 func plural(n int, one string) string {
-	if n != 1 {
-		if stem, ok := strings.CutSuffix(one, "y"); ok {
-			one = stem + "ie"
-		}
-		one += "s"
-	}
-	return cmp.Or(count(n), "0") + " " + one
+	return cmp.Or(count(n), "0") + " " + text.Plurals(n, one)
 }
 
 func runURL(run string, query ...string) string {
