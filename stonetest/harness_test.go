@@ -93,7 +93,7 @@ func TestReports(t *testing.T) {
 	}{
 		{"all is well", func(t *fakeT) { run(stonetest.Mock(t, ask, done)) }, ""},
 		{"the mock runs out", func(t *fakeT) { run(stonetest.Mock(t, ask)) },
-			"the run failed: llm-error at all/discover: the mock ran out: answer 2 is asked for, it has 1\n" +
+			"the run failed: llm-error at all/discover: the mock ran out: answer 2 is asked for, it has 1; the model was told last (tool): ask_user a\n" +
 				"\tthe tools were called with\n\tdiscover/ask_user {\"text\":\"a\"} → ask_user a\n" +
 				"the mock ran out: answer 2 was asked for, it has 1"},
 		{"the mock runs out and the pipeline rescues", func(t *fakeT) {
