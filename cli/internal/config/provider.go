@@ -78,6 +78,9 @@ func (r *reader) readProviders(m *form.Map) {
 				positive(m, "total-ms", &p.timeouts.Total)
 			})
 		})
+		if p.protocol == "" { // which is a fault: what names the provider is checked with another one
+			p.protocol = Protocols[0]
+		}
 		r.providers[name] = p
 	})
 }
