@@ -85,7 +85,7 @@ func TestFaults(t *testing.T) {
 		{"expression", `{:capabilities {:a {:cap/kind :solver :solver :cel :expression "1 +"}}}`, `1:20: capabilities.a: expression "1 +": 1:4: `},
 		{"expression of no schema", `{:capabilities {:a {:cap/kind :solver :solver :cel :io/out-schema :res/text :expression "call.input.n + 'x'"}}}`, `1:20: capabilities.a: expression "call.input.n + 'x'": its value does not fit the schema res/text: want object, the producer writes string`},
 		{"expression of no intent", `{:intents {:say {:out-schema :res/eval}} :capabilities {:a {:cap/kind :solver :solver :cel :cap/intents #{:say} :expression "{'score': 'high'}"}}}`, `1:60: capabilities.a: expression "{'score': 'high'}": its value does not fit the schema res/eval: score: want number, the producer writes "high"`},
-		{"no protocol", `{:providers {:p {:url "http://h"}} :capabilities {:a {:cap/kind :llm :provider :p :model "m"}}}`, `1:16: providers.p.protocol: the field "protocol" is missing`},
+		{"no protocol", `{:providers {:p {:url "http://h"}} :capabilities {:a {:cap/kind :llm :provider :p :model "m"}}}`, `1:17: providers.p.protocol: the field "protocol" is missing`},
 		{"literal key", `{:providers {:openai {:key "sk-1"}}}`, `1:28: providers.openai.key: expected the place of the secret, not the secret itself: `},
 		{"both places", `{:providers {:openai {:key {:env "A" :file "b"}}}}`, `1:28: providers.openai.key: expected one of env and file`},
 		{"no place", `{:providers {:openai {:key {}}}}`, `1:28: providers.openai.key: expected one of env and file`},
