@@ -42,8 +42,8 @@ type Scorer struct {
 	leaf func(*dataset) stone.Ashlar
 	// calls are the nodes of its calls, which have a cost.
 	calls []dag.Querier
-	share bool // all its scores are known to be between 0 and 1
-	needs bool // an expectation
+	share bool   // all its scores are known to be between 0 and 1
+	needs bool   // an expectation
 	node  string // the type of the node that it scores, "" for the output
 }
 

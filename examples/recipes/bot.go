@@ -1,0 +1,43 @@
+package recipes
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/tool"
+)
+
+var (
+	Message = dag.NewType[string]("message")
+	Reply   = dag.NewType[agent.Text]("reply")
+)
+
+type reminder struct {
+	Text string `json:"text"`
+	In   string `json:"in" jsonschema:"a duration, such as 90m"`
+}
+
+// remind is what the bot can do, after its user has agreed. Replace it by a call of your calendar.
+var remind = tool.Func("remind", "Reminds the user of something.", func(_ context.Context, r reminder) (string, error) {
+	d, err := time.ParseDuration(r.In)
+	if err != nil || d <= 0 {
+		return "", fmt.Errorf("%q is no duration: write it as 90m or 2h", r.In)
+	}
+	return fmt.Sprintf("in %s: %s", d, r.Text), nil
+}, tool.Effects("calendar/write"))
+
+// Bot answers a message, and knows those before it: "stone chat ./examples/recipes -- bot" talks with it, and a
+// server offers it to the clients of OpenAI's protocols.
+func Bot(m llm.Model) stone.Ashlar {
+	return agent.New("bot", Reply, m, agent.Config{
+		System:       agent.Say("You are the assistant of one person. Be brief."),
+		Conversation: agent.ConversationOf(Reply),
+		User:         Message,
+		Use:          []agent.Middleware{tool.Confirm(remind, tool.Ask)},
+	})
+}

@@ -1,0 +1,36 @@
+// Package recipes has programs that people often want, each in a file of its own: copy the file and change it.
+//
+//	stone run ./examples/recipes --input '{"text": "…"}' -- citations
+//
+// Each takes its model as a value, so that recipes_test.go runs all of them with a scripted one.
+package recipes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+)
+
+// recipes are the pipelines by name.
+var recipes = map[string]func(llm.Model) stone.Ashlar{
+	"bot": Bot, "citations": Citations, "clean": Clean, "incident": Incident, "rag": RAG, "report": Report,
+	"research": Research, "review": Review, "translate": Translate,
+}
+
+// Pipeline returns the recipe of a name, with the model of the settings.
+func Pipeline(args []string) (stone.Ashlar, error) {
+	names := strings.Join(slices.Sorted(maps.Keys(recipes)), ", ")
+	if len(args) != 1 || recipes[args[0]] == nil {
+		return stone.Ashlar{}, fmt.Errorf("found %q: want one of %s", args, names)
+	}
+	return recipes[args[0]](cli.DefaultModel()), nil
+}
+
+// Unsupported is the kind of failure of an answer that says what its sources do not.
+const Unsupported kind.Kind = "unsupported"
