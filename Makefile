@@ -35,17 +35,18 @@ test:
 
 # These tests watch programs that they start, and what works inside those is tested with the detector
 # elsewhere. Under the detector ./cli takes 12 minutes of CPU time, ./sandbox 3 in place of 1.3.
-PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/docs ./internal/hostile ./internal/killtest ./internal/layers ./sandbox
+PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/docs ./internal/hostile ./internal/killtest ./internal/layers ./sandbox ./serve/internal/page
 
 # SQLite, translated from C, has 230,000 lines and its own locks. With the detector in it, tests over it take
 # one and a half times the CPU time.
 RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false
 
-# Lint vets everything, so that vetting is left out.
+# Lint vets everything, so that vetting is left out. Many tests wait, for leases and programs: three packages at a
+# time keep two cores busy.
 test-all: peers lint
-	$(GO) test -vet=off $(FLAGS) $(PROGRAMS)
+	$(GO) test -p=3 -vet=off $(FLAGS) $(PROGRAMS)
 	programs=$$($(GO) list $(PROGRAMS)) && all=$$($(GO) list ./...) && \
-	$(GO) test -vet=off $(RACE) $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
+	$(GO) test -p=3 -vet=off $(RACE) $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
 	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...
 	cd event/otel && $(GO) vet ./... && $(GO) test ./...
 	cd trace/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...

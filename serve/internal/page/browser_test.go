@@ -63,7 +63,7 @@ func TestBrowser(t *testing.T) {
 		p := &program{T: t, path: house, db: filepath.Join(dir, pipeline[0]+".db"), signIn: &signIn}
 		return p.serve(append([]string{"serve", "--address", "127.0.0.1:0", "--"}, pipeline...)...)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // on a loaded machine
 	defer cancel()
 	report := filepath.Join(dir, "report.html")
 	h.run(0, "inspect", "new", "--html", report)

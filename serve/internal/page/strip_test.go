@@ -56,7 +56,7 @@ func TestStripAndForecast(t *testing.T) {
 			}
 		}
 	}
-	want("/runs/a?at=squares/each", `<path class="failed" d="M7 40v-`, "median ", "p95 ", "slowest <a href=")
+	want("/runs/a?at=squares/each", `<path class="failed" d="M`, "median ", "p95 ", "slowest <a href=")
 	hold = make(chan struct{})
 	ended := make(chan struct{})
 	go func() { defer close(ended); run("b") }()
