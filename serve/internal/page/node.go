@@ -120,6 +120,9 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 		if n.Talk, err = agentTalk(r.Context(), v, n.Run, n.Step.Path, n.Talk, &left); err != nil {
 			return err
 		}
+		if n.Talk != nil && n.Step.Recorded { // it may have failed without a result
+			n.Talk.Running = false
+		}
 		n.dropSaid()
 	}
 	if record := call.RecordIn(n.Meta); record != nil {

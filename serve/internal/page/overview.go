@@ -54,6 +54,8 @@ type period struct {
 	days []activity
 	by   map[string]*period // of the pipelines; nil in the period of one
 	Cut  int                // the runs that were read, if there are more
+
+	Others int // runs of further pipelines
 }
 
 // choices are the lengths of a period in days that a page offers, the shortest first.
@@ -62,6 +64,8 @@ var choices = []int{7, 30, 90}
 const (
 	mostOfPeriod = 5000 // runs that are read for an overview
 	pageOfPeriod = 500
+
+	mostPipelines = 200 // of an overview; others are only in the sums
 )
 
 func newPeriod(from time.Time, days int) *period {
@@ -81,6 +85,7 @@ func since(ctx context.Context, v View, q journal.Query, days int) (*period, err
 	from := time.Now().UTC().Truncate(day).Add(-time.Duration(days-1) * day)
 	p := newPeriod(from, days)
 	p.by = map[string]*period{}
+	read := 0
 	for q.Since, q.Limit = from, pageOfPeriod; ; {
 		runs, err := v.Journal.Runs(ctx, q)
 		if err != nil {
@@ -89,17 +94,22 @@ func since(ctx context.Context, v View, q journal.Query, days int) (*period, err
 		for _, run := range runs {
 			p.add(run)
 			one := p.by[run.Pipeline]
-			if one == nil {
+			if one == nil && len(p.by) < mostPipelines {
 				one = newPeriod(from, days)
 				p.by[run.Pipeline] = one
 			}
+			if one == nil {
+				p.Others++
+				continue
+			}
 			one.add(run)
 		}
+		read += len(runs)
 		if len(runs) < q.Limit {
 			return p, nil
 		}
-		if p.All.Runs >= mostOfPeriod {
-			p.Cut = p.All.Runs
+		if read >= mostOfPeriod {
+			p.Cut = read
 			return p, nil
 		}
 		q.Before = runs[len(runs)-1].ID

@@ -3,6 +3,7 @@ package page_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -69,4 +70,23 @@ func TestStripAndForecast(t *testing.T) {
 	want("/overview", `<a href="/pipelines/squares">squares</a>`)
 	close(hold)
 	<-ended
+}
+
+// TestOverviewIsBounded: a journal with many pipelines has an overview of a bounded size.
+func TestOverviewIsBounded(t *testing.T) {
+	var kept journal.Memory
+	one := dag.NewType[int]("one")
+	for i := range 230 {
+		p := stone.Func0("one", one, func(context.Context) (int, error) { return i, nil })
+		name := fmt.Sprintf("pipeline-%d", i)
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: name, Recorder: journal.Keep(&kept, journal.Options{Pipeline: name})}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := page.Handler(page.Config{View: func(*http.Request) page.View { return page.View{Journal: &kept} }})
+	w := httptest.NewRecorder()
+	pages.ServeHTTP(w, httptest.NewRequest("GET", "/overview", nil))
+	if text := w.Body.String(); strings.Count(text, `<a href="/pipelines/`) != 200 || !strings.Contains(text, "30 runs of further pipelines") || !strings.Contains(text, "<dt>Runs</dt><dd>230</dd>") {
+		t.Errorf("%d rows: %.3000s", strings.Count(text, `<a href="/pipelines/`), text)
+	}
 }
