@@ -41,12 +41,11 @@ PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./inter
 # one and a half times the CPU time.
 RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false
 
-# Lint vets everything, so that vetting is left out. Many tests wait, for leases and programs: three packages at a
-# time keep two cores busy.
+# Lint vets everything, so that vetting is left out.
 test-all: peers lint
-	$(GO) test -p=3 -vet=off $(FLAGS) $(PROGRAMS)
+	$(GO) test -vet=off $(FLAGS) $(PROGRAMS)
 	programs=$$($(GO) list $(PROGRAMS)) && all=$$($(GO) list ./...) && \
-	$(GO) test -p=3 -vet=off $(RACE) $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
+	$(GO) test -vet=off $(RACE) $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
 	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...
 	cd event/otel && $(GO) vet ./... && $(GO) test ./...
 	cd trace/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...
