@@ -163,7 +163,7 @@ const maxLines = 10
 
 func (r *row) start(at time.Time) string {
 	if r.running == 0 && r.fans() {
-		r.lanes, r.ended, r.lost, r.active = 0, 0, 0, nil
+		r.lanes, r.ended, r.lost, r.worked, r.active = 0, 0, 0, 0, nil
 		if r.form() == "parallel" {
 			r.lanes = len(r.below)
 		}
@@ -247,6 +247,9 @@ func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	if !e.OK {
 		r.lost++
 	}
+	if e.Elapsed >= replayed {
+		r.worked++
+	}
 	if r.said.IsZero() {
 		r.said = at
 	}
@@ -258,7 +261,22 @@ func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	if running != "" {
 		running = "running: " + running
 	}
-	return plain("lanes", r.path(), r.counts(), Duration(at.Sub(r.began)), running)
+	return plain("lanes", r.path(), r.counts(), Duration(at.Sub(r.began)), r.left(at), running)
+}
+
+// replayed is how long a lane takes at most whose results an earlier process recorded.
+const replayed = 5 * time.Millisecond
+
+// left says how long the lanes of a map may still take, "" if that is not known or is soon over.
+func (r *row) left(now time.Time) string {
+	if r.form() != "map" || r.running == 0 || r.worked == 0 || r.ended >= r.lanes {
+		return ""
+	}
+	d := time.Duration(float64(now.Sub(r.began)) / float64(r.worked) * float64(r.lanes-r.ended))
+	if d < time.Second {
+		return ""
+	}
+	return "about " + Duration(d) + " left"
 }
 
 func (r *row) failure(path string, e event.StepFailed) string {

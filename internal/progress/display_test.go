@@ -181,7 +181,7 @@ func TestPicture(t *testing.T) {
 			{3500 * time.Millisecond, `
 * fix  1/4  3.5s
   ✓ read  2.0s
-  * lint  2/4, 1 lost  1.5s  2, 3
+  * lint  2/4, 1 lost  1.5s  about 3.0s left  2, 3
     * check  1 done, 2 running, 1 failed
   · count
   · pick`},
@@ -230,7 +230,7 @@ func TestLanesAreNamed(t *testing.T) {
 		join := stone.Reduce(stone.Func("join", dag.All(word), word, func(_ context.Context, all []string) (string, error) { return "", nil }))
 		got := run(stone.Seq("all", each, count("count"), both, join), Config{})
 		for _, want := range []string{
-			"lanes   all/each  3/5; 12.0s; running: d, e\n", "lanes   all/both  2/3; 8.0s; running: slow\n",
+			"lanes   all/each  3/5; 12.0s; about 8.0s left; running: d, e\n", "lanes   all/both  2/3; 8.0s; running: slow\n",
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in\n%s", want, got)

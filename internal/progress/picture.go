@@ -136,7 +136,7 @@ func (r *row) detail(now time.Time) string {
 	parts := []string{r.counts()}
 	if !r.inLane {
 		if r.running > 0 {
-			parts = append(parts, Duration(now.Sub(r.began)), r.names())
+			parts = append(parts, Duration(now.Sub(r.began)), r.left(now), r.names())
 		} else {
 			parts = append(parts, r.duration())
 		}

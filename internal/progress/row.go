@@ -33,6 +33,7 @@ type row struct {
 	lanes    int    // of a fan-out, 0 if unknown
 	ended    int    // lanes that ended
 	lost     int    // lanes that ended in a failure
+	worked   int    // ended lanes that took more than a replay does
 	active   []lane // running lanes with a label, by index; none if r is in a lane itself
 	said     time.Time
 	failures int // lines written about them
