@@ -79,7 +79,10 @@ func (a *app) steps(kind string, module bool) string {
 
 // checkout is where the source of Stone most likely is: above or beside the current directory.
 func checkout() string {
-	for dir := ".."; len(dir) < 20; dir = filepath.Join(dir, "..") {
+	const levels = 5
+	dir := "."
+	for range levels {
+		dir = filepath.Join(dir, "..")
 		for _, at := range []string{dir, filepath.Join(dir, "stone")} {
 			if text, err := os.ReadFile(filepath.Join(at, "go.mod")); err == nil && strings.HasPrefix(string(text), "module github.com/stonelayer/stone\n") {
 				return filepath.ToSlash(at)
