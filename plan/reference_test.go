@@ -24,7 +24,7 @@ func TestReference(t *testing.T) {
 		probes["plan.md "+op] = `{:nodes [{:op :` + op + ` :?? 1}]}`
 	}
 	requests := map[string]string{
-		"envelope.md Request": `{:proto 1 :trace {:id "t"} :task {:intent :a/b} :input {} :?? 1}`,
+		"envelope.md Fields of a request": `{:proto 1 :trace {:id "t"} :task {:intent :a/b} :input {} :?? 1}`,
 		"envelope.md Trace":   `{:proto 1 :trace {:id "t" :?? 1} :task {:intent :a/b} :input {}}`,
 		"envelope.md Task":    `{:proto 1 :trace {:id "t"} :task {:intent :a/b :?? 1} :input {}}`,
 		"envelope.md Stack":   `{:proto 1 :trace {:id "t"} :task {:intent :a/b} :input {} :stack [{:call "a" :cap/id :b :?? 1}]}`,
@@ -46,8 +46,8 @@ func TestReference(t *testing.T) {
 			}
 		}
 	}
-	// Those of answers are of what Stone writes.
-	for _, answer := range []string{"Response", "Result", "Error"} {
+	// Stone writes responses: no reader lists their fields.
+	for _, answer := range []string{"Fields of a response", "Result", "Error"} {
 		delete(has, "envelope.md "+answer)
 	}
 	known := regexp.MustCompile(`unknown field \?\?; known are ([a-z0-9/?, -]+)`)

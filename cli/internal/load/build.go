@@ -217,7 +217,7 @@ func (b *builder) compile() (Program, error) {
 	}
 	// Of the go commands, only run keeps the program in the build cache. It runs
 	// "go version" on the program, which prints the name of the file.
-	for range 2 {
+	for range 3 { // a file may change meanwhile
 		out, stderr, err := b.goTool("run", "-mod=readonly", "-buildvcs=false", "-overlay", file, "-exec", "go version", target)
 		if err != nil {
 			return "", b.compileError(stderr, err)
