@@ -64,11 +64,11 @@ func (a *app) steps(kind string, module bool) string {
 		step("go mod tidy", "find the modules")
 		step("go test", "the agent with a scripted model")
 		step("export OPENAI_API_KEY=… STONE_MODEL=…", "or the key of another provider: see "+a.Name+" run --help")
-		step(a.Name+` run --input '"Where is my order 7?"'`, "the agent with that model")
+		step(a.Name+` run . --input '"Where is my order 7?"'`, "the agent with that model")
 	case "plan", "eval":
 		bind := `--bind letter="My invoice is missing."`
-		step(a.Name+" validate "+bind, "check the plan, run nothing")
-		step(a.Name+" run "+bind, "run it")
+		step(a.Name+" validate sort.edn "+bind, "check the plan, run nothing")
+		step(a.Name+" run sort.edn "+bind, "run it")
 		if kind == "eval" {
 			step(a.Name+" eval sort.edn --data letters.csv --score exact --gate gate.edn", "how good it is, and how sure that is")
 		}
