@@ -25,9 +25,9 @@ func TestReference(t *testing.T) {
 	}
 	requests := map[string]string{
 		"envelope.md Fields of a request": `{:proto 1 :trace {:id "t"} :task {:intent :a/b} :input {} :?? 1}`,
-		"envelope.md Trace":   `{:proto 1 :trace {:id "t" :?? 1} :task {:intent :a/b} :input {}}`,
-		"envelope.md Task":    `{:proto 1 :trace {:id "t"} :task {:intent :a/b :?? 1} :input {}}`,
-		"envelope.md Stack":   `{:proto 1 :trace {:id "t"} :task {:intent :a/b} :input {} :stack [{:call "a" :cap/id :b :?? 1}]}`,
+		"envelope.md Trace":               `{:proto 1 :trace {:id "t" :?? 1} :task {:intent :a/b} :input {}}`,
+		"envelope.md Task":                `{:proto 1 :trace {:id "t"} :task {:intent :a/b :?? 1} :input {}}`,
+		"envelope.md Stack":               `{:proto 1 :trace {:id "t"} :task {:intent :a/b} :input {} :stack [{:call "a" :cap/id :b :?? 1}]}`,
 	}
 	has := map[string][]string{}
 	for _, page := range []string{"plan.md", "envelope.md"} {
