@@ -20,7 +20,8 @@ type comparison struct {
 	Differences []journal.Difference
 	Next        int // the first that is not shown, 0 for none
 	Works       []works
-	MoreWorks   int // that are not shown
+	MoreWorks   int  // that are not shown
+	Unread      bool // a run is too large: what its steps took was not read, or not of all of them
 }
 
 // lettered is one of two runs.
@@ -101,7 +102,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 		body.Next = end
 	}
 	if from == 0 {
-		if body.Works, err = worksOf(r.Context(), v, body.A.RunInfo, body.B.RunInfo, body.Under); err != nil {
+		if body.Works, body.Unread, err = worksOf(r.Context(), v, body.A.RunInfo, body.B.RunInfo, body.Under); err != nil {
 			return err
 		}
 		body.MoreWorks = max(len(body.Works)-rowsOfComparison, 0)

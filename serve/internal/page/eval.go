@@ -26,7 +26,7 @@ type evaluated struct {
 	Run     string // "" in a file, from which nothing leads elsewhere
 	Base    string // the run of the baseline, "" if that is no run of the journal
 	Plot    *plot
-	turned  map[string]turnedCase // by path
+	turned  map[[2]string]turnedCase // by the names of scores and the paths of cases
 	means   scale
 	changes scale
 }
@@ -41,18 +41,21 @@ type turnedCase struct {
 // reply is an answer to a case, and what its scorer said.
 type reply struct{ Output, Why string }
 
-// Case returns what a turned case asks, and its answers.
-func (e *evaluated) Case(t eval.Turned) turnedCase { return e.turned[t.Path] }
+// Case returns what a case asks that turned in a score, and its answers.
+func (e *evaluated) Case(score string, t eval.Turned) turnedCase {
+	return e.turned[[2]string{score, t.Path}]
+}
 
-// mostTurned bounds the turned cases whose questions and answers are read.
-const mostTurned = 50
-
-// readTurned reads the questions and the answers of the cases that turned.
-func (e *evaluated) readTurned(ctx context.Context, v View, run string) (err error) {
-	e.turned = map[string]turnedCase{}
+// readTurned reads the questions and answers of turned cases. A report lists at most 50 for each score.
+func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
+	e.turned = map[[2]string]turnedCase{}
+	outline, err := v.Journal.Outline(ctx, run)
+	if err != nil {
+		return err
+	}
 	for _, s := range e.Against.Scores {
 		for _, t := range s.Turned {
-			if t.Path == "" || len(e.turned) == mostTurned {
+			if t.Path == "" {
 				continue
 			}
 			var c turnedCase
@@ -60,12 +63,12 @@ func (e *evaluated) readTurned(ctx context.Context, v View, run string) (err err
 				c.Before, err = replyTo(ctx, v, e.Base, t.Path, s.Name)
 			}
 			if err == nil {
-				c.Asked, err = askedBy(ctx, v, run, t.Path)
+				c.Asked, err = askedBy(ctx, v, outline, run, t.Path)
 			}
 			if err != nil {
 				return err
 			}
-			e.turned[t.Path] = c
+			e.turned[[2]string{s.Name, t.Path}] = c
 		}
 	}
 	return nil
@@ -92,12 +95,8 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 }
 
 // askedBy reads what the first step of the answer to a case read.
-func askedBy(ctx context.Context, v View, run, path string) (string, error) {
-	o, err := v.Journal.Outline(ctx, run)
-	if err != nil {
-		return "", err
-	}
-	l, err := o.Level(ctx, path+"/case/answer", journal.Page{Limit: 1})
+func askedBy(ctx context.Context, v View, outline journal.Outline, run, path string) (string, error) {
+	l, err := outline.Level(ctx, path+"/case/answer", journal.Page{Limit: 1})
 	if err != nil || len(l.Branches) == 0 || l.Branches[0].Step == nil || l.Branches[0].Step.Node == (dag.ID{}) {
 		return "", err
 	}

@@ -42,7 +42,7 @@ type start struct {
 	Open bool // the form is unfolded: nothing has run yet
 	Form answers.Form
 	ID   string   // of the run, so that it is started once
-	Cost activity // of the runs of the period that ended
+	Cost activity // of the last runs, as far as they ended
 }
 
 // Price tells what runs have cost, "" if none has ended.

@@ -41,7 +41,7 @@ type message struct {
 // toolCall is a call of a tool.
 type toolCall struct {
 	Name   string
-	Told   string // the argument that tells the call from others
+	Arg    string // the argument that tells the call from others
 	Input  string
 	Diff   []line // of an edit
 	Result string
@@ -54,7 +54,7 @@ type toolCall struct {
 }
 
 // Title is the call in a line.
-func (c toolCall) Title() string { return strings.TrimSpace(c.Name + " " + c.Told) }
+func (c toolCall) Title() string { return strings.TrimSpace(c.Name + " " + c.Arg) }
 
 // Open reports whether a call is shown unfolded.
 func (c toolCall) Open() bool { return len(c.Diff) > 0 || c.Failed || c.Asked != nil }
@@ -176,7 +176,9 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 		}
 	}
 	if n := len(turns) - mostMessages/2; n > 0 {
-		turns = turns[n:]
+		if turns = turns[n:]; t.Running {
+			t.Earlier += n
+		}
 	}
 	if t.Running {
 		for i := range turns {
@@ -204,7 +206,7 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 			if err != nil {
 				return nil, err
 			}
-			if reply == nil || len(reply.ToolCalls) != len(m.Calls) {
+			if reply == nil || len(reply.ToolCalls) != len(m.Calls) || !strings.HasPrefix(said(reply), m.Text) {
 				break // a middleware changed the conversation: the turns do not fit any more
 			}
 			m.at(run, turns[at])
@@ -212,6 +214,12 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 		}
 	}
 	return t, t.tools(ctx, v, run, tools, left)
+}
+
+// said is the text of a reply as a message has it.
+func said(r *llm.Reply) string {
+	m := r.Message()
+	return m.Text()
 }
 
 // tools adds the steps of calls, with their results if the conversation does not have them, and who
@@ -303,7 +311,7 @@ func replyOf(ctx context.Context, v View, run string, s *journal.Step) (*llm.Rep
 }
 
 func callOf(c llm.ToolCall, left *allowance) toolCall {
-	out := toolCall{id: c.ID, Name: c.Name, Told: view.Argument(c)}
+	out := toolCall{id: c.ID, Name: c.Name, Arg: view.Argument(c)}
 	var edit struct {
 		Path string  `json:"path"`
 		Old  *string `json:"old_string"`

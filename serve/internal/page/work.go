@@ -41,17 +41,16 @@ func (w works) differ() bool {
 }
 
 // worksOf aligns the steps of two runs, in the order of the first one, as far as they differ in what they
-// took. It is nil for runs that are too large to be read at once.
-func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) ([]works, error) {
+// took. Unread reports that a run has too many steps to look into all of them.
+func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) (out []works, unread bool, err error) {
 	one, err := doneIn(ctx, v, a, under)
-	if err != nil || one == nil {
-		return nil, err
+	if err != nil {
+		return nil, false, err
 	}
 	other, err := doneIn(ctx, v, b, under)
-	if err != nil || other == nil {
-		return nil, err
+	if err != nil {
+		return nil, false, err
 	}
-	var out []works
 	for _, path := range one.order {
 		if w := (works{path, one.by[path], other.by[path]}); w.differ() {
 			out = append(out, w)
@@ -62,13 +61,14 @@ func worksOf(ctx context.Context, v View, a, b journal.RunInfo, under string) ([
 			out = append(out, w)
 		}
 	}
-	return out, nil
+	return out, one.unread || other.unread, nil
 }
 
 // done is what the leaves of a run did, by path.
 type done struct {
-	order []string
-	by    map[string]work
+	order  []string
+	by     map[string]work
+	unread bool
 }
 
 func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*done, error) {
@@ -76,10 +76,11 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 	if err != nil {
 		return nil, err
 	}
-	if info.Steps > view.Small || read.Large {
-		return nil, nil
-	}
 	d := &done{by: map[string]work{}}
+	if info.Steps > view.Small || read.Large {
+		d.unread = true
+		return d, nil
+	}
 	below := map[string]budget.Usage{}
 	for i := range read.All {
 		s := &read.All[i]
@@ -99,6 +100,7 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 		w := d.by[path]
 		w.Usage = w.Usage.Add(used)
 		if d.by[path] = w; looked == most {
+			d.unread = true
 			continue
 		}
 		looked++
