@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/step"
 )
 
 // The names of the steps of an agent, and the end of the names of the attempts of a call.
@@ -26,20 +24,15 @@ var (
 	attemptStep = regexp.MustCompile(` [0-9]+$`)
 )
 
-// turn is the record of a turn of an agent.
-type turn struct {
-	Reply *llm.Reply `json:"reply"`
-}
-
 // describe says what the step of an agent or of a call did.
 func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 	switch {
 	case s.Kind != "step":
 		return nil
 	case Turn(*s) > 0 && s.Recorded:
-		t, err := r.turn(ctx, s.Path)
-		if t != nil {
-			row.Did, row.By = t.did(), strings.TrimSpace(t.Reply.Model+" "+t.Reply.StopReason)
+		reply, err := r.reply(ctx, s.Path)
+		if reply != nil {
+			row.Did, row.By = did(reply), By(reply)
 		}
 		return err
 	case IsToolCall(*s):
@@ -54,29 +47,25 @@ func (r *Run) describe(ctx context.Context, row *Row, s *journal.Step) error {
 // result, from which the model reads why, and continues.
 func (r *Run) describeTool(ctx context.Context, row *Row, s *journal.Step) error {
 	number := toolStep.FindStringSubmatch(s.Name)
-	t, err := r.turn(ctx, strings.TrimSuffix(s.Path, s.Name)+"turn-"+number[1])
+	reply, err := r.reply(ctx, strings.TrimSuffix(s.Path, s.Name)+"turn-"+number[1])
 	if err != nil {
 		return err
 	}
-	if t != nil {
+	if reply != nil {
 		var i int
-		if _, err := fmt.Sscan(number[2], &i); err == nil && i >= 1 && i <= len(t.Reply.ToolCalls) {
-			c := t.Reply.ToolCalls[i-1]
+		if _, err := fmt.Sscan(number[2], &i); err == nil && i >= 1 && i <= len(reply.ToolCalls) {
+			c := reply.ToolCalls[i-1]
 			row.Did = strings.TrimSpace(c.Name + " " + Argument(c))
 		}
 	}
 	if !s.Recorded {
 		return nil
 	}
-	rec, err := r.record(ctx, s.Path, s.Kind)
-	if rec == nil {
+	outcome, err := OutcomeOf(ctx, r.journal, r.ID, s.Path)
+	if err != nil {
 		return err
 	}
-	var outcome struct {
-		Text   string `json:"text"`
-		Failed bool   `json:"failed"`
-	}
-	if json.Unmarshal(rec.Content, &outcome) == nil && outcome.Failed {
+	if outcome != nil && outcome.Failed {
 		const most = 200 // columns
 		row.State, row.Reason = Failed, "failed: "+text.Cut(text.Line(strings.TrimSpace(outcome.Text)), most)
 	}
@@ -119,10 +108,10 @@ func Argument(c llm.ToolCall) string {
 }
 
 // did says which tools a turn called, each once. Without calls, it was the answer.
-func (t *turn) did() string {
+func did(reply *llm.Reply) string {
 	var names []string
 	count := map[string]int{}
-	for _, c := range t.Reply.ToolCalls {
+	for _, c := range reply.ToolCalls {
 		if count[c.Name]++; count[c.Name] == 1 {
 			names = append(names, c.Name)
 		}
@@ -138,32 +127,28 @@ func (t *turn) did() string {
 	return "calls " + strings.Join(names, ", ")
 }
 
-// turn reads a turn of an agent, nil if there is none at the path.
-func (r *Run) turn(ctx context.Context, path string) (*turn, error) {
+// reply reads the reply of a turn, nil if there is none at the path.
+func (r *Run) reply(ctx context.Context, path string) (*llm.Reply, error) {
 	if r.turnAt == path {
-		return r.lastTurn, nil
+		return r.lastReply, nil
 	}
-	rec, err := r.record(ctx, path, "step")
+	reply, err := ReplyOf(ctx, r.journal, r.ID, path)
 	if err != nil {
 		return nil, err
 	}
-	t := new(turn)
-	if rec == nil || json.Unmarshal(rec.Content, t) != nil || t.Reply == nil {
-		t = nil
-	}
-	r.turnAt, r.lastTurn = path, t
-	return t, nil
+	r.turnAt, r.lastReply = path, reply
+	return reply, nil
 }
 
 // describeAttempt says what a call thought of an answer: never that it is done if it was not accepted.
 func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) error {
 	above := address.Parent(s.Path)
-	c, err := r.call(ctx, above)
+	c, err := r.Call(ctx, above)
 	if err != nil {
 		return err
 	}
 	if c == nil {
-		rec, err := r.record(ctx, s.Path, s.Kind)
+		rec, err := Record(ctx, r.journal, r.ID, s.Path, s.Kind)
 		if rec != nil && rec.Failure == nil && isReply(rec.Content) {
 			row.State = Answer // the call has not ended
 		}
@@ -202,7 +187,7 @@ func isReply(content []byte) bool {
 // Chosen returns the path of the attempt whose answer is the result of the call at a path, "" if there is
 // none.
 func (r *Run) Chosen(ctx context.Context, path string) (string, error) {
-	c, err := r.call(ctx, path)
+	c, err := r.Call(ctx, path)
 	if c == nil {
 		return "", err
 	}
@@ -229,7 +214,7 @@ func Verdict(c *call.Record, a call.Attempt) State {
 	return Answer
 }
 
-// AttemptSteps returns the names of the steps of the Tried of a call.
+// AttemptSteps returns the step name of each entry of Tried.
 func AttemptSteps(c *call.Record) []string {
 	names := make([]string, len(c.Tried))
 	name, repairs := "", 0
@@ -244,12 +229,12 @@ func AttemptSteps(c *call.Record) []string {
 	return names
 }
 
-// call reads the record of a call that ended, nil if there is none at the path.
-func (r *Run) call(ctx context.Context, path string) (*call.Record, error) {
+// Call reads the record of a call that ended, nil if there is none at the path.
+func (r *Run) Call(ctx context.Context, path string) (*call.Record, error) {
 	if r.callAt == path {
 		return r.lastCall, nil
 	}
-	rec, err := r.record(ctx, path, "leaf")
+	rec, err := Record(ctx, r.journal, r.ID, path, "leaf")
 	if err != nil {
 		return nil, err
 	}
@@ -259,18 +244,6 @@ func (r *Run) call(ctx context.Context, path string) (*call.Record, error) {
 	}
 	r.callAt, r.lastCall = path, c
 	return c, nil
-}
-
-// record reads the result of a step, nil if it has none: it may have been started anew meanwhile.
-func (r *Run) record(ctx context.Context, path, kind string) (*step.Record, error) {
-	rec, err := r.journal.Record(ctx, r.ID, path, kind)
-	if errors.Is(err, journal.ErrNoStep) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &rec, nil
 }
 
 // Turn returns the number of the turn of an agent that a step is, from 1; 0 if it is none.

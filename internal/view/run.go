@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 )
 
 // A Run is a run with all its branches.
@@ -26,7 +27,7 @@ type Run struct {
 
 	// The turn and the call that were read last, and their paths: the rows of one follow each other.
 	turnAt, callAt string
-	lastTurn       *turn        // nil if there is none at turnAt
+	lastReply      *llm.Reply   // nil if there is none at turnAt
 	lastCall       *call.Record // likewise
 }
 

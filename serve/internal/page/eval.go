@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/step"
 )
 
 // evaluated is the report of an evaluation, with what a page adds to it.
@@ -76,8 +76,8 @@ func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 
 // replyTo reads the answer to the case at a path, and the reason of its score.
 func replyTo(ctx context.Context, v View, run, path, score string) (out reply, err error) {
-	answer, err := recordAt(ctx, v, run, path+"/case/answer")
-	if err != nil {
+	answer, err := view.Record(ctx, v.Journal, run, path+"/case/answer", "leaf")
+	if answer == nil {
 		return out, err
 	}
 	var said struct {
@@ -86,9 +86,9 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 	if json.Unmarshal(answer.Content, &said) == nil {
 		out.Output = inLine(said.Output)
 	}
-	scored, err := recordAt(ctx, v, run, address.Child(path+"/case", score, 1))
+	scored, err := view.Record(ctx, v.Journal, run, address.Child(path+"/case", score, 1), "leaf")
 	var s eval.Score
-	if err == nil && json.Unmarshal(scored.Content, &s) == nil {
+	if scored != nil && json.Unmarshal(scored.Content, &s) == nil {
 		out.Why = text.Cut(s.Reason, columnsOfCase)
 	}
 	return out, err
@@ -109,15 +109,6 @@ func askedBy(ctx context.Context, v View, outline journal.Outline, run, path str
 		return "", nil
 	}
 	return inLine(read.Content), err
-}
-
-// recordAt reads the record of a leaf, an empty one if there is none.
-func recordAt(ctx context.Context, v View, run, path string) (step.Record, error) {
-	rec, err := v.Journal.Record(ctx, run, path, "leaf")
-	if errors.Is(err, journal.ErrNoStep) {
-		return rec, nil
-	}
-	return rec, err
 }
 
 // columnsOfCase bounds each text of a case.

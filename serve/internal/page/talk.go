@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -107,7 +106,7 @@ func (t *talk) add(all []llm.Message, left *allowance) {
 
 // of adds what only the reply says to the message of a turn.
 func (m *message) of(r *llm.Reply, left *allowance) {
-	m.By, m.Reasoning = strings.TrimSpace(r.Model+" "+r.StopReason), left.take(r.Reasoning)
+	m.By, m.Reasoning = view.By(r), left.take(r.Reasoning)
 }
 
 func (m *message) at(run string, turn *journal.Step) { m.Turn, m.URL = turn, stepURL(run, turn.Path) }
@@ -144,21 +143,9 @@ func (c *toolCall) answer(result string, failed bool, left *allowance) {
 // the conversation in its result, which may have been shortened on the way; its latest turns say when
 // each message was said, by which model, and what it cost. It is nil if no agent is at the path.
 func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left *allowance) (*talk, error) {
-	rec, err := v.Journal.Record(ctx, run, address.Child(path, "opening", 1), "value")
-	if errors.Is(err, journal.ErrNoStep) {
-		return ended, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var opening struct {
-		System   string        `json:"system"`
-		Messages []llm.Message `json:"messages"`
-		Tools    []string      `json:"tools"`
-		Params   *llm.Params   `json:"params"`
-	}
-	if json.Unmarshal(rec.Content, &opening) != nil {
-		return ended, nil
+	opening, err := view.OpeningOf(ctx, v.Journal, run, path)
+	if opening == nil {
+		return ended, err
 	}
 	turns, tools, err := stepsOfAgent(ctx, v, run, path)
 	if err != nil {
@@ -182,7 +169,7 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 	}
 	if t.Running {
 		for i := range turns {
-			reply, err := replyOf(ctx, v, run, turns[i])
+			reply, err := view.ReplyOf(ctx, v.Journal, run, turns[i].Path)
 			if err != nil {
 				return nil, err
 			}
@@ -202,7 +189,7 @@ func agentTalk(ctx context.Context, v View, run, path string, ended *talk, left 
 				continue
 			}
 			at--
-			reply, err := replyOf(ctx, v, run, turns[at])
+			reply, err := view.ReplyOf(ctx, v.Journal, run, turns[at].Path)
 			if err != nil {
 				return nil, err
 			}
@@ -245,18 +232,11 @@ func (t *talk) tools(ctx context.Context, v View, run string, steps map[string]*
 			if c.Done || !c.Step.Recorded {
 				continue
 			}
-			rec, err := v.Journal.Record(ctx, run, c.Step.Path, c.Step.Kind)
-			if errors.Is(err, journal.ErrNoStep) {
-				continue
-			}
+			outcome, err := view.OutcomeOf(ctx, v.Journal, run, c.Step.Path)
 			if err != nil {
 				return err
 			}
-			var outcome struct {
-				Text   string `json:"text"`
-				Failed bool   `json:"failed"`
-			}
-			if json.Unmarshal(rec.Content, &outcome) == nil {
+			if outcome != nil {
 				c.answer(outcome.Text, outcome.Failed, left)
 			}
 		}
@@ -290,24 +270,6 @@ func stepsOfAgent(ctx context.Context, v View, run, path string) (turns []*journ
 	}
 	slices.SortFunc(turns, func(a, b *journal.Step) int { return view.Turn(*a) - view.Turn(*b) })
 	return turns, tools, nil
-}
-
-// replyOf reads the reply of a turn, nil if it has none yet.
-func replyOf(ctx context.Context, v View, run string, s *journal.Step) (*llm.Reply, error) {
-	if !s.Recorded {
-		return nil, nil
-	}
-	rec, err := v.Journal.Record(ctx, run, s.Path, s.Kind)
-	if errors.Is(err, journal.ErrNoStep) {
-		return nil, nil
-	}
-	var turn struct {
-		Reply *llm.Reply `json:"reply"`
-	}
-	if err != nil || json.Unmarshal(rec.Content, &turn) != nil {
-		return nil, err
-	}
-	return turn.Reply, nil
 }
 
 func callOf(c llm.ToolCall, left *allowance) toolCall {

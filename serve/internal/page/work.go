@@ -2,8 +2,6 @@ package page
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 
@@ -12,7 +10,6 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/llm"
 )
 
 // A work is what a step of a pipeline did in one of two runs that are compared.
@@ -104,7 +101,7 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 			continue
 		}
 		looked++
-		if w.How, err = howOf(ctx, v, read, path); err != nil {
+		if w.How, err = howOf(ctx, read, path); err != nil {
 			return nil, err
 		}
 		d.by[path] = w
@@ -113,13 +110,13 @@ func doneIn(ctx context.Context, v View, info journal.RunInfo, under string) (*d
 }
 
 // howOf tells what a call or an agent did, step by step.
-func howOf(ctx context.Context, v View, read *view.Run, path string) (string, error) {
-	rec, err := v.Journal.Record(ctx, read.ID, path, "leaf")
-	if err != nil && !errors.Is(err, journal.ErrNoStep) {
+func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
+	c, err := read.Call(ctx, path)
+	if err != nil {
 		return "", err
 	}
 	var did []string
-	if c := call.RecordIn(rec.Meta); c != nil {
+	if c != nil {
 		for i, name := range view.AttemptSteps(c) {
 			state := string(view.Verdict(c, c.Tried[i]))
 			did = append(did, strings.ReplaceAll(name, "|", "/")+" "+view.Mark(state))
@@ -164,19 +161,9 @@ func way(did []string, between string) string {
 
 // openingOf reads the prompt with which an agent began, "" if there is none at the path.
 func openingOf(ctx context.Context, v View, run, path string) (string, error) {
-	rec, err := v.Journal.Record(ctx, run, address.Child(path, "opening", 1), "value")
-	if errors.Is(err, journal.ErrNoStep) {
-		return "", nil
-	}
-	if err != nil {
+	opening, err := view.OpeningOf(ctx, v.Journal, run, path)
+	if opening == nil {
 		return "", err
-	}
-	var opening struct {
-		System   string        `json:"system"`
-		Messages []llm.Message `json:"messages"`
-	}
-	if json.Unmarshal(rec.Content, &opening) != nil {
-		return "", nil
 	}
 	var text strings.Builder
 	text.WriteString(opening.System)

@@ -1,0 +1,77 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/step"
+)
+
+// Record reads the result of a step. It is nil if the step has none: it may have been started anew meanwhile.
+func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*step.Record, error) {
+	rec, err := j.Record(ctx, run, path, kind)
+	if errors.Is(err, journal.ErrNoStep) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &rec, nil
+}
+
+// An Opening is the first record of an agent: what its conversation begins with.
+type Opening struct {
+	System   string        `json:"system"`
+	Messages []llm.Message `json:"messages"`
+	Tools    []string      `json:"tools"`  // the names of those offered
+	Params   *llm.Params   `json:"params"` // nil if none is set
+}
+
+// OpeningOf reads the opening of the agent at a path. It is nil if no agent started there.
+func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Opening, error) {
+	rec, err := Record(ctx, j, run, address.Child(path, "opening", 1), "value")
+	if rec == nil {
+		return nil, err
+	}
+	o := new(Opening)
+	if json.Unmarshal(rec.Content, o) != nil {
+		return nil, nil // a step of another kind has the name
+	}
+	return o, nil
+}
+
+// ReplyOf reads the reply of a model in the turn of an agent. It is nil if the turn has none.
+func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Reply, error) {
+	rec, err := Record(ctx, j, run, path, "step")
+	var t struct {
+		Reply *llm.Reply `json:"reply"`
+	}
+	if rec == nil || json.Unmarshal(rec.Content, &t) != nil {
+		return nil, err
+	}
+	return t.Reply, nil
+}
+
+// By names the model of a reply, and why it stopped.
+func By(r *llm.Reply) string { return strings.TrimSpace(r.Model + " " + r.StopReason) }
+
+// An Outcome is the result of a tool call.
+type Outcome struct {
+	Text   string `json:"text"`
+	Failed bool   `json:"failed"`
+}
+
+// OutcomeOf reads the result of a tool call. It is nil if the call has none.
+func OutcomeOf(ctx context.Context, j journal.Journal, run, path string) (*Outcome, error) {
+	rec, err := Record(ctx, j, run, path, "step")
+	o := new(Outcome)
+	if rec == nil || json.Unmarshal(rec.Content, o) != nil {
+		return nil, err
+	}
+	return o, nil
+}
