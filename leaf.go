@@ -124,7 +124,7 @@ func Leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG) (*da
 	}, nil, opts)
 }
 
-// placed checks the parents of the node of a Leaf and returns the node with its time.
+// placed checks the parents of a Leaf's node and returns the node with its time.
 func (f *frame) placed(d dag.DAG, n *dag.Node, at time.Time) (*dag.Node, error) {
 	_, d, err := f.grounds(d)
 	if err != nil {

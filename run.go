@@ -43,7 +43,7 @@ type Config struct {
 	// the run has it.
 	Request string
 	// Parent is the id of a span of the embedding program. It is the parent of the
-	// span of the root in the events of the run.
+	// root span in the run's events.
 	Parent string
 	// Now is the clock of the run; nil is time.Now.
 	Now func() time.Time

@@ -85,7 +85,7 @@ func (f *frame) twinOf(key *step.Key, parts ...[]byte) {
 	f.more().twin = &twin
 }
 
-// again makes the frame of the i-th attempt of the leaf at f, with the results of those before it.
+// again makes the frame of the leaf's i-th attempt at f, with the results of earlier attempts.
 func (f *frame) again(i int, before *tries) *frame {
 	f.run.retries.Store(true)
 	a := f.below(f.spec, attemptSegment, i)

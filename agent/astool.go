@@ -72,7 +72,7 @@ func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
 	})
 }
 
-// argumentsOf returns the schema of the arguments of a tool.
+// argumentsOf returns a tool's argument schema.
 func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 	switch {
 	case p.IsZero():

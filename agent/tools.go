@@ -153,7 +153,7 @@ func (r *run) call(ctx context.Context, c *Context, i int) (outcome, error) {
 	return o, err
 }
 
-// toolInput is the input of the step of a tool call. It omits the provider's call id.
+// toolInput is the step input of a tool call. It omits the provider's call id.
 type toolInput struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`

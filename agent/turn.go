@@ -188,7 +188,7 @@ func (r *run) recall(ctx context.Context, c *Context) (*llm.Reply, error) {
 	return q.reply(c, &rec, err)
 }
 
-// step returns the name of the step of the turn.
+// step returns the turn's step name.
 func (q *question) step() string { return address.TurnStep(q.turn) }
 
 // reply returns the reply that the step of the turn recorded.

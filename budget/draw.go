@@ -142,7 +142,7 @@ func (d *Draw) Close() {
 	}
 }
 
-// MetaKey is the key of the usage of a failed step in its meta, a Usage as JSON.
+// MetaKey is the meta key of a failed step's Usage, in JSON.
 const MetaKey = "usage"
 
 // Costly returns err with the usage spent before it. A failed attempt counts like any

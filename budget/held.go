@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 )
 
-// Kind is the kind of the failure of a step whose account is spent.
+// Kind is the failure kind of a step that its budget cannot pay for.
 const Kind = "budget/exhausted"
 
 // An ExhaustedError reports that an account cannot pay. Spent, Held, Max and Enough are in the

@@ -19,7 +19,7 @@ func (p Price) Hour() Price {
 	return p
 }
 
-// Of returns the cost of the tokens of a usage, in USD.
+// Of returns the cost of the used tokens in USD.
 func (p Price) Of(u Usage) float64 {
 	u = u.Sane()
 	read := min(u.CacheReadTokens, u.InputTokens)

@@ -21,7 +21,7 @@ func Fixed(a Amount) Quote { return Quote{Least: a, Most: a} }
 // estimate reports whether the step may cost less than is reserved.
 func (q Quote) estimate() bool { return q.Least.sane() != q.Most.sane() }
 
-// UnpricedKind is the kind of the failure of a step without a known price that draws on
+// UnpricedKind is the failure kind of a step without a known price that draws on
 // an account that limits money.
 const UnpricedKind = "budget/unpriced"
 

@@ -15,7 +15,7 @@ const (
 	mostClasses   = 1000 // that are distinguished, since names may be data
 )
 
-// outputs has the largest outputs of the steps of a run, by class.
+// outputs has the largest step outputs of a run, by class.
 type outputs struct {
 	mu sync.Mutex
 	by map[string]seen

@@ -110,7 +110,7 @@ func (d *door) checkGrant(grant []string) (found []finding.Finding) {
 	return found
 }
 
-// renders returns the input, which is part of the keys of the leaf.
+// renders returns the input, which is part of the leaf's keys.
 func (d *door) renders(in dag.DAG) ([]byte, error) {
 	if d.spec.Input == nil { // Check reports it
 		return nil, nil

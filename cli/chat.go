@@ -96,7 +96,7 @@ func turnOf(r journal.RunInfo) (t turn, err error) {
 	return turn{r, number, after}, nil
 }
 
-// turnID is the id of the run of a turn.
+// turnID is a turn's run id.
 func turnID(chat string, number int) string { return chat + "-turn-" + strconv.Itoa(number) }
 
 // chatName returns the name of the chat that is meant, a new one for "".

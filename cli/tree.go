@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// A treePrinter makes the rows of the tree of a run.
+// A treePrinter makes the rows of a run's tree.
 type treePrinter struct {
 	*view.Run
 	all   bool // no row is left out

@@ -215,7 +215,7 @@ var (
 
 // A ReadError is a failed read. Its Err is ErrMissing or ErrUndeclared.
 type ReadError struct {
-	Type  string // empty for a read of the whole DAG or of the latest node
+	Type  string // empty if the query reads the whole DAG or the latest node
 	After string // for Since
 	Err   error
 }

@@ -275,7 +275,7 @@ type Notice struct {
 	Text string `json:"text"`           // for people, at most a few lines
 }
 
-// The codes of the notices of a resumed run.
+// Notice codes of a resumed run.
 const (
 	PromptChanged = "prompt-changed" // recorded answers and conversations keep the old prompt
 	UnusedRecords = "unused-records" // a body did not ask for steps that it had recorded

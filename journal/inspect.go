@@ -55,7 +55,7 @@ type Outline interface {
 
 // A Page selects branches of a level. The zero Page selects the first 100.
 type Page struct {
-	From  string      // path of the first branch, empty for the first of the level
+	From  string      // path of the first branch to return, empty for the beginning
 	Only  BranchState // only branches in this state; empty for all
 	Limit int         // DefaultLimit if zero, at most 1,000
 }
@@ -69,7 +69,7 @@ type Level struct {
 	Branches []Branch
 	All      int                 // number of branches of the level
 	Counts   map[BranchState]int // of all branches
-	Next     string              // path of the first branch of the next page, empty on the last page
+	Next     string              // first path on the next page, empty on the last page
 	Hidden   int                 // number of branches from Next on
 }
 

@@ -157,7 +157,7 @@ func (t *tally) sum() (int, budget.Total) {
 // inputStep is the path, kind and name of the step in which the input of a run is kept.
 const inputStep = "input"
 
-// inputKey returns the key of the input of a run. An input that replaced another one is recorded anew
+// inputKey returns the key of a run's input. An input that replaced another one is recorded anew
 // even if the run had it before, so that the last record is the input.
 func inputKey(info RunInfo) step.Key {
 	id := "input " + info.Input.String()

@@ -76,8 +76,8 @@ type Request struct {
 	// Conversation names what the request continues, if Cache is set: requests of one name begin alike. A
 	// server that finds its cached prompts by a key gets a hash of it. It is not part of the JSON.
 	Conversation string `json:"-"`
-	// Prefix comes from an earlier reply: the token count of the start of the request. It makes estimates
-	// better and is not part of the JSON.
+	// Prefix is the token count that an earlier reply reported for the start of this request, for better
+	// estimates. It is not part of the JSON.
 	Prefix *Prefix `json:"-"`
 }
 

@@ -109,7 +109,7 @@ func (m *Message) Tokens() int {
 	return (text+bytesPerToken-1)/bytesPerToken + media
 }
 
-// size returns the bytes of the text of a message, and the tokens of its media.
+// size returns a message's text bytes and media tokens.
 func (m *Message) size() (text, media int) {
 	for i := range m.Content {
 		p := &m.Content[i]

@@ -263,7 +263,7 @@ func within(at *place, f finding.Finding) *place {
 	return found
 }
 
-// named returns the place of a name below one of the fields of a node, or of the field.
+// named returns the place of a name within a node's fields, or of the field.
 func named(at *place, name string, fields ...string) *place {
 	for _, key := range fields {
 		v, ok := at.value.Field(key)

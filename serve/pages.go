@@ -129,7 +129,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	s.signIn(w, r, r.PostFormValue("token"), "/")
 }
 
-// tokenQuery is the part of the address of a page that has a token.
+// tokenQuery is the query parameter that holds a token in a page's address.
 const tokenQuery = "token"
 
 // signsIn lets the address of a page sign a person in, as one that "stone serve" prints.

@@ -18,7 +18,7 @@ type timed struct {
 	pipeline string // the one whose steps are counted; empty counts none
 }
 
-// of returns the journal of the runs of a pipeline.
+// of returns the journal for one pipeline's runs.
 func (t timed) of(pipeline string) timed {
 	t.pipeline = pipeline
 	return t

@@ -62,7 +62,7 @@ var (
 	receiptType = dag.NewType[receipt]("webhook/receipt")
 )
 
-// hookName is the name of the pipeline of a webhook. No published pipeline has a name with a
+// hookName is the pipeline name of a webhook. No published pipeline has a name with a
 // slash, so nobody can start one.
 func hookName(name string) string { return webhook.Runs + name }
 

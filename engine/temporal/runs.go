@@ -108,7 +108,7 @@ func Answer(ctx context.Context, c client.Client, j journal.Journal, pool, run, 
 	return err
 }
 
-// Wait waits for the end of the workflow of a run, and returns the state of the run.
+// Wait blocks until a run's workflow has ended, and returns the run's state.
 func Wait(ctx context.Context, c client.Client, run string) (journal.State, error) {
 	var st Status
 	err := c.GetWorkflow(ctx, run, "").Get(ctx, &st)
@@ -158,7 +158,7 @@ func (h *holder) run(ctx context.Context, run string) (Status, error) {
 	return h.status(ctx, run, err)
 }
 
-// status returns what Temporal is told of the end of a run.
+// status returns a finished run's status for Temporal.
 func (h *holder) status(ctx context.Context, run string, err error) (Status, error) {
 	var failure *stone.Failure
 	switch {

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/journal/remote"
 )
 
-// A Worker does leaves of the runs of a pool and, with Runs, holds runs.
+// A Worker executes the leaves of a pool's runs and, with Runs, holds runs.
 type Worker struct {
 	Client  client.Client // a lazy one survives a server that starts later
 	Journal journal.Journal

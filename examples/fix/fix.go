@@ -236,7 +236,7 @@ func tail(s string, lines int) string {
 //go:embed sample
 var sample embed.FS
 
-// sampleDir is where the copy of the sample is put: a folder of the run, not of this
+// sampleDir is the folder of the sample's copy, which belongs to the run, not to this
 // process, so that a resumed run finds it again. It is kept, so that the result can be
 // inspected.
 func sampleDir(ctx context.Context) string {

@@ -28,7 +28,7 @@ func Record(ctx context.Context, j journal.Journal, run, path, kind string) (*st
 type Opening struct {
 	System   string        `json:"system"`
 	Messages []llm.Message `json:"messages"`
-	Tools    []string      `json:"tools"`  // the names of those offered
+	Tools    []string      `json:"tools"`  // names of the offered tools
 	Params   *llm.Params   `json:"params"` // nil if none is set
 }
 

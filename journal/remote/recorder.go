@@ -212,7 +212,7 @@ func (r *recorder) tellUnused(ctx context.Context) error {
 	return nil
 }
 
-// notice keeps a notice of the leaf for the process of the run.
+// notice keeps a notice of the leaf for the run's process.
 func (r *recorder) notice(e event.Event) {
 	if n, ok := e.Data.(event.Notice); ok {
 		r.mu.Lock()

@@ -26,7 +26,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	}
 }
 
-// at returns a client of the method of a model. The protocol has the model in the address.
+// at returns a client for one method of a model. The protocol puts the model into the address.
 func (c caller) at(model string) *wire.Client {
 	model = url.PathEscape(strings.TrimPrefix(model, "models/"))
 	if c.config.NoStream {

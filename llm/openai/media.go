@@ -78,7 +78,7 @@ func mediaPart(m *llm.Media) object {
 	return object{"type": "file", "file": object{"filename": cmp.Or(m.Name, "file"), "file_data": address(m)}}
 }
 
-// inputMedia returns the part of a message of Responses, or of the result of a tool.
+// inputMedia returns the media part of a Responses message or tool result.
 func inputMedia(m *llm.Media) object {
 	switch {
 	case strings.HasPrefix(m.Type, "image/"):

@@ -18,7 +18,7 @@ import (
 
 // Config configures an export.
 type Config struct {
-	// URL of the collector, such as http://127.0.0.1:4318. The path of the endpoint,
+	// URL of the collector, such as http://127.0.0.1:4318. The endpoint's path,
 	// /v1/traces, is added unless present.
 	URL string
 

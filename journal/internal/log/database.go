@@ -80,7 +80,7 @@ type Reader interface {
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
 	Questions(ctx context.Context, run int64, s QuestionSelection) ([]*Question, error)
-	// Block returns a block of the outline of a run, or nil.
+	// Block returns a block of a run's outline, or nil.
 	Block(ctx context.Context, run int64, parent, slot string) (*Block, error)
 	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data is
 	// nil.
@@ -195,7 +195,7 @@ type Row struct {
 	Content []byte // JSON, or the digests of the steps that start
 }
 
-// Block is a part of the outline of a run, see package outline.
+// Block is a part of a run's outline, see package outline.
 type Block struct {
 	Parent, Slot string
 	Counts       []byte

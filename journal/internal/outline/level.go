@@ -21,13 +21,13 @@ type Level struct {
 	Sums
 	Branches []Branch
 	Counts   Counts // of all branches
-	Next     string // path of the first branch of the next page, empty on the last page
+	Next     string // first path on the next page, empty on the last page
 	Hidden   int    // branches from Next on
 }
 
 // Page selects branches.
 type Page struct {
-	From  string // path of the first branch, empty for the first of the level
+	From  string // path of the first branch to return, empty for the beginning
 	Only  *State // only branches in this state; nil for all
 	Limit int
 }
@@ -159,7 +159,7 @@ func (t *Tree) page(ctx context.Context, n *node, path string, p Page, l *Level)
 	return nil
 }
 
-// counts returns the counts of the blocks of the node at a path.
+// counts returns the block counts of the node at a path.
 func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Counts, error) {
 	blocks, err := t.store.Blocks(ctx, path, false)
 	if err != nil {

@@ -37,7 +37,7 @@ type Importer interface {
 
 type importerKey struct{}
 
-// WithImporter returns the context of the work of a step.
+// WithImporter returns the context in which a step works.
 func WithImporter(ctx context.Context, i Importer) context.Context {
 	return context.WithValue(ctx, importerKey{}, i)
 }

@@ -23,7 +23,7 @@ func Reached(heads []*dag.Node) (dag.DAG, error) {
 	return dag.Extend(dag.DAG{}, nodes)
 }
 
-// HeadsOf returns the ids of the heads of a DAG, for the Heads of an Outcome.
+// HeadsOf returns a DAG's head ids, for Outcome.Heads.
 func HeadsOf(d dag.DAG) []dag.ID {
 	var ids []dag.ID
 	for _, n := range d.Heads() {

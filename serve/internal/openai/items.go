@@ -191,7 +191,7 @@ func (t talk) result(param, id string, raw json.RawMessage) error {
 	return nil
 }
 
-// item is an item of the input of a response.
+// item is an input item of a response.
 type item struct {
 	Type      string          `json:"type"`
 	Role      string          `json:"role"`

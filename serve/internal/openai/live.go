@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// Retracted is the kind of the failure of a run that was cancelled because its answer was
+// Retracted is the failure kind of a run that was cancelled because its answer was
 // rejected after a client had got text of it.
 const Retracted kind.Kind = "retracted"
 

@@ -131,7 +131,7 @@ func KeyedID(key, prefix string) string {
 // continues when the connection breaks.
 func named(r *http.Request) bool { return r.Header.Get(IdempotencyKey) != "" }
 
-// runID returns the id of the run of a request: a random one, unless the client chose a key.
+// runID returns a request's run id: random, unless the client chose a key.
 func runID(r *http.Request, kind string) string {
 	if key := r.Header.Get(IdempotencyKey); key != "" {
 		return KeyedID(key, kind)

@@ -29,7 +29,7 @@ func (c *comments) of(t reflect.Type, field string) string {
 	return c.load(t.PkgPath())[name]
 }
 
-// constants returns the values of the constants of a type, as they are declared.
+// constants returns a type's constant values, in declaration order.
 func (c *comments) constants(t reflect.Type) []string {
 	c.load(t.PkgPath())
 	return c.lists[t.PkgPath()][t.Name()]

@@ -24,7 +24,7 @@ import (
 type evaluated struct {
 	eval.Report
 	Run     string // "" in a file, from which nothing leads elsewhere
-	Base    string // the run of the baseline, "" if that is no run of the journal
+	Base    string // the baseline's run, "" if the journal has none
 	Plot    *plot
 	turned  map[[2]string]turnedCase // by the names of scores and the paths of cases
 	means   scale
@@ -159,7 +159,7 @@ func (s scale) draw(e stat.Estimate) interval {
 	return interval{From: at(e.Low), Width: max(at(e.High)-at(e.Low), 1), Mean: min(at(e.Mean), barWidth-1.5), Zero: at(0)}
 }
 
-// Mean and Change draw an interval of the report, and one of the comparison.
+// Mean draws an interval of the report, Change one of the comparison.
 func (e *evaluated) Mean(m stat.Estimate) interval   { return e.means.draw(m) }
 func (e *evaluated) Change(m stat.Estimate) interval { return e.changes.draw(m) }
 

@@ -24,7 +24,7 @@ type filter []word
 // A word is one condition of a filter. Text has no name.
 type word struct{ Name, Value string }
 
-// names are the names of the conditions of a filter.
+// names lists the condition names.
 var names = []string{"state", "pipeline", "label", "usd", "since", "until"}
 
 // pattern matches one word of a filter.

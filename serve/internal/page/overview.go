@@ -130,7 +130,7 @@ type column struct {
 	X, Y, W, H int
 	BadY, BadH int // the part that failed
 	Text       string
-	URL        string // of the runs of the day
+	URL        string // that day's runs
 }
 
 // A measure is what a chart shows of a day.

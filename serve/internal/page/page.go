@@ -30,7 +30,7 @@ type Config struct {
 	API string
 }
 
-// A View holds the rights of the sender of a request.
+// A View holds what a caller may see and do.
 type View struct {
 	// Journal has the runs. Only its methods that read are called.
 	Journal journal.Journal

@@ -133,14 +133,14 @@ type part struct {
 	Only string // the state of the branches that are shown, "" for all
 	From string // the path of the first branch, "" for the first one
 
-	Graph bool // the drawing of the pipeline is shown in place of the tree
+	Graph bool // show the pipeline drawing instead of the tree
 }
 
 func partOf(values url.Values) part {
 	return part{At: values.Get("at"), Only: values.Get("only"), From: values.Get("from"), Graph: values.Get("view") == "graph"}
 }
 
-// tree is a part of the tree of a run.
+// tree is the part of a run's tree that a page shows.
 type tree struct {
 	part
 	Run    string
@@ -150,7 +150,7 @@ type tree struct {
 	All    int          // branches right below At
 	Open   int          // steps without a result
 	Kept   int          // steps with one
-	Next   string       // path of the first branch of the next page
+	Next   string       // first path on the next page
 	Hidden int          // branches after it
 	Strip  *strip       // of the lanes below At
 	// Drawing is nil if the tree is shown, or the pipeline cannot be drawn.
@@ -205,7 +205,7 @@ const (
 	maxDepth   = 12  // of the style
 )
 
-// readTree reads the part of the tree of a run that is shown.
+// readTree reads the part that a page shows.
 func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 	info := read.RunInfo
 	t := tree{part: shown, Run: info.ID, Live: info.State == journal.Running, Large: read.Large}
