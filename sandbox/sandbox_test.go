@@ -251,7 +251,7 @@ func ownAddress(t *testing.T) string {
 			return n.IP.String()
 		}
 	}
-	t.Skip("this machine has no address but loopback")
+	need.Absent(t, "this machine has no address but loopback")
 	return ""
 }
 

@@ -374,7 +374,7 @@ func goEnv(t *testing.T, name string) string {
 func tracked(t *testing.T, root string) []string {
 	out, err := command(root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
-		t.Skip("not in a checkout")
+		need.Absent(t, "this is no checkout")
 	}
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
 }

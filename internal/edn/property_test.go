@@ -120,10 +120,11 @@ func TestOrderOfEntries(t *testing.T) {
 // TestJSONRoundTrip checks that a value read from JSON is read again from the JSON that
 // is written for it.
 func TestJSONRoundTrip(t *testing.T) {
+	inJSON := values(3, false).Filter(func(v edn.Value) bool { _, err := edn.ToJSON(v); return err == nil })
 	rapid.Check(t, func(t *rapid.T) {
-		data, err := edn.ToJSON(values(3, false).Draw(t, "value"))
+		data, err := edn.ToJSON(inJSON.Draw(t, "value"))
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		v, err := edn.FromJSON(data, edn.Limits{})
 		if err != nil {

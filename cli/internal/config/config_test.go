@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/need"
 )
 
 // project makes a directory with .stone in it and returns the path of that.
@@ -126,7 +127,7 @@ func TestFind(t *testing.T) {
 func TestFindOfAnotherUser(t *testing.T) {
 	stone := project(t, "")
 	if err := os.Chown(stone, 12345, 12345); err != nil {
-		t.Skip("giving a directory to another user needs root")
+		need.Absent(t, "giving a directory to another user needs root")
 	}
 	if got, err := config.Find(filepath.Dir(stone)); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Errorf("found %q, %v", got, err)
