@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/docs"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -35,15 +36,8 @@ func TestReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		heading, quoted := "", regexp.MustCompile("`([^`]+)`")
-		for line := range strings.Lines(string(text)) {
-			if name, ok := strings.CutPrefix(line, "#"); ok {
-				heading = page + " " + strings.TrimSpace(strings.TrimLeft(name, "#"))
-			} else if cells := strings.Split(line, "|"); len(cells) > 2 {
-				for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
-					has[heading] = append(has[heading], m[1])
-				}
-			}
+		for heading, keys := range docs.Keys(string(text)) {
+			has[page+" "+heading] = keys
 		}
 	}
 	// Stone writes responses: no reader lists their fields.
@@ -59,7 +53,6 @@ func TestReference(t *testing.T) {
 			return
 		}
 		want := strings.Split(strings.TrimSpace(found[1]), ", ")
-		slices.Sort(has[section])
 		if !slices.Equal(has[section], want) {
 			t.Errorf("%s: the page has %q, the errors list %q", section, has[section], want)
 		}

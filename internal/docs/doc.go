@@ -1,4 +1,5 @@
-// Package docs contains the test of the project's documentation. It has no other code.
+// Package docs contains the test of the project's documentation, and Keys, by which tests hold pages of the
+// reference to what readers accept.
 //
 // The test reads README.md, CONTRIBUTING.md and every page below docs. Of the
 // fenced blocks of a page,

@@ -10,10 +10,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/docs"
 )
-
-// common are the fields of all capabilities, which the section Capabilities has.
-var common []string
 
 // probes are configurations with an unknown field, by the section of the reference that lists the known ones.
 var probes = map[string]string{
@@ -64,8 +62,8 @@ func TestReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has := sections(string(page))
-	common = has["Capabilities"]
+	has := docs.Keys(string(page))
+	common := has["Capabilities"] // of all kinds
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		if _, probed := probes[name]; !probed && len(has[name]) > 0 && name != "Capabilities" {
 			t.Errorf("the section %q has fields, and no probe", name)
@@ -102,24 +100,4 @@ func TestReference(t *testing.T) {
 			t.Errorf("%s: the page has %q, the errors list %q ", name, got, fields)
 		}
 	}
-}
-
-// sections returns the fields in the first column of the tables of a page, sorted, by heading.
-func sections(page string) map[string][]string {
-	out := map[string][]string{}
-	heading := ""
-	quoted := regexp.MustCompile("`([^`]+)`")
-	for line := range strings.Lines(page) {
-		if name, ok := strings.CutPrefix(line, "#"); ok {
-			heading = strings.TrimSpace(strings.TrimLeft(name, "#"))
-		} else if cells := strings.Split(line, "|"); len(cells) > 2 {
-			for _, m := range quoted.FindAllStringSubmatch(cells[1], -1) {
-				out[heading] = append(out[heading], m[1])
-			}
-		}
-	}
-	for _, fields := range out {
-		slices.Sort(fields)
-	}
-	return out
 }

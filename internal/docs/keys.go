@@ -1,0 +1,29 @@
+package docs
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var code = regexp.MustCompile("`([^`]+)`")
+
+// Keys returns the keys that the tables of a page list, sorted, by the heading above each table. A key is
+// code in the first column.
+func Keys(page string) map[string][]string {
+	keys := map[string][]string{}
+	heading := ""
+	for line := range strings.Lines(page) {
+		if name, ok := strings.CutPrefix(line, "#"); ok {
+			heading = strings.TrimSpace(strings.TrimLeft(name, "#"))
+		} else if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, m := range code.FindAllStringSubmatch(cells[1], -1) {
+				keys[heading] = append(keys[heading], m[1])
+			}
+		}
+	}
+	for _, of := range keys {
+		slices.Sort(of)
+	}
+	return keys
+}
