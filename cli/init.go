@@ -38,11 +38,7 @@ func (a *app) init() *cobra.Command {
 
 func (a *app) writeFirst(kind string) error {
 	if !slices.Contains(first.Kinds, kind) {
-		meant := ""
-		if near := suggest.Closest(kind, slices.Values(first.Kinds)); near != "" {
-			meant = ": did you mean " + near + "?"
-		}
-		return fmt.Errorf("no project has the kind %q: want %s%s", kind, strings.Join(first.Kinds, ", "), meant)
+		return fmt.Errorf("no project has the kind %q, want %s%s", kind, strings.Join(first.Kinds, ", "), suggest.Hint(kind, slices.Values(first.Kinds)))
 	}
 	written, err := first.Write(".", kind)
 	if err != nil {

@@ -153,11 +153,7 @@ func (cfg *Config) checkNodes() error {
 		if s.node == "" || made[s.node] || !known {
 			continue
 		}
-		meant := ""
-		if near := suggest.Closest(s.node, maps.Keys(made)); near != "" {
-			meant = fmt.Sprintf(": did you mean %s?", near)
-		}
-		return fmt.Errorf("the scorer %s reads the node %q, and no step of the pipeline makes one of this type%s; the types are %s", s.name, s.node, meant, strings.Join(slices.Sorted(maps.Keys(made)), ", "))
+		return fmt.Errorf("the scorer %s reads the node %q, and no step of the pipeline makes one; it makes %s%s", s.name, s.node, strings.Join(slices.Sorted(maps.Keys(made)), ", "), suggest.Hint(s.node, maps.Keys(made)))
 	}
 	return nil
 }

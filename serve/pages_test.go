@@ -74,6 +74,10 @@ func TestPipelinePage(t *testing.T) {
 	form.Set("id", "other")
 	form.Set("usd", "-1")
 	post(400, "a number above 0")
+	for _, usd := range []string{"NaN", "Inf", "1e999"} {
+		form.Set("usd", usd)
+		post(400, "a number above 0")
+	}
 	form.Set("usd", "")
 	form.Set("id", "a/b")
 	post(422, "the id")

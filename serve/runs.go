@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -241,7 +242,7 @@ func possible(b *api.Budget) error {
 	}
 	const most = 9_000_000_000 // seconds, which a time.Duration can hold
 	switch s := b.Seconds; {
-	case !(b.USD >= 0) || b.Tokens < 0 || b.Roundtrips < 0:
+	case !(b.USD >= 0) || math.IsInf(b.USD, 1) || b.Tokens < 0 || b.Roundtrips < 0:
 		return invalid("the budget: usd, tokens and roundtrips want 0, which is unlimited, or more")
 	case s != 0 && !(s >= 0.001 && s <= most):
 		return invalid("the budget: seconds %v: want 0, which is unlimited, or 0.001 to %d", s, int64(most))

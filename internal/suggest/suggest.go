@@ -26,6 +26,14 @@ func Closest(name string, candidates iter.Seq[string]) string {
 	return best
 }
 
+// Hint returns ": did you mean X?" for the candidate that was probably meant by name, or "" if none is close.
+func Hint(name string, candidates iter.Seq[string]) string {
+	if near := Closest(name, candidates); near != "" {
+		return ": did you mean " + near + "?"
+	}
+	return ""
+}
+
 // distance returns how many letters must be inserted, removed, changed or swapped with
 // their neighbour to make b of a, or bound if it is not below bound.
 func distance(a []rune, text string, bound int) int {

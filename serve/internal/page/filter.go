@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -61,11 +62,7 @@ func filterOf(text string) (out filter, err error) {
 			}
 		}
 		if w.Name != "" && !slices.Contains(names, w.Name) {
-			meant := ""
-			if close := suggest.Closest(w.Name, slices.Values(names)); close != "" {
-				meant = fmt.Sprintf(" (did you mean %s?)", close)
-			}
-			return nil, unreadable("no filter has the name %q%s: want %s; text with a colon stands in quotes", w.Name, meant, strings.Join(names, ", "))
+			return nil, unreadable("no filter has the name %q, want %s; text with a colon stands in quotes%s", w.Name, strings.Join(names, ", "), suggest.Hint(w.Name, slices.Values(names)))
 		}
 		out = append(out, w)
 	}
@@ -150,7 +147,7 @@ func (f filter) query(now time.Time) (url.Values, error) {
 			}
 			out.Set("label."+name, value)
 		case "usd":
-			if usd, err := strconv.ParseFloat(w.Value, 64); err != nil || usd < 0 {
+			if usd, err := strconv.ParseFloat(w.Value, 64); err != nil || !(usd >= 0) || math.IsInf(usd, 1) {
 				return nil, unreadable("%q is no amount of USD: want a number, as usd>0.5", w.Value)
 			}
 			out.Set("min-usd", w.Value)

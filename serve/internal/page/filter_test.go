@@ -48,6 +48,8 @@ func TestFilter(t *testing.T) {
 		"pipeline: x":               "no value after pipeline:",
 		"label:team":                "want label:NAME=VALUE",
 		"usd>much":                  "no amount of USD",
+		"usd>NaN":                   "no amount of USD",
+		"usd>Inf":                   "no amount of USD",
 		"since:yesterday":           "want an age such as 30m",
 		"since:99999999999999999d":  "want an age",
 		strings.Repeat("a ", 1000):  "at most 1000",
