@@ -95,6 +95,22 @@ func (c *crowd) client(number, cuts int) (ids []string) {
 	return ids
 }
 
+// put creates a run.
+func put(t *testing.T, url, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != 201 {
+		t.Fatal(resp.Status)
+	}
+}
+
 // Clients whose streams are cut again and again, by them and by servers that restart, get
 // every event once. STONE_CROWD is the number of clients; the figures are logged.
 func TestCrowd(t *testing.T) {
@@ -113,13 +129,7 @@ func TestCrowd(t *testing.T) {
 	}
 	c.body = stone.Seq("many", parts...)
 	stop := c.start()
-	req, err := http.NewRequestWithContext(t.Context(), "PUT", *c.url.Load()+"/v1/runs/a", strings.NewReader(`{"pipeline":"many"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if resp, err := http.DefaultClient.Do(req); err != nil || resp.StatusCode != 201 {
-		t.Fatal(resp, err)
-	}
+	put(t, *c.url.Load()+"/v1/runs/a", `{"pipeline":"many"}`)
 	var before, during runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -156,8 +166,36 @@ func TestCrowd(t *testing.T) {
 		}
 	}
 	t.Logf("%d streams of %d clients, %d followers", c.opened.Load(), clients, c.journal.follows.Load())
-	if n := c.journal.follows.Load(); n > c.opened.Load()/2 {
-		t.Errorf("%d followers for %d streams: they are shared", n, c.opened.Load())
+}
+
+// Clients that stream a run at one time share one follower of the journal.
+func TestFollowerShared(t *testing.T) {
+	c := &crowd{T: t, journal: counted{Memory: &journal.Memory{}}}
+	number, gate := dag.NewType[int]("number"), make(chan struct{})
+	c.body = stone.Seq("many", stone.Func0("first", number, func(context.Context) (int, error) { return 1, nil }),
+		stone.Func0("second", number, func(context.Context) (int, error) { <-gate; return 2, nil }))
+	defer c.start()()
+	defer close(gate)
+	put(t, *c.url.Load()+"/v1/runs/a", `{"pipeline":"many"}`)
+	var streams []*bufio.Scanner
+	for range 40 {
+		resp, err := http.Get(*c.url.Load() + "/v1/runs/a/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		streams = append(streams, bufio.NewScanner(resp.Body))
+	}
+	for _, stream := range streams { // each is open, and gets what the run has so far
+		for ok := false; !ok; {
+			if !stream.Scan() {
+				t.Fatal(stream.Err())
+			}
+			ok = strings.HasPrefix(stream.Text(), "data: ")
+		}
+	}
+	if n := c.journal.follows.Load(); n != 1 {
+		t.Errorf("%d followers for %d streams", n, len(streams))
 	}
 }
 
