@@ -415,7 +415,16 @@ func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInf
 }
 
 func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal) error {
-	info, err := s.find(r, who)
+	if err := s.remove(r.Context(), who, r.PathValue("id")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// remove removes a run of a caller.
+func (s *Server) remove(ctx context.Context, who Principal, id string) error {
+	info, err := s.owned(ctx, who, id)
 	if err != nil {
 		return err
 	}
@@ -428,9 +437,5 @@ func (s *Server) removeRun(w http.ResponseWriter, r *http.Request, who Principal
 	if running {
 		return conflict("the run has not ended: cancel it first")
 	}
-	if err := s.cfg.Journal.Remove(r.Context(), info.ID); err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
+	return s.cfg.Journal.Remove(ctx, info.ID)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/stonelayer/stone/journal"
@@ -19,12 +20,23 @@ const beat = 15 * time.Second
 // the server ends. A client that comes back with Last-Event-ID, to any server of the
 // journal, misses nothing and gets nothing twice. If the run has no such place, because it was
 // removed and started again or the journal lost rows, the stream has an event "reset" and then
-// everything from the first step. A client that comes back after the end gets 204 and no stream, after
+// everything from the first step. With said=true, the stream also has events "said" with the answers that models
+// are writing, as far as this process runs the run. A client that comes back after the end gets 204 and no stream, after
 // which an EventSource does not come back.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal) error {
 	info, err := s.find(r, who)
 	if err != nil {
 		return err
+	}
+	listens := listener{s: s}
+	if text := r.URL.Query().Get("said"); text != "" {
+		said, err := strconv.ParseBool(text)
+		if err != nil {
+			return unreadable("said is %q: want true or false", text)
+		}
+		if said {
+			listens.run = info.ID
+		}
 	}
 	at, reset, err := s.placeOf(r, info.ID)
 	if err != nil {
@@ -55,7 +67,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request, who Principal
 		out.write(next.text)
 	}
 	out.send()
-	s.stream(r, who, f, out)
+	s.stream(r, who, f, out, &listens)
 	return nil // or the client has gone, or comes back
 }
 
@@ -113,11 +125,12 @@ func newPulse(s *Server, r *http.Request, who Principal) pulse {
 
 func (p pulse) stop() { p.beats.Stop() }
 
-// wait returns true after news or a beat. It returns false if the stream must end: the client has
+// wait returns true after news, something that was said, or a beat. It returns false if the stream must end: the client has
 // gone or may no longer read it, or the server is closing.
-func (p pulse) wait(out *eventStream, news <-chan struct{}) bool {
+func (p pulse) wait(out *eventStream, news, said <-chan struct{}) bool {
 	select {
 	case <-news:
+	case <-said:
 	case <-p.beats.C:
 		if !p.s.still(p.r, p.who) {
 			return false
@@ -134,7 +147,7 @@ func (p pulse) wait(out *eventStream, news <-chan struct{}) bool {
 
 // stream sends the events of a feed until there are no more, the client has gone or may
 // read them no more, or the server ends.
-func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStream) {
+func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStream, listens *listener) {
 	p := newPulse(s, r, who)
 	defer p.stop()
 	for out.err == nil {
@@ -154,7 +167,7 @@ func (s *Server) stream(r *http.Request, who Principal, f *feed, out *eventStrea
 		case over:
 			return
 		}
-		if !p.wait(out, news) {
+		if !p.wait(out, news, listens.tell(out)) {
 			return
 		}
 	}

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -19,8 +20,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
@@ -343,4 +346,66 @@ func TestWatchersShare(t *testing.T) {
 	}
 	cancel()
 	watched(0, 0)
+}
+
+// A stream that asks for it tells what models are writing, in events without an id, until that is
+// complete or void.
+func TestSaid(t *testing.T) {
+	h := newHouse(t, nil)
+	goOn := make(chan struct{})
+	speaks := stone.Func0("speak", draft, func(ctx context.Context) (string, error) {
+		for _, reason := range []string{"void", ""} {
+			place := event.At(ctx)
+			voice := place.Speak("model")
+			voice.Say(event.Thinking, "hm")
+			voice.Say(event.Text, strings.Repeat("é", 2000))
+			voice.Say(event.Text, " at the end")
+			<-goOn
+			if reason != "" {
+				voice.Again(reason)
+			} else {
+				voice.End()
+			}
+			<-goOn
+		}
+		return "x", nil
+	})
+	s := servetest.Start(t, serve.Config{Journal: h.journal, Pipelines: []serve.Pipeline{{Name: "speak", Ashlar: speaks}}})
+	put(t, s.URL+"/v1/runs/a", `{"pipeline":"speak"}`)
+	h.Server = s
+	h.want("GET", "/v1/runs/a/events?said=2", "", 400, "want true or false")
+	resp, err := http.Get(s.URL + "/v1/runs/a/events?said=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	var heard []string
+	for kind, id := "", ""; lines.Scan(); {
+		line := lines.Text()
+		if text, ok := strings.CutPrefix(line, "id: "); ok {
+			id = text
+		} else if text, ok := strings.CutPrefix(line, "event: "); ok {
+			kind = text
+		} else if text, ok := strings.CutPrefix(line, "data: "); ok && kind == "said" {
+			var e api.Event
+			if err := json.Unmarshal([]byte(text), &e); err != nil || id != "" || len(e.Said) > 1 {
+				t.Fatal(line, id, err)
+			}
+			said := "nothing"
+			if len(e.Said) == 1 {
+				said = e.Said[0].Path + " " + e.Said[0].Source + " " + strings.TrimLeft(e.Said[0].Text, "…é")
+				if n := len(e.Said[0].Text); n < 2000 || n > 2048 || !strings.HasPrefix(e.Said[0].Text, "…é") {
+					t.Errorf("%d bytes: %.20q", n, e.Said[0].Text)
+				}
+			}
+			heard = append(heard, said)
+			goOn <- struct{}{}
+		} else if line == "" {
+			id = ""
+		}
+	}
+	if want := []string{"speak model  at the end", "nothing", "speak model  at the end", "nothing"}; !slices.Equal(heard, want) {
+		t.Errorf("heard %q, want %q", heard, want)
+	}
 }

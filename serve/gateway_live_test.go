@@ -48,8 +48,8 @@ func (w *writer) Stream(ctx context.Context, _ *llm.Request) iter.Seq2[llm.Delta
 	}
 }
 
-// event is an event of a response.
-type event struct {
+// A responseEvent is an event of a response.
+type responseEvent struct {
 	Type     string `json:"type"`
 	Number   int    `json:"sequence_number"`
 	Delta    string `json:"delta"`
@@ -61,7 +61,7 @@ type event struct {
 }
 
 // listen sends a request and calls each for every event, until it returns false.
-func (h *house) listen(method, path, body string, each func(event) bool) {
+func (h *house) listen(method, path, body string, each func(responseEvent) bool) {
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.Context())
 	defer cancel()
@@ -76,7 +76,7 @@ func (h *house) listen(method, path, body string, each func(event) bool) {
 	defer resp.Body.Close()
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		var e event
+		var e responseEvent
 		if !ok || string(data) == "[DONE]" {
 			continue
 		}
@@ -95,7 +95,7 @@ func TestLive(t *testing.T) {
 	weak := &writer{words: []string{"polite", ", ", "and ", "slow"}, next: make(chan struct{})}
 	h := gatewayServer(t, gated(weak, weak), nil, "chat/answer")
 	var got []string
-	h.listen("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"x","stream":true}`, func(e event) bool {
+	h.listen("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"x","stream":true}`, func(e responseEvent) bool {
 		switch e.Type {
 		case "response.in_progress", "response.output_text.delta": // the next word is written when the last one is here
 			got = append(got, e.Delta)
@@ -147,8 +147,8 @@ func TestLiveRejected(t *testing.T) {
 	strong := &writer{words: []string{"polite"}}
 	h := gatewayServer(t, gated(weak, strong), nil, "chat/answer")
 	var text string
-	var last event
-	h.listen("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"x","stream":true}`, func(e event) bool {
+	var last responseEvent
+	h.listen("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"x","stream":true}`, func(e responseEvent) bool {
 		if e.Type == "response.in_progress" || e.Type == "response.output_text.delta" && text == "" {
 			weak.next <- struct{}{}
 		}
@@ -178,9 +178,9 @@ func TestLiveRejected(t *testing.T) {
 func TestLiveAgain(t *testing.T) {
 	weak := &writer{words: []string{"polite", " ", "wörds", " only"}, next: make(chan struct{}, 8)}
 	h := gatewayServer(t, gated(weak, weak), nil, "chat/answer")
-	var events []event
+	var events []responseEvent
 	var id string
-	h.listen("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"x","stream":true,"background":true}`, func(e event) bool {
+	h.listen("POST", "/v1/responses", `{"model":"stone/chat/answer","input":"x","stream":true,"background":true}`, func(e responseEvent) bool {
 		if id == "" {
 			id = e.Response.ID
 		}
@@ -190,8 +190,8 @@ func TestLiveAgain(t *testing.T) {
 		events = append(events, e)
 		return !strings.HasSuffix(e.Delta, "wörds")
 	})
-	again := func(after int) (text string, last event) {
-		h.listen("GET", fmt.Sprintf("/v1/responses/%s?stream=true&starting_after=%d", id, after), "", func(e event) bool {
+	again := func(after int) (text string, last responseEvent) {
+		h.listen("GET", fmt.Sprintf("/v1/responses/%s?stream=true&starting_after=%d", id, after), "", func(e responseEvent) bool {
 			text, last = text+e.Delta, e
 			return true
 		})
@@ -229,7 +229,7 @@ func TestGoneStopsPaying(t *testing.T) {
 				if path != "/v1/responses" {
 					body = `{"model":"stone/chat/answer","stream":true,"messages":[{"role":"user","content":"x"}]}`
 				}
-				h.listen("POST", path, body, func(event) bool {
+				h.listen("POST", path, body, func(responseEvent) bool {
 					weak.next <- struct{}{}
 					return false
 				})

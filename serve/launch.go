@@ -28,8 +28,9 @@ type active struct {
 	started  chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
 	live     *openai.Live // may be nil
-	existed  bool         // the journal had the run before; valid after started
-	err      error        // why it did not start; valid after ended
+	speech   *speech
+	existed  bool  // the journal had the run before; valid after started
+	err      error // why it did not start; valid after ended
 }
 
 // A task is a run to be launched.
@@ -59,7 +60,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		return nil, false, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{}), live: t.live}
+	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{}), live: t.live, speech: newSpeech()}
 	begin := sync.OnceFunc(func() {
 		if close(run.started); t.cancel {
 			cancel()
@@ -71,7 +72,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		panic(err)
 	}
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
-	t.run.Watch = event.All(t.run.Watch, event.Func(slog.LevelInfo, func(event.Event) { begin() }), event.Func(slog.LevelWarn, func(e event.Event) {
+	t.run.Watch = event.All(t.run.Watch, run.speech, event.Func(slog.LevelInfo, func(event.Event) { begin() }), event.Func(slog.LevelWarn, func(e event.Event) {
 		if n, ok := e.Data.(event.Notice); ok {
 			s.cfg.Log.Warn("notice of a run", "run", t.run.RunID, "code", n.Code, "path", n.Path, "text", n.Text)
 		}

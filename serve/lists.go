@@ -56,7 +56,7 @@ func (s *Server) sendList(w http.ResponseWriter, r *http.Request, who Principal,
 			out.send()
 			continue
 		}
-		if !p.wait(out, news) {
+		if !p.wait(out, news, nil) {
 			return nil
 		}
 	}

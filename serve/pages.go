@@ -98,6 +98,7 @@ func (s *Server) view(r *http.Request) page.View {
 				return s.restart(ctx, who, info, true)
 			}
 		}
+		view.Remove = func(ctx context.Context, run string) error { return s.remove(ctx, who, run) }
 		view.Cancel = func(ctx context.Context, run string) error {
 			info, err := s.owned(ctx, who, run)
 			if err != nil {

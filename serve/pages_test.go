@@ -271,3 +271,48 @@ func TestPagesOfTenants(t *testing.T) {
 		t.Errorf("an empty token: %d %s", status, text)
 	}
 }
+
+// What is done to chosen runs is done to those of the caller, as they were shown, and once.
+func TestChosenRuns(t *testing.T) {
+	h := newHouse(t, byToken{})
+	for _, run := range []string{"acme a", "acme b", "globex a"} {
+		tenant, id, _ := strings.Cut(run, " ")
+		if status, text := h.do("PUT", "/v1/runs/"+id, `{"pipeline":"page","input":{"text":"marble"}}`, "Authorization", "Bearer "+tenant); status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		h.do("GET", "/v1/runs/"+id+"/result?wait=30s", "", "Authorization", "Bearer "+tenant)
+	}
+	acme := []string{"Cookie", h.signIn("acme"), "Accept", "text/html"}
+	state := func(tenant, id string) string {
+		_, text := h.do("GET", "/v1/runs/"+id, "", "Authorization", "Bearer "+tenant)
+		return regexp.MustCompile(`"state":"(\w+)"`).FindString(text)
+	}
+	for _, tt := range []struct {
+		form   url.Values
+		status int
+		part   string
+		a, b   string
+	}{
+		{url.Values{"do": {"cancel"}}, 422, "choose 1 to 100", "waiting", "waiting"},
+		{url.Values{"do": {"burn"}, "run": {"a"}}, 403, "may not", "waiting", "waiting"},
+		{url.Values{"do": {"cancel"}, "run": {"a", "a"}}, 200, "Cancel 1 run?<", "waiting", "waiting"},
+		{url.Values{"do": {"cancel"}, "run": {"a"}, "sure": {"yes"}, "seen.a": {"running 0 0"}}, 200, "None of them can be canceled", "waiting", "waiting"},
+		{url.Values{"do": {"cancel"}, "run": {"a", "zzz"}, "sure": {"yes"}}, 200, `<h1>Runs`, "canceled", "waiting"}, // the redirect was followed
+		{url.Values{"do": {"cancel"}, "run": {"a", "b"}, "sure": {"yes"}}, 200, "Left as they are", "canceled", "canceled"},
+		{url.Values{"do": {"remove"}, "run": {"a"}, "sure": {"yes"}}, 200, `<h1>Runs`, "", "canceled"},
+		{url.Values{"do": {"remove"}, "run": {"a"}, "sure": {"yes"}}, 200, `<h1>Runs`, "", "canceled"},
+	} {
+		status, text := h.form("/runs", tt.form, acme...)
+		if status != tt.status || !strings.Contains(text, tt.part) {
+			t.Errorf("%v: %d %s, want %d with %s", tt.form, status, text, tt.status, tt.part)
+		}
+		for id, want := range map[string]string{"a": tt.a, "b": tt.b} {
+			if got := state("acme", id); want == "" && got != "" || !strings.Contains(got, want) {
+				t.Errorf("%v: %s is %s, want %s", tt.form, id, got, want)
+			}
+		}
+	}
+	if got := state("globex", "a"); !strings.Contains(got, "waiting") {
+		t.Errorf("the run of another tenant is %s", got)
+	}
+}

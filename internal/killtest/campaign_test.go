@@ -246,7 +246,11 @@ func (v *victim) refuse(want trace) {
 	v.Helper()
 	address, refuse := pgtest.Limited(v)
 	v.on(address)
-	v.disturb(want, 3, func(v *victim, _ *process) {
+	v.disturb(want, 3, func(v *victim, p *process) {
+		// A process that is refused when it begins gives up, and says so. Here one is at work.
+		if !v.began(p, len(v.entries("lines"))+1) {
+			return
+		}
 		undo, err := refuse()
 		if err != nil {
 			v.Fatal(err)

@@ -167,6 +167,16 @@ type Event struct {
 	// was to start, such as after it was removed and started again. The events that follow are all
 	// events of the run, from the first.
 	Reset bool `json:"reset,omitempty"`
+	// Said, in an event "said", are all answers that models are writing in the run at this moment, if the stream
+	// was asked for them. No gate has accepted them, and none of it is recorded: the event has no id.
+	Said []Said `json:"said,omitzero"`
+}
+
+// Said is an answer that a model is writing.
+type Said struct {
+	Path   string `json:"path"` // of the step
+	Source string `json:"source,omitempty"`
+	Text   string `json:"text"` // so far; of a long one the end
 }
 
 // Notice is the body of a webhook.

@@ -147,7 +147,7 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 	}
 	f := frame{Title: title + " · " + n.Run, Here: "runs", Body: n}
 	if n.Step != nil && !n.Step.Recorded && !view.Over(info.State) {
-		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")
+		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events?said=true")
 	}
 	return v.show(w, r, "node", f)
 }

@@ -41,6 +41,8 @@ type View struct {
 	// Resume resumes a run that has stopped, and Cancel cancels one that is not over. Nil
 	// allows neither.
 	Resume, Cancel func(ctx context.Context, run string) error
+	// Remove deletes a run that has stopped. Nil deletes none.
+	Remove func(ctx context.Context, run string) error
 	// Force resumes a run although its pipeline changed. Nil means that the caller may not.
 	Force func(ctx context.Context, run string) error
 	// Pipelines returns the pipelines that are published. Nil shows only those that have runs.
@@ -76,7 +78,7 @@ type pages struct {
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
+	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Requests that change something must be
@@ -85,7 +87,7 @@ func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, profile, trace,
+		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, profile, trace,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))

@@ -87,7 +87,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	body.Cancels = runs && v.Cancel != nil && !view.Over(info.State) && info.State != journal.Refused
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !view.Over(info.State) {
-		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events")
+		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events?said=true")
 		f.Poll = f.Poll || body.Tree.Large
 	}
 	return v.show(w, r, "run", f)

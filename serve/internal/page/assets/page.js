@@ -99,6 +99,20 @@
 
 	function soon() { if (timer === undefined && !document.hidden) timer = setTimeout(refresh, pause); }
 
+	// What models are writing, before any gate accepts it.
+	const said = document.getElementById("said");
+	function hear(answers) {
+		if (!said) return;
+		const at = said.dataset.at || "";
+		answers = answers.filter((a) => a.path.startsWith(at) && (!at || a.path === at || "/[~".includes(a.path[at.length])));
+		said.hidden = !answers.length;
+		said.replaceChildren(...answers.flatMap((a) => [
+			Object.assign(document.createElement("h2"), { textContent: a.path + " is being written" }),
+			Object.assign(document.createElement("pre"), { textContent: a.text, className: "words", tabIndex: 0 }),
+		]));
+		for (const text of said.querySelectorAll("pre")) text.scrollTop = text.scrollHeight;
+	}
+
 	let ended = false;
 	function start() {
 		if (source || ended || document.hidden) return;
@@ -111,12 +125,14 @@
 		source = new EventSource(last ? stream + (stream.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(last) : stream);
 		const heard = (e) => { if (e.lastEventId) last = e.lastEventId; soon(); };
 		for (const kind of ["step", "state", "list", "reset"]) source.addEventListener(kind, heard);
+		source.addEventListener("said", (e) => hear(JSON.parse(e.data).said));
 		source.onopen = () => { live.textContent = "live"; soon(); };
 		source.onerror = () => { live.textContent = "not live: connecting again"; };
 	}
 	function stop() {
 		clearTimeout(timer);
 		timer = undefined;
+		hear([]);
 		if (source) { source.close(); source = undefined; }
 	}
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 )
@@ -79,6 +80,8 @@ func pipeline(args []string) (stone.Ashlar, error) {
 		return improving(), nil
 	case "adding":
 		return adding(len(args) > 1), nil
+	case "speaking":
+		return speaking(), nil
 	case "slow":
 		return stone.Seq("slow", start, fan(n)), nil
 	}
@@ -87,6 +90,18 @@ func pipeline(args []string) (stone.Ashlar, error) {
 
 func say(name string, out dag.Type[string], text string) stone.Ashlar {
 	return stone.Func(name, dag.Everything, out, func(context.Context, dag.DAG) (string, error) { return text, nil })
+}
+
+// speaking streams the first words of an answer that never ends.
+func speaking() stone.Ashlar {
+	return stone.Seq("speaking", stone.Func0("speak", draft, func(ctx context.Context) (string, error) {
+		voice := event.At(ctx).Speak("model/slow")
+		for _, word := range strings.Fields("Marble is quarried in blocks of") {
+			voice.Say(event.Text, word+" ")
+		}
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}))
 }
 
 func writing() stone.Ashlar {

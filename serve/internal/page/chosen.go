@@ -1,0 +1,123 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// A deed is what can be done to several runs at once.
+type deed struct {
+	Name, Verb, Done string
+	Note             string // what it means
+	suits            func(journal.RunInfo) bool
+	do               func(ctx context.Context, run string) error
+}
+
+// deeds are what the sender of a request may do to runs.
+func (v View) deeds() (out []deed) {
+	known := func(info journal.RunInfo) bool { return v.Runs == nil || v.Runs(info) }
+	for _, d := range []deed{
+		{"cancel", "Cancel", "canceled", "Steps that are running are stopped; they have no result and are possibly paid. A canceled run can be resumed.",
+			func(i journal.RunInfo) bool { return !view.Over(i.State) && i.State != journal.Refused && known(i) }, v.Cancel},
+		{"resume", "Resume", "resumed", "What is recorded is kept and costs nothing again. Steps that failed, or had started without a result, run again.",
+			func(i journal.RunInfo) bool { return view.Resumable(i.State) && known(i) }, v.Resume},
+		{"remove", "Remove", "removed", "Their steps, results and answers are deleted, which cannot be undone. Other runs keep what they reuse of them.",
+			func(i journal.RunInfo) bool { return i.State != journal.Running }, v.Remove},
+	} {
+		if d.do != nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// chosenPage asks whether a deed shall be done to the chosen runs, and says later what came of it.
+type chosenPage struct {
+	deed
+	Runs   []chosenRun
+	Others []runRow // to which it cannot be done, as they are now
+	Filter string   // of the list
+	Over   bool     // it was done to Count of them; Runs are those where it failed
+	Count  int
+}
+
+// A chosenRun is one of the runs.
+type chosenRun struct {
+	runRow
+	Problem string // why it was not done
+}
+
+// Seen identifies how the run stopped.
+func (c chosenRun) Seen() string { return seen(c.RunInfo) }
+
+// List is the address of the list.
+func (c chosenPage) List() string {
+	if c.Filter == "" {
+		return "/"
+	}
+	return "/?" + url.Values{"q": {c.Filter}}.Encode()
+}
+
+// chosen does something to the runs that are chosen in the list, after it has asked.
+func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
+	if err := readForm(w, r); err != nil {
+		return err
+	}
+	ctx, form, all := r.Context(), r.PostForm, v.deeds()
+	i := slices.IndexFunc(all, func(d deed) bool { return d.Name == form.Get("do") })
+	ids := slices.Compact(slices.Sorted(slices.Values(form["run"])))
+	switch {
+	case i < 0:
+		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start, stop and remove runs here."}
+	case len(ids) == 0 || len(ids) > rowsOfRuns:
+		return &api.Problem{Type: api.Invalid, Title: "Choose runs", Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf("%d runs are chosen: go back and choose 1 to %d.", len(ids), rowsOfRuns)}
+	}
+	body := chosenPage{deed: all[i], Filter: form.Get("q")}
+	for _, id := range ids {
+		info, err := v.Journal.Find(ctx, id)
+		switch was := form.Get("seen." + id); {
+		case err != nil || info.ID != id: // it was removed meanwhile
+			continue
+		case !body.suits(info) || was != "" && was != seen(info):
+			body.Others = append(body.Others, rowOf(info))
+		default:
+			body.Runs = append(body.Runs, chosenRun{runRow: rowOf(info)})
+		}
+	}
+	if form.Get("sure") == "" {
+		return v.show(w, r, "chosen", frame{Title: body.Verb, Here: "runs", Body: body})
+	}
+	body.doAll(ctx)
+	if len(body.Runs)+len(body.Others) > 0 {
+		return v.show(w, r, "chosen", frame{Title: body.Verb, Here: "runs", Body: body})
+	}
+	http.Redirect(w, r, body.List(), http.StatusSeeOther)
+	return nil
+}
+
+// doAll does it to all runs, and keeps those where it fails.
+func (c *chosenPage) doAll(ctx context.Context) {
+	var all sync.WaitGroup
+	free := make(chan struct{}, 8) // at the same time
+	for i := range c.Runs {
+		all.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			if err := c.do(ctx, c.Runs[i].ID); err != nil {
+				c.Runs[i].Problem = problemOf(err).Detail
+			}
+		})
+	}
+	all.Wait()
+	was := len(c.Runs)
+	c.Runs = slices.DeleteFunc(c.Runs, func(r chosenRun) bool { return r.Problem == "" })
+	c.Over, c.Count = true, was-len(c.Runs)
+}

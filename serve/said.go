@@ -1,0 +1,155 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+const (
+	mostSaid  = 8       // answers that are told at the same time
+	saidBytes = 2 << 10 // of the end of each
+	saidEvery = 200 * time.Millisecond
+)
+
+// A speech has the answers that models are writing in a run of this process, for people who watch. It is
+// no record: an answer is taken out when it is complete or retracted. It watches one run.
+type speech struct {
+	mu      sync.Mutex
+	answers []answer
+	waking  bool          // news are closed soon
+	news    chan struct{} // closed after something has changed
+}
+
+// An answer is being written.
+type answer struct {
+	api.Said
+	attempt int
+}
+
+func newSpeech() *speech { return &speech{news: make(chan struct{})} }
+
+// Wants implements event.Watcher.
+func (s *speech) Wants(_ context.Context, level slog.Level) bool {
+	return level == event.LevelDelta || level == slog.LevelInfo
+}
+
+// Watch implements event.Watcher.
+func (s *speech) Watch(_ context.Context, e event.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch d := e.Data.(type) {
+	case event.RunEnded:
+		s.drop(func(answer) bool { return true })
+	case event.Retracted:
+		s.drop(func(a answer) bool { return d.Covers(e.Path, a.Path, a.Source, a.attempt) })
+	case event.Delta:
+		switch {
+		case d.End:
+			s.drop(func(a answer) bool { return a.Path == e.Path && a.Source == d.Source && a.attempt == d.Attempt })
+		case d.Kind == event.Text && d.Text != "":
+			s.say(answer{api.Said{Path: e.Path, Source: d.Source, Text: d.Text}, d.Attempt})
+		}
+	}
+}
+
+func (s *speech) drop(gone func(answer) bool) {
+	was := len(s.answers)
+	if s.answers = slices.DeleteFunc(s.answers, gone); len(s.answers) < was {
+		s.changed()
+	}
+}
+
+// say adds a piece of an answer. Of very many answers at the same time, the first are told.
+func (s *speech) say(piece answer) {
+	i := slices.IndexFunc(s.answers, func(a answer) bool {
+		return a.Path == piece.Path && a.Source == piece.Source && a.attempt == piece.attempt
+	})
+	if i < 0 && len(s.answers) == mostSaid {
+		return
+	} else if i < 0 {
+		i, s.answers = len(s.answers), append(s.answers, answer{})
+	} else {
+		piece.Text = s.answers[i].Text + piece.Text
+	}
+	piece.Text = ending(piece.Text)
+	s.answers[i] = piece
+	s.changed()
+}
+
+// ending returns the end of a text that is too long.
+func ending(text string) string {
+	const mark = "…"
+	if len(text) <= saidBytes {
+		return text
+	}
+	at := len(text) - saidBytes + len(mark)
+	for at < len(text) && !utf8.RuneStart(text[at]) {
+		at++
+	}
+	return mark + text[at:]
+}
+
+// changed tells the listeners, but not each piece by itself. Its caller has s.mu.
+func (s *speech) changed() {
+	if s.waking {
+		return
+	}
+	s.waking = true
+	time.AfterFunc(saidEvery, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.news)
+		s.waking, s.news = false, make(chan struct{})
+	})
+}
+
+// now returns the answers so far. News is closed when they have changed.
+func (s *speech) now() (said []api.Said, news <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said = make([]api.Said, len(s.answers))
+	for i, a := range s.answers {
+		said[i] = a.Said
+	}
+	return said, s.news
+}
+
+// A listener tells one client what is being written in a run.
+type listener struct {
+	s    *Server
+	run  string // its key; empty if the client does not want to know
+	told []api.Said
+}
+
+// tell sends what has changed. News is closed when there is more, and nil where nothing is written.
+func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
+	if l.run == "" {
+		return nil
+	}
+	l.s.mu.Lock()
+	run := l.s.active[l.run]
+	l.s.mu.Unlock()
+	said := []api.Said{}
+	if run != nil {
+		said, news = run.speech.now()
+	}
+	if slices.Equal(said, l.told) {
+		return news
+	}
+	text, err := json.Marshal(api.Event{Said: said})
+	if err != nil { // it has only text
+		panic(err)
+	}
+	l.told = said
+	out.write(append(append([]byte("event: said\ndata: "), text...), "\n\n"...))
+	out.send()
+	return news
+}
