@@ -1,3 +1,5 @@
+//go:build !alone
+
 package bench
 
 import (
@@ -55,4 +57,50 @@ func dbosDurable(folder string) (func(int) error, func() error, error) {
 		})
 	}
 	return work, func() error { return dbos.Shutdown(ctx, time.Minute) }, nil
+}
+
+// dbosReached gets the time at which a workflow reaches its first new step.
+var dbosReached = make(chan time.Time)
+
+func dbosLong(ctx dbos.Context, steps int) (_ int, err error) {
+	v := aKilo
+	for range steps {
+		if v, err = dbosStep(ctx, v); err != nil {
+			return 0, err
+		}
+	}
+	return dbos.RunAsStep(ctx, func(context.Context) (int, error) {
+		dbosReached <- time.Now()
+		select {} // as if the process ended here
+	})
+}
+
+// dbosResume recovers the workflow at the start of another context, as another
+// process would.
+func dbosResume(folder string, steps int) (func() (time.Time, error), error) {
+	start := func(run func(dbos.Context) error) (reached time.Time, err error) {
+		ctx, err := dbosContext(folder)
+		if err != nil {
+			return reached, err
+		}
+		dbos.RegisterWorkflow(ctx, dbosLong)
+		if err := dbos.Launch(ctx); err != nil {
+			return reached, err
+		}
+		if err := run(ctx); err != nil {
+			return reached, err
+		}
+		select {
+		case reached = <-dbosReached:
+		case <-time.After(5 * time.Minute):
+			return reached, errors.New("the workflow was not recovered")
+		}
+		_ = dbos.Shutdown(ctx, time.Millisecond) // it reports that the workflow still runs
+		return reached, nil
+	}
+	_, err := start(func(ctx dbos.Context) error {
+		_, err := dbos.RunWorkflow(ctx, dbosLong, steps, dbos.WithWorkflowID("run"))
+		return err
+	})
+	return func() (time.Time, error) { return start(func(dbos.Context) error { return nil }) }, err
 }

@@ -36,14 +36,7 @@ type durable struct {
 	long bool
 }
 
-var durables = []durable{
-	{"floor", floorDurable, true, true},
-	{"stone", stoneDurable, true, true},
-	{"dbos", dbosDurable, true, false},
-	{"adk", adkDurable, true, false},
-	{"langgraphgo", langgraphDurable, false, false},
-	{"trpc-agent-go", trpcDurable, true, false},
-}
+var durables = append([]durable{{"floor", floorDurable, true, true}, {"stone", stoneDurable, true, true}}, peerDurables...)
 
 // BenchmarkDurable is a step that survives the process, in a new file and in one that has
 // 100,000 steps. Beside the CPU time it reports the elapsed time of each step, since that

@@ -34,24 +34,19 @@ func (b batch) items() []item {
 
 func (i item) work() result { return result{N: i.N, Square: i.N * i.N, Settled: true} }
 
+// A fanner makes a fan-out of a number of lanes.
+type fanner struct {
+	name string
+	make func(lanes int) (func() (int, error), error)
+	most int // lanes beyond which the peer needs minutes or all memory; 0 is no limit
+}
+
 // BenchmarkFanOut is a fan-out whose lanes have one step each. Stone and the floor write
 // a marker and a result for each lane; in addition, Stone joins the lanes and reads the
 // results.
 func BenchmarkFanOut(b *testing.B) {
 	for _, lanes := range []int{1_000, 10_000, 1_000_000} {
-		for _, who := range []struct {
-			name string
-			make func(lanes int) (func() (int, error), error)
-			most int // lanes beyond which the peer needs minutes or all memory; 0 is no limit
-		}{
-			{"floor", floorFanOut, 0},
-			{"stone", stoneFanOut, 0},
-			{"langgraphgo", langgraphFanOut, 10_000},
-			{"langchaingo", langchainFanOut, 0},
-			{"adk", adkFanOut, 10_000},
-			{"eino", einoFanOut, 10_000},
-			{"trpc-agent-go", trpcFanOut, 10_000},
-		} {
+		for _, who := range append([]fanner{{"floor", floorFanOut, 0}, {"stone", stoneFanOut, 0}}, peerFanners...) {
 			if who.most > 0 && lanes > who.most {
 				continue
 			}

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dbos-inc/dbos-transact-golang/dbos"
-
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
@@ -20,19 +18,18 @@ import (
 // started.
 type resumer func(folder string, steps int) (resume func() (time.Time, error), err error)
 
+// A resumable is a resumer of a number of steps.
+type resumable struct {
+	steps int
+	name  string
+	open  resumer
+}
+
 // BenchmarkResume is the time from the start of a process, without that of the system, to
 // the first new step. DBOS is left out of the long run, which it needs a minute to
 // record.
 func BenchmarkResume(b *testing.B) {
-	for _, c := range []struct {
-		steps int
-		name  string
-		open  resumer
-	}{
-		{10_000, "stone", stoneResume},
-		{10_000, "dbos", dbosResume},
-		{100_000, "stone", stoneResume},
-	} {
+	for _, c := range append([]resumable{{10_000, "stone", stoneResume}, {100_000, "stone", stoneResume}}, peerResumables...) {
 		b.Run(fmt.Sprintf("%d/%s", c.steps, c.name), func(b *testing.B) {
 			resume, err := c.open(b.TempDir(), c.steps)
 			if err != nil {
@@ -72,50 +69,4 @@ func stoneResume(folder string, steps int) (func() (time.Time, error), error) {
 	}
 	_, err := resume()
 	return resume, err
-}
-
-// dbosReached gets the time at which a workflow reaches its first new step.
-var dbosReached = make(chan time.Time)
-
-func dbosLong(ctx dbos.Context, steps int) (_ int, err error) {
-	v := aKilo
-	for range steps {
-		if v, err = dbosStep(ctx, v); err != nil {
-			return 0, err
-		}
-	}
-	return dbos.RunAsStep(ctx, func(context.Context) (int, error) {
-		dbosReached <- time.Now()
-		select {} // as if the process ended here
-	})
-}
-
-// dbosResume recovers the workflow at the start of another context, as another
-// process would.
-func dbosResume(folder string, steps int) (func() (time.Time, error), error) {
-	start := func(run func(dbos.Context) error) (reached time.Time, err error) {
-		ctx, err := dbosContext(folder)
-		if err != nil {
-			return reached, err
-		}
-		dbos.RegisterWorkflow(ctx, dbosLong)
-		if err := dbos.Launch(ctx); err != nil {
-			return reached, err
-		}
-		if err := run(ctx); err != nil {
-			return reached, err
-		}
-		select {
-		case reached = <-dbosReached:
-		case <-time.After(5 * time.Minute):
-			return reached, errors.New("the workflow was not recovered")
-		}
-		_ = dbos.Shutdown(ctx, time.Millisecond) // it reports that the workflow still runs
-		return reached, nil
-	}
-	_, err := start(func(ctx dbos.Context) error {
-		_, err := dbos.RunWorkflow(ctx, dbosLong, steps, dbos.WithWorkflowID("run"))
-		return err
-	})
-	return func() (time.Time, error) { return start(func(dbos.Context) error { return nil }) }, err
 }

@@ -8,6 +8,13 @@ import (
 // A maker builds a pipeline of n parts once and returns a function that runs it.
 type maker[T any] = func(n int, first T) (func() (T, error), error)
 
+// A liner makes a line of steps.
+type liner[T any] struct {
+	name string
+	make maker[T]
+	most int // steps beyond which it needs minutes; 0 is no limit
+}
+
 // BenchmarkSequence is a line of steps, each of which reads the content of the previous
 // one and produces the next. Peers pass on a pointer, so a type that is not flat makes no
 // difference to them.
@@ -18,21 +25,9 @@ func BenchmarkSequence(b *testing.B) {
 }
 
 func sequence[T content[T]](b *testing.B, first T, peers bool) {
-	type line struct {
-		name string
-		make maker[T]
-		most int // steps beyond which it needs minutes; 0 is no limit
-	}
-	lines := []line{{"floor", floorSequence[T], 0}, {"stone", stoneSequence[T], 0}}
+	lines := []liner[T]{{"floor", floorSequence[T], 0}, {"stone", stoneSequence[T], 0}}
 	if peers {
-		lines = append(lines, []line{
-			{"langchaingo", langchainSequence[T], 0},
-			{"langgraphgo", langgraphSequence[T], 0},
-			{"genkit", genkitSequence[T], 0},
-			{"eino", einoSequence[T], 100}, // quadratic to compile
-			{"adk", adkSequence[T], 0},
-			{"trpc-agent-go", trpcSequence[T], 100}, // quadratic to run
-		}...)
+		lines = append(lines, peerLiners[T]()...)
 	}
 	for _, steps := range []int{100, 100_000} {
 		for _, who := range lines {

@@ -42,6 +42,12 @@ func (s *script) look() string {
 	return callResult
 }
 
+// A turner makes an agent whose model is a script.
+type turner struct {
+	name string
+	make func(*script) (func() (string, error), error)
+}
+
 // BenchmarkTurn is an agent that is asked once, calls a tool in each of its turns, and
 // answers with a text. A long one shows whether a turn costs more at the end of a conversation; it is
 // compared with the cheapest peer. The cost of the whole run is divided by the turns with a call, so
@@ -49,19 +55,7 @@ func (s *script) look() string {
 // processor: the garbage collector's use of idle ones is no cost of a turn.
 func BenchmarkTurn(b *testing.B) {
 	for _, calls := range []int{1, 10, 100, 1_000} {
-		for _, who := range []struct {
-			name string
-			make func(*script) (func() (string, error), error)
-		}{
-			{"stone", stoneTurns},
-			{"langchaingo", langchainTurns},
-			{"langgraphgo", langgraphTurns},
-			{"genkit", genkitTurns},
-			{"eino-react", einoTurns},
-			{"eino-adk", einoAgentTurns},
-			{"adk", adkTurns},
-			{"trpc-agent-go", trpcTurns},
-		} {
+		for _, who := range append([]turner{{"stone", stoneTurns}}, peerTurners...) {
 			if calls > 10 && who.name != "stone" && who.name != "langgraphgo" {
 				continue
 			}

@@ -76,7 +76,7 @@ func newEvaluation(ctx context.Context, cfg Config, run stone.Config) (*evaluati
 		return nil, err
 	}
 	e := &evaluation{Config: cfg, data: set}
-	for _, check := range []func() error{e.checkExpected, e.checkAgainst, e.checkGate} {
+	for _, check := range []func() error{e.checkExpected, func() error { return e.checkFit(ctx) }, e.checkAgainst, e.checkGate} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -166,6 +166,40 @@ func (e *evaluation) checkExpected() error {
 		}
 	}
 	return nil
+}
+
+// checkFit refuses to compare the whole output where that can never be equal, since no expectation fits the
+// type of the output.
+func (e *evaluation) checkFit(ctx context.Context) error {
+	i := slices.IndexFunc(e.Scorers, func(s Scorer) bool { return s.whole })
+	out := e.Pipeline.Result()
+	if i < 0 || out == nil {
+		return nil
+	}
+	s := out.Schema()
+	if slices.ContainsFunc(s.Properties(), func(name string) bool { return slices.Contains(textFields, name) }) {
+		return nil // that field is compared with a text
+	}
+	var first error
+	for n, r := range e.data.rows {
+		values := r.values()
+		expected := values[len(values)-1]
+		if expected == nil {
+			continue
+		}
+		err := s.Validate(ctx, expected)
+		if err == nil || s.Validate(ctx, parsed(expected)) == nil {
+			return nil
+		}
+		if first == nil {
+			first = fmt.Errorf("of case %d, %s: %w", n+1, shown(expected), err)
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return fmt.Errorf("the scorer %s compares the whole output, of type %s, and no row has an expectation that fits it; that %w; name the field to compare with of, as in %s",
+		e.Scorers[i].name, out.Name(), first, `[{"kind": "exact", "of": "FIELD"}]`)
 }
 
 // scorers returns the names of the scorers.

@@ -175,13 +175,15 @@ func (s scorerSpec) leafOf(fn func(context.Context, Case) (Score, error), option
 }
 
 func (s scorerSpec) comparing(m measure) Scorer {
-	return s.expecting(func(c Case, want json.RawMessage) (Score, error) {
+	scorer := s.expecting(func(c Case, want json.RawMessage) (Score, error) {
 		got, err := s.got(c)
 		if err != nil {
 			return Score{Reason: err.Error()}, nil
 		}
 		return m(got, want)
 	})
+	scorer.whole = (s.kind == "exact" || s.kind == "json") && s.node == "" && s.of == "" && s.expected == ""
+	return scorer
 }
 
 // expecting makes a scorer of cases that have an expectation.

@@ -44,6 +44,7 @@ type Scorer struct {
 	calls []dag.Querier
 	share bool   // all its scores are known to be between 0 and 1
 	needs bool   // an expectation
+	whole bool   // it wants the whole output to be equal to the expectation
 	node  string // the type of the node that it scores, "" for the output
 }
 

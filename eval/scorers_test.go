@@ -114,11 +114,52 @@ func TestScorers(t *testing.T) {
 	}
 }
 
-// A row without an expectation is an error of its case. If no row has one, the column is named wrongly,
-// and nothing runs.
 // withLanguage has the language of scorers.
 var withLanguage = &call.Applicator{Language: cel.Language}
 
+// A comparison of the whole output that no row can pass is refused before anything runs.
+func TestNoExpectationFits(t *testing.T) {
+	type count struct {
+		N    int    `json:"n"`
+		Word string `json:"word"`
+	}
+	type reply struct {
+		Text string `json:"text"`
+	}
+	structs := stone.Func("count", asked, dag.NewType[count]("answer"), func(context.Context, question) (count, error) { return count{1, "a"}, nil })
+	texts := stone.Func("say", asked, dag.NewType[reply]("answer"), func(context.Context, question) (reply, error) { return reply{"a"}, nil })
+	const compares = "compares the whole output, of type answer, and no row has an expectation that fits it"
+	for _, c := range []struct {
+		of       stone.Ashlar
+		scorer   string
+		expected []any
+		want     string
+	}{
+		{structs, "exact", []any{"1", "2"}, compares + `; that of case 1, "1": does not fit the schema: want object, got string "1"`},
+		{structs, "json", []any{map[string]any{"n": "1", "word": "a"}}, `n: want integer, got string "1"`},
+		{structs, "exact", []any{nil, 1}, compares},
+		{structs, "exact", []any{"1", map[string]any{"n": 1, "word": "a"}}, ""},
+		{structs, "exact", []any{`{"n":1,"word":"a"}`}, ""}, // as CSV has it
+		{structs, "contains", []any{"a"}, ""},
+		{texts, "exact", []any{"a"}, ""},
+	} {
+		var data eval.Data
+		for i, want := range c.expected {
+			row := map[string]any{"text": fmt.Sprint(i)}
+			if want != nil {
+				row["expected"] = want
+			}
+			data.Rows = append(data.Rows, row)
+		}
+		_, err := eval.Run(t.Context(), eval.Config{Pipeline: c.of, Data: data, Scorers: scorers(t, c.scorer)}, stone.Config{})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s of %v: got %v, want %q", c.scorer, c.expected, err, c.want)
+		}
+	}
+}
+
+// A row without an expectation is an error of its case. If no row has one, the column is named wrongly,
+// and nothing runs.
 func TestNoExpectation(t *testing.T) {
 	var ran atomic.Int64
 	p := stone.Func("say", asked, anything, func(context.Context, question) (json.RawMessage, error) {

@@ -89,6 +89,9 @@ func asString(v json.RawMessage) (s string, ok bool) {
 	return s, len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &s) == nil
 }
 
+// textFields are the fields of an answer that may have its text.
+var textFields = []string{"text", "content"}
+
 // textOf returns the text of an answer: a string, the field text or content of an object, or
 // else its JSON.
 func textOf(v json.RawMessage) string {
@@ -97,7 +100,7 @@ func textOf(v json.RawMessage) string {
 	}
 	var o map[string]json.RawMessage
 	if json.Unmarshal(v, &o) == nil {
-		for _, field := range []string{"text", "content"} {
+		for _, field := range textFields {
 			if s, ok := asString(o[field]); ok {
 				return s
 			}

@@ -1,0 +1,13 @@
+//go:build alone
+
+package bench
+
+var (
+	peerBuilders   []builder
+	peerDurables   []durable
+	peerFanners    []fanner
+	peerResumables []resumable
+	peerTurners    []turner
+)
+
+func peerLiners[T content[T]]() []liner[T] { return nil }
