@@ -287,3 +287,44 @@ func Example_chatAsInput() {
 	fmt.Println(len(said), said[len(said)-1].Text(), err)
 	// Output: 4 Slate. <nil>
 }
+
+// The model gives a verdict, and code makes the result of it, or rejects it.
+func ExampleFinalize() {
+	type verdict struct {
+		OK     bool   `json:"ok"`
+		Reason string `json:"reason"`
+	}
+	type passed struct {
+		By string `json:"by"`
+	}
+	review := agent.New("review", dag.NewType[passed]("passed"), script.New(script.Text(`{"ok":false,"reason":"no tests"}`)), agent.Config{
+		User: agent.Say("Is the change ready?"),
+		Finalize: agent.Finalize(dag.NewType[verdict]("verdict"), func(v verdict) (passed, error) {
+			if !v.OK {
+				return passed{}, stone.Fail("review-rejected", "%s", v.Reason)
+			}
+			return passed{By: "the reviewer"}, nil
+		}),
+	})
+	_, err := stone.Run(context.Background(), review, stone.Config{})
+	fmt.Println(err)
+	// Output: review-rejected at review: no tests
+}
+
+// A tool whose call ends the agent: its arguments are the answer.
+func ExampleAnswer() {
+	submit := agent.Tool{
+		Tool: llm.Tool{Name: "submit", Description: "Submits the module.", Schema: json.RawMessage(`{"type":"object"}`)},
+		Run: func(_ context.Context, input json.RawMessage) (agent.Result, error) {
+			return agent.Result{Text: "noted", Recommend: agent.Answer(string(input))}, nil
+		},
+	}
+	module := dag.NewType[Module]("module")
+	find := agent.New("find", module, script.New(script.Call("submit", `{"path":"example.com/stone","go":"1.26"}`)), agent.Config{
+		User: agent.Say("Which module is this?"),
+		Use:  []agent.Middleware{agent.Use(submit)},
+	})
+	m, err := stone.Produce(context.Background(), find, module, stone.Config{})
+	fmt.Println(m.Path, m.Go, err)
+	// Output: example.com/stone 1.26 <nil>
+}

@@ -107,3 +107,47 @@ func ExampleWrite() {
 	// {"id":"253fcf5476a3fef7279b91b67e4551b82f71c3aecc40ebcc5b3deb35f660b2af","type":"ticket","content":{"title":"crash on start"}}
 	// DAG line 1: forged or damaged node: its id is 253fcf5476a3, but its content, type and parents give de05c164e00e
 }
+
+// A lens reads a field of the latest node, whatever its type.
+func ExampleLens() {
+	d := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
+	title, err := dag.Lens[string]("title").From(d)
+	fmt.Println(title, err)
+	// Output: crash on start <nil>
+}
+
+// A read that may find nothing. The validator asks for no producer of the type.
+func ExampleMaybe() {
+	patch := dag.Maybe(Patch)
+	d := dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}))
+	before, err := patch.From(d)
+	fmt.Println(before, err)
+	d, err = Patch.Append(d, PatchDoc{File: "main.go"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	after, err := patch.From(d)
+	fmt.Println(after.File, err)
+	// Output:
+	// <nil> <nil>
+	// main.go <nil>
+}
+
+// A reader gives a step what it needs of several nodes.
+func ExampleDerive2() {
+	task := dag.Derive2(Ticket, Patch, func(t TicketDoc, p PatchDoc) string { return t.Title + ", in " + p.File })
+	text, err := task.From(dag.Of(Ticket.With(TicketDoc{Title: "crash on start"}), Patch.With(PatchDoc{File: "main.go"})))
+	fmt.Println(text, err)
+	// Output: crash on start, in main.go <nil>
+}
+
+// What has happened since the last ticket.
+func ExampleSince() {
+	d := dag.Of(
+		Ticket.With(TicketDoc{Title: "typo"}), Patch.With(PatchDoc{File: "README.md"}),
+		Ticket.With(TicketDoc{Title: "crash on start"}), Patch.With(PatchDoc{File: "main.go"}), Patch.With(PatchDoc{File: "init.go"}),
+	)
+	patches, err := dag.Since(Patch, Ticket).From(d)
+	fmt.Println(patches, err)
+	// Output: [{main.go} {init.go}] <nil>
+}
