@@ -126,8 +126,8 @@ func (a Ashlar) IsZero() bool { return a.s == nil }
 // Name returns the name of a in paths, events and findings.
 func (a Ashlar) Name() string { return a.spec().name }
 
-// Glue returns a as glue, for packages that compile something else to ashlars: what they
-// put between the steps that their users wrote. Events, names, paths and drawings leave
+// Glue returns a marked as glue: what a package that compiles something else to ashlars puts between its users'
+// steps. Events, names, paths and drawings leave
 // glue out.
 //
 // A leaf of glue is neither sent to the executor nor recorded: a resumed run calls its body
@@ -185,8 +185,7 @@ func (a Ashlar) QueriesAll() []dag.Query {
 // or a adds no node.
 func (a Ashlar) Result() dag.AnyType { return check(a, Given{}).last.typ }
 
-// Lens returns the field names along which a match looks into the latest node,
-// nil for everything else.
+// Lens returns the field path that a match reads in the latest node, or nil for any other ashlar.
 func (a Ashlar) Lens() []string { return append([]string(nil), a.spec().lens...) }
 
 // Produces returns the type that a leaf produces, or nil.
@@ -232,8 +231,8 @@ func (a Ashlar) Question() (ask.Question, bool) {
 	return ask.Question{}, false
 }
 
-// Questions returns the names of the questions that a itself may ask: the name of an Ask, and the questions of the
-// tools of an agent.
+// Questions returns the names of the questions that a itself may ask: an Ask's name, or the questions of an agent's
+// tools.
 func (a Ashlar) Questions() []string {
 	s := a.spec()
 	if s.question != nil {

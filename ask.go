@@ -32,8 +32,8 @@ const maxAnswers = 10
 //	stone.Ask("approve", Plan, Approval, func(p PlanDoc) string { return "Deploy " + p.Version + "?" },
 //		stone.Choices("yes", "no"))
 //
-// For a type of content Answer, whatever the person says is the answer. For every other type
-// the answer is JSON that fits the schema of out. A person may cancel the question: without
+// If the content type is Answer, the person's text is the answer. Otherwise the answer is JSON that fits the schema
+// of out. A person may cancel the question: without
 // Choices, or with an empty one among them, that gives an Answer without a response. Otherwise it
 // is a failure of kind "declined".
 func Ask[A, T any](name string, in dag.Reader[A], out dag.Type[T], text func(A) string, opts ...AskOption) Ashlar {

@@ -108,8 +108,8 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 // P reads what its own queries name, independently of the body's queries, and the
 // returned DAG can be read without declared queries. Within a Flow, d has only the nodes
 // that the queries of the leaf name; see Await. Two ashlars of one name at the same time
-// are an error. If p is a child of the ashlar, RunDynamic runs what Replace has put in its
-// place: a leaf declares with Children what it may run so, and Validate checks it.
+// are an error. If p is a child of the ashlar, RunDynamic runs the replacement that Replace made: a leaf declares
+// such pipelines with Children, and Validate checks them.
 func (b Body) RunDynamic(p Ashlar, d dag.DAG, grant []string) dag.DAG {
 	f := frameOf(b.ctx)
 	if f == nil {

@@ -183,8 +183,8 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 
 // Scoped makes a composite that the other forms cannot express. Body runs the children
 // that the walk names with RunChild, as often as needed, and returns a DAG that extends
-// the one it was given. It must be deterministic in what it reads. It reads the queries
-// that reads lists. The walk tells the validator how body runs the children, and which
+// the one it was given. Reads lists the queries of body, which must be deterministic in what it reads. The walk tells
+// the validator how body runs the children, and which
 // nodes it appends itself.
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}

@@ -13,9 +13,8 @@ func (a Ashlar) Describe(text string) Ashlar {
 // Description returns the text of Describe.
 func (a Ashlar) Description() string { return a.spec().about }
 
-// Undeclared returns the names of the leaves in a, and of the tools and capabilities that they
-// may use, which state no effects: each once. What they do to the world is not known. [Effects]
-// without arguments states that there are none.
+// Undeclared returns the names, each once, of the leaves in a, and of the tools and capabilities they may use, that
+// declare no effects: their effects are unknown. [Effects] without arguments declares none.
 func (a Ashlar) Undeclared() (names []string) {
 	seen := map[*spec]bool{}
 	var of func(Ashlar) []string

@@ -31,13 +31,12 @@ type Detail struct {
 	// makes of the DAG before it starts, such as prompts. It is called before the body and may read
 	// everything that the leaf declares.
 	Render func(dag.DAG) ([]byte, error)
-	// Cached returns how old a result may be. With an age above zero the leaf is like a Reusable one, but
-	// takes results of any run up to that age, whatever the run says about reuse. The key is part
-	// of the key of reuse; it covers what depends on the effects that the run grants, all if the grant is
-	// nil.
+	// Cached returns the maximum age of a result. With an age above zero the leaf is like a Reusable one, but takes
+	// results of any run up to that age, whatever the run's reuse setting. The key is part of the reuse key; it
+	// covers what depends on the granted effects, all if the grant is nil.
 	Cached func(grant []string) (key []byte, age time.Duration)
-	// Prompt is the text that the leaf sends to a model whatever it reads. It is in no key: a journal
-	// compares it when a run is resumed, and the run says that it changed.
+	// Prompt returns the constant text that the leaf sends to a model. It is part of no key: a journal compares it on
+	// resume, and the run reports a change.
 	Prompt func() string
 
 	// Facts describe the leaf to people, as names and values; see tree.Facts.
@@ -48,10 +47,10 @@ type Detail struct {
 	// that of returns for pipelines behind them. Nil means the leaf itself, if it states none; see
 	// [Ashlar.Undeclared].
 	Undeclared func(of func(Ashlar) []string) []string
-	// Unpriced are the models that the leaf may ask and whose price is not known: a budget that bounds
-	// money refuses them. It is set if the leaf asks models.
+	// Unpriced returns the models without a known price that the leaf may ask: a budget that limits money rejects
+	// them. It is set if the leaf asks models.
 	Unpriced func(context.Context) []string
-	// Unfit returns why the model of the leaf cannot do what the leaf wants of it, or nil.
+	// Unfit returns why the leaf's model cannot do what the leaf requires, or nil.
 	Unfit func(context.Context) error
 }
 

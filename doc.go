@@ -14,8 +14,8 @@
 //		Draft  = dag.NewType[string]("draft")
 //	)
 //
-// [Func] makes a leaf of a Go function. It is given the nearest node of the type that it
-// reads, and its result becomes a node of the type that it produces:
+// [Func] makes a leaf from a Go function. It gets the nearest node of the type that it reads, and its result becomes
+// a node of the type that it produces:
 //
 //	sort := stone.Func("sort", Letter, Sorted, func(_ context.Context, l LetterDoc) (SortedDoc, error) {
 //		if strings.Contains(l.Text, "invoice") {

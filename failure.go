@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Failure is why a step, and with it a run, ended without a result. In the
+// A Failure explains why a step or a run ended without a result. In the
 // DAG it is a node of type dag.Failure with the same kind and reason.
 type Failure struct {
 	Kind   kind.Kind // what a program branches on

@@ -26,7 +26,7 @@ func Func0[T any](name string, out dag.Type[T], fn func(context.Context) (T, err
 	return typed(name, out, func(ctx context.Context, _ dag.DAG) (T, error) { return fn(ctx) }, nil, opts)
 }
 
-// Func makes a leaf of a function: fn is given the value that the reader finds, for
+// Func makes a leaf from a function: fn gets the value that the reader finds, for
 // example the nearest node of a type, and returns the content of a node of type out. The
 // leaf queries what the reader queries.
 func Func[A, T any](name string, in dag.Reader[A], out dag.Type[T], fn func(context.Context, A) (T, error), opts ...LeafOption) Ashlar {

@@ -114,8 +114,8 @@ func Children(walk Walk) LeafOption {
 }
 
 // Effects declares the effects of a leaf on the world; see package effect. A run with a
-// grant rejects a pipeline that needs more. Without arguments it states that there are none;
-// a leaf without this option says nothing, see [Ashlar.Undeclared].
+// grant rejects a pipeline that needs more. Without arguments it declares none; a leaf without this option declares
+// nothing, see [Ashlar.Undeclared].
 func Effects(effects ...string) LeafOption {
 	return leafOption(func(s *spec) { s.effects = append(stated(s.effects), effects...) })
 }

@@ -72,9 +72,8 @@ type Config struct {
 	Admit stone.Ashlar
 
 	// Adversary judges drafts: an ashlar that sees the pipeline's DAG with the
-	// draft as its latest node, of the produced type or of that which Finalize names. If
-	// it fails, the model is told
-	// the reason of the failure and takes another turn. An adversary without a
+	// draft as its latest node, of the produced type or the one that Finalize names. If it fails, the model is told
+	// the reason and takes another turn. An adversary without a
 	// verdict, because it panicked or could not reach its own model, ends the agent
 	// instead.
 	Adversary stone.Ashlar
@@ -141,8 +140,8 @@ func Finalize[D, T any](draft dag.Type[D], fn func(D) (T, error)) Finalizer {
 }
 
 // New makes an agent: a leaf that asks the model in turns and produces a node of
-// type out. The model answers with a draft, of type out or of that which Finalize names:
-// freely if that is Text, otherwise with JSON of its schema. stone.Validate reports faults
+// type out. The model writes a draft of type out, or of the type that Finalize names: free text for Text, otherwise
+// JSON of its schema. stone.Validate reports faults
 // of the configuration.
 func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone.Ashlar {
 	a := &agent{name: cmp.Or(name, out.Name()), model: model, cfg: cfg, out: out, result: draftOf(out)}

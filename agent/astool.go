@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-// AsTool makes a tool of an agent, a call or any other pipeline:
+// AsTool turns an agent, a call or another pipeline into a tool:
 //
 //	research := agent.New("research", Findings, model, agent.Config{
 //		User: agent.Prompt(Question, func(q QuestionDoc) string { return q.Text }),

@@ -19,9 +19,8 @@ import (
 type CompactConfig struct {
 	// MaxTokens bounds the request of a turn. It is never more than three quarters of
 	// Context.Window, which is the default. If that is unknown, the default is 100,000, until a server
-	// refuses a request as too long: from then on that was the window. The last reply
-	// reports the length of the request before it; what came since is estimated: four bytes of text
-	// count as a token, a picture as at most 4,096.
+	// refuses a request as too long: its length then counts as the window. The last reply reports the length of its
+	// request; later messages are estimated: four bytes of text count as a token, a picture as at most 4,096.
 	MaxTokens int
 	// Keep is the number of last turns that stay unchanged, if they fit; 0 means 4.
 	// The last one always stays.

@@ -51,7 +51,7 @@
 //
 // # Agents as tools
 //
-// [AsTool] makes a tool of an agent, a call or any other pipeline. It runs below the tool
+// [AsTool] turns an agent, call or other pipeline into a tool. It runs below the tool
 // call, as a part of the run: recorded, on the same account, within the same grant. Its
 // nodes are kept beside the result of the agent.
 //

@@ -64,8 +64,8 @@ func (c Context) uses(u budget.Usage) {
 	}
 }
 
-// Window returns the tokens of prompt and answer that the agent's model can take, or 0 if neither
-// a table tells (see llm.WithTable) nor the conversation has reached the end of it.
+// Window returns the model's limit of prompt and answer in tokens, or 0 if it is unknown: no table has it (see
+// llm.WithTable) and the conversation has not reached it.
 func (c Context) Window() int {
 	if c.models == nil {
 		return 0
@@ -144,8 +144,8 @@ type Tool struct {
 	// Asks means that Run may ask a person, in a question named after agent and tool, such as
 	// "fix/write_file". Validate warns if no one can answer. See tool.Ask.
 	Asks bool
-	// Effects are its effects on the world, such as "fs/write". Nil says nothing of them, an
-	// empty list that there are none; see stone.Ashlar.Undeclared.
+	// Effects are its effects on the world, such as "fs/write". Nil declares nothing, an empty list declares none;
+	// see stone.Ashlar.Undeclared.
 	Effects []string
 	// Err is the reason why the tool cannot work, such as a name that providers refuse,
 	// or nil. Validation reports it.

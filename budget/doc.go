@@ -14,8 +14,8 @@
 // far, in whatever process, see [Account.Run].
 //
 // Reservations count as spent, so concurrent requests cannot overdraw together: the
-// account exceeds a limit by one estimate at most. A draw that only open estimates of others
-// stand against waits for them. An attempt that is lost, since its process died, counts with an
+// account exceeds a limit by one estimate at most. A draw that only others' open estimates block waits for them. An
+// attempt that is lost, since its process died, counts with an
 // estimate that follows the outputs of such steps in the run, see [WithOutputs]. An account that
 // limits money rejects
 // models whose [Price] is not known.

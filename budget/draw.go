@@ -37,7 +37,7 @@ type Draw struct {
 	ended    bool
 }
 
-// A Body is where steps draw on an account: stone.In returns that of a context.
+// A Body is a body whose steps draw on an account; stone.In returns one.
 type Body interface {
 	// Path returns the address of the body.
 	Path() string
@@ -68,9 +68,8 @@ func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Dra
 
 type holdsKey struct{}
 
-// Context returns the context for the step. It declares what the step may cost, as far as the
-// outputs of such steps in the run tell. A journal notes that with each attempt: an attempt without
-// a result is assumed to have cost it.
+// Context returns the context for the step. It declares what the step may cost, estimated from the outputs of such
+// steps in the run. A journal notes this with each attempt: an attempt without a result is assumed to have cost it.
 func (d *Draw) Context(ctx context.Context) context.Context {
 	if !d.known {
 		d.lost = d.outputs.expected(d.class, d.quote)

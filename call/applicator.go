@@ -38,10 +38,9 @@ type Applicator struct {
 // A Planner compiles a plan that a capability returned into an ashlar.
 type Planner interface {
 	// Plan checks the whole plan of the reply and compiles it. The last node of type
-	// EmitType in the resulting DAG is its emission. From d, the plan may read only what
-	// the call passed on: these queries, and the slots of the enclosing plan. The context
-	// of the request and the bindings of the reply are laid over them. Its effects must be
-	// within those of the request. Its depth is one more than the stack of the request.
+	// EmitType in the resulting DAG is its emission. From d, the plan may read only what the call passed on: the
+	// passed queries and the enclosing plan's slots. The request's context and the reply's bindings shadow them. The
+	// plan's effects must be within the request's. Its depth is one more than the request's stack.
 	// The error is an *Error of type PlanInvalid or PlanTooDeep.
 	Plan(app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
@@ -62,8 +61,8 @@ type CheckFacts struct {
 	// Costly marks a check that starts a program or asks a capability. It is not run as a
 	// should of a value that is already rejected.
 	Costly bool
-	// Fits compares the check with the types of the call's input and out, of which a nil one
-	// is unknown. Its error is a finding of Validate. A nil Fits fits everything.
+	// Fits compares the check with the types of the call's input and out; nil means unknown. Its error is a finding
+	// of Validate. A nil Fits fits everything.
 	Fits func(input, out *schema.Schema) error
 }
 

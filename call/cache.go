@@ -14,8 +14,8 @@ import (
 // returned plan or a pipeline made. It is taken as it was judged, without asking any
 // capability: it costs nothing and has no effects.
 type Cache struct {
-	// MaxAge is how old the answer may be. Zero leaves it to the rules of the intent, and
-	// without those asks again. A negative one always asks again.
+	// MaxAge is the maximum age of the answer. Zero uses the intent's rules, or asks again if there are none. A
+	// negative age always asks again.
 	MaxAge time.Duration `json:"-"` // "max-age-ms"
 }
 

@@ -14,8 +14,7 @@ type Tunable struct {
 }
 
 // Tunable returns the order and the threshold of a cascade, with the rules of the policy. The error
-// says why the answers of its candidates alone do not tell what another order or threshold would
-// do.
+// says why the candidates' answers alone cannot predict the effect of another order or threshold.
 func (a *Applicator) Tunable(s Spec) (t Tunable, err error) {
 	e := a.Policy.resolve(&s)
 	t.ScoreMin, t.SwitchOn = *e.done.ScoreMin, e.switchOn

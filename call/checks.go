@@ -66,9 +66,9 @@ type judged struct {
 // EvalCheck is the intent of a request to a capability that serves as a check.
 const EvalCheck = "eval/check"
 
-// CheckBy makes a check of a capability, which gets the same input as a judge. The check
-// passes if the answer is true, or an object whose field "pass" is true; a field "why"
-// gives the reason otherwise. Each check is a round trip on the account of the call. Name
+// CheckBy turns a capability into a check. It gets the same input as a judge. The check passes if the answer is true,
+// or an object whose field "pass" is true; else a field "why" gives the reason. Each check is a round trip on the
+// account of the call. Name
 // must be its name in Applicator.Checks.
 func CheckBy(name string, r *Registry, cap string) Check {
 	return func(ctx context.Context, s Subject) error {

@@ -21,8 +21,8 @@
 //
 // A [Capability] is a function from a [Request] to a [Reply], with [Metadata]: the
 // intents it answers, the effects it needs and may have, its price, and how many
-// invocations may run at once. [Func] makes one of a Go function and [Pipeline] one of a
-// pipeline. Packages below this one make them of models, programs, servers and solvers.
+// invocations may run at once. [Func] wraps a Go function and [Pipeline] a pipeline. Packages below this one wrap
+// models, programs, servers and solvers.
 // A [Registry] contains them, enforces their limits, and takes a capability that is
 // repeatedly unavailable out of service for a while.
 //
@@ -90,13 +90,13 @@
 // # Models
 //
 // [Model] makes an llm.Model of an Applicator and a Spec, so that an agent's turns are calls:
-// each turn is a cascade or another strategy, with breakers and a gate. For models that
-// fall over to each other without all this, see llm.Fallback.
+// each turn is a cascade or another strategy, with breakers and a gate. For plain failover between models, see
+// llm.Fallback.
 //
 // # Cost
 //
-// The account in the context (package budget) pays for every invocation, also of judges
-// and repairers included, before it is made. An attempt that would overdraw the account
+// The account in the context (package budget) pays for every invocation, judges and repairers included, before it is
+// made. An attempt that would overdraw the account
 // is not made, and the call fails with "budget/exhausted". Each invocation is a recorded
 // step, so a resumed run pays for none of them again. With a [Cache], for a call or for an
 // intent, a call takes the answer that an equal one got in an earlier run of the journal.

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 )
 
-// Func makes a capability of a Go function. The function receives the input, decoded by
+// Func makes a capability from a Go function. It receives the input, decoded by
 // encoding/json into an A, and returns the out. The kind defaults to "go". An input that
 // does not decode is a failure of type InputInvalid; for the errors of fn see
 // Capability.Invoke.
@@ -37,7 +37,7 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 	}}
 }
 
-// Pipeline makes a capability of a pipeline. The pipeline starts with one node of type
+// Pipeline makes a capability from a pipeline. It starts with one node of type
 // in, which contains the input; the nearest node of type out at its end is the answer. It
 // runs within the calling run: it is watched, recorded and cancelled with that run, on
 // the same budget and within the effects of the call. Its nodes are not kept in the DAG

@@ -32,9 +32,8 @@ type Spec struct {
 	Budget Budget
 	// CapFrom and CandidatesFrom read the capabilities to ask, in place of Cap and of
 	// Dispatch.Candidates: a capability is a value that one call can pass to another. An id that
-	// is not registered, or whose capability cannot answer, is rejected when the call is made. What
-	// the handle requires and checks is joined with what the call does; a call that requires something
-	// else fails with [InputInvalid].
+	// is not registered, or whose capability cannot answer, is rejected when the call is made. The handle's
+	// requirements and checks are joined with the call's; a call that contradicts them fails with [InputInvalid].
 	CapFrom        dag.Reader[Handle]
 	CandidatesFrom dag.Reader[[]string]
 	// Cache takes an answer of an earlier run in place of asking.

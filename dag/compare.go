@@ -1,9 +1,9 @@
 package dag
 
-// Compare returns the nodes that only a has and those that only b has, each in append order. Two DAGs in
-// which the same was done have no difference, whenever and wherever that was: the id of a node covers its
+// Compare returns the nodes that only a has and those that only b has, each in append order. Two DAGs of the same
+// work have no difference, whenever and wherever it was done: the id of a node covers its
 // type, content and parents, not its time and meta. So a node with another content makes all nodes after it
-// differ, and the first of each list is where the two part.
+// differ, and the lists begin where the two diverge.
 func Compare(a, b DAG) (onlyA, onlyB []*Node) {
 	return without(a, b), without(b, a)
 }

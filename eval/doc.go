@@ -15,8 +15,8 @@
 // # Data
 //
 // Rows are JSON Lines or CSV. They are bound to the types that the pipeline reads but does
-// not produce, by schema: a column of the name of the type; else columns of the names of its
-// fields; else the column "input". All rows are checked before anything runs, and errors
+// not produce, by schema: a column named after the type; else columns named after its fields; else the column
+// "input". All rows are checked before anything runs, and errors
 // name row and column. The column "expected" has the expected output. A case is known by the
 // digest of its input and its expectation, so rows may be moved and added.
 //

@@ -28,7 +28,7 @@ type Gate struct {
 	Routing     RoutingRules       // of a Routing
 }
 
-// RoutingRules bound what a Routing finds. Zero rules are not checked.
+// RoutingRules bound a RoutingReport. A zero rule is not checked.
 type RoutingRules struct {
 	GapAtLeast  float64 // GapRecovered
 	LargeAtMost float64 // LargeShare
@@ -99,7 +99,7 @@ type Rule struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
 	Found   string `json:"found"`
-	// Needed is how many cases would probably tell; zero if that is not a matter of cases.
+	// Needed is the number of cases that would probably decide; zero if none would.
 	Needed int `json:"needed,omitempty"`
 }
 

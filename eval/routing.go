@@ -37,7 +37,7 @@ type RoutingReport struct {
 	Gap          stat.Estimate `json:"gap"`
 	GapRecovered stat.Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
 	LargeShare   stat.Estimate `json:"large_share"`   // share of the cases that asked the large model
-	// CostShare is what the routed pipeline cost, divided by what the large model alone cost. Without
+	// CostShare is the routed pipeline's cost divided by the large model's alone. Without
 	// prices it has no cases.
 	CostShare stat.Estimate `json:"cost_share"`
 	Ways      []Way         `json:"ways"` // the routed pipeline, the large model, the small ones

@@ -48,7 +48,7 @@ type Scorer struct {
 	node  string // the type of the node that it scores, "" for the output
 }
 
-// Func makes a scorer of a Go function. The function sees only cases that have an answer.
+// Func makes a scorer from a Go function. The function sees only cases with an answer.
 // Its error is a Score with the verdict Error. It takes the options of stone.Func: give an
 // expensive scorer a Version and stone.Reusable.
 func Func(name string, fn func(context.Context, Case) (Score, error), options ...stone.LeafOption) Scorer {

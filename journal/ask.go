@@ -23,8 +23,8 @@ import (
 // Answer answers an open question of a run: the one with that path or name, else with that
 // number, else the one whose path ends with it. All questions of a run are numbered from 1 in
 // the order in which they were first asked. A word that several open questions share is an
-// error, and so is a response that the question does not accept: an *AnswerError. If no open question is meant,
-// the error is ErrNoQuestion; for one that is already answered it is ErrAnswered too. A running
+// error, and so is a response that the question does not accept: an *AnswerError. If no open question matches, the
+// error is ErrNoQuestion; for an answered one also ErrAnswered. A running
 // run continues at once, any other when it is resumed.
 func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answer) error {
 	questions, err := j.Questions(ctx, run)

@@ -21,7 +21,7 @@ type Board interface {
 	// PostHeld is Post for the holder of the run. If this Journal does not hold the run, the error is
 	// the cause of Holder.Held.
 	PostHeld(ctx context.Context, run string, items ...Item) ([]Item, error)
-	// Posted returns the items that the board has of those with the keys, by their keys.
+	// Posted returns the items on the board that have the keys, by key.
 	Posted(ctx context.Context, run string, keys ...string) (map[string]Item, error)
 	// PostedUnder returns the items that the board has whose keys begin with prefix, in the order in
 	// which they were stored. It reads these items alone: use it for few of them.

@@ -28,8 +28,8 @@
 // fingerprint, nothing runs and the error is a [*ChangedError] that lists the changes.
 // With Options.Force the run resumes anyway: every record stands, and steps without one
 // run as the pipeline now says. A fingerprint covers neither prompts nor the code of
-// functions. A changed prompt neither repeats nor stops anything: see event.Notice. A step
-// that is given something else than its record was made for stops the run with kind
+// functions. A changed prompt neither repeats nor stops anything: see event.Notice. A step whose input differs from
+// its record's stops the run with kind
 // "replay-mismatch". Options.Revision is recorded too: a difference is an event at level
 // warn. Options.Again does recorded steps anew.
 //

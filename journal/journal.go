@@ -161,7 +161,7 @@ type RunInfo struct {
 // which was replaced by force.
 type Again struct {
 	Path string    `json:"path,omitempty"`
-	Time time.Time `json:"time"` // earlier records of the step, and of those that read what it made, do not count
+	Time time.Time `json:"time"` // earlier records of the step, and of the steps that read it, do not count
 }
 
 // Outcome is how a run ended the last time.
@@ -271,8 +271,7 @@ var (
 	// ErrNoInput means that the input of a run was not recorded. Earlier versions recorded it
 	// after the start, so a process could end in between.
 	ErrNoInput = errors.New("the input of the run was not recorded before its process ended: start the run again with the same id and input")
-	// ErrDone means that a run which is done has no record of a step, so its pipeline does
-	// other work than it did.
+	// ErrDone means that a completed run has no record of a step, so its pipeline now does different work.
 	ErrDone = errors.New("the run is done and has no record of this step: force the run to continue with it")
 	// ErrNoQuestion means that no such question is open.
 	ErrNoQuestion = errors.New("no such question is open")
@@ -284,8 +283,7 @@ var (
 	ErrDrained = errors.New("stopped before its end: resume the run to continue")
 )
 
-// AnswerError reports an answer that cannot be taken, and why: the question does not accept it,
-// or several questions are meant.
+// AnswerError reports why an answer is refused: the question does not accept it, or several questions match.
 type AnswerError struct{ Err error }
 
 func (e *AnswerError) Error() string { return e.Err.Error() }

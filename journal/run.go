@@ -51,8 +51,8 @@ type Options struct {
 	// Failed nor Canceled: its State is then Refused, and its Failure names the changes. It continues
 	// as before once a program with the old pipeline resumes it, or one with Force.
 	Refuse bool
-	// Again lists paths of recorded steps that a resumed run does anew, with all steps below them
-	// and all that read something else for it. Their cost is charged again.
+	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all whose reads
+	// then differ. Their cost is charged again.
 	Again []string
 	// Reuse is the id, or its unique prefix, of the run from which leaves that are
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse

@@ -7,8 +7,8 @@ import "time"
 type Timeouts struct {
 	Connect   time.Duration // to reach the server; default 10 s; ignored with a custom HTTP client
 	FirstByte time.Duration // from sending the request to the first byte of the answer; default 5 min
-	// Silence is the time between two bytes of the answer; default 2 min. While only signs of life come,
-	// such as pings, the answer may stand still five times as long.
+	// Silence is the longest pause between two bytes of the answer; default 2 min. If only keep-alives such as pings
+	// arrive, the limit is five times that.
 	Silence time.Duration
 	Total   time.Duration // the whole request, with retries, without waits for a Limiter; default 30 min
 }

@@ -37,10 +37,9 @@
 //	…
 //	llm.User("What was bought?", picture)
 //
-// Media may be in messages of the user and in results of tools. What a protocol has no form for is
-// refused by its type before anything is sent; [CheckMedia] asks in advance. A protocol whose
-// results of tools are text gets their media after the results of the turn, in a message of the
-// user, and a text in both places says which is which.
+// Media may be in messages of the user and in results of tools. Media that a protocol cannot express is refused by
+// type before anything is sent; [CheckMedia] checks in advance. A protocol with text-only tool results gets their
+// media after the turn's results, in a user message, and a text in both places says which is which.
 //
 // # Partial replies are kept
 //

@@ -16,7 +16,7 @@ const MaxMedia = 20_000_000
 // one of a file. A provider that has no form for it refuses the request with an error that
 // names its type; see [CheckMedia].
 type Media struct {
-	// Type is the media type, such as "image/png". That of a picture at a URL may be AnyImage.
+	// Type is the media type, such as "image/png". A picture at a URL may have AnyImage.
 	Type string `json:"type"`
 	Data []byte `json:"data,omitempty"` // base64 in JSON; at most MaxMedia
 	URL  string `json:"url,omitempty"`

@@ -169,8 +169,8 @@ func (r *Reply) CheckContent() error {
 	return &EmptyResponseError{StopReason: r.StopReason, RequestID: r.RequestID}
 }
 
-// Refused reports whether the model refused to answer, or a filter of the provider blocked the
-// answer. A refusal can follow the beginning of a text. A reply with tool calls is none.
+// Refused reports whether the model refused to answer, or a provider filter blocked the answer. A refusal can follow
+// partial text. A reply with tool calls is not a refusal.
 func (r *Reply) Refused() bool {
 	if len(r.ToolCalls) > 0 {
 		return false

@@ -139,9 +139,9 @@ func binding(name string, value json.RawMessage) stone.Ashlar {
 // plan comes with a binding of that name.
 const contextSlot = "context"
 
-// Capability makes a capability of a plan. It answers a request with the plan, which the
-// applicator runs with the fields of the input as slots, and the context of the request
-// as the slot "context". Kind defaults to "plan", and CanProduce to plans alone. The error
+// Capability makes a capability from a plan. It answers a request with the plan, which the applicator runs with the
+// input's fields as slots, and the request's context as the slot "context". Kind defaults to "plan", and CanProduce
+// to plans alone. The error
 // is a *finding.Invalid if the form of the plan has faults.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()

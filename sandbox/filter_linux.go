@@ -65,7 +65,7 @@ func onlySelf(call, n uint32) rule {
 	return rule{call, []unix.SockFilter{load(arg(n)), jump(unix.BPF_JEQ, 0, 0, 1), allowed, denied}}
 }
 
-// modeCalls are the calls that give files a mode, with the number of its argument.
+// modeCalls are the calls that set a file mode, with the mode's argument index.
 var modeCalls = append([]modeCall{
 	{unix.SYS_FCHMOD, 1}, {unix.SYS_FCHMODAT, 2}, {unix.SYS_FCHMODAT2, 2},
 	{unix.SYS_MKNODAT, 2},

@@ -30,7 +30,7 @@ type speech struct {
 
 // An answer is being written.
 type answer struct {
-	api.Said
+	api.Piece
 	attempt int
 }
 
@@ -55,7 +55,7 @@ func (s *speech) Watch(_ context.Context, e event.Event) {
 		case d.End:
 			s.drop(func(a answer) bool { return a.Path == e.Path && a.Source == d.Source && a.attempt == d.Attempt })
 		case d.Kind == event.Text && d.Text != "":
-			s.say(answer{api.Said{Path: e.Path, Source: d.Source, Text: d.Text}, d.Attempt})
+			s.say(answer{api.Piece{Type: "said", Path: e.Path, Source: d.Source, Text: d.Text}, d.Attempt})
 		}
 	}
 }
@@ -112,12 +112,12 @@ func (s *speech) changed() {
 }
 
 // now returns the answers so far. News is closed when they have changed.
-func (s *speech) now() (said []api.Said, news <-chan struct{}) {
+func (s *speech) now() (said []api.Piece, news <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	said = make([]api.Said, len(s.answers))
+	said = make([]api.Piece, len(s.answers))
 	for i, a := range s.answers {
-		said[i] = a.Said
+		said[i] = a.Piece
 	}
 	return said, s.news
 }
@@ -126,7 +126,7 @@ func (s *speech) now() (said []api.Said, news <-chan struct{}) {
 type listener struct {
 	s    *Server
 	run  string // its key; empty if the client does not want to know
-	told []api.Said
+	told []api.Piece
 }
 
 // tell sends what has changed. News is closed when there is more, and nil where nothing is written.
@@ -137,7 +137,7 @@ func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
 	l.s.mu.Lock()
 	run := l.s.active[l.run]
 	l.s.mu.Unlock()
-	said := []api.Said{}
+	said := []api.Piece{}
 	if run != nil {
 		said, news = run.speech.now()
 	}

@@ -113,8 +113,7 @@ type Server struct {
 // pipelineName matches the names of pipelines, which are part of paths and of names of tools.
 var pipelineName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// New makes a server. It reports pipelines that are not valid, or have no name or that of
-// another one.
+// New makes a server. It reports pipelines that are invalid, unnamed or share a name.
 func New(cfg Config) (*Server, error) {
 	if cfg.Journal == nil {
 		return nil, errors.New("serve: Config.Journal is nil: open one, as with sqlite.Open")

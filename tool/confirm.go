@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// ApprovalNeeded is the reason of the recommendation of a call that was not approved.
+// ApprovalNeeded is the recommendation's reason when a call was not approved.
 const ApprovalNeeded = "approval-needed"
 
 // A Call is a call of a tool that needs approval.
@@ -36,8 +36,7 @@ type Decision struct {
 
 // An Approver decides whether calls may run. The zero Approver allows none.
 type Approver struct {
-	// Approve decides on a call. It may block, but must return when the context is done. Its error is
-	// that of the call.
+	// Approve decides on a call. It may block, but must return when the context is done. Its error fails the call.
 	Approve func(ctx context.Context, call Call) (Decision, error)
 	// Asks means that Approve may ask a person, as [Ask] does. Set it where Approve calls Ask.Approve:
 	// programs that look for questions find them by it, and Validate warns if no one can answer.

@@ -16,8 +16,8 @@
 // # Results for the model
 //
 // The model gets a string as text, an [agent.Result] with its further fields, and any
-// other output as JSON. It is shown an [llm.Media], also one within a struct or a list; if
-// its provider has no form for it, it is told so.
+// other output as JSON. It is shown an [llm.Media], also within a struct or list; if the provider cannot show it, the
+// model is told.
 //
 // Input that does not fit the schema never reaches the function: the call returns an
 // [InputError] with all problems. An error of the function is returned unchanged. The model

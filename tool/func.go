@@ -63,7 +63,7 @@ func Preview[I any](fn func(context.Context, I) (string, error)) Option {
 	}
 }
 
-// Func makes a tool of a function. The name has 1 to 64 ASCII letters, digits, "_" and
+// Func makes a tool from a function. Name has 1 to 64 ASCII letters, digits, "_" and
 // "-", which every provider accepts; the description tells the model when to use it. I
 // is a struct or a map with string keys; the model may give only properties that the
 // schema names.

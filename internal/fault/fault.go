@@ -67,7 +67,7 @@ func EndsRun(err error) bool {
 	return ok && e.EndsRun()
 }
 
-// Retryable reports whether another attempt may succeed: unless err says otherwise, it may.
+// Retryable reports whether another attempt may succeed. The default is true.
 func Retryable(err error) bool {
 	e, ok := errors.AsType[Retrier](err)
 	return !ok || e.Retryable()

@@ -26,7 +26,7 @@ func Closest(name string, candidates iter.Seq[string]) string {
 	return best
 }
 
-// Hint returns ": did you mean X?" for the candidate that was probably meant by name, or "" if none is close.
+// Hint returns ": did you mean X?" for the candidate closest to name, or "" if none is close.
 func Hint(name string, candidates iter.Seq[string]) string {
 	if near := Closest(name, candidates); near != "" {
 		return ": did you mean " + near + "?"

@@ -90,7 +90,7 @@ func Open(name string) (*Player, error) {
 	}
 }
 
-// Client returns an HTTP client that is answered from the recording.
+// Client returns an HTTP client that replays the recording.
 func (p *Player) Client() *http.Client { return &http.Client{Transport: p} }
 
 // Mode returns llm.Replay, which llm.Info tells of a model with this transport.

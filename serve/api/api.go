@@ -169,14 +169,7 @@ type Event struct {
 	Reset bool `json:"reset,omitempty"`
 	// Said, in an event "said", are all answers that models are writing in the run at this moment, if the stream
 	// was asked for them. No gate has accepted them, and none of it is recorded: the event has no id.
-	Said []Said `json:"said,omitzero"`
-}
-
-// Said is an answer that a model is writing.
-type Said struct {
-	Path   string `json:"path"` // of the step
-	Source string `json:"source,omitempty"`
-	Text   string `json:"text"` // so far; of a long one the end
+	Said []Piece `json:"said,omitzero"`
 }
 
 // Notice is the body of a webhook.
@@ -250,7 +243,7 @@ func (e *ActError) Error() string {
 
 // Piece is a piece of an answer that is streamed.
 type Piece struct {
-	Type    string `json:"type"` // "delta", "retracted" or "progress"
+	Type    string `json:"type"` // "delta", "retracted" or "progress"; in an Event "said": Text is the answer so far, of a long one the end
 	Path    string `json:"path"` // of the step
 	Source  string `json:"source,omitempty"`
 	Text    string `json:"text,omitempty"`    // of a delta

@@ -47,11 +47,9 @@ type Report struct {
 	Rejected int // spans that it rejected
 }
 
-// Export sends the trace in r. It returns when all is sent, at the first batch that
-// cannot be sent, or when ctx is done; the report then counts the spans so far. A
-// collector that cannot be reached is an error at once: usually it is not running.
-// Rejected spans do not end the export, but are an error at its end. Unusable lines are
-// skipped.
+// Export sends the trace in r. It returns when everything is sent, a batch cannot be sent or ctx is done; the report
+// then counts the spans so far. An unreachable collector is an error at once: usually it is not running. Rejected
+// spans do not stop the export, but make it return an error. Unusable lines are skipped.
 //
 // Exporting the same trace again sends the same spans with the same ids.
 func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {

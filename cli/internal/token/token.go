@@ -26,7 +26,7 @@ import (
 // Prefix starts every token, so that scanners for leaked secrets recognise them.
 const Prefix = "stone_"
 
-// Token is the entry of a token in the file.
+// Token is a token's entry in the file.
 type Token struct {
 	Name    string        `json:"name"`
 	Digest  string        `json:"digest"`               // SHA-256 of the token, in hexadecimal

@@ -124,7 +124,7 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 }
 
 // detached returns a row that is not the result of its step: a forgotten failure, which
-// keeps its cost, or a result that is put aside.
+// keeps its cost, or a result set aside.
 func detached(r *Row, h head) (*Row, error) {
 	f := &Row{Run: r.Run, Seq: r.Seq}
 	h.Step, h.Path = id(r.Digest).String(), r.Path

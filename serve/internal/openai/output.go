@@ -193,7 +193,7 @@ func (e *events) message(index int, id string) {
 	e.send("response.output_item.added", map[string]any{"output_index": index, "item": message{"message", id, "in_progress", "assistant", []any{}}})
 }
 
-// thought writes the events of reasoning but the last.
+// thought writes all reasoning events but the last.
 func (e *events) thought(index int, it reasoning) {
 	empty := it
 	empty.Summary, empty.Encrypted = []summaryText{}, ""

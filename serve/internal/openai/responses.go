@@ -95,7 +95,7 @@ type responseFormat struct {
 type schemaFields struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
-	Schema      json.RawMessage `json:"schema"` // always null: the specification wants it so
+	Schema      json.RawMessage `json:"schema"` // always null: the specification requires it
 	Strict      bool            `json:"strict"`
 }
 

@@ -25,7 +25,7 @@ const shownBytes = 64 << 10
 type piece struct {
 	journal.NodeInfo
 	Run     string
-	Step    *journal.Step // that made it, nil if that is not known
+	Step    *journal.Step // the step that made it; nil if unknown
 	Failure string        // of the step
 	Facts   [][2]string
 	Text    string // the content as people read it
