@@ -66,16 +66,14 @@ func (a *Account) Draw(ctx context.Context, at Body, step string, q Quote) (*Dra
 	return d, nil
 }
 
-type holdsKey struct{}
-
 // Context returns the context for the step. It declares what the step may cost, estimated from the outputs of such
 // steps in the run. A journal notes this with each attempt: an attempt without a result is assumed to have cost it.
 func (d *Draw) Context(ctx context.Context) context.Context {
 	if !d.known {
 		d.lost = d.outputs.expected(d.class, d.quote)
 	}
-	if d.quote.estimate() && ctx.Value(holdsKey{}) == nil {
-		ctx = context.WithValue(ctx, holdsKey{}, true)
+	if _, held := declared.Held[Amount](ctx); !held && d.quote.estimate() {
+		ctx = declared.Hold(ctx, d.quote.Most.sane())
 	}
 	return declared.With(ctx, d.lost)
 }

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"github.com/stonelayer/stone/internal/declared"
 	"math"
 	"sync"
 	"time"
@@ -55,7 +56,7 @@ func (a *Account) await(ctx context.Context, q Quote, take func()) error {
 		if settled == nil {
 			return err
 		}
-		if ctx.Value(holdsKey{}) != nil {
+		if _, holds := declared.Held[Amount](ctx); holds {
 			return err
 		}
 		select {

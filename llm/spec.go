@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/limit"
 )
 
@@ -50,6 +51,13 @@ func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	}
 	if own != nil {
 		s.Price = own
+	}
+	if of := transport.Share(ctx); of != 1 && s.Price != nil {
+		p := *s.Price
+		for _, usd := range []*float64{&p.In, &p.Out, &p.CacheRead, &p.CacheWrite, &p.CacheHour} {
+			*usd *= of
+		}
+		s.Price = &p
 	}
 	return s
 }

@@ -13,6 +13,19 @@ func With[Amount any](ctx context.Context, amount Amount) context.Context {
 	return context.WithValue(ctx, key{}, amount)
 }
 
+type heldKey struct{}
+
+// Hold returns the context for the work of a step for which the account holds an estimated amount.
+func Hold[Amount any](ctx context.Context, amount Amount) context.Context {
+	return context.WithValue(ctx, heldKey{}, amount)
+}
+
+// Held returns the amount that an account holds for the work in ctx, and whether it holds any.
+func Held[Amount any](ctx context.Context) (amount Amount, ok bool) {
+	amount, ok = ctx.Value(heldKey{}).(Amount)
+	return amount, ok
+}
+
 // In returns the amount that the step started in ctx may cost.
 func In[Amount any](ctx context.Context) Amount {
 	amount, _ := ctx.Value(key{}).(Amount)

@@ -45,3 +45,18 @@ func Match(ctx context.Context, body []byte) []byte {
 	}
 	return body
 }
+
+type share struct{}
+
+// WithShare returns a context in which models cost a share of their prices.
+func WithShare(ctx context.Context, of float64) context.Context {
+	return context.WithValue(ctx, share{}, of)
+}
+
+// Share returns the share of its price that a model costs: 1 if nothing else was said.
+func Share(ctx context.Context) float64 {
+	if of, ok := ctx.Value(share{}).(float64); ok {
+		return of
+	}
+	return 1
+}

@@ -1,0 +1,171 @@
+package batch
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/transport"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// Config configures Run. Journal is required.
+type Config struct {
+	// Journal keeps which batches were made, in a run of its own. It is usually that of the run's Recorder.
+	Journal journal.Journal
+	// NoWait has Run return as soon as the batches were sent, with an error that is kind.Waiting and says how
+	// far they are. Run continues the run later.
+	NoWait bool
+	// Most bounds the requests of a batch, within the bounds of its provider; 0 sets no other.
+	Most int
+	// Every is the pause before the first look at a batch; 0 means 5 s. Pauses grow to twelve times that.
+	Every time.Duration
+	// Drain ends the waiting when it is closed, as the end of ctx does, but no step that runs; nil never does.
+	Drain <-chan struct{}
+	// Watch is told how far the batches are after each look; it may be nil.
+	Watch func([]Status)
+}
+
+// A Status says how far a batch is.
+type Status struct {
+	Provider string    // "openai", "anthropic" or "gemini"
+	ID       string    // at the provider
+	Done     int       // requests that were answered, or failed
+	Total    int       // requests
+	Expires  time.Time // zero if it is not known
+}
+
+// String says it in one line: "batch b_1 of openai: 312 of 1000 done, expires in 21h".
+func (s Status) String() string {
+	line := fmt.Sprintf("batch %s of %s: %d of %d done", s.ID, s.Provider, s.Done, s.Total)
+	if left := time.Until(s.Expires); !s.Expires.IsZero() && left > 0 {
+		line += ", expires in " + rounded(left)
+	}
+	return line
+}
+
+// rounded leaves out what nobody wants to know of a time.
+func rounded(d time.Duration) string {
+	if d >= time.Hour {
+		return strings.TrimSuffix(d.Round(time.Hour).String(), "0m0s")
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// Run runs a pipeline, or resumes its run, and asks its models in batches; see the package comment. It returns what
+// stone.Run returns once no batch is left to wait for. If it ends before, the batches go on at their providers: the error
+// is a *WaitingError, and the run waits with a question of the name "batch", which says how far they are. Run answers it
+// when it continues; whoever answers it before has servers and workers look again.
+func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {
+	s, err := open(ctx, &run, cfg)
+	if err != nil {
+		return stone.Result{RunID: run.RunID}, err
+	}
+	result, err := s.run(ctx, p, run)
+	return result, errors.Join(err, s.close())
+}
+
+// Cancel cancels the batches of a run at their providers, which bill what they have answered by then. It visits the
+// pipeline as Run does, to learn which requests wait, and sends no new ones.
+func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) error {
+	s, err := open(ctx, &run, cfg)
+	if err != nil {
+		return err
+	}
+	_, err = stone.Run(s.context(ctx), p, run)
+	s.release()
+	if errors.Is(err, kind.Waiting) {
+		if err = s.settle(ctx); err == nil {
+			err = s.cancel(ctx)
+		}
+	}
+	return errors.Join(err, s.close())
+}
+
+func (s *session) run(ctx context.Context, p stone.Ashlar, run stone.Config) (stone.Result, error) {
+	for {
+		result, err := stone.Run(s.context(ctx), p, run)
+		s.release()
+		if !errors.Is(err, kind.Waiting) || !s.waits() {
+			return result, err // it has ended, or waits for a person alone
+		}
+		if err = s.send(ctx); err == nil {
+			err = s.await(ctx)
+		}
+		if waits, ok := errors.AsType[*WaitingError](err); ok {
+			err = errors.Join(err, s.park(waits))
+		}
+		if err != nil {
+			return result, err
+		}
+	}
+}
+
+// A WaitingError reports batches that have not ended. It is kind.Waiting.
+type WaitingError struct {
+	Batches []Status
+}
+
+// Error says how far the batches are.
+func (e *WaitingError) Error() string {
+	lines := make([]string, len(e.Batches))
+	for i, s := range e.Batches {
+		lines[i] = s.String()
+	}
+	return strings.Join(lines, "; ")
+}
+
+// Is reports that the error is kind.Waiting.
+func (e *WaitingError) Is(target error) bool { return target == kind.Waiting }
+
+// open takes the batches of a run.
+func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) {
+	if cfg.Journal == nil {
+		return nil, errors.New("batch: Config.Journal is missing: the batches of a run are noted in it")
+	}
+	run.RunID = cmp.Or(run.RunID, strings.ToLower(rand.Text()[:10]))
+	cfg.Every = cmp.Or(cfg.Every, 5*time.Second)
+	s := &session{Config: cfg, id: run.RunID, answers: map[string]answer{}, batches: map[string]*made{}}
+	if err := s.load(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("batch: %w", err))
+	}
+	return s, nil
+}
+
+// context returns a context whose requests to models are held back, for another visit of the pipeline.
+func (s *session) context(ctx context.Context) context.Context {
+	s.begin()
+	return transport.With(transport.WithShare(ctx, 0.5), s.over)
+}
+
+// await looks at the batches for which the run waits until one of them has ended.
+func (s *session) await(ctx context.Context) error {
+	for pause := s.Every; ; pause = min(pause*3/2, 12*s.Every) {
+		states, ended, err := s.look(ctx)
+		if err != nil {
+			return err
+		}
+		if s.Watch != nil {
+			s.Watch(states)
+		}
+		if ended {
+			return nil
+		}
+		if s.NoWait {
+			return &WaitingError{states}
+		}
+		select {
+		case <-time.After(pause):
+		case <-s.Drain:
+			return &WaitingError{states}
+		case <-ctx.Done():
+			return &WaitingError{states}
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/batch"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/tool"
+)
+
+var (
+	task   = dag.NewType[int]("task")
+	reply  = dag.NewType[agent.Text]("reply")
+	report = dag.NewType[[]string]("report")
+)
+
+// asking asks a model n questions and collects its answers.
+func asking(n int, model llm.Model, use ...agent.Middleware) stone.Ashlar {
+	list := dag.ReaderFunc(func(dag.DAG) (all []int, err error) {
+		for i := range n {
+			all = append(all, i)
+		}
+		return all, nil
+	})
+	ask := agent.New("ask", reply, model, agent.Config{User: agent.Prompt(task, func(i int) string { return fmt.Sprintf("question %d", i) }), Use: use, MaxTurns: 9, MaxTokens: 500})
+	return stone.Seq("asking", stone.Map("each", list, task, ask), stone.Reduce(stone.Func("collect", dag.All(reply), report,
+		func(_ context.Context, all []agent.Text) (texts []string, err error) {
+			for _, one := range all {
+				texts = append(texts, one.Text)
+			}
+			return texts, nil
+		})))
+}
+
+func wanted(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf("answer %d", i))
+	}
+	return all
+}
+
+// priced gives the model m a price: 1 USD for a million tokens in, and 10 out.
+func priced(ctx context.Context) context.Context {
+	return llm.WithTable(ctx, func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1, Out: 10}} })
+}
+
+// usd is the full price of an answer of said.
+const usd = 0.001 + 0.001
+
+func config(j journal.Journal, id string) (stone.Config, batch.Config) {
+	return stone.Config{RunID: id, Recorder: journal.Keep(j, journal.Options{})}, batch.Config{Journal: j, Every: time.Millisecond}
+}
+
+// check fails unless a run has the answers to n questions.
+func check(t *testing.T, result stone.Result, err error, n int) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if texts, err := report.Of(result.Node); err != nil || !slices.Equal(texts, wanted(n)) {
+		t.Errorf("got %v, %v", texts, err)
+	}
+}
+
+// All lanes ask in one batch, for half the price.
+func TestRun(t *testing.T) {
+	for protocol := range models("http://127.0.0.1:1") {
+		t.Run(protocol, func(t *testing.T) {
+			b, j := newBank(t, 3), new(journal.Memory)
+			run, cfg := config(j, "r")
+			var seen []batch.Status
+			cfg.Watch = func(all []batch.Status) { seen = append(seen, all...) }
+			result, err := batch.Run(priced(t.Context()), asking(30, models(b.URL)[protocol]), run, cfg)
+			check(t, result, err, 30)
+			if len(b.batches) != 1 || b.direct != 0 {
+				t.Errorf("%d batches and %d direct requests", len(b.batches), b.direct)
+			}
+			steps, err := j.Steps(t.Context(), "r")
+			n, total := journal.Total(steps)
+			if want := 30 * usd / 2; err != nil || total.USD < want*0.999 || total.USD > want*1.001 || total.Possible.Attempts > 0 {
+				t.Errorf("%d steps cost %+v, %v; want %v USD", n, total, err, want)
+			}
+			if len(seen) < 3 || !strings.Contains(seen[0].String(), "of 30 done, expires in 24h") && protocol != "gemini" {
+				t.Errorf("seen %v", seen)
+			}
+		})
+	}
+}
+
+// Agents go turn by turn: all lanes of a turn are one batch.
+func TestAgents(t *testing.T) {
+	b, j := newBank(t, 1), new(journal.Memory)
+	b.answer = func(protocol, body string) string {
+		if n := strings.Count(body, `"role":"tool"`); n < 4 {
+			return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"t%d","type":"function","function":{"name":"look","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`, n)
+		}
+		return echo(protocol, body)
+	}
+	look := tool.Func("look", "Looks.", func(context.Context, struct{}) (string, error) { return "nothing", nil }, tool.Effects())
+	run, cfg := config(j, "r")
+	const cost = 20 * (4*(10*1+5*10)/1e6 + usd) / 2 // of four turns with a call and the last
+	ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: cost + 20*0.0026}))
+	result, err := batch.Run(ctx, asking(20, models(b.URL)["chat"], look), run, cfg)
+	if spent := budget.From(ctx).Spent().USD; spent < cost*0.99 || spent > cost*1.01 {
+		t.Errorf("spent %v, want %v", spent, cost)
+	}
+	check(t, result, err, 20)
+	if len(b.batches) != 5 || b.direct != 0 {
+		t.Errorf("%d batches and %d direct requests", len(b.batches), b.direct)
+	}
+}
+
+// What expired is asked again; what failed by itself fails as it would have directly.
+func TestFates(t *testing.T) {
+	for protocol := range models("http://127.0.0.1:1") {
+		t.Run(protocol, func(t *testing.T) {
+			b, j := newBank(t, 0), new(journal.Memory)
+			b.fate = func(body string, round int) string {
+				switch n := number.FindStringSubmatch(body)[1]; {
+				case n == "3":
+					return "errored"
+				case round == 0 && n > "5":
+					return "expired"
+				}
+				return ""
+			}
+			run, cfg := config(j, "r")
+			result, err := batch.Run(t.Context(), asking(10, models(b.URL)[protocol]), run, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts, err := report.Of(result.Node)
+			if want := slices.Delete(wanted(10), 3, 4); err != nil || !slices.Equal(texts, want) {
+				t.Errorf("got %v, %v", texts, err)
+			}
+			if len(result.Lost) != 1 || !strings.Contains(result.Lost[0].Failure.JSON(), "too bad") {
+				t.Errorf("lost %+v", result.Lost)
+			}
+			if len(b.batches) != 2 || len(b.batches[1].keys) != 4 {
+				t.Errorf("%d batches", len(b.batches))
+			}
+		})
+	}
+}
+
+// A process that does not wait leaves the run to another one.
+func TestNoWait(t *testing.T) {
+	b, j := newBank(t, 2), new(journal.Memory)
+	p := asking(5, models(b.URL)["messages"])
+	run, cfg := config(j, "r")
+	cfg.NoWait = true
+	waits := 0
+	for {
+		result, err := batch.Run(t.Context(), p, run, cfg)
+		if !errors.Is(err, kind.Waiting) {
+			check(t, result, err, 5)
+			break
+		}
+		info, found := j.Find(t.Context(), "r")
+		open, other := journal.OpenQuestions(t.Context(), j, nil)
+		if waits++; !strings.Contains(err.Error(), "of 5 done") || info.State != journal.Waiting || len(open) != 1 || open[0].Text != err.Error() || found != nil || other != nil {
+			t.Fatal(err, info.State, open, found, other)
+		}
+	}
+	if waits != 2 || len(b.batches) != 1 || b.direct != 0 {
+		t.Errorf("it waited %d times; %d batches, %d direct requests", waits, len(b.batches), b.direct)
+	}
+}
+
+func TestMost(t *testing.T) {
+	b, j := newBank(t, 0), new(journal.Memory)
+	run, cfg := config(j, "r")
+	cfg.Most = 7
+	result, err := batch.Run(t.Context(), asking(30, models(b.URL)["gemini"]), run, cfg)
+	check(t, result, err, 30)
+	if len(b.batches) != 5 {
+		t.Errorf("%d batches", len(b.batches))
+	}
+}
+
+// Money that waits is held: what a budget cannot pay is refused before anything is sent.
+func TestBudget(t *testing.T) {
+	// The estimates of ten requests with answers of at most 500 tokens, at half the price.
+	for _, c := range []struct {
+		usd  float64
+		runs bool
+	}{{10 * 0.006 / 2, true}, {5 * 0.005 / 2, false}} {
+		b, j := newBank(t, 0), new(journal.Memory)
+		run, cfg := config(j, "r")
+		ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: c.usd}))
+		result, err := batch.Run(ctx, asking(10, models(b.URL)["messages"]), run, cfg)
+		if c.runs {
+			check(t, result, err, 10)
+			continue
+		}
+		if !errors.Is(err, kind.Kind(budget.Kind)) || len(b.batches) != 0 {
+			t.Errorf("%v after %d batches", err, len(b.batches))
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	for protocol := range models("http://127.0.0.1:1") {
+		b, j := newBank(t, 1_000_000), new(journal.Memory)
+		p := asking(5, models(b.URL)[protocol])
+		run, cfg := config(j, "r")
+		cfg.NoWait = true
+		if _, err := batch.Run(t.Context(), p, run, cfg); !errors.Is(err, kind.Waiting) {
+			t.Fatal(err)
+		}
+		if err := batch.Cancel(t.Context(), p, run, cfg); err != nil || !b.batches[0].canceled || len(b.batches) != 1 {
+			t.Errorf("%s: %v, canceled %t of %d", protocol, err, b.batches[0].canceled, len(b.batches))
+		}
+	}
+}
+
+// The batches of a run have one process at a time.
+func TestHeld(t *testing.T) {
+	b, j := newBank(t, 1_000_000), new(journal.Memory)
+	p := asking(2, models(b.URL)["chat"])
+	run, cfg := config(j, "r")
+	ctx, cancel := context.WithCancel(t.Context())
+	looked, ended := make(chan bool, 100), make(chan error)
+	cfg.Watch = func([]batch.Status) {
+		select {
+		case looked <- true:
+		default:
+		}
+	}
+	go func() {
+		_, err := batch.Run(ctx, p, run, cfg)
+		ended <- err
+	}()
+	<-looked
+	if _, err := batch.Run(t.Context(), p, run, cfg); !errors.As(err, new(*journal.HeldError)) {
+		t.Errorf("a second process: %v", err)
+	}
+	cancel()
+	if err := <-ended; !errors.As(err, new(*batch.WaitingError)) {
+		t.Error(err)
+	}
+}
+
+// A provider that is busy is asked again. One whose answer is lost has made the batch. One that has no batches says so.
+func TestProviderFails(t *testing.T) {
+	made := func(r *http.Request) bool {
+		return r.Method == "POST" && (strings.HasSuffix(r.URL.Path, "/batches") || strings.HasSuffix(r.URL.Path, ":batchGenerateContent"))
+	}
+	for protocol := range models("http://127.0.0.1:1") {
+		t.Run(protocol, func(t *testing.T) {
+			b, j := newBank(t, 2), new(journal.Memory)
+			once := map[bool]bool{}
+			b.met = func(w http.ResponseWriter, r *http.Request, n int, after bool) bool {
+				if !made(r) || once[after] {
+					return false
+				}
+				once[after] = true
+				if w.Header().Set("Retry-After", "0"); after {
+					w.WriteHeader(http.StatusBadGateway) // it is made
+				} else {
+					w.WriteHeader(http.StatusTooManyRequests)
+				}
+				return true
+			}
+			run, cfg := config(j, "r")
+			result, err := batch.Run(t.Context(), asking(3, models(b.URL)[protocol]), run, cfg)
+			check(t, result, err, 3)
+			if len(b.batches) != 1 {
+				t.Errorf("%d batches", len(b.batches))
+			}
+
+			b = newBank(t, 0)
+			b.met = func(w http.ResponseWriter, r *http.Request, _ int, _ bool) bool {
+				w.WriteHeader(http.StatusNotFound)
+				return true
+			}
+			run, cfg = config(j, "none")
+			_, err = batch.Run(t.Context(), asking(3, models(b.URL)[protocol]), run, cfg)
+			if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), b.URL) || strings.Contains(err.Error(), "run it again") {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,184 @@
+package batch
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/internal/retryafter"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A provider speaks the protocol of the batches of one provider.
+type provider interface {
+	name() string
+	// bounds are the most requests of a batch, and the most bytes of them.
+	bounds() (requests, bytes int)
+	// line returns the body of a request as it stands in a batch, and what identifies it: without what
+	// depends on how much of a budget is left.
+	line(body []byte) (line, same json.RawMessage, err error)
+	model(line json.RawMessage) string
+	// make makes a batch and returns its id. An *llm.HTTPError below 500 says that it was not made.
+	make(ctx context.Context, to endpoint, name string, group []*request) (id string, err error)
+	// find looks for a batch that may have been made, and is not one of the known ones. It is not sure while a
+	// batch that has not ended may be the one.
+	find(ctx context.Context, to endpoint, b *made, known map[string]bool) (id string, sure bool, err error)
+	state(ctx context.Context, to endpoint, id string) (s Status, ended bool, err error)
+	// answers calls each for every request that was answered, or failed by itself.
+	answers(ctx context.Context, to endpoint, id string, each func(key string, a answer)) error
+	cancel(ctx context.Context, to endpoint, id string) error
+}
+
+// An endpoint is where a request was to be sent, with its keys.
+type endpoint struct {
+	provider provider
+	url      string // without query
+	header   http.Header
+	query    string // that carries a key
+	next     http.RoundTripper
+}
+
+// endpointOf returns the endpoint of a request to a model, if it is one.
+func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool) {
+	if req.Method != http.MethodPost || req.Body == nil {
+		return to, false
+	}
+	path := strings.TrimRight(req.URL.Path, "/")
+	switch {
+	case strings.HasSuffix(path, "/chat/completions"):
+		to.provider = openAI{"/chat/completions"}
+	case strings.HasSuffix(path, "/responses"):
+		to.provider = openAI{"/responses"}
+	case strings.HasSuffix(path, "/messages"):
+		to.provider = anthropic{}
+	case strings.HasSuffix(path, ":streamGenerateContent"), strings.HasSuffix(path, ":generateContent"):
+		to.provider = gemini{}
+	default:
+		return to, false
+	}
+	u := *req.URL
+	query := u.Query()
+	query.Del("alt")
+	u.RawQuery, u.Fragment = "", ""
+	to.url, to.query, to.header, to.next = u.String(), query.Encode(), req.Header.Clone(), next
+	to.header.Del("Content-Length")
+	return to, true
+}
+
+// base returns the URL without its last part.
+func (to endpoint) base(last string) string { return strings.TrimSuffix(to.url, last) }
+
+// tries is how often a request is sent that was refused for the moment.
+const tries = 5
+
+// do sends a request with the keys of the endpoint and returns the body of its answer. What is refused for the moment
+// is sent again; safe says that so may be what failed otherwise.
+func (to endpoint) do(ctx context.Context, method, url, contentType string, body []byte, safe bool) ([]byte, error) {
+	resp, err := to.open(ctx, method, url, contentType, body, safe)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Close()
+	const most = 64 << 20
+	data, err := io.ReadAll(io.LimitReader(resp, most+1))
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("the provider sent more than %d MB", most>>20)
+	}
+	return data, err
+}
+
+// open is like do, for an answer of any length.
+func (to endpoint) open(ctx context.Context, method, url, contentType string, body []byte, safe bool) (io.ReadCloser, error) {
+	for try := 1; ; try++ {
+		answer, err := to.try(ctx, method, url, contentType, body)
+		if err == nil {
+			return answer, nil
+		}
+		refused, said := errors.AsType[*llm.HTTPError](err)
+		again := said && !refused.Final && (refused.Status == http.StatusTooManyRequests || safe && refused.Status >= 500) || !said && safe
+		if !again || try == tries || ctx.Err() != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(retryafter.Pause(try, time.Second, time.Minute, llm.RetryAfter(err))):
+		case <-ctx.Done():
+			return nil, cmp.Or(context.Cause(ctx), err)
+		}
+	}
+}
+
+func (to endpoint) try(ctx context.Context, method, url, contentType string, body []byte) (io.ReadCloser, error) {
+	if to.query != "" {
+		mark := "?"
+		if strings.Contains(url, "?") {
+			mark = "&"
+		}
+		url += mark + to.query
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("the address of the provider cannot be read")
+	}
+	req.Header = to.header.Clone()
+	if req.Header.Set("Content-Type", contentType); contentType == "" {
+		req.Header.Del("Content-Type")
+	}
+	resp, err := to.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode/100 == 2 {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	const most = 4 << 10
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // a part of it suffices
+	return nil, &llm.HTTPError{Status: resp.StatusCode, Body: strings.ToValidUTF8(string(text), "\uFFFD"), RetryAfter: retryafter.Read(resp.Header, time.Now())}
+}
+
+// get is a do that reads JSON.
+func get[T any](ctx context.Context, to endpoint, url string) (v T, err error) {
+	data, err := to.do(ctx, http.MethodGet, url, "", nil, true)
+	if err != nil {
+		return v, err
+	}
+	return decode[T](data)
+}
+
+// lines calls each with the lines of a file.
+func lines(from io.Reader, each func(line []byte) error) error {
+	d := json.NewDecoder(from)
+	for {
+		var line json.RawMessage
+		if err := d.Decode(&line); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("a line cannot be read: %w", err)
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+}
+
+// fields are those of a body, in place.
+type fields map[string]json.RawMessage
+
+// without returns JSON without some fields.
+func (f fields) without(names ...string) (json.RawMessage, error) {
+	other := fields{}
+	for name, value := range f {
+		other[name] = value
+	}
+	for _, name := range names {
+		delete(other, name)
+	}
+	return json.Marshal(other)
+}

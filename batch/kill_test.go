@@ -1,0 +1,100 @@
+package batch_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/batch"
+	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+const victims = 4 // questions
+
+// TestVictim is the process that TestKill kills.
+func TestVictim(t *testing.T) {
+	url, protocol, _ := strings.Cut(os.Getenv("STONE_BATCH_VICTIM"), " ")
+	if url == "" {
+		return // TestKill runs it
+	}
+	db, err := sqlite.Open(os.Getenv("STONE_BATCH_DB"), sqlite.Options{Lease: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	run, cfg := config(db, "r")
+	result, err := batch.Run(priced(t.Context()), asking(victims, models(url)[protocol]), run, cfg)
+	check(t, result, err, victims)
+	steps, err := db.Steps(t.Context(), "r")
+	_, total := journal.Total(steps)
+	fmt.Printf("cost %.4f %v\n", total.USD, err)
+}
+
+// A process is killed at every request to its provider, before the provider has carried it out and after. The next
+// one finishes the run with the batch that there is, and pays for no second one.
+func TestKill(t *testing.T) {
+	need.Time(t)
+	for protocol := range models("http://127.0.0.1:1") {
+		t.Run(protocol, func(t *testing.T) {
+			for kill := 1; ; kill++ {
+				killed := false
+				for _, after := range []bool{false, true} {
+					killed = killAt(t, protocol, kill, after) || killed
+				}
+				if !killed {
+					t.Logf("%d requests", kill-1)
+					if kill < 5 {
+						t.Error("it was hardly killed")
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// killAt kills a process at a request, and starts another one. It returns false if the first has ended before.
+func killAt(t *testing.T, protocol string, kill int, after bool) (killed bool) {
+	b := newBank(t, 2)
+	defer b.Close()
+	db := filepath.Join(t.TempDir(), "stone.db")
+	victim := func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestVictim$")
+		cmd.Env = append(os.Environ(), "STONE_BATCH_VICTIM="+b.URL+" "+protocol, "STONE_BATCH_DB="+db)
+		return cmd
+	}
+	first := victim()
+	b.met = func(_ http.ResponseWriter, _ *http.Request, n int, now bool) bool {
+		if n != kill || now != after {
+			return false
+		}
+		killed = true
+		_ = first.Process.Kill()
+		return true
+	}
+	out, err := first.CombinedOutput()
+	b.mu.Lock()
+	b.met = func(http.ResponseWriter, *http.Request, int, bool) bool { return false }
+	b.mu.Unlock()
+	if !killed {
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return false
+	}
+	out, err = victim().CombinedOutput()
+	if err != nil || !strings.Contains(string(out), fmt.Sprintf("cost %.4f <nil>", victims*usd/2)) {
+		t.Errorf("killed at request %d, after it was carried out: %t: %v\n%s", kill, after, err, out)
+	}
+	if len(b.batches) != 1 || b.direct != 0 {
+		t.Errorf("killed at request %d, after it was carried out: %t: %d batches, %d direct requests", kill, after, len(b.batches), b.direct)
+	}
+	return true
+}

@@ -1,0 +1,172 @@
+package batch
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// This file notes the batches of a run, as steps of a run of their own beside it. Each has two: what is to be made,
+// before it is made, and its id.
+
+// A note says which batch is to be made.
+type note struct {
+	Provider string   `json:"provider"`
+	URL      string   `json:"url"` // where its requests would be sent
+	Keys     []string `json:"keys"`
+}
+
+// A made batch is noted.
+type made struct {
+	note
+	name     string
+	noted    time.Time
+	id       string // at the provider; empty if that is not known
+	settled  bool   // id is known, or that it was not made
+	endpoint endpoint
+	ended    bool // its answers were read
+}
+
+// log is the id of the run that has the notes.
+func (s *session) log() string { return s.id + ".batches" }
+
+// load takes the notes and reads them.
+func (s *session) load(ctx context.Context) error {
+	j := s.Journal
+	if _, err := j.Acquire(ctx, s.log()); err != nil {
+		return err
+	}
+	err := j.Begin(ctx, journal.RunInfo{ID: s.log(), Pipeline: "batches", Labels: map[string]string{"batches-of": s.id}, Started: time.Now()}, dag.DAG{})
+	if err == nil {
+		err = errors.Join(s.read(ctx), s.wake(ctx))
+	}
+	if err != nil {
+		return errors.Join(err, j.Release(s.log()))
+	}
+	return nil
+}
+
+func (s *session) read(ctx context.Context) error {
+	steps, err := s.Journal.Steps(ctx, s.log())
+	if err != nil {
+		return err
+	}
+	byName := map[string]*made{}
+	for _, one := range steps {
+		if !one.Recorded {
+			continue
+		}
+		rec, err := s.Journal.Record(ctx, s.log(), one.Path, one.Kind)
+		if err != nil {
+			return err
+		}
+		if one.Name == notes {
+			b := &made{name: one.Path, noted: one.Started}
+			if err := json.Unmarshal(rec.Content, &b.note); err != nil {
+				return fmt.Errorf("the note of batch %s: %w", one.Path, err)
+			}
+			byName[b.name] = b
+			s.add(b)
+			continue
+		}
+		if b := byName[one.Path[:max(len(one.Path)-len("/"+makes), 0)]]; b != nil {
+			b.settled = true
+			if err := json.Unmarshal(rec.Content, &b.id); err != nil {
+				return fmt.Errorf("the id of batch %s: %w", b.name, err)
+			}
+			if b.id == "" {
+				s.drop(b)
+			}
+		}
+	}
+	return nil
+}
+
+// add makes a batch the one that answers its keys.
+func (s *session) add(b *made) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.made = append(s.made, b)
+	for _, key := range b.Keys {
+		s.batches[key] = b
+	}
+}
+
+// drop frees the keys of a batch that answers them no more.
+func (s *session) drop(b *made) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range b.Keys {
+		if _, answered := s.answers[key]; !answered && s.batches[key] == b {
+			delete(s.batches, key)
+		}
+	}
+}
+
+// The names of the two steps of a batch.
+const (
+	notes = "note"
+	makes = "make"
+)
+
+// keep does a step of the notes, unless it is recorded.
+func (s *session) keep(ctx context.Context, path, name string, value any, work func(context.Context) (any, error)) error {
+	digest := sha256.Sum256([]byte(path + "\n" + name))
+	_, err := s.Journal.Do(ctx, step.Key{RunID: s.log(), Path: path, Kind: "step", Name: name, Digest: digest}, func(ctx context.Context) (step.Record, error) {
+		if work != nil {
+			var err error
+			if value, err = work(ctx); err != nil {
+				return step.Record{}, err
+			}
+		}
+		content, err := json.Marshal(value)
+		rec := step.Record{Content: content, Time: time.Now()}
+		rec.Sum = rec.Seal()
+		return rec, err
+	})
+	return err
+}
+
+// question is the name of what a parked run asks.
+const question = "batch"
+
+// park has the run wait for its batches, for whoever looks at it.
+func (s *session) park(waits *WaitingError) error {
+	ctx := context.Background() // that of the run may have ended
+	all, err := s.Journal.Questions(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	_, err = s.Journal.Ask(ctx, journal.Question{
+		Run: s.id, Path: fmt.Sprint(question, "/", len(all)+1), Name: question, Text: waits.Error(), Choices: []string{"look again"}, Asked: time.Now(),
+	})
+	return err
+}
+
+// wake answers what the parked run asks.
+func (s *session) wake(ctx context.Context) error {
+	all, err := s.Journal.Questions(ctx, s.id)
+	for _, q := range all {
+		if q.Name != question || !q.Open() {
+			continue
+		}
+		if failed := s.Journal.Answer(ctx, s.id, q.Path, ask.Answer{Response: q.Choices[0], By: "batch"}); !errors.Is(failed, journal.ErrNoQuestion) { // or somebody else did
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// close leaves the notes to others.
+func (s *session) close() error {
+	ctx := context.Background() // the notes are closed, whatever ended the run
+	return errors.Join(s.Journal.End(ctx, s.log(), journal.Outcome{State: journal.Done, Ended: time.Now(), Steps: 2 * len(s.made)}), s.Journal.Release(s.log()))
+}

@@ -1,0 +1,189 @@
+package batch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/kind"
+)
+
+// A session has the requests and the batches of a run while Run works.
+type session struct {
+	Config
+	id string // of the run
+
+	mu      sync.Mutex
+	seen    map[string]int      // how often a request was made in this visit
+	asked   map[string]*request // in this visit, without an answer, by key
+	held    []hold              // what they may cost
+	answers map[string]answer   // by key, of batches that have ended
+	batches map[string]*made    // by key, the newest that has it
+	made    []*made             // in their order
+}
+
+// A request is held back.
+type request struct {
+	key  string
+	line json.RawMessage // its body, without what makes its answer a stream
+	to   endpoint
+}
+
+// An answer is that of a request.
+type answer struct {
+	status int
+	body   json.RawMessage
+}
+
+// A hold is an amount that is charged while requests wait.
+type hold struct {
+	account *budget.Account
+	amount  budget.Amount
+}
+
+// begin forgets the requests of the last visit.
+func (s *session) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen, s.asked = map[string]int{}, map[string]*request{}
+}
+
+// release gives back what was held in a visit. The next one holds it again, as far as it asks.
+func (s *session) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.held {
+		h.account.Refund(h.amount)
+	}
+	s.held = nil
+}
+
+// waits reports whether the run asked for anything that a batch has to answer.
+func (s *session) waits() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.asked) > 0
+}
+
+// over returns a transport that holds requests to models back.
+func (s *session) over(next http.RoundTripper) http.RoundTripper { return holding{s, next} }
+
+type holding struct {
+	*session
+	next http.RoundTripper
+}
+
+// Mode keeps the mode of what is below.
+func (h holding) Mode() string {
+	if m, ok := h.next.(interface{ Mode() string }); ok {
+		return m.Mode()
+	}
+	return "live"
+}
+
+// maxRequest bounds the body of a request, as that of a batch is.
+const maxRequest = 200 << 20
+
+// RoundTrip answers a request from a batch that has ended, or holds it back.
+func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
+	to, ok := endpointOf(req, h.next)
+	if !ok {
+		return h.next.RoundTrip(req)
+	}
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxRequest))
+	if err = errors.Join(err, req.Body.Close()); err != nil {
+		return nil, err
+	}
+	line, same, err := to.provider.line(body)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := h.ask(req.Context(), to, line, same)
+	if !ok {
+		return nil, budget.Costly(held{}, budget.Usage{})
+	}
+	return &http.Response{
+		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, ContentLength: int64(len(a.body)),
+		Body: io.NopCloser(bytes.NewReader(a.body)), Request: req,
+	}, nil
+}
+
+// held is the error of a request that is held back.
+type held struct{}
+
+func (held) Error() string        { return "the request waits for a batch" }
+func (held) Is(target error) bool { return target == kind.Waiting }
+func (held) Retryable() bool      { return false }
+
+// ask returns the answer of a request, or notes that it is asked for. Same is what identifies the request at its
+// place in the run. Equal ones there are told apart by their order.
+func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (answer, bool) {
+	body := stone.In(ctx)
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s\n%s\n%s\n", body.RunID(), body.Path(), to.url, same)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := string(sum.Sum(nil))
+	fmt.Fprintln(sum, s.seen[first])
+	s.seen[first]++
+	key := base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+	if a, ok := s.answers[key]; ok {
+		delete(s.answers, key) // if it is not recorded, it is read again
+		return a, true
+	}
+	s.asked[key] = &request{key, line, to}
+	if b := s.batches[key]; b != nil {
+		b.endpoint = to // as it is now: another process made the batch
+	}
+	if amount, ok := declared.Held[budget.Amount](ctx); ok {
+		account := budget.From(ctx)
+		account.Charge(amount)
+		s.held = append(s.held, hold{account, amount})
+	}
+	return answer{}, false
+}
+
+// groups makes the batches of the requests that wait, within the bounds of their providers.
+func (s *session) groups() (all [][]*request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type group struct {
+		at    int // in all
+		bytes int
+	}
+	open := map[string]group{}
+	for _, key := range slices.Sorted(maps.Keys(s.asked)) {
+		r := s.asked[key]
+		if s.batches[key] != nil {
+			continue
+		}
+		where := r.to.url + "\n" + r.to.provider.model(r.line)
+		most, size := r.to.provider.bounds()
+		if s.Most > 0 {
+			most = min(most, s.Most)
+		}
+		g, ok := open[where]
+		length := len(r.line) + 200 // with its key
+		if !ok || len(all[g.at]) == most || g.bytes+length > size {
+			g = group{at: len(all)}
+			all = append(all, nil)
+		}
+		all[g.at] = append(all[g.at], r)
+		g.bytes += length
+		open[where] = g
+	}
+	return all
+}
