@@ -24,7 +24,7 @@ type Config struct {
 	NoWait bool
 	// Most bounds the requests of a batch, within the bounds of its provider; 0 sets no other.
 	Most int
-	// Every is the pause before the first look at a batch; 0 means 5 s. Pauses grow to twelve times that.
+	// Every is the pause before the first look at a batch; 0 means 1 s. Pauses grow to a minute, or 60 times that.
 	Every time.Duration
 	// Drain ends the waiting when it is closed, as the end of ctx does, but no step that runs; nil never does.
 	Drain <-chan struct{}
@@ -130,7 +130,7 @@ func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) 
 		return nil, errors.New("batch: Config.Journal is missing: the batches of a run are noted in it")
 	}
 	run.RunID = cmp.Or(run.RunID, strings.ToLower(rand.Text()[:10]))
-	cfg.Every = cmp.Or(cfg.Every, 5*time.Second)
+	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	s := &session{Config: cfg, id: run.RunID, answers: map[string]answer{}, batches: map[string]*made{}}
 	if err := s.load(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("batch: %w", err))
@@ -146,7 +146,7 @@ func (s *session) context(ctx context.Context) context.Context {
 
 // await looks at the batches for which the run waits until one of them has ended.
 func (s *session) await(ctx context.Context) error {
-	for pause := s.Every; ; pause = min(pause*3/2, 12*s.Every) {
+	for pause := s.Every; ; pause = min(pause*3/2, 60*s.Every) {
 		states, ended, err := s.look(ctx)
 		if err != nil {
 			return err

@@ -15,9 +15,14 @@ import (
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/bank"
+	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
+	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/tool"
 )
 
@@ -79,14 +84,14 @@ func check(t *testing.T, result stone.Result, err error, n int) {
 func TestRun(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := newBank(t, 3), new(journal.Memory)
+			b, j := bank.New(t, 3), new(journal.Memory)
 			run, cfg := config(j, "r")
 			var seen []batch.Status
 			cfg.Watch = func(all []batch.Status) { seen = append(seen, all...) }
 			result, err := batch.Run(priced(t.Context()), asking(30, models(b.URL)[protocol]), run, cfg)
 			check(t, result, err, 30)
-			if len(b.batches) != 1 || b.direct != 0 {
-				t.Errorf("%d batches and %d direct requests", len(b.batches), b.direct)
+			if len(b.Batches) != 1 || b.Direct != 0 {
+				t.Errorf("%d batches and %d direct requests", len(b.Batches), b.Direct)
 			}
 			steps, err := j.Steps(t.Context(), "r")
 			n, total := journal.Total(steps)
@@ -100,16 +105,60 @@ func TestRun(t *testing.T) {
 	}
 }
 
+var look = tool.Func("look", "Looks.", func(context.Context, struct{}) (string, error) { return "nothing", nil }, tool.Effects())
+
+// fiveTurns calls look four times before it answers.
+func fiveTurns(protocol, body string) string {
+	if n := strings.Count(body, `"role":"tool"`); n < 4 {
+		return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"t%d","type":"function","function":{"name":"look","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`, n)
+	}
+	return bank.Echo(protocol, body)
+}
+
+// BenchmarkBatch reports what a thousand requests, and a thousand agents of five turns, cost directly and in
+// batches: USD, requests over HTTP, and CPU time of both sides.
+func BenchmarkBatch(b *testing.B) {
+	const lanes = 1_000
+	for _, work := range []string{"requests", "agents"} {
+		for _, how := range []string{"direct", "batch"} {
+			b.Run(work+"/"+how, func(b *testing.B) {
+				var spent float64
+				var sent, n int
+				used := cputime.Used()
+				for b.Loop() {
+					s, j := bank.New(b, 0), new(journal.Memory)
+					var use []agent.Middleware
+					if work == "agents" {
+						s.Answer, use = fiveTurns, []agent.Middleware{look}
+					}
+					run, cfg := config(j, "r")
+					ctx := budget.With(priced(b.Context()), budget.New(budget.Limits{}))
+					p := asking(lanes, models(s.URL)["chat"], use...)
+					var err error
+					if how == "batch" {
+						_, err = batch.Run(ctx, p, run, cfg)
+					} else {
+						_, err = stone.Run(ctx, p, run)
+					}
+					if err != nil {
+						b.Fatal(err)
+					}
+					spent, sent, n = budget.From(ctx).Spent().USD, s.Requests, n+1
+					s.Close()
+				}
+				b.ReportMetric(spent, "USD")
+				b.ReportMetric(float64(sent), "HTTP-requests")
+				b.ReportMetric((cputime.Used()-used).Seconds()/float64(n), "cpu-s")
+				b.ReportMetric(0, "ns/op")
+			})
+		}
+	}
+}
+
 // Agents go turn by turn: all lanes of a turn are one batch.
 func TestAgents(t *testing.T) {
-	b, j := newBank(t, 1), new(journal.Memory)
-	b.answer = func(protocol, body string) string {
-		if n := strings.Count(body, `"role":"tool"`); n < 4 {
-			return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"t%d","type":"function","function":{"name":"look","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`, n)
-		}
-		return echo(protocol, body)
-	}
-	look := tool.Func("look", "Looks.", func(context.Context, struct{}) (string, error) { return "nothing", nil }, tool.Effects())
+	b, j := bank.New(t, 1), new(journal.Memory)
+	b.Answer = fiveTurns
 	run, cfg := config(j, "r")
 	const cost = 20 * (4*(10*1+5*10)/1e6 + usd) / 2 // of four turns with a call and the last
 	ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: cost + 20*0.0026}))
@@ -118,8 +167,8 @@ func TestAgents(t *testing.T) {
 		t.Errorf("spent %v, want %v", spent, cost)
 	}
 	check(t, result, err, 20)
-	if len(b.batches) != 5 || b.direct != 0 {
-		t.Errorf("%d batches and %d direct requests", len(b.batches), b.direct)
+	if len(b.Batches) != 5 || b.Direct != 0 {
+		t.Errorf("%d batches and %d direct requests", len(b.Batches), b.Direct)
 	}
 }
 
@@ -127,9 +176,9 @@ func TestAgents(t *testing.T) {
 func TestFates(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := newBank(t, 0), new(journal.Memory)
-			b.fate = func(body string, round int) string {
-				switch n := number.FindStringSubmatch(body)[1]; {
+			b, j := bank.New(t, 0), new(journal.Memory)
+			b.Fate = func(body string, round int) string {
+				switch n := bank.Number(body); {
 				case n == "3":
 					return "errored"
 				case round == 0 && n > "5":
@@ -149,8 +198,8 @@ func TestFates(t *testing.T) {
 			if len(result.Lost) != 1 || !strings.Contains(result.Lost[0].Failure.JSON(), "too bad") {
 				t.Errorf("lost %+v", result.Lost)
 			}
-			if len(b.batches) != 2 || len(b.batches[1].keys) != 4 {
-				t.Errorf("%d batches", len(b.batches))
+			if len(b.Batches) != 2 || len(b.Batches[1].Keys) != 4 {
+				t.Errorf("%d batches", len(b.Batches))
 			}
 		})
 	}
@@ -158,7 +207,7 @@ func TestFates(t *testing.T) {
 
 // A process that does not wait leaves the run to another one.
 func TestNoWait(t *testing.T) {
-	b, j := newBank(t, 2), new(journal.Memory)
+	b, j := bank.New(t, 2), new(journal.Memory)
 	p := asking(5, models(b.URL)["messages"])
 	run, cfg := config(j, "r")
 	cfg.NoWait = true
@@ -175,19 +224,19 @@ func TestNoWait(t *testing.T) {
 			t.Fatal(err, info.State, open, found, other)
 		}
 	}
-	if waits != 2 || len(b.batches) != 1 || b.direct != 0 {
-		t.Errorf("it waited %d times; %d batches, %d direct requests", waits, len(b.batches), b.direct)
+	if waits != 2 || len(b.Batches) != 1 || b.Direct != 0 {
+		t.Errorf("it waited %d times; %d batches, %d direct requests", waits, len(b.Batches), b.Direct)
 	}
 }
 
 func TestMost(t *testing.T) {
-	b, j := newBank(t, 0), new(journal.Memory)
+	b, j := bank.New(t, 0), new(journal.Memory)
 	run, cfg := config(j, "r")
 	cfg.Most = 7
 	result, err := batch.Run(t.Context(), asking(30, models(b.URL)["gemini"]), run, cfg)
 	check(t, result, err, 30)
-	if len(b.batches) != 5 {
-		t.Errorf("%d batches", len(b.batches))
+	if len(b.Batches) != 5 {
+		t.Errorf("%d batches", len(b.Batches))
 	}
 }
 
@@ -198,7 +247,7 @@ func TestBudget(t *testing.T) {
 		usd  float64
 		runs bool
 	}{{10 * 0.006 / 2, true}, {5 * 0.005 / 2, false}} {
-		b, j := newBank(t, 0), new(journal.Memory)
+		b, j := bank.New(t, 0), new(journal.Memory)
 		run, cfg := config(j, "r")
 		ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: c.usd}))
 		result, err := batch.Run(ctx, asking(10, models(b.URL)["messages"]), run, cfg)
@@ -206,30 +255,30 @@ func TestBudget(t *testing.T) {
 			check(t, result, err, 10)
 			continue
 		}
-		if !errors.Is(err, kind.Kind(budget.Kind)) || len(b.batches) != 0 {
-			t.Errorf("%v after %d batches", err, len(b.batches))
+		if !errors.Is(err, kind.Kind(budget.Kind)) || len(b.Batches) != 0 {
+			t.Errorf("%v after %d batches", err, len(b.Batches))
 		}
 	}
 }
 
 func TestCancel(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
-		b, j := newBank(t, 1_000_000), new(journal.Memory)
+		b, j := bank.New(t, 1_000_000), new(journal.Memory)
 		p := asking(5, models(b.URL)[protocol])
 		run, cfg := config(j, "r")
 		cfg.NoWait = true
 		if _, err := batch.Run(t.Context(), p, run, cfg); !errors.Is(err, kind.Waiting) {
 			t.Fatal(err)
 		}
-		if err := batch.Cancel(t.Context(), p, run, cfg); err != nil || !b.batches[0].canceled || len(b.batches) != 1 {
-			t.Errorf("%s: %v, canceled %t of %d", protocol, err, b.batches[0].canceled, len(b.batches))
+		if err := batch.Cancel(t.Context(), p, run, cfg); err != nil || !b.Batches[0].Canceled || len(b.Batches) != 1 {
+			t.Errorf("%s: %v, canceled %t of %d", protocol, err, b.Batches[0].Canceled, len(b.Batches))
 		}
 	}
 }
 
 // The batches of a run have one process at a time.
 func TestHeld(t *testing.T) {
-	b, j := newBank(t, 1_000_000), new(journal.Memory)
+	b, j := bank.New(t, 1_000_000), new(journal.Memory)
 	p := asking(2, models(b.URL)["chat"])
 	run, cfg := config(j, "r")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -261,9 +310,9 @@ func TestProviderFails(t *testing.T) {
 	}
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := newBank(t, 2), new(journal.Memory)
+			b, j := bank.New(t, 2), new(journal.Memory)
 			once := map[bool]bool{}
-			b.met = func(w http.ResponseWriter, r *http.Request, n int, after bool) bool {
+			b.Met = func(w http.ResponseWriter, r *http.Request, n int, after bool) bool {
 				if !made(r) || once[after] {
 					return false
 				}
@@ -278,12 +327,12 @@ func TestProviderFails(t *testing.T) {
 			run, cfg := config(j, "r")
 			result, err := batch.Run(t.Context(), asking(3, models(b.URL)[protocol]), run, cfg)
 			check(t, result, err, 3)
-			if len(b.batches) != 1 {
-				t.Errorf("%d batches", len(b.batches))
+			if len(b.Batches) != 1 {
+				t.Errorf("%d batches", len(b.Batches))
 			}
 
-			b = newBank(t, 0)
-			b.met = func(w http.ResponseWriter, r *http.Request, _ int, _ bool) bool {
+			b = bank.New(t, 0)
+			b.Met = func(w http.ResponseWriter, r *http.Request, _ int, _ bool) bool {
 				w.WriteHeader(http.StatusNotFound)
 				return true
 			}
@@ -293,5 +342,15 @@ func TestProviderFails(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// models asks a server, by the names of the protocols.
+func models(url string) map[string]llm.Model {
+	return map[string]llm.Model{
+		"chat":      openai.New(openai.Config{URL: url, Key: "key", Model: "m"}),
+		"responses": openai.New(openai.Config{URL: url, Key: "key", Model: "m", Protocol: openai.Responses}),
+		"messages":  anthropic.New(anthropic.Config{URL: url, Key: "key", Model: "m", MaxTokens: 500}),
+		"gemini":    gemini.New(gemini.Config{URL: url, Key: "key", Model: "m"}),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/batch"
+	"github.com/stonelayer/stone/internal/bank"
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -62,7 +63,7 @@ func TestKill(t *testing.T) {
 
 // killAt kills a process at a request, and starts another one. It returns false if the first has ended before.
 func killAt(t *testing.T, protocol string, kill int, after bool) (killed bool) {
-	b := newBank(t, 2)
+	b := bank.New(t, 2)
 	defer b.Close()
 	db := filepath.Join(t.TempDir(), "stone.db")
 	victim := func() *exec.Cmd {
@@ -71,7 +72,7 @@ func killAt(t *testing.T, protocol string, kill int, after bool) (killed bool) {
 		return cmd
 	}
 	first := victim()
-	b.met = func(_ http.ResponseWriter, _ *http.Request, n int, now bool) bool {
+	b.Met = func(_ http.ResponseWriter, _ *http.Request, n int, now bool) bool {
 		if n != kill || now != after {
 			return false
 		}
@@ -80,9 +81,9 @@ func killAt(t *testing.T, protocol string, kill int, after bool) (killed bool) {
 		return true
 	}
 	out, err := first.CombinedOutput()
-	b.mu.Lock()
-	b.met = func(http.ResponseWriter, *http.Request, int, bool) bool { return false }
-	b.mu.Unlock()
+	b.Lock()
+	b.Met = func(http.ResponseWriter, *http.Request, int, bool) bool { return false }
+	b.Unlock()
 	if !killed {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -93,8 +94,8 @@ func killAt(t *testing.T, protocol string, kill int, after bool) (killed bool) {
 	if err != nil || !strings.Contains(string(out), fmt.Sprintf("cost %.4f <nil>", victims*usd/2)) {
 		t.Errorf("killed at request %d, after it was carried out: %t: %v\n%s", kill, after, err, out)
 	}
-	if len(b.batches) != 1 || b.direct != 0 {
-		t.Errorf("killed at request %d, after it was carried out: %t: %d batches, %d direct requests", kill, after, len(b.batches), b.direct)
+	if len(b.Batches) != 1 || b.Direct != 0 {
+		t.Errorf("killed at request %d, after it was carried out: %t: %d batches, %d direct requests", kill, after, len(b.Batches), b.Direct)
 	}
 	return true
 }

@@ -85,14 +85,6 @@ type holding struct {
 	next http.RoundTripper
 }
 
-// Mode keeps the mode of what is below.
-func (h holding) Mode() string {
-	if m, ok := h.next.(interface{ Mode() string }); ok {
-		return m.Mode()
-	}
-	return "live"
-}
-
 // maxRequest bounds the body of a request, as that of a batch is.
 const maxRequest = 200 << 20
 

@@ -113,7 +113,7 @@ func (s *session) find(ctx context.Context, b *made) (string, error) {
 	for _, other := range s.made {
 		known[other.id] = true
 	}
-	for pause := s.Every; ; pause = min(pause*3/2, 12*s.Every) {
+	for pause := s.Every; ; pause = min(pause*3/2, 60*s.Every) {
 		id, sure, err := b.endpoint.provider.find(ctx, b.endpoint, b, known)
 		switch {
 		case err != nil || sure:

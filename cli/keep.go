@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/money"
@@ -188,8 +189,9 @@ func (k *keepFlags) check(f *pflag.FlagSet) error {
 // A keptRun is a run on its way into a store; nil is one that is not kept.
 type keptRun struct {
 	*store
-	id   string
-	opts journal.Options
+	id    string
+	opts  journal.Options
+	batch *batch.Config // asks models in batches; nil asks them directly
 }
 
 // keep opens the store and finds out under which name the run is kept.
@@ -267,6 +269,10 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 		return stone.Run(ctx, p, cfg)
 	}
 	cfg.Recorder = journal.Keep(r.Store, r.opts)
+	if r.batch != nil {
+		r.batch.Drain = r.opts.Drain
+		return batch.Run(ctx, p, cfg, *r.batch)
+	}
 	return stone.Run(ctx, p, cfg)
 }
 
@@ -281,6 +287,7 @@ func (r *keptRun) close() error {
 // ended prints how a run without a result ended, and how to resume it.
 func (a *app) ended(r *keptRun, err error) error {
 	changed, isChanged := errors.AsType[*journal.ChangedError](err)
+	batches, parked := errors.AsType[*batch.WaitingError](err)
 	switch {
 	case err == nil:
 		return nil
@@ -290,6 +297,10 @@ func (a *app) ended(r *keptRun, err error) error {
 			fmt.Fprintln(a.Stderr, "  "+text.Line(line))
 		}
 		a.complain("Start a new run, or resume and keep the unchanged steps: %s", a.command(r.store, "resume", r.id, "--force"))
+	case parked:
+		a.complain("waiting: %v", batches)
+		a.complain("to look again: %s", a.command(r.store, "resume", r.id))
+		return &exitError{code: Waiting}
 	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):
 		return a.waiting(r)
 	default:

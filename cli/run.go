@@ -169,6 +169,9 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	}
 	ctx, drain, stop := interruptible(ctx, say, resume)
 	defer stop()
+	if err := flags.wire.batches(run, say); err != nil {
+		return stone.Result{}, err
+	}
 	return run.start(ctx, p, cfg, drain)
 }
 

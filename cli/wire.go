@@ -9,19 +9,27 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/llm/replay"
 )
 
-// wireFlags name the file of a recording.
-type wireFlags struct{ record, replay string }
+// wireFlags say what becomes of requests to models: they are recorded, replayed, or sent in batches.
+type wireFlags struct {
+	record, replay string // files
+	batch, noWait  bool
+}
 
 // describe adds the flags.
 func (w *wireFlags) describe(f *pflag.FlagSet) {
 	f.StringVar(&w.record, "record", "", "record the requests to models and http capabilities, and their answers, in `FILE`")
 	f.StringVar(&w.replay, "replay", "", "answer these requests from `FILE`, which --record wrote; nothing is sent, and no key is needed")
-	kept(f, "replay")
+	f.BoolVar(&w.batch, "batch", false, "ask models in the batches of their providers: within a day, for half the price")
+	f.BoolVar(&w.noWait, "no-wait", false, "with --batch, do not wait for the batches: resume looks again")
+	for _, name := range []string{"replay", "batch", "no-wait"} {
+		kept(f, name)
+	}
 	f.Lookup("record").Annotations = map[string][]string{namesFile: {"yes"}}
 }
 
@@ -31,6 +39,10 @@ func (w *wireFlags) describe(f *pflag.FlagSet) {
 func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, error) {
 	none := func() error { return nil }
 	switch {
+	case w.noWait && !w.batch:
+		return ctx, none, errors.New("--no-wait has a meaning only with --batch: add it, or leave --no-wait out")
+	case w.batch && (w.record != "" || w.replay != ""):
+		return ctx, none, errors.New("--batch and --record or --replay exclude each other: give one")
 	case w.record != "" && w.replay != "":
 		return ctx, none, errors.New("--record and --replay exclude each other: give one")
 	case w.record != "":
@@ -54,6 +66,24 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 		}, nil
 	}
 	return ctx, none, nil
+}
+
+// batches has a run ask its models in batches. Say prints how far they are.
+func (w *wireFlags) batches(run *keptRun, say func(string)) error {
+	if !w.batch {
+		return nil
+	}
+	if run == nil {
+		return errors.New("--no-db keeps nothing, and the answers of --batch come later: leave one of them out")
+	}
+	told := ""
+	run.batch = &batch.Config{Journal: run.Store, NoWait: w.noWait, Watch: func(all []batch.Status) {
+		if line := (&batch.WaitingError{Batches: all}).Error(); line != told {
+			told = line
+			say(line)
+		}
+	}}
+	return nil
 }
 
 // withoutKeys sets the missing keys of models to a placeholder for a replay, which needs none.

@@ -84,7 +84,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
 	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
-	{"llm", "event limit internal/fault"},
+	{"llm", "event limit internal/fault internal/transport"},
 
 	{"budget", "internal/declared internal/fault internal/money"},
 	{"limit", ""},
@@ -100,6 +100,8 @@ var table = []struct{ pkg, imports string }{
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},
+	{"batch", ". budget internal/declared internal/retryafter internal/transport journal llm"},
+	{"internal/bank", ""},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/suggest internal/text"},
 	{"tree", ". schema internal/suggest"},
 	{"frontend", "."},

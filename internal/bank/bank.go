@@ -1,4 +1,5 @@
-package batch_test
+// Package bank imitates, for tests, the batches of OpenAI, Anthropic and Gemini, as their references describe them.
+package bank
 
 import (
 	"encoding/json"
@@ -12,56 +13,58 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/stonelayer/stone/llm"
-	anthropicllm "github.com/stonelayer/stone/llm/anthropic"
-	geminillm "github.com/stonelayer/stone/llm/gemini"
-	"github.com/stonelayer/stone/llm/openai"
 )
 
-// A bank imitates the batches of three providers, as their references describe them.
-type bank struct {
+// A Bank is a server with the key "key". Its funcs are called while it is locked.
+type Bank struct {
 	*httptest.Server
-	looks  int                                                                  // at a batch until it has ended
-	fate   func(body string, round int) string                                  // "", "expired" or "errored", of a request in the round-th batch
-	answer func(protocol, body string) string                                   // body of an answer
-	met    func(w http.ResponseWriter, r *http.Request, n int, after bool) bool // before and after each request is worked on; true ends it
+	looks int // at a batch until it has ended
+	// Fate is "", "expired" or "errored", of a request in the round-th batch.
+	Fate func(body string, round int) string
+	// Answer makes the body of an answer; it is Echo.
+	Answer func(protocol, body string) string
+	// Met is called before and after the n-th request is worked on. True ends the request.
+	Met func(w http.ResponseWriter, r *http.Request, n int, after bool) bool
 
-	mu       sync.Mutex
-	requests int
-	direct   int
+	sync.Mutex
+	Requests int
+	Direct   int // requests for one answer
 	files    map[string][]byte
-	batches  []*deposit
+	Batches  []*Deposit
 }
 
-// A deposit is a batch.
-type deposit struct {
+// A Deposit is a batch.
+type Deposit struct {
 	id, protocol, name string
 	created            time.Time
-	keys, bodies       []string
+	Keys, bodies       []string
 	looks              int
-	ended, canceled    bool
+	ended, Canceled    bool
 }
 
-func newBank(t testing.TB, looks int) *bank {
-	b := &bank{looks: looks, files: map[string][]byte{}}
-	b.fate = func(string, int) string { return "" }
-	b.answer = echo
-	b.met = func(http.ResponseWriter, *http.Request, int, bool) bool { return false }
+// New starts a bank whose batches have ended after some looks at them.
+func New(t testing.TB, looks int) *Bank {
+	b := &Bank{looks: looks, files: map[string][]byte{}}
+	b.Fate = func(string, int) string { return "" }
+	b.Answer = Echo
+	b.Met = func(http.ResponseWriter, *http.Request, int, bool) bool { return false }
 	b.Server = httptest.NewServer(b)
 	t.Cleanup(b.Close)
 	return b
 }
 
+// Number returns the number of the question in a body.
+func Number(body string) string { return number.FindStringSubmatch(body)[1] }
+
 var number = regexp.MustCompile(`question (\d+)`)
 
-// echo answers "question 7" with "answer 7".
-func echo(protocol, body string) string {
-	return said(protocol, "answer "+number.FindStringSubmatch(body)[1])
+// Echo answers "question 7" with "answer 7".
+func Echo(protocol, body string) string {
+	return Said(protocol, "answer "+Number(body))
 }
 
-// said is the body of an answer with a text, of 1,000 tokens in and 100 out.
-func said(protocol, text string) string {
+// Said is the body of an answer with a text, of 1,000 tokens in and 100 out.
+func Said(protocol, text string) string {
 	quoted, _ := json.Marshal(text)
 	return map[string]string{
 		"chat":      fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":100,"total_tokens":1100}}`, quoted),
@@ -71,26 +74,27 @@ func said(protocol, text string) string {
 	}[protocol]
 }
 
-func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.requests++
-	if b.met(w, r, b.requests, false) {
+func (b *Bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b.Lock()
+	defer b.Unlock()
+	b.Requests++
+	if b.Met(w, r, b.Requests, false) {
 		return
 	}
 	reply := b.work(r)
-	if b.met(w, r, b.requests, true) {
+	if b.Met(w, r, b.Requests, true) {
 		return
 	}
 	if reply == "" {
 		http.Error(w, `{"error":{"message":"there is no such thing"}}`, http.StatusNotFound)
 		return
 	}
+	w.Header().Set("Content-Type", "application/json")
 	io.WriteString(w, reply)
 }
 
 // work does what a request asks for and returns the reply.
-func (b *bank) work(r *http.Request) string {
+func (b *Bank) work(r *http.Request) string {
 	body, _ := io.ReadAll(r.Body)
 	path := strings.Trim(r.URL.Path, "/")
 	if r.Header.Get("Authorization") != "Bearer key" && r.Header.Get("X-Api-Key") != "key" && r.Header.Get("X-Goog-Api-Key") != "key" {
@@ -120,7 +124,7 @@ func (b *bank) work(r *http.Request) string {
 		if json.Unmarshal(body, &made) != nil || made.Window != "24h" {
 			return ""
 		}
-		d := &deposit{protocol: strings.TrimPrefix(made.Endpoint, "/v1/"), name: made.Metadata["stone"]}
+		d := &Deposit{protocol: strings.TrimPrefix(made.Endpoint, "/v1/"), name: made.Metadata["stone"]}
 		d.protocol = map[string]string{"chat/completions": "chat", "responses": "responses"}[d.protocol]
 		for line := range strings.Lines(string(b.files[made.File])) {
 			var one struct {
@@ -131,7 +135,7 @@ func (b *bank) work(r *http.Request) string {
 			if json.Unmarshal([]byte(line), &one) != nil || one.Method != "POST" || one.URL != made.Endpoint {
 				return ""
 			}
-			d.keys, d.bodies = append(d.keys, one.ID), append(d.bodies, string(one.Body))
+			d.Keys, d.bodies = append(d.Keys, one.ID), append(d.bodies, string(one.Body))
 		}
 		return b.openAI(b.deposit(d))
 	case path == "v1/messages/batches" && r.Method == "POST":
@@ -144,9 +148,9 @@ func (b *bank) work(r *http.Request) string {
 		if json.Unmarshal(body, &made) != nil {
 			return ""
 		}
-		d := &deposit{protocol: "messages"}
+		d := &Deposit{protocol: "messages"}
 		for _, one := range made.Requests {
-			d.keys, d.bodies = append(d.keys, one.ID), append(d.bodies, string(one.Params))
+			d.Keys, d.bodies = append(d.Keys, one.ID), append(d.bodies, string(one.Params))
 		}
 		return b.messages(b.deposit(d))
 	case strings.HasSuffix(path, ":batchGenerateContent"):
@@ -166,15 +170,15 @@ func (b *bank) work(r *http.Request) string {
 		if json.Unmarshal(body, &made) != nil {
 			return ""
 		}
-		d := &deposit{protocol: "gemini", name: made.Batch.DisplayName}
+		d := &Deposit{protocol: "gemini", name: made.Batch.DisplayName}
 		for _, one := range made.Batch.InputConfig.Requests.Requests {
-			d.keys, d.bodies = append(d.keys, one.Metadata.Key), append(d.bodies, string(one.Request))
+			d.Keys, d.bodies = append(d.Keys, one.Metadata.Key), append(d.bodies, string(one.Request))
 		}
 		return b.gemini(b.deposit(d))
 	case path == "v1/batches" || path == "v1/messages/batches" || path == "v1beta/batches":
 		var all []string
-		for i := len(b.batches) - 1; i >= 0; i-- {
-			d := b.batches[i]
+		for i := len(b.Batches) - 1; i >= 0; i-- {
+			d := b.Batches[i]
 			if d.looks++; d.looks > b.looks {
 				d.ended = true
 			}
@@ -187,12 +191,12 @@ func (b *bank) work(r *http.Request) string {
 	case strings.Contains(path, "batches/"):
 		cancel := last == "cancel" || strings.HasSuffix(path, ":cancel")
 		results := last == "results"
-		for _, d := range b.batches {
+		for _, d := range b.Batches {
 			if !strings.Contains(path+"/", d.id+"/") && !strings.Contains(path, d.id+":") {
 				continue
 			}
 			if cancel {
-				d.canceled, d.ended = true, true
+				d.Canceled, d.ended = true, true
 			}
 			if d.looks++; d.looks > b.looks {
 				d.ended = true
@@ -203,18 +207,23 @@ func (b *bank) work(r *http.Request) string {
 			return b.shown(d)
 		}
 	default:
-		b.direct++
+		b.Direct++
+		for end, protocol := range map[string]string{"/completions": "chat", "/responses": "responses", "/messages": "messages", "Content": "gemini"} {
+			if strings.HasSuffix(path, end) {
+				return b.Answer(protocol, string(body))
+			}
+		}
 	}
 	return ""
 }
 
-func (b *bank) deposit(d *deposit) *deposit {
-	d.id, d.created = fmt.Sprintf("batch_%d_", len(b.batches)+1), time.Now()
-	b.batches = append(b.batches, d)
+func (b *Bank) deposit(d *Deposit) *Deposit {
+	d.id, d.created = fmt.Sprintf("batch_%d_", len(b.Batches)+1), time.Now()
+	b.Batches = append(b.Batches, d)
 	return d
 }
 
-func (b *bank) shown(d *deposit) string {
+func (b *Bank) shown(d *Deposit) string {
 	switch d.protocol {
 	case "messages":
 		return b.messages(d)
@@ -225,19 +234,19 @@ func (b *bank) shown(d *deposit) string {
 }
 
 // each calls f with the requests of a batch and what became of them, the last first.
-func (b *bank) each(d *deposit, f func(key, fate, answer string)) {
-	for i := len(d.keys) - 1; i >= 0; i-- {
-		fate := b.fate(d.bodies[i], slices.Index(b.batches, d))
-		if d.canceled {
+func (b *Bank) each(d *Deposit, f func(key, fate, answer string)) {
+	for i := len(d.Keys) - 1; i >= 0; i-- {
+		fate := b.Fate(d.bodies[i], slices.Index(b.Batches, d))
+		if d.Canceled {
 			fate = "canceled"
 		}
-		f(d.keys[i], fate, b.answer(d.protocol, d.bodies[i]))
+		f(d.Keys[i], fate, b.Answer(d.protocol, d.bodies[i]))
 	}
 }
 
-func (b *bank) openAI(d *deposit) string {
+func (b *Bank) openAI(d *Deposit) string {
 	out := map[string]any{"id": d.id, "status": "in_progress", "created_at": d.created.Unix(), "expires_at": d.created.Unix() + 86400,
-		"metadata": map[string]string{"stone": d.name}, "request_counts": map[string]int{"total": len(d.keys), "completed": len(d.keys) / 2}}
+		"metadata": map[string]string{"stone": d.name}, "request_counts": map[string]int{"total": len(d.Keys), "completed": len(d.Keys) / 2}}
 	if d.ended {
 		var good, bad strings.Builder
 		b.each(d, func(key, fate, answer string) {
@@ -260,16 +269,16 @@ func (b *bank) openAI(d *deposit) string {
 	return string(text)
 }
 
-func (b *bank) messages(d *deposit) string {
+func (b *Bank) messages(d *Deposit) string {
 	status, counts := "in_progress", `{"processing":%d,"succeeded":0,"errored":0,"canceled":0,"expired":0}`
 	if d.ended {
 		status, counts = "ended", `{"processing":0,"succeeded":%d,"errored":0,"canceled":0,"expired":0}`
 	}
 	return fmt.Sprintf(`{"id":%q,"type":"message_batch","processing_status":%q,"request_counts":%s,"created_at":%q,"expires_at":%q}`, d.id, status,
-		fmt.Sprintf(counts, len(d.keys)), d.created.Format(time.RFC3339), d.created.Add(24*time.Hour).Format(time.RFC3339))
+		fmt.Sprintf(counts, len(d.Keys)), d.created.Format(time.RFC3339), d.created.Add(24*time.Hour).Format(time.RFC3339))
 }
 
-func (b *bank) results(d *deposit) string {
+func (b *Bank) results(d *Deposit) string {
 	var out strings.Builder
 	b.each(d, func(key, fate, answer string) {
 		result := map[string]string{"": `{"type":"succeeded","message":` + answer + `}`, "errored": `{"type":"errored","error":{"type":"error","error":{"type":"invalid_request_error","message":"too bad"}}}`}[fate]
@@ -281,7 +290,7 @@ func (b *bank) results(d *deposit) string {
 	return out.String()
 }
 
-func (b *bank) gemini(d *deposit) string {
+func (b *Bank) gemini(d *Deposit) string {
 	state, response := "BATCH_STATE_RUNNING", "{}"
 	if d.ended {
 		var all []string
@@ -297,14 +306,4 @@ func (b *bank) gemini(d *deposit) string {
 	}
 	return fmt.Sprintf(`{"name":"batches/%s","done":%t,"metadata":{"displayName":%q,"state":%q,"createTime":%q,"batchStats":{"successfulRequestCount":"1"}},"response":%s}`,
 		d.id, d.ended, d.name, state, d.created.Format(time.RFC3339), response)
-}
-
-// models asks a server, by the names of the protocols.
-func models(url string) map[string]llm.Model {
-	return map[string]llm.Model{
-		"chat":      openai.New(openai.Config{URL: url, Key: "key", Model: "m"}),
-		"responses": openai.New(openai.Config{URL: url, Key: "key", Model: "m", Protocol: openai.Responses}),
-		"messages":  anthropicllm.New(anthropicllm.Config{URL: url, Key: "key", Model: "m", MaxTokens: 500}),
-		"gemini":    geminillm.New(geminillm.Config{URL: url, Key: "key", Model: "m"}),
-	}
 }

@@ -1,0 +1,68 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/bank"
+	"github.com/stonelayer/stone/llm/anthropic"
+)
+
+// A run that does not wait for its batches is looked at again by resume, with the flags that it was started with.
+func TestBatch(t *testing.T) {
+	b := bank.New(t, 1)
+	inProject(t, "{}")
+	t.Setenv("STONE_DB", filepath.Join(t.TempDir(), "stone.db"))
+	item, reply, all := dag.NewType[int]("item"), dag.NewType[agent.Text]("reply"), dag.NewType[string]("all")
+	model := anthropic.New(anthropic.Config{URL: b.URL, Key: "key", Model: "m", MaxTokens: 100})
+	p := stone.Seq("many",
+		stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{1, 2, 3}, nil }), item,
+			agent.New("ask", reply, model, agent.Config{User: agent.Prompt(item, func(i int) string { return fmt.Sprint("question ", i) })})),
+		stone.Reduce(stone.Func("join", dag.All(reply), all, func(_ context.Context, texts []agent.Text) (out string, err error) {
+			for _, one := range texts {
+				out += one.Text + "\n"
+			}
+			return out, nil
+		})))
+	run := func(args ...string) (code int, stdout, stderr string) {
+		var out, errs bytes.Buffer
+		code = cli.Run(t.Context(), cli.Config{
+			Parts: parts, Pipeline: func([]string) (stone.Ashlar, error) { return p, nil }, Name: "many", Args: args,
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		})
+		return code, out.String(), errs.String()
+	}
+	for _, c := range []struct {
+		args           string
+		code           int
+		stdout, stderr string
+	}{
+		{"run --no-wait", 2, "", "--no-wait has a meaning only with --batch"},
+		{"run --batch --no-db", 1, "", "--no-db keeps nothing"},
+		{"run --batch --record x", 2, "", "exclude each other"},
+		{"run -q --id a --batch --no-wait", 3, "", "waiting: batch batch_1_ of anthropic: 0 of 3 done, expires in 24h\nto look again: many resume a\n"},
+		{"runs", 0, "waiting", ""},
+		{"show a", 0, "batch batch_1_ of anthropic", ""},
+		{"resume a -q", 0, "answer 1\nanswer 2\nanswer 3\n", ""},
+		{"runs", 0, "done", ""},
+		{"run --id b --batch", 0, "answer 3\n", "batch batch_2_ of anthropic: 0 of 3 done"},
+		{"runs last --json", 2, "", ""},
+		{"show last", 0, "each", ""},
+	} {
+		code, stdout, stderr := run(strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+			t.Errorf("%s: code %d, want %d\n%s\n%s", c.args, code, c.code, stdout, stderr)
+		}
+	}
+	if len(b.Batches) != 2 || b.Direct != 0 {
+		t.Errorf("%d batches, %d direct requests", len(b.Batches), b.Direct)
+	}
+}
