@@ -34,6 +34,10 @@ func (a *app) root() *cobra.Command {
 	if a.linked.server != nil {
 		root.AddCommand(a.serve(), a.mcp(), a.token(), a.inspect())
 	}
+	root.InitDefaultCompletionCmd()
+	if c, _, err := root.Find([]string{"completion"}); err == nil { // a shell would run the help text
+		c.Args, c.RunE = unknown, func(c *cobra.Command, _ []string) error { return c.Help() }
+	}
 	return root
 }
 

@@ -30,10 +30,14 @@ func (e *evalProgress) show(p eval.Progress) {
 		return
 	}
 	e.shown = time.Now()
-	if line := e.line(p); e.live {
-		fmt.Fprintf(e.out, "\r%s\x1b[K", line)
-	} else {
+	switch line := e.line(p); {
+	case !e.live:
 		fmt.Fprintln(e.out, line)
+	case p.Done < p.Total:
+		fmt.Fprintf(e.out, "\r%s\x1b[K", line)
+	default: // the report follows
+		fmt.Fprintf(e.out, "\r%s\x1b[K\n", line)
+		e.shown = time.Time{}
 	}
 }
 
@@ -64,7 +68,7 @@ func (e *evalProgress) line(p eval.Progress) string {
 	return line
 }
 
-// close ends the line.
+// close removes the line of an evaluation that did not get to its end.
 func (e *evalProgress) close() {
 	if e.live && !e.shown.IsZero() {
 		fmt.Fprint(e.out, "\r\x1b[K")

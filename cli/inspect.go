@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/graph"
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/tree"
@@ -21,16 +21,21 @@ import (
 
 func (a *app) validate() *cobra.Command {
 	var asJSON bool
+	var input string
 	c := a.over(&cobra.Command{
 		Use:   "validate",
 		Short: "Check a pipeline without running it",
 		Long: "Validate lists the errors and warnings of a pipeline. The exit code is 1 if there are errors.\n" +
-			"Warnings alone leave it at 0.",
+			"Warnings alone leave it at 0. The :inputs of a plan count as given; what else it reads is given by --bind, and\n" +
+			"the input of a package by --input.",
 		Example:     a.example("validate ./examples/fix", "validate plan.edn --json"),
 		Annotations: map[string]string{onlyFailed: "yes"},
-	}, func(_ context.Context, p stone.Ashlar) error {
-		findings := a.findings(p, a.with(dag.DAG{}))
-		var err error
+	}, func(ctx context.Context, p stone.Ashlar) error {
+		given, err := a.input(ctx, p, runFlags{input: input})
+		if err != nil {
+			return err
+		}
+		findings := slices.DeleteFunc(a.findings(p, a.with(given)), a.calls.promised)
 		switch {
 		case asJSON:
 			if findings == nil {
@@ -48,7 +53,13 @@ func (a *app) validate() *cobra.Command {
 		return output(err)
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as a JSON array")
+	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, or @FILE")
 	return c
+}
+
+// promised reports whether a finding is that nobody gives what the plan states to be given: its run will.
+func (k *calls) promised(f finding.Finding) bool {
+	return f.Type == finding.MissingProducer && k.plan != nil && slices.Contains(k.plan.Inputs(), f.Queried)
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/export"
 	"github.com/stonelayer/stone/internal/text"
@@ -181,7 +183,25 @@ func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Ques
 	}
 	a.printNotices(info.Notices)
 	if info.State != journal.Done && info.State != journal.Running {
-		a.complain("to continue: %s", a.command(s, "resume", info.ID))
+		if _, ours := readSource(info); !ours {
+			a.complain("what started it continues it: the page of its server, or POST /v1/runs/%s/resume", info.ID)
+			return nil
+		}
+		a.complain("to continue: %s", a.command(s, append([]string{"resume", info.ID}, enough(info.Failure)...)...))
+	}
+	return nil
+}
+
+// more is the limit that a failure says would be enough.
+var more = regexp.MustCompile(`: set (max-[a-z]+) to at least ([0-9.]+)`)
+
+// enough returns the flag without which a run whose budget was exhausted would end in the same way.
+func enough(f *journal.Failure) []string {
+	if f == nil || f.Kind != budget.Kind {
+		return nil
+	}
+	if m := more.FindStringSubmatch(f.Reason); m != nil {
+		return []string{"--" + m[1], m[2]}
 	}
 	return nil
 }

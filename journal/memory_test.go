@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -62,4 +64,20 @@ func Example() {
 	// Release on Friday? <nil>
 	// <nil>
 	// yes <nil>
+}
+
+// A run whose time is over has failed: nobody canceled it.
+func TestTimeIsOver(t *testing.T) {
+	j, account := new(journal.Memory), budget.New(budget.Limits{Latency: 20 * time.Millisecond})
+	ctx, cancel := account.Context(budget.With(t.Context(), account))
+	defer cancel()
+	waits := stone.Func0("wait", dag.NewType[int]("n"), func(ctx context.Context) (int, error) {
+		<-ctx.Done()
+		return 0, context.Cause(ctx)
+	})
+	_, err := stone.Run(ctx, waits, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{})})
+	info, found := j.Find(t.Context(), "r")
+	if !errors.As(err, new(*budget.ExhaustedError)) || found != nil || info.State != journal.Failed {
+		t.Errorf("%v, state %s, %v", err, info.State, found)
+	}
 }

@@ -28,6 +28,16 @@ func prompts(before, now []Part) (all []event.Notice) {
 	return all
 }
 
+// keepPrompts has a shape keep the prompts that the run started with.
+func keepPrompts(before, now []Part) {
+	old := index(before)
+	for i, p := range now {
+		if was, known := old[p.Path]; known {
+			now[i].Prompt = was.Prompt
+		}
+	}
+}
+
 // cleanNotices returns the notices without secrets.
 func (r *runner) cleanNotices(all []event.Notice) []event.Notice {
 	all = slices.Clone(all)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
@@ -267,6 +268,7 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	for _, n := range prompts(before.Shape, now.Shape) {
 		news = append(news, n)
 	}
+	keepPrompts(before.Shape, now.Shape)
 	r.news.Store(&news)
 	now.Again = before.Again
 	if now.Input != (dag.ID{}) && now.Input != before.Input { // forced: what reads it is done anew
@@ -406,6 +408,8 @@ func stateOf(ctx context.Context, err error) State {
 		return Waiting
 	case errors.Is(err, ErrDrained):
 		return Drained
+	case errors.As(err, new(*budget.ExhaustedError)): // also of time, which ends ctx
+		return Failed
 	case ctx.Err() != nil:
 		return Canceled
 	}

@@ -68,6 +68,19 @@ func (r *reading) readSchema(in *input) {
 	}
 }
 
+// Inputs returns the names of the slots that the plan states to be given, in their order. It is nil if
+// the plan states nothing.
+func (p *Plan) Inputs() []string {
+	if !p.stated {
+		return nil
+	}
+	names := make([]string, len(p.inputs))
+	for i, in := range p.inputs {
+		names[i] = in.name
+	}
+	return names
+}
+
 // inputs defines the slots that the plan states to be given.
 func (c *compiler) inputs(known *scope) {
 	c.given = make(map[string]*schema.Schema, len(c.plan.inputs))

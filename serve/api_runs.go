@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -203,7 +204,9 @@ func selection(values url.Values) (journal.Query, error) {
 		switch {
 		case name == "state":
 			for _, v := range all {
-				q.States = append(q.States, journal.State(v))
+				if q.States = append(q.States, journal.State(v)); !slices.Contains(view.States, journal.State(v)) {
+					return q, unreadable("the state %q: want one of %v", v, view.States)
+				}
 			}
 		case name == "pipeline":
 			q.Pipeline = value

@@ -86,7 +86,7 @@ func Result(b journal.Branch) *journal.Step {
 }
 
 // Paid returns what attempts without a result of the step of a branch may have cost. A step that asked a
-// person has waited. The steps below another one say what was in flight, unless it declared a cost
+// person has waited, unless its last attempt began after the answer, and was lost. The steps below another one say what was in flight, unless it declared a cost
 // of its own. In a running run, the last attempt of a step is still in progress.
 func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget.Possible {
 	s := b.Step
@@ -97,7 +97,13 @@ func Paid(run journal.RunInfo, b journal.Branch, asked *journal.Question) budget
 	if run.State == journal.Running && !s.Recorded {
 		n--
 	}
-	if n <= 0 || asked != nil {
+	if asked != nil {
+		lost := !asked.Open() && !s.Recorded && run.State != journal.Running && s.Started.After(asked.Answered)
+		if n = min(n, 1); !lost {
+			n = 0
+		}
+	}
+	if n <= 0 {
 		return budget.Possible{}
 	}
 	lost := s.Declared.Times(n)

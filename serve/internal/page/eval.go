@@ -96,19 +96,28 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 
 // askedBy reads what the first step of the answer to a case read.
 func askedBy(ctx context.Context, v View, outline journal.Outline, run, path string) (string, error) {
-	l, err := outline.Level(ctx, path+"/case/answer", journal.Page{Limit: 1})
-	if err != nil || len(l.Branches) == 0 || l.Branches[0].Step == nil || l.Branches[0].Step.Node == (dag.ID{}) {
-		return "", err
+	var first journal.Branch
+	const deep = 8 // a plan is a pipeline within the answer
+	for at, n := path+"/case/answer", 0; first.Step == nil && n < deep; n++ {
+		l, err := outline.Level(ctx, at, journal.Page{Limit: 1})
+		if err != nil || len(l.Branches) == 0 {
+			return "", err
+		}
+		first = l.Branches[0]
+		at = first.Path
 	}
-	first, err := v.Journal.Node(ctx, run, l.Branches[0].Step.Node.String())
-	if err != nil || len(first.Parents) == 0 {
-		return "", err
-	}
-	read, err := v.Journal.Node(ctx, run, first.Parents[0].String())
-	if errors.Is(err, journal.ErrNoNode) || err == nil && strings.HasPrefix(read.Type, "eval/") {
+	if first.Step == nil || first.Step.Node == (dag.ID{}) {
 		return "", nil
 	}
-	return inLine(read.Content), err
+	made, err := v.Journal.Node(ctx, run, first.Step.Node.String())
+	for _, parent := range made.Parents {
+		read, err := v.Journal.Node(ctx, run, parent.String())
+		if errors.Is(err, journal.ErrNoNode) || err == nil && strings.HasPrefix(read.Type, "eval/") {
+			continue
+		}
+		return inLine(read.Content), err
+	}
+	return "", err
 }
 
 // columnsOfCase bounds each text of a case.
