@@ -37,6 +37,9 @@ func flagError(c *cobra.Command, err error, hint string) error {
 		}
 		err = fmt.Errorf("--%s %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 	}
+	if invalid != nil && invalid.GetFlag().Value.Type() == "duration" {
+		err = fmt.Errorf("--%s %q: want a time with its unit, such as 10s, 5m or 1h30m", invalid.GetFlag().Name, invalid.GetValue())
+	}
 	return fmt.Errorf("%w: see %s --help", err, c.CommandPath())
 }
 

@@ -141,7 +141,8 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	}
 	data, err := regular.Read(file, regular.Config)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no plan file %s", file)
+		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(file), "*.edn")) // its pattern is good, or the folder has a strange name
+		return fmt.Errorf("there is no plan file %s%s", file, suggest.Hint(file, slices.Values(beside)))
 	} else if err != nil {
 		return err
 	}
