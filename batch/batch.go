@@ -141,7 +141,7 @@ func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) 
 // context returns a context whose requests to models are held back, for another visit of the pipeline.
 func (s *session) context(ctx context.Context) context.Context {
 	s.begin()
-	return transport.With(transport.WithShare(ctx, 0.5), s.over)
+	return transport.With(transport.WithBatches(ctx), s.over)
 }
 
 // await looks at the batches for which the run waits until one of them has ended.

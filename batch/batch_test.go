@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -170,6 +171,15 @@ func TestAgents(t *testing.T) {
 	if len(b.Batches) != 5 || b.Direct != 0 {
 		t.Errorf("%d batches and %d direct requests", len(b.Batches), b.Direct)
 	}
+}
+
+// Requests that are held back count towards no rate: they are not sent.
+func TestNoRate(t *testing.T) {
+	b, j := bank.New(t, 0), new(journal.Memory)
+	model := anthropic.New(anthropic.Config{URL: b.URL, Key: "key", Model: "m", MaxTokens: 500, Limiter: limit.New(limit.Limits{RequestsPerMinute: 1})})
+	run, cfg := config(j, "r")
+	result, err := batch.Run(t.Context(), asking(50, model), run, cfg)
+	check(t, result, err, 50)
 }
 
 // What expired is asked again; what failed by itself fails as it would have directly.

@@ -30,7 +30,6 @@
 // # Limits
 //
 // A batch has at most 50,000 requests or 190 MB for OpenAI, 100,000 or 240 MB for Anthropic and 19 MB for Gemini; more
-// requests make more batches. The answers of a batch are in memory until the run has recorded them. Rates that a
-// user configured apply to the collection of requests, too. A server that speaks a protocol without its batches
+// requests make more batches. The answers of a batch are in memory until the run has recorded them. A server that speaks a protocol without its batches
 // refuses them: then run without this package.
 package batch

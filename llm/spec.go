@@ -52,12 +52,12 @@ func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	if own != nil {
 		s.Price = own
 	}
-	if of := transport.Share(ctx); of != 1 && s.Price != nil {
-		p := *s.Price
-		for _, usd := range []*float64{&p.In, &p.Out, &p.CacheRead, &p.CacheWrite, &p.CacheHour} {
-			*usd *= of
+	if s.Price != nil && transport.Batched(ctx) {
+		half := *s.Price
+		for _, usd := range []*float64{&half.In, &half.Out, &half.CacheRead, &half.CacheWrite, &half.CacheHour} {
+			*usd /= 2
 		}
-		s.Price = &p
+		s.Price = &half
 	}
 	return s
 }

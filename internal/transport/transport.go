@@ -46,17 +46,13 @@ func Match(ctx context.Context, body []byte) []byte {
 	return body
 }
 
-type share struct{}
+type batched struct{}
 
-// WithShare returns a context in which models cost a share of their prices.
-func WithShare(ctx context.Context, of float64) context.Context {
-	return context.WithValue(ctx, share{}, of)
+// WithBatches returns a context whose requests to models are held back for batches of their providers: they
+// count towards no limit of a rate, and cost half.
+func WithBatches(ctx context.Context) context.Context {
+	return context.WithValue(ctx, batched{}, true)
 }
 
-// Share returns the share of its price that a model costs: 1 if nothing else was said.
-func Share(ctx context.Context) float64 {
-	if of, ok := ctx.Value(share{}).(float64); ok {
-		return of
-	}
-	return 1
-}
+// Batched reports whether requests to models are held back for batches.
+func Batched(ctx context.Context) bool { return ctx.Value(batched{}) != nil }

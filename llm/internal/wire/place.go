@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 )
@@ -24,6 +25,9 @@ func (c *Client) limits(ctx context.Context) *limit.Limiter {
 
 // enter waits for a place of the limiter, and tells the consumer what the request waits for.
 func (s *session) enter(ctx context.Context, tokens int) error {
+	if transport.Batched(ctx) {
+		return nil
+	}
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	place, err := s.client.limits(ctx).Enter(waiting, limit.Request{
@@ -54,6 +58,9 @@ func (s *session) enter(ctx context.Context, tokens int) error {
 // leave gives the place back, with what the server said by its error and by the reported usage. Wait is the
 // time until the next attempt, 0 if there is none.
 func (s *session) leave(err error, wait time.Duration) {
+	if s.place == nil { // of a request that no limit held
+		return
+	}
 	if refused(err) {
 		after := llm.RetryAfter(err)
 		if after > 0 {
