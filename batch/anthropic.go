@@ -16,11 +16,11 @@ type anthropic struct{}
 func (anthropic) name() string       { return "anthropic" }
 func (anthropic) bounds() (int, int) { return 100_000, 240 << 20 }
 
-func (anthropic) line(body []byte) (line, same json.RawMessage, err error) {
-	f, err := decode[fields](body)
-	if err != nil {
-		return nil, nil, err
-	}
+func (anthropic) speaks(h http.Header, f fields) bool {
+	return h.Get("Anthropic-Version") != "" && f["model"] != nil && f["messages"] != nil
+}
+
+func (anthropic) line(f fields) (line, same json.RawMessage, err error) {
 	if line, err = f.without("stream"); err == nil {
 		same, err = f.without("stream", "max_tokens")
 	}

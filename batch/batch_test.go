@@ -14,9 +14,12 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bank"
 	"github.com/stonelayer/stone/internal/cputime"
+	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
@@ -180,6 +183,71 @@ func TestNoRate(t *testing.T) {
 	run, cfg := config(j, "r")
 	result, err := batch.Run(t.Context(), asking(50, model), run, cfg)
 	check(t, result, err, 50)
+}
+
+// A request that another server gets under such a path is sent, whatever it is.
+func TestOtherServers(t *testing.T) {
+	j := new(journal.Memory)
+	var met []string
+	url := fakeserver.Serve(t, func(w http.ResponseWriter, r *http.Request, body []byte) {
+		met = append(met, r.URL.Path+" "+string(body))
+		fmt.Fprint(w, `{"proto":1,"result":{"type":"value","out":"done"}}`)
+	})
+	said := dag.NewType[string]("said")
+	var steps []stone.Ashlar
+	for _, path := range []string{"/messages", "/chat/completions", "/responses"} {
+		capability := rest.New(call.Metadata{ID: "rest/" + strings.ReplaceAll(path[1:], "/", "-"), Intents: []string{"say"}}, rest.Config{URL: url + path})
+		app := &call.Applicator{Registry: call.NewRegistry(capability)}
+		steps = append(steps, call.New("say"+strings.ReplaceAll(path, "/", "-"), said, call.Spec{Applicator: app, Intent: "say"}))
+	}
+	run, cfg := config(j, "r")
+	if _, err := batch.Run(t.Context(), stone.Seq("p", steps...), run, cfg); err != nil || len(met) != 3 {
+		t.Errorf("%v; the server met %q", err, met)
+	}
+}
+
+// What was asked with an old prompt is answered with it: a new one makes no second batch.
+func TestChangedPrompt(t *testing.T) {
+	b, j := bank.New(t, 1), new(journal.Memory)
+	run, cfg := config(j, "r")
+	cfg.NoWait = true
+	for i := range 2 {
+		list := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2}, nil })
+		ask := agent.New("ask", reply, models(b.URL)["chat"], agent.Config{
+			System: agent.Say(fmt.Sprint("prompt ", i)), User: agent.Prompt(task, func(n int) string { return fmt.Sprintf("question %d", n) }),
+		})
+		p := stone.Seq("asking", stone.Map("each", list, task, ask), stone.Reduce(stone.Func("collect", dag.All(reply), report,
+			func(_ context.Context, all []agent.Text) (texts []string, err error) {
+				for _, one := range all {
+					texts = append(texts, one.Text)
+				}
+				return texts, nil
+			})))
+		result, err := batch.Run(t.Context(), p, run, cfg)
+		if i == 0 && !errors.Is(err, kind.Waiting) {
+			t.Fatal(err)
+		} else if i == 1 {
+			check(t, result, err, 3)
+		}
+	}
+	if len(b.Batches) != 1 {
+		t.Errorf("%d batches", len(b.Batches))
+	}
+}
+
+// No error shows a key, though a server repeats it.
+func TestNoKeyIsShown(t *testing.T) {
+	b, j := bank.New(t, 0), new(journal.Memory)
+	b.Met = func(w http.ResponseWriter, r *http.Request, _ int, _ bool) bool {
+		http.Error(w, "wrong key: "+r.Header.Get("X-Api-Key"), http.StatusUnauthorized)
+		return true
+	}
+	run, cfg := config(j, "r")
+	model := anthropic.New(anthropic.Config{URL: b.URL, Key: "sk-secret-31415926", Model: "m", MaxTokens: 5})
+	_, err := batch.Run(t.Context(), asking(1, model), run, cfg)
+	if err == nil || !strings.Contains(err.Error(), "wrong key") || strings.Contains(err.Error(), "31415926") {
+		t.Error(err)
+	}
 }
 
 // What expired is asked again; what failed by itself fails as it would have directly.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm"
 )
@@ -21,9 +22,11 @@ type provider interface {
 	name() string
 	// bounds are the most requests of a batch, and the most bytes of them.
 	bounds() (requests, bytes int)
+	// speaks reports whether a request to one of its paths is one to a model.
+	speaks(h http.Header, body fields) bool
 	// line returns the body of a request as it stands in a batch, and what identifies it: without what
 	// depends on how much of a budget is left.
-	line(body []byte) (line, same json.RawMessage, err error)
+	line(body fields) (line, same json.RawMessage, err error)
 	model(line json.RawMessage) string
 	// make makes a batch and returns its id. An *llm.HTTPError below 500 says that it was not made.
 	make(ctx context.Context, to endpoint, name string, group []*request) (id string, err error)
@@ -140,7 +143,12 @@ func (to endpoint) try(ctx context.Context, method, url, contentType string, bod
 	defer resp.Body.Close()
 	const most = 4 << 10
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // a part of it suffices
-	return nil, &llm.HTTPError{Status: resp.StatusCode, Body: strings.ToValidUTF8(string(text), "\uFFFD"), RetryAfter: retryafter.Read(resp.Header, time.Now())}
+	keys := new(redact.Set)                                // a server may repeat what it was sent
+	for _, values := range to.header {
+		keys.NoteHeader(values...)
+	}
+	keys.NoteURL(url)
+	return nil, &llm.HTTPError{Status: resp.StatusCode, Body: strings.ToValidUTF8(keys.CleanCut(string(text)), "\uFFFD"), RetryAfter: retryafter.Read(resp.Header, time.Now())}
 }
 
 // get is a do that reads JSON.

@@ -18,9 +18,10 @@ type gemini struct{}
 func (gemini) name() string       { return "gemini" }
 func (gemini) bounds() (int, int) { return 50_000, 19 << 20 }
 
-func (gemini) line(body []byte) (line, same json.RawMessage, err error) {
-	f, err := decode[fields](body)
-	if err != nil {
+func (gemini) speaks(_ http.Header, f fields) bool { return f["contents"] != nil }
+
+func (gemini) line(f fields) (line, same json.RawMessage, err error) {
+	if line, err = f.without(); err != nil {
 		return nil, nil, err
 	}
 	if f["generationConfig"] != nil {
@@ -33,7 +34,7 @@ func (gemini) line(body []byte) (line, same json.RawMessage, err error) {
 		}
 	}
 	same, err = f.without()
-	return body, same, err
+	return line, same, err
 }
 
 // model is none: the endpoint names it.

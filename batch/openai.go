@@ -21,11 +21,11 @@ type openAI struct{ path string }
 func (openAI) name() string       { return "openai" }
 func (openAI) bounds() (int, int) { return 50_000, 190 << 20 }
 
-func (openAI) line(body []byte) (line, same json.RawMessage, err error) {
-	f, err := decode[fields](body)
-	if err != nil {
-		return nil, nil, err
-	}
+func (o openAI) speaks(_ http.Header, f fields) bool {
+	return f["model"] != nil && (f["messages"] != nil || f["input"] != nil)
+}
+
+func (openAI) line(f fields) (line, same json.RawMessage, err error) {
 	if line, err = f.without("stream", "stream_options"); err == nil {
 		same, err = f.without("stream", "stream_options", "max_tokens", "max_completion_tokens", "max_output_tokens")
 	}

@@ -98,7 +98,13 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err = errors.Join(err, req.Body.Close()); err != nil {
 		return nil, err
 	}
-	line, same, err := to.provider.line(body)
+	var f fields
+	if json.Unmarshal(body, &f) != nil || !to.provider.speaks(req.Header, f) { // another server has such a path, too
+		other := req.Clone(req.Context())
+		other.Body = io.NopCloser(bytes.NewReader(body))
+		return h.next.RoundTrip(other)
+	}
+	line, same, err := to.provider.line(f)
 	if err != nil {
 		return nil, err
 	}

@@ -100,7 +100,7 @@ var table = []struct{ pkg, imports string }{
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},
-	{"batch", ". budget internal/declared internal/retryafter internal/transport journal llm"},
+	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
 	{"internal/bank", ""},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/suggest internal/text"},
 	{"tree", ". schema internal/suggest"},
