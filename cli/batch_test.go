@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -62,7 +63,16 @@ func TestBatch(t *testing.T) {
 			t.Errorf("%s: code %d, want %d\n%s\n%s", c.args, code, c.code, stdout, stderr)
 		}
 	}
-	if len(b.Batches) != 2 || b.Direct != 0 {
+	// All cases of an evaluation are one batch.
+	if err := os.WriteFile("rows.jsonl", []byte(`{"item":1,"expected":"answer 1"}`+"\n"+`{"item":2,"expected":"answer 2"}`+"\n"+`{"item":3,"expected":"other"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p = agent.New("ask", reply, model, agent.Config{User: agent.Prompt(item, func(i int) string { return fmt.Sprint("question ", i) })})
+	code, stdout, stderr := run("eval", "-q", "--data", "rows.jsonl", "--score", "exact", "--batch")
+	if code != 0 || !strings.Contains(stdout, "exact  0.6667") {
+		t.Errorf("eval: code %d\n%s\n%s", code, stdout, stderr)
+	}
+	if len(b.Batches) != 3 || len(b.Batches[2].Keys) != 3 || b.Direct != 0 {
 		t.Errorf("%d batches, %d direct requests", len(b.Batches), b.Direct)
 	}
 }
