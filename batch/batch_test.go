@@ -20,7 +20,9 @@ import (
 	"github.com/stonelayer/stone/internal/bank"
 	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
@@ -304,6 +306,31 @@ func TestNoWait(t *testing.T) {
 	}
 	if waits != 2 || len(b.Batches) != 1 || b.Direct != 0 {
 		t.Errorf("it waited %d times; %d batches, %d direct requests", waits, len(b.Batches), b.Direct)
+	}
+}
+
+// Two programs share the batches of a run over PostgreSQL.
+func TestPostgres(t *testing.T) {
+	b, address := bank.New(t, 1), pgtest.Database(t)
+	for i := range 2 {
+		db, err := postgres.Open(t.Context(), address, postgres.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, cfg := config(db, "r")
+		cfg.NoWait = true
+		result, err := batch.Run(t.Context(), asking(3, models(b.URL)["responses"]), run, cfg)
+		if i == 0 && !errors.As(err, new(*batch.WaitingError)) {
+			t.Error(err)
+		} else if i == 1 {
+			check(t, result, err, 3)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(b.Batches) != 1 {
+		t.Errorf("%d batches", len(b.Batches))
 	}
 }
 
