@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bank"
@@ -185,6 +186,81 @@ func TestNoRate(t *testing.T) {
 	run, cfg := config(j, "r")
 	result, err := batch.Run(t.Context(), asking(50, model), run, cfg)
 	check(t, result, err, 50)
+}
+
+// Calls go candidate by candidate: what a check refuses of the small model is asked of the large one in the next
+// batch. Of a tournament, all candidates are asked in one visit.
+func TestCalls(t *testing.T) {
+	for _, c := range []struct {
+		strategy string
+		batches  int
+	}{{call.Cascade, 2}, {call.Tournament, 2}, {call.Race, 2}} {
+		t.Run(c.strategy, func(t *testing.T) {
+			b, j := bank.New(t, 0), new(journal.Memory)
+			b.Answer = func(protocol, body string) string {
+				if strings.Contains(body, `"small"`) {
+					return bank.Said(protocol, "no idea")
+				}
+				return bank.Echo(protocol, body)
+			}
+			var caps []call.Capability
+			for i, name := range []string{"small", "large"} {
+				m := openai.New(openai.Config{URL: b.URL, Key: "key", Model: name, Protocol: openai.ChatCompletions})
+				caps = append(caps, model.New(call.Metadata{ID: "model/" + name, Intents: []string{"ask"}, Cost: call.Cost{USD: float64(i)}}, model.Config{Model: m}))
+			}
+			app := &call.Applicator{Registry: call.NewRegistry(caps...), Checks: map[string]call.Check{"answers": func(_ context.Context, s call.Subject) error {
+				if !strings.Contains(string(s.Out), "answer") {
+					return errors.New("it does not answer")
+				}
+				return nil
+			}}}
+			list := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2, 3}, nil })
+			text := dag.NewType[any]("text")
+			ask := call.New("ask", text, call.Spec{Applicator: app, Intent: "ask", Dispatch: call.Dispatch{Strategy: c.strategy},
+				Input: call.From(dag.Derive(task, func(i int) string { return fmt.Sprintf("question %d", i) })), Done: call.Done{Must: []string{"answers"}}})
+			p := stone.Seq("p", stone.Map("each", list, task, ask), stone.Reduce(stone.Func("collect", dag.All(text), report,
+				func(_ context.Context, all []any) (texts []string, err error) {
+					for _, one := range all {
+						texts = append(texts, fmt.Sprint(one))
+					}
+					return texts, nil
+				})))
+			run, cfg := config(j, "r")
+			result, err := batch.Run(t.Context(), p, run, cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts, _ := report.Of(result.Node)
+			for i, one := range texts {
+				if !strings.Contains(one, fmt.Sprintf("answer %d", i)) {
+					t.Errorf("got %q", texts)
+				}
+			}
+			if len(b.Batches) != c.batches || b.Direct != 0 || len(texts) != 4 {
+				t.Errorf("%d batches, %d direct requests, %q", len(b.Batches), b.Direct, texts)
+			}
+		})
+	}
+}
+
+// A fallback does not ask the next model while a batch has the question of the first.
+func TestFallback(t *testing.T) {
+	b, j := bank.New(t, 0), new(journal.Memory)
+	b.Fate = func(body string, _ int) string {
+		if strings.Contains(body, `"model":"first"`) && strings.Contains(body, "question 1") {
+			return "errored"
+		}
+		return ""
+	}
+	m := func(name string) llm.Model {
+		return openai.New(openai.Config{URL: b.URL, Key: "key", Model: name, Protocol: openai.ChatCompletions})
+	}
+	run, cfg := config(j, "r")
+	result, err := batch.Run(t.Context(), asking(3, llm.Fallback(m("first"), m("second"))), run, cfg)
+	check(t, result, err, 3)
+	if len(b.Batches) != 2 || len(b.Batches[0].Keys) != 3 || len(b.Batches[1].Keys) != 1 {
+		t.Errorf("%d batches", len(b.Batches))
+	}
 }
 
 // A request that another server gets under such a path is sent, whatever it is.

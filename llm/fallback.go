@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/kind"
 )
 
 // Fallback returns a Model that asks the models in order until one answers. After an error
@@ -112,7 +113,9 @@ func (f *fallback) Stream(ctx context.Context, req *Request) iter.Seq2[Delta, er
 		}
 		var failed fallen
 		for i, m := range f.models {
-			again := func(err error) bool { return i < len(f.models)-1 && ctx.Err() == nil && !unpaid(err) }
+			again := func(err error) bool {
+				return i < len(f.models)-1 && ctx.Err() == nil && !unpaid(err) && !errors.Is(err, kind.Waiting)
+			}
 			err := attempt(ctx, m, f.request(i, req), again, func(d Delta, err error) bool {
 				if err != nil && failed != nil {
 					err = append(failed, err)

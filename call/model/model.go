@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -219,7 +220,7 @@ func failure(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	typed, refused := (*call.Error)(nil), (*budget.ExhaustedError)(nil)
-	if errors.As(err, &typed) || errors.As(err, &refused) || errors.As(err, new(*budget.UnpricedError)) {
+	if errors.As(err, &typed) || errors.As(err, &refused) || errors.As(err, new(*budget.UnpricedError)) || errors.Is(err, kind.Waiting) {
 		return err
 	}
 	failed := &call.Error{Type: call.InvokeFailed, Message: err.Error(), Where: "model", Cause: err}

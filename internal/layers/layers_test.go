@@ -84,7 +84,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
 	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
-	{"llm", "event limit internal/fault internal/transport"},
+	{"llm", "event kind limit internal/fault internal/transport"},
 
 	{"budget", "internal/declared internal/fault internal/money"},
 	{"limit", ""},
