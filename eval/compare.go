@@ -38,7 +38,8 @@ type SliceCompared struct {
 // Turned is a case whose verdict turned.
 type Turned struct {
 	Case   string  `json:"case"`
-	Path   string  `json:"path"` // in the run, of its first trial
+	Path   string  `json:"path"`            // in the run, of its first trial
+	Input  string  `json:"input,omitempty"` // of the case, in a line of at most 160 columns
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
 }
@@ -111,7 +112,7 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	var lost, gained []Turned
 	paths := e.paths()
 	for i := range p.now {
-		turned := Turned{e.data.rows[p.at[i]].id(), paths(p.at[i]), p.before[i], p.now[i]}
+		turned := Turned{Case: e.data.rows[p.at[i]].id(), Path: paths(p.at[i]), Before: p.before[i], Now: p.now[i]}
 		switch {
 		case p.before[i] >= 1 && p.now[i] < 1:
 			lost = append(lost, turned)
@@ -122,6 +123,9 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	s.Gained, s.Lost, s.P = len(gained), len(lost), p.value(s.Estimate)
 	all := append(lost, gained...)
 	s.Turned = all[:min(len(all), maxTurned)]
+	for i, t := range s.Turned {
+		s.Turned[i].Input = e.data.inLine(e.data.rows[e.data.byID[t.Case]])
+	}
 	s.Slices = e.slicesCompared(p)
 	return s
 }

@@ -185,7 +185,7 @@ func (r Report) sliced() (all []part) {
 func (c *Comparison) parts() []part {
 	p := part{title: "Against " + text.Line(c.With), head: []string{"score", "difference", "95 %", "gained", "lost", "p"}}
 	slices := part{title: "Slices that differ (p adjusted by Holm)", head: []string{"score", "slice", "cases", "difference", "95 %", "p"}}
-	turned := part{title: "Cases that turned", head: []string{"score", "case", "before", "now"}}
+	turned := part{title: "Cases that turned", head: []string{"score", "case", "before", "now", "input"}}
 	for _, s := range c.Scores {
 		p.rows = append(p.rows, []string{text.Line(s.Name), signed(s.Mean), between(s.Estimate), fmt.Sprint(s.Gained), fmt.Sprint(s.Lost), mean4(s.P)})
 		for _, l := range s.Slices {
@@ -194,7 +194,7 @@ func (c *Comparison) parts() []part {
 			}
 		}
 		for _, t := range s.Turned[:min(len(s.Turned), 10)] {
-			turned.rows = append(turned.rows, []string{text.Line(s.Name), short(t.Case), mean4(t.Before), mean4(t.Now)})
+			turned.rows = append(turned.rows, []string{text.Line(s.Name), short(t.Case), mean4(t.Before), mean4(t.Now), text.Cut(t.Input, 60)})
 		}
 	}
 	line := text.Plural(c.Cases, "case") + " in both"

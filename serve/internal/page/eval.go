@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/address"
@@ -31,39 +30,31 @@ type evaluated struct {
 	changes scale
 }
 
-// A turnedCase is what a case asks, and what was answered before and now. What the journals do not have is
-// empty.
+// A turnedCase is what was answered to a case before and now. What the journals do not have is empty.
 type turnedCase struct {
-	Asked       string
 	Before, Now reply
 }
 
 // reply is an answer to a case, and what its scorer said.
 type reply struct{ Output, Why string }
 
-// Case returns what a case asks that turned in a score, and its answers.
+// Case returns the answers to a case that turned in a score.
 func (e *evaluated) Case(score string, t eval.Turned) turnedCase {
 	return e.turned[[2]string{score, t.Path}]
 }
 
-// readTurned reads the questions and answers of turned cases. A report lists at most 50 for each score.
+// readTurned reads the answers to turned cases. A report lists at most 50 for each score.
 func (e *evaluated) readTurned(ctx context.Context, v View, run string) error {
 	e.turned = map[[2]string]turnedCase{}
-	outline, err := v.Journal.Outline(ctx, run)
-	if err != nil {
-		return err
-	}
 	for _, s := range e.Against.Scores {
 		for _, t := range s.Turned {
 			if t.Path == "" {
 				continue
 			}
 			var c turnedCase
+			var err error
 			if c.Now, err = replyTo(ctx, v, run, t.Path, s.Name); err == nil && e.Base != "" {
 				c.Before, err = replyTo(ctx, v, e.Base, t.Path, s.Name)
-			}
-			if err == nil {
-				c.Asked, err = askedBy(ctx, v, outline, run, t.Path)
 			}
 			if err != nil {
 				return err
@@ -92,32 +83,6 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 		out.Why = text.Cut(s.Reason, columnsOfCase)
 	}
 	return out, err
-}
-
-// askedBy reads what the first step of the answer to a case read.
-func askedBy(ctx context.Context, v View, outline journal.Outline, run, path string) (string, error) {
-	var first journal.Branch
-	const deep = 8 // a plan is a pipeline within the answer
-	for at, n := path+"/case/answer", 0; first.Step == nil && n < deep; n++ {
-		l, err := outline.Level(ctx, at, journal.Page{Limit: 1})
-		if err != nil || len(l.Branches) == 0 {
-			return "", err
-		}
-		first = l.Branches[0]
-		at = first.Path
-	}
-	if first.Step == nil || first.Step.Node == (dag.ID{}) {
-		return "", nil
-	}
-	made, err := v.Journal.Node(ctx, run, first.Step.Node.String())
-	for _, parent := range made.Parents {
-		read, err := v.Journal.Node(ctx, run, parent.String())
-		if errors.Is(err, journal.ErrNoNode) || err == nil && strings.HasPrefix(read.Type, "eval/") {
-			continue
-		}
-		return inLine(read.Content), err
-	}
-	return "", err
 }
 
 // columnsOfCase bounds each text of a case.
