@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -146,7 +147,7 @@ func (s *session) context(ctx context.Context) context.Context {
 
 // await looks at the batches for which the run waits until one of them has ended.
 func (s *session) await(ctx context.Context) error {
-	for pause := s.Every; ; pause = min(pause*3/2, 60*s.Every) {
+	for n := 1; ; n++ {
 		states, ended, err := s.look(ctx)
 		if err != nil {
 			return err
@@ -157,15 +158,22 @@ func (s *session) await(ctx context.Context) error {
 		if ended {
 			return nil
 		}
-		if s.NoWait {
-			return &WaitingError{states}
-		}
-		select {
-		case <-time.After(pause):
-		case <-s.Drain:
-			return &WaitingError{states}
-		case <-ctx.Done():
+		if !s.rest(ctx, n) {
 			return &WaitingError{states}
 		}
 	}
+}
+
+// rest waits after the n-th look. It returns false if there shall be no other one.
+func (s *session) rest(ctx context.Context, n int) bool {
+	if s.NoWait {
+		return false
+	}
+	select {
+	case <-time.After(retryafter.Pause(n, s.Every, 60*s.Every, 0)):
+		return true
+	case <-s.Drain:
+	case <-ctx.Done():
+	}
+	return false
 }

@@ -237,7 +237,10 @@ func TestCalls(t *testing.T) {
 				}
 			}
 			if len(b.Batches) != c.batches || b.Direct != 0 || len(texts) != 4 {
-				t.Errorf("%d batches, %d direct requests, %q", len(b.Batches), b.Direct, texts)
+				t.Errorf("%d batches, %d direct requests, %q, lost %v", len(b.Batches), b.Direct, texts, result.Lost)
+				for _, l := range result.Lost {
+					t.Log(l.Failure.JSON())
+				}
 			}
 		})
 	}

@@ -113,17 +113,12 @@ func (s *session) find(ctx context.Context, b *made) (string, error) {
 	for _, other := range s.made {
 		known[other.id] = true
 	}
-	for pause := s.Every; ; pause = min(pause*3/2, 60*s.Every) {
+	for n := 1; ; n++ {
 		id, sure, err := b.endpoint.provider.find(ctx, b.endpoint, b, known)
-		switch {
-		case err != nil || sure:
+		if err != nil || sure {
 			return id, err
-		case s.NoWait:
-			return "", unsure(b)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !s.rest(ctx, n) {
 			return "", unsure(b)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/kind"
 )
 
 // dispatch asks the candidates by the strategy of the call. It returns the outcome and
@@ -271,6 +272,8 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 			case h.errs[k] == nil && o.failure == nil:
 				win = o
 				cancel(errLost)
+			case errors.Is(h.errs[k], kind.Waiting): // the others go on, and one may win
+				err = cmp.Or(err, h.errs[k])
 			case h.errs[k] != nil && !s.lost(h.errs[k]):
 				err = h.errs[k]
 				cancel(errLost)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -92,8 +91,8 @@ func (s *sender) compress() ([]byte, error) {
 // post sends a body until the collector has accepted it, and returns how many of its
 // spans it rejected.
 func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error) {
-	wait, waited := firstWait, time.Duration(0)
-	for {
+	var waited time.Duration
+	for try := 1; ; try++ {
 		reply, err := s.once(ctx, body)
 		if err != nil {
 			return 0, err
@@ -101,7 +100,7 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error
 		if reply.status/100 == 2 {
 			return s.taken(reply)
 		}
-		pause := cmp.Or(reply.retryAfter, time.Duration((0.5+rand.Float64())*float64(wait)))
+		pause := retryafter.Pause(try, firstWait, maxWait, reply.retryAfter)
 		if !reply.busy() {
 			return 0, s.refused(reply, "")
 		}
@@ -113,7 +112,6 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		}
-		wait = min(2*wait, maxWait)
 	}
 }
 
