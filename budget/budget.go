@@ -60,6 +60,7 @@ type Account struct {
 type tree struct {
 	mu      sync.Mutex
 	settled chan struct{} // closed when an estimate is settled; nil if no draw waits
+	waiting int           // draws that wait
 }
 
 // New opens an account. Its time starts now.

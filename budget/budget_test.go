@@ -322,3 +322,34 @@ func TestShared(t *testing.T) {
 		t.Errorf("after the time of the run: %v", context.Cause(ctx))
 	}
 }
+
+// Draws that wait for open estimates are counted, until they go on.
+func TestWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := budget.New(budget.Limits{USD: 1})
+		q := budget.Quote{Least: budget.Amount{USD: 0.1}, Most: budget.Amount{USD: 0.9}}
+		first, err := a.Draw(t.Context(), body(""), "ask", q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 3 {
+			all.Go(func() {
+				draw, err := a.Sub(budget.Limits{}).Draw(t.Context(), body(""), "ask", q)
+				if err != nil {
+					t.Error(err)
+				}
+				draw.Close()
+			})
+		}
+		synctest.Wait()
+		if n := a.Waiting(); n != 3 {
+			t.Errorf("%d draws wait", n)
+		}
+		first.Close()
+		all.Wait()
+		if n := a.Waiting(); n != 0 {
+			t.Errorf("%d draws wait at the end", n)
+		}
+	})
+}

@@ -59,12 +59,32 @@ func (a *Account) await(ctx context.Context, q Quote, take func()) error {
 		if _, holds := declared.Held[Amount](ctx); holds {
 			return err
 		}
+		a.waits(+1)
 		select {
 		case <-settled:
+			a.waits(-1)
 		case <-ctx.Done():
+			a.waits(-1)
 			return Costly(context.Cause(ctx), Usage{}) // nothing was sent
 		}
 	}
+}
+
+func (a *Account) waits(more int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting += more
+}
+
+// Waiting returns how many draws on the account, and on all that share its limits, wait until open estimates of
+// others are settled. A nil account has none.
+func (a *Account) Waiting() int {
+	if a == nil {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.waiting
 }
 
 // try calls take, or returns the refusal. If settling an estimate may change that, it also returns

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
@@ -172,7 +174,36 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	if err := flags.wire.batches(run, say); err != nil {
 		return stone.Result{}, err
 	}
+	if !flags.quiet {
+		defer sayWaiting(budget.From(ctx), say)()
+	}
 	return run.start(ctx, p, cfg, drain)
+}
+
+// sayWaiting says once if many steps wait for the budget, which otherwise nobody sees. Stop ends it.
+func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
+	const many, every = 5, 2 * time.Second
+	ended := make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if n := account.Waiting(); n >= many {
+					say(fmt.Sprintf("%d steps wait for the budget, which holds what the running ones may cost at most: a lower max-tokens of the model lets more run at once", n))
+					return
+				}
+			case <-ended:
+				return
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		all.Wait()
+	}
 }
 
 // printNotices prints what a person should know of a run.
