@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	osuser "os/user"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,6 +47,8 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 	switch {
 	case len(args) == 1:
 		return a.listQuestions(s, info, open)
+	case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
+		return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 	case len(args) == 2:
 		return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
 	case len(open) == 0:

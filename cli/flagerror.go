@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,9 @@ func flagError(c *cobra.Command, err error, hint string) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	switch {
+	case errors.As(err, &unknown) && slices.Contains([]string{"model", "provider", "url"}, unknown.GetSpecifiedName()):
+		name := unknown.GetSpecifiedName()
+		return fmt.Errorf("%w: set STONE_%s, or %q in .stone/settings.json", err, strings.ToUpper(name), name)
 	case errors.As(err, &unknown):
 		meant := suggest.Closest(unknown.GetSpecifiedName(), func(yield func(string) bool) {
 			more := true
