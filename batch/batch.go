@@ -134,7 +134,7 @@ func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) 
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
 	s := &session{Config: cfg, id: run.RunID, answers: map[string]answer{}, batches: map[string]*made{}}
 	if err := s.load(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("batch: %w", err))
+		return nil, fmt.Errorf("batch: %w", err)
 	}
 	return s, nil
 }

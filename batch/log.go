@@ -32,7 +32,6 @@ type made struct {
 	id       string // at the provider; empty if that is not known
 	settled  bool   // id is known, or that it was not made
 	endpoint endpoint
-	ended    bool // its answers were read
 }
 
 // log is the id of the run that has the notes.

@@ -170,7 +170,6 @@ func (s *session) look(ctx context.Context) (states []Status, ended bool, err er
 		if err != nil {
 			return states, ended, fmt.Errorf("the answers of batch %s of %s: %w", b.id, b.Provider, err)
 		}
-		b.ended = true
 		s.drop(b) // what has no answer is asked again
 	}
 	return states, ended, nil
