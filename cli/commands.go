@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/effect"
 )
@@ -38,7 +39,18 @@ func (a *app) root() *cobra.Command {
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // a shell would run the help text
 		c.Args, c.RunE = unknown, func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
+	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
+		unquote(root)
+	}
 	return root
+}
+
+// unquote takes the marks from the texts of flags, which a shell shows as they are.
+func unquote(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) })
+	for _, below := range c.Commands() {
+		unquote(below)
+	}
 }
 
 // unknown rejects a word that is no command below c.
