@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
@@ -176,6 +178,25 @@ func TestAgents(t *testing.T) {
 	check(t, result, err, 20)
 	if len(b.Batches) != 5 || b.Direct != 0 {
 		t.Errorf("%d batches and %d direct requests", len(b.Batches), b.Direct)
+	}
+}
+
+// A run that asks no model leaves no notes.
+func TestNoRequests(t *testing.T) {
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "stone.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, j := range []journal.Journal{new(journal.Memory), db} {
+		run, cfg := config(j, "r")
+		p := stone.Func0("three", task, func(context.Context) (int, error) { return 3, nil })
+		if _, err := batch.Run(t.Context(), p, run, cfg); err != nil {
+			t.Fatal(err)
+		}
+		if runs, err := j.Runs(t.Context(), journal.Query{}); err != nil || len(runs) != 1 || runs[0].ID != "r" {
+			t.Errorf("%v, %v", runs, err)
+		}
 	}
 }
 

@@ -39,18 +39,29 @@ func (s *session) log() string { return s.id + ".batches" }
 
 // load takes the notes and reads them.
 func (s *session) load(ctx context.Context) error {
-	j := s.Journal
-	if _, err := j.Acquire(ctx, s.log()); err != nil {
+	info, err := s.Journal.Acquire(ctx, s.log())
+	if err != nil {
 		return err
 	}
-	err := j.Begin(ctx, journal.RunInfo{ID: s.log(), Pipeline: "batches", Labels: map[string]string{"batches-of": s.id}, Started: time.Now()}, dag.DAG{})
+	if !info.Started.IsZero() {
+		err = s.start(ctx)
+	}
 	if err == nil {
 		err = errors.Join(s.read(ctx), s.wake(ctx))
 	}
 	if err != nil {
-		return errors.Join(err, j.Release(s.log()))
+		return errors.Join(err, s.Journal.Release(s.log()))
 	}
 	return nil
+}
+
+// start starts the run of the notes, once there is one: a run that makes no batch has none.
+func (s *session) start(ctx context.Context) error {
+	if s.started {
+		return nil
+	}
+	s.started = true
+	return s.Journal.Begin(ctx, journal.RunInfo{ID: s.log(), Pipeline: "batches", Labels: map[string]string{"batches-of": s.id}, Started: time.Now()}, dag.DAG{})
 }
 
 func (s *session) read(ctx context.Context) error {
@@ -166,6 +177,10 @@ func (s *session) wake(ctx context.Context) error {
 
 // close leaves the notes to others.
 func (s *session) close() error {
-	ctx := context.Background() // the notes are closed, whatever ended the run
-	return errors.Join(s.Journal.End(ctx, s.log(), journal.Outcome{State: journal.Done, Ended: time.Now(), Steps: 2 * len(s.made)}), s.Journal.Release(s.log()))
+	var err error
+	if s.started {
+		ctx := context.Background() // the notes are closed, whatever ended the run
+		err = s.Journal.End(ctx, s.log(), journal.Outcome{State: journal.Done, Ended: time.Now(), Steps: 2 * len(s.made)})
+	}
+	return errors.Join(err, s.Journal.Release(s.log()))
 }

@@ -23,7 +23,8 @@ import (
 // A session has the requests and the batches of a run while Run works.
 type session struct {
 	Config
-	id string // of the run
+	id      string // of the run
+	started bool   // the run of its notes
 
 	mu      sync.Mutex
 	seen    map[string]int      // how often a request was made in this visit

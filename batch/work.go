@@ -37,7 +37,7 @@ func (s *session) make(ctx context.Context, group []*request) error {
 		fmt.Fprintln(sum, r.key)
 	}
 	b.name = fmt.Sprintf("stone-%d-%s", len(s.made)+1, hex.EncodeToString(sum.Sum(nil)[:8]))
-	if err := s.keep(ctx, b.name, notes, b.note, nil); err != nil {
+	if err := errors.Join(s.start(ctx), s.keep(ctx, b.name, notes, b.note, nil)); err != nil {
 		return err
 	}
 	s.add(b)
