@@ -24,7 +24,7 @@ type Detail struct {
 	// Guards means that the leaf exists to fail: no other step has to read its node.
 	Guards bool
 
-	// Fingerprint is part of the fingerprint of the leaf and of its keys. Return everything except the
+	// Fingerprint is part of the leaf's fingerprint and keys. Return everything except the
 	// body that can change the result: settings, limits, the name of a model.
 	Fingerprint func() []byte
 	// Render is part of the key under which other runs reuse the leaf. Return the texts that the body

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/bank"
+	"github.com/stonelayer/stone/internal/batchtest"
 	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/internal/pgtest"
@@ -93,7 +93,7 @@ func check(t *testing.T, result stone.Result, err error, n int) {
 func TestRun(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := bank.New(t, 3), new(journal.Memory)
+			b, j := batchtest.New(t, 3), new(journal.Memory)
 			run, cfg := config(j, "r")
 			var seen []batch.Status
 			cfg.Watch = func(all []batch.Status) { seen = append(seen, all...) }
@@ -121,7 +121,7 @@ func fiveTurns(protocol, body string) string {
 	if n := strings.Count(body, `"role":"tool"`); n < 4 {
 		return fmt.Sprintf(`{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"t%d","type":"function","function":{"name":"look","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`, n)
 	}
-	return bank.Echo(protocol, body)
+	return batchtest.Echo(protocol, body)
 }
 
 // BenchmarkBatch reports what a thousand requests, and a thousand agents of five turns, cost directly and in
@@ -135,7 +135,7 @@ func BenchmarkBatch(b *testing.B) {
 				var sent, n int
 				used := cputime.Used()
 				for b.Loop() {
-					s, j := bank.New(b, 0), new(journal.Memory)
+					s, j := batchtest.New(b, 0), new(journal.Memory)
 					var use []agent.Middleware
 					if work == "agents" {
 						s.Answer, use = fiveTurns, []agent.Middleware{look}
@@ -166,7 +166,7 @@ func BenchmarkBatch(b *testing.B) {
 
 // Agents go turn by turn: all lanes of a turn are one batch.
 func TestAgents(t *testing.T) {
-	b, j := bank.New(t, 1), new(journal.Memory)
+	b, j := batchtest.New(t, 1), new(journal.Memory)
 	b.Answer = fiveTurns
 	run, cfg := config(j, "r")
 	const cost = 20 * (4*(10*1+5*10)/1e6 + usd) / 2 // of four turns with a call and the last
@@ -202,7 +202,7 @@ func TestNoRequests(t *testing.T) {
 
 // Requests that are held back count towards no rate: they are not sent.
 func TestNoRate(t *testing.T) {
-	b, j := bank.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), new(journal.Memory)
 	model := anthropic.New(anthropic.Config{URL: b.URL, Key: "key", Model: "m", MaxTokens: 500, Limiter: limit.New(limit.Limits{RequestsPerMinute: 1})})
 	run, cfg := config(j, "r")
 	result, err := batch.Run(t.Context(), asking(50, model), run, cfg)
@@ -217,12 +217,12 @@ func TestCalls(t *testing.T) {
 		batches  int
 	}{{call.Cascade, 2}, {call.Tournament, 2}, {call.Race, 2}} {
 		t.Run(c.strategy, func(t *testing.T) {
-			b, j := bank.New(t, 0), new(journal.Memory)
+			b, j := batchtest.New(t, 0), new(journal.Memory)
 			b.Answer = func(protocol, body string) string {
 				if strings.Contains(body, `"small"`) {
-					return bank.Said(protocol, "no idea")
+					return batchtest.Said(protocol, "no idea")
 				}
-				return bank.Echo(protocol, body)
+				return batchtest.Echo(protocol, body)
 			}
 			var caps []call.Capability
 			for i, name := range []string{"small", "large"} {
@@ -269,7 +269,7 @@ func TestCalls(t *testing.T) {
 
 // A fallback does not ask the next model while a batch has the question of the first.
 func TestFallback(t *testing.T) {
-	b, j := bank.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), new(journal.Memory)
 	b.Fate = func(body string, _ int) string {
 		if strings.Contains(body, `"model":"first"`) && strings.Contains(body, "question 1") {
 			return "errored"
@@ -310,7 +310,7 @@ func TestOtherServers(t *testing.T) {
 
 // What was asked with an old prompt is answered with it: a new one makes no second batch.
 func TestChangedPrompt(t *testing.T) {
-	b, j := bank.New(t, 1), new(journal.Memory)
+	b, j := batchtest.New(t, 1), new(journal.Memory)
 	run, cfg := config(j, "r")
 	cfg.NoWait = true
 	for i := range 2 {
@@ -339,7 +339,7 @@ func TestChangedPrompt(t *testing.T) {
 
 // No error shows a key, though a server repeats it.
 func TestNoKeyIsShown(t *testing.T) {
-	b, j := bank.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), new(journal.Memory)
 	b.Met = func(w http.ResponseWriter, r *http.Request, _ int, _ bool) bool {
 		http.Error(w, "wrong key: "+r.Header.Get("X-Api-Key"), http.StatusUnauthorized)
 		return true
@@ -356,9 +356,9 @@ func TestNoKeyIsShown(t *testing.T) {
 func TestFates(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := bank.New(t, 0), new(journal.Memory)
+			b, j := batchtest.New(t, 0), new(journal.Memory)
 			b.Fate = func(body string, round int) string {
-				switch n := bank.Number(body); {
+				switch n := batchtest.Number(body); {
 				case n == "3":
 					return "errored"
 				case round == 0 && n > "5":
@@ -387,7 +387,7 @@ func TestFates(t *testing.T) {
 
 // A process that does not wait leaves the run to another one.
 func TestNoWait(t *testing.T) {
-	b, j := bank.New(t, 2), new(journal.Memory)
+	b, j := batchtest.New(t, 2), new(journal.Memory)
 	p := asking(5, models(b.URL)["messages"])
 	run, cfg := config(j, "r")
 	cfg.NoWait = true
@@ -411,7 +411,7 @@ func TestNoWait(t *testing.T) {
 
 // Two programs share the batches of a run over PostgreSQL.
 func TestPostgres(t *testing.T) {
-	b, address := bank.New(t, 1), pgtest.Database(t)
+	b, address := batchtest.New(t, 1), pgtest.Database(t)
 	for i := range 2 {
 		db, err := postgres.Open(t.Context(), address, postgres.Options{})
 		if err != nil {
@@ -435,7 +435,7 @@ func TestPostgres(t *testing.T) {
 }
 
 func TestMost(t *testing.T) {
-	b, j := bank.New(t, 0), new(journal.Memory)
+	b, j := batchtest.New(t, 0), new(journal.Memory)
 	run, cfg := config(j, "r")
 	cfg.Most = 7
 	result, err := batch.Run(t.Context(), asking(30, models(b.URL)["gemini"]), run, cfg)
@@ -452,7 +452,7 @@ func TestBudget(t *testing.T) {
 		usd  float64
 		runs bool
 	}{{10 * 0.006 / 2, true}, {5 * 0.005 / 2, false}} {
-		b, j := bank.New(t, 0), new(journal.Memory)
+		b, j := batchtest.New(t, 0), new(journal.Memory)
 		run, cfg := config(j, "r")
 		ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: c.usd}))
 		result, err := batch.Run(ctx, asking(10, models(b.URL)["messages"]), run, cfg)
@@ -468,7 +468,7 @@ func TestBudget(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	for protocol := range models("http://127.0.0.1:1") {
-		b, j := bank.New(t, 1_000_000), new(journal.Memory)
+		b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
 		p := asking(5, models(b.URL)[protocol])
 		run, cfg := config(j, "r")
 		cfg.NoWait = true
@@ -483,7 +483,7 @@ func TestCancel(t *testing.T) {
 
 // The batches of a run have one process at a time.
 func TestHeld(t *testing.T) {
-	b, j := bank.New(t, 1_000_000), new(journal.Memory)
+	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
 	p := asking(2, models(b.URL)["chat"])
 	run, cfg := config(j, "r")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -515,7 +515,7 @@ func TestProviderFails(t *testing.T) {
 	}
 	for protocol := range models("http://127.0.0.1:1") {
 		t.Run(protocol, func(t *testing.T) {
-			b, j := bank.New(t, 2), new(journal.Memory)
+			b, j := batchtest.New(t, 2), new(journal.Memory)
 			once := map[bool]bool{}
 			b.Met = func(w http.ResponseWriter, r *http.Request, n int, after bool) bool {
 				if !made(r) || once[after] {
@@ -536,7 +536,7 @@ func TestProviderFails(t *testing.T) {
 				t.Errorf("%d batches", len(b.Batches))
 			}
 
-			b = bank.New(t, 0)
+			b = batchtest.New(t, 0)
 			b.Met = func(w http.ResponseWriter, r *http.Request, _ int, _ bool) bool {
 				w.WriteHeader(http.StatusNotFound)
 				return true

@@ -5,7 +5,7 @@
 //		RunID: "nightly", Recorder: journal.Keep(db, journal.Options{}),
 //	}, batch.Config{Journal: db})
 //
-// The pipeline and its models are those of any other run. Every request that a model of llm/openai (Chat
+// Pipeline and models stay as they are. Every request that a model of llm/openai (Chat
 // Completions and Responses), llm/anthropic or llm/gemini would send is held back, and what asked waits. Once all
 // that can be done is done, the requests of all lanes become batches, one for each model and server, and the run
 // parks. When a batch has ended, the run continues with its answers: a thousand agents of five turns make five

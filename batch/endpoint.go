@@ -81,8 +81,8 @@ func (to endpoint) base(last string) string { return strings.TrimSuffix(to.url, 
 // tries is how often a request is sent that was refused for the moment.
 const tries = 5
 
-// do sends a request with the keys of the endpoint and returns the body of its answer. What is refused for the moment
-// is sent again; safe says that so may be what failed otherwise.
+// do sends a request with the keys of the endpoint and returns the body of its answer, at most 64 MB. It retries what
+// llm.Retryable allows: without safe only a refusal for its rate, since the provider may have carried out the rest.
 func (to endpoint) do(ctx context.Context, method, url, contentType string, body []byte, safe bool) ([]byte, error) {
 	resp, err := to.open(ctx, method, url, contentType, body, safe)
 	if err != nil {
@@ -104,9 +104,9 @@ func (to endpoint) open(ctx context.Context, method, url, contentType string, bo
 		if err == nil {
 			return answer, nil
 		}
-		refused, said := errors.AsType[*llm.HTTPError](err)
-		again := said && !refused.Final && (refused.Status == http.StatusTooManyRequests || safe && refused.Status >= 500) || !said && safe
-		if !again || try == tries || ctx.Err() != nil {
+		refused, _ := errors.AsType[*llm.HTTPError](err)
+		certain := safe || refused != nil && refused.Status == http.StatusTooManyRequests
+		if !certain || !llm.Retryable(err) || try == tries || ctx.Err() != nil {
 			return nil, err
 		}
 		select {
@@ -135,7 +135,7 @@ func (to endpoint) try(ctx context.Context, method, url, contentType string, bod
 	}
 	resp, err := to.next.RoundTrip(req)
 	if err != nil {
-		return nil, err
+		return nil, &llm.ConnectError{URL: to.url, Err: err}
 	}
 	if resp.StatusCode/100 == 2 {
 		return resp.Body, nil
@@ -176,7 +176,7 @@ func lines(from io.Reader, each func(line []byte) error) error {
 	}
 }
 
-// fields are those of a body, in place.
+// fields are the members of a JSON object by name.
 type fields map[string]json.RawMessage
 
 // without returns JSON without some fields.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/batch"
-	"github.com/stonelayer/stone/internal/bank"
+	"github.com/stonelayer/stone/internal/batchtest"
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -65,7 +65,7 @@ func TestKill(t *testing.T) {
 
 // killAt kills a process at a request, and starts another one. It returns false if the first has ended before.
 func killAt(t *testing.T, protocol string, kill int, after bool) (killed bool) {
-	b := bank.New(t, 2)
+	b := batchtest.New(t, 2)
 	defer b.Close()
 	db := filepath.Join(t.TempDir(), "stone.db")
 	victim := func() *exec.Cmd {

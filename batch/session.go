@@ -42,7 +42,7 @@ type request struct {
 	to   endpoint
 }
 
-// An answer is that of a request.
+// An answer is the status and the body that a request gets.
 type answer struct {
 	status int
 	body   json.RawMessage
@@ -86,7 +86,7 @@ type holding struct {
 	next http.RoundTripper
 }
 
-// maxRequest bounds the body of a request, as that of a batch is.
+// maxRequest is the largest body of a request in bytes.
 const maxRequest = 200 << 20
 
 // RoundTrip answers a request from a batch that has ended, or holds it back.
@@ -95,8 +95,11 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return h.next.RoundTrip(req)
 	}
-	body, err := io.ReadAll(io.LimitReader(req.Body, maxRequest))
-	if err = errors.Join(err, req.Body.Close()); err != nil {
+	body, err := io.ReadAll(io.LimitReader(req.Body, maxRequest+1))
+	if err = errors.Join(err, req.Body.Close()); err == nil && len(body) > maxRequest {
+		err = fmt.Errorf("a request has more than %d MB, which no batch takes", maxRequest>>20)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var f fields

@@ -30,8 +30,8 @@ func (c *Cache) read(m *form.Map) {
 	zeroIsNone(m.At("max-age-ms").Duration(&c.MaxAge), &c.MaxAge)
 }
 
-// takes is part of the keys of the leaf: how old an answer may be, and who would be asked. An
-// answer that another run got with a larger grant is not taken.
+// takes returns the maximum age of an answer, and a key of the capabilities that would be asked: an answer that
+// another run got with a larger grant is not taken.
 func (c *caller) takes(grant []string) (key []byte, age time.Duration) {
 	r := c.resolve()
 	if r.cache.MaxAge <= 0 || len(r.faults) > 0 {

@@ -50,7 +50,7 @@ func (e *Error) Error() string {
 	return e.Type + ": " + e.Message
 }
 
-// FailureKind makes the type the kind of the failure of the step.
+// FailureKind returns the type, which becomes the step's failure kind.
 func (e *Error) FailureKind() string { return e.Type }
 
 // FailureMeta notes the Record beside the failure of the step.

@@ -48,7 +48,7 @@ func (c *caller) leaf() stone.Ashlar {
 	return stone.Leaf(c.name, c.produces, c.run, stone.Queries(spec.reads()...), stone.Effects(effects...), c.detail())
 }
 
-// reads returns the queries of the parts of the call.
+// reads returns the queries of the call's parts.
 func (s *Spec) reads() (queries []dag.Querier) {
 	for _, part := range []dag.Reader[any]{s.Input, s.Context, s.Constraints} {
 		if part != nil {

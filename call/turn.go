@@ -118,7 +118,7 @@ func (m *turns) ask(ctx context.Context, req *llm.Request, hear func() func(llm.
 	return answered{n, err}
 }
 
-// A turnStream makes one stream of the streams of the capabilities that a call asks.
+// A turnStream joins the streams of the capabilities that a call asks.
 type turnStream struct {
 	ctx     context.Context
 	yield   func(llm.Delta, error) bool

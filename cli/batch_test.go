@@ -13,13 +13,13 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/bank"
+	"github.com/stonelayer/stone/internal/batchtest"
 	"github.com/stonelayer/stone/llm/anthropic"
 )
 
 // A run that does not wait for its batches is looked at again by resume, with the flags that it was started with.
 func TestBatch(t *testing.T) {
-	b := bank.New(t, 1)
+	b := batchtest.New(t, 1)
 	inProject(t, "{}")
 	t.Setenv("STONE_DB", filepath.Join(t.TempDir(), "stone.db"))
 	item, reply, all := dag.NewType[int]("item"), dag.NewType[agent.Text]("reply"), dag.NewType[string]("all")

@@ -184,7 +184,7 @@ func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Ques
 	a.printNotices(info.Notices)
 	if info.State != journal.Done && info.State != journal.Running {
 		if _, ours := readSource(info); !ours {
-			a.complain("what started it continues it: the page of its server, or POST /v1/runs/%s/resume", info.ID)
+			a.complain("this command did not start it: its server or program continues it")
 			return nil
 		}
 		a.complain("to continue: %s", a.command(s, append([]string{"resume", info.ID}, enough(info.Failure)...)...))

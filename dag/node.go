@@ -194,7 +194,7 @@ func (n *Node) Stamped(at time.Time) *Node {
 	return stamped
 }
 
-// Meta returns a copy of the metadata of the node, which is not part of its id.
+// Meta returns a copy of the node's metadata, which is not part of its id.
 func (n *Node) Meta() map[string]string {
 	if n == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/text"
 )
 
 // A Comparison tells how an evaluation differs from a baseline, over the cases of both.
@@ -43,6 +44,9 @@ type Turned struct {
 	Before float64 `json:"before"`
 	Now    float64 `json:"now"`
 }
+
+// columnsOfInput bounds the input of a turned case.
+const columnsOfInput = 160
 
 // maxTurned is how many turned cases a comparison lists.
 const maxTurned = 50
@@ -124,7 +128,9 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 	all := append(lost, gained...)
 	s.Turned = all[:min(len(all), maxTurned)]
 	for i, t := range s.Turned {
-		s.Turned[i].Input = e.data.inLine(e.data.rows[e.data.byID[t.Case]])
+		if input, _, err := e.data.content(e.data.rows[e.data.byID[t.Case]]); err == nil { // it was written by newRow
+			s.Turned[i].Input = text.Content(input, columnsOfInput)
+		}
 	}
 	s.Slices = e.slicesCompared(p)
 	return s

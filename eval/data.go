@@ -358,7 +358,7 @@ func (d Data) open() (reader, string, error) {
 	return newLines(f), d.File, nil
 }
 
-// Columns returns the names of the columns of the first row.
+// Columns returns the first row's column names.
 func (d Data) Columns() (names []string, err error) {
 	source, file, err := d.open()
 	if err != nil {

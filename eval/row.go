@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"github.com/stonelayer/stone/internal/text"
 	"strings"
 )
 
@@ -91,20 +90,4 @@ func (set *dataset) labelled() []string {
 		return set.Slices
 	}
 	return append([]string{set.Cluster}, set.Slices...)
-}
-
-// inLine returns the input of a row in a line: the text of one that is an object with one field.
-func (set *dataset) inLine(r row) string {
-	input, _, err := set.content(r)
-	if err != nil {
-		return ""
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(input, &fields) == nil && len(fields) == 1 {
-		for _, only := range fields {
-			input = only
-		}
-	}
-	const columns = 160
-	return text.Cut(text.Line(text.JSON(string(input))), columns)
 }

@@ -67,7 +67,7 @@ func (s *speech) drop(gone func(answer) bool) {
 	}
 }
 
-// say adds a piece of an answer. Of very many answers at the same time, the first are told.
+// say adds a piece of an answer. Beyond mostSaid answers at the same time, the first are told.
 func (s *speech) say(piece answer) {
 	i := slices.IndexFunc(s.answers, func(a answer) bool {
 		return a.Path == piece.Path && a.Source == piece.Source && a.attempt == piece.attempt

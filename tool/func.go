@@ -25,8 +25,7 @@ func Parallel() Option {
 }
 
 // Effects declares the effects of the tool on the world, such as "fs/write" or "net". Without
-// arguments it states that there are none; a tool without this option says nothing, and is
-// published as one that may do anything.
+// arguments it declares none. A tool without this option is published as one that may do anything.
 func Effects(effects ...string) Option {
 	return func(t *agent.Tool) {
 		if t.Effects == nil {

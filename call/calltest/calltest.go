@@ -178,7 +178,7 @@ func testDone(t *testing.T, c Case) {
 
 func testCancel(t *testing.T, c Case) {
 	if c.Slow == nil {
-		t.Skip("no slow request to cancel")
+		return
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
@@ -187,7 +187,7 @@ func testCancel(t *testing.T, c Case) {
 
 func testDeadline(t *testing.T, c Case) {
 	if c.Slow == nil {
-		t.Skip("no slow request to stop")
+		return
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 
 func testStream(t *testing.T, c Case) {
 	if c.Stream == nil {
-		t.Skip("the case has no Stream")
+		return
 	}
 	var heard eventtest.Recorder
 	ctx, req := eventtest.Context(t.Context(), &heard), *c.Stream

@@ -77,7 +77,7 @@ func grouped(a, b []float64, cluster []string) (groups []pair) {
 	return groups
 }
 
-// spread returns the standard deviation of the values of the bootstrap.
+// spread returns the standard deviation of bootstrap values.
 func spread(values []float64) float64 {
 	var mean, squares float64
 	for _, v := range values {

@@ -45,7 +45,7 @@ var table = []struct{ pkg, imports string }{
 	{"sandbox", "internal/notice"},
 	{"internal/layers", ""},
 	{"internal/cputime", ""},
-	{"internal/memdir", ""},
+	{"internal/memdir", "internal/need"},
 	{"internal/pgtest", "internal/memdir internal/need"},
 	{"serve/internal/metrics", ""},
 	{"internal/money", ""},
@@ -101,7 +101,7 @@ var table = []struct{ pkg, imports string }{
 
 	{"eval/stat", ""},
 	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
-	{"internal/bank", ""},
+	{"internal/batchtest", ""},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/suggest internal/text"},
 	{"tree", ". schema internal/suggest"},
 	{"frontend", "."},

@@ -4,6 +4,7 @@ package memdir
 
 import (
 	"fmt"
+	"github.com/stonelayer/stone/internal/need"
 	"os"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func New(t testing.TB) string {
 func Disk(t testing.TB, folder string, size int, options ...string) (remove func() error) {
 	t.Helper()
 	if err := mount(folder, strings.Join(append(options, fmt.Sprint("size=", size)), ",")); err != nil {
-		t.Skipf("no disk of its own: mount tmpfs: %v", err)
+		need.Absent(t, fmt.Sprintf("no disk of its own: mount tmpfs: %v", err))
 	}
 	return func() error { return unmount(folder) }
 }

@@ -18,3 +18,15 @@ func JSON(content string) string {
 	}
 	return out.String()
 }
+
+// Content shows the JSON of a content in one line of at most n columns. Of an object with one member it shows
+// the value.
+func Content(content []byte, n int) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(content, &members) == nil && len(members) == 1 {
+		for _, only := range members {
+			content = only
+		}
+	}
+	return Cut(Line(JSON(string(content))), n)
+}

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// The names of the steps of an agent, and the end of the names of the attempts of a call.
+// The names of an agent's steps, and how the names of a call's attempts end.
 var (
 	turnStep    = regexp.MustCompile(`^turn-([0-9]{1,9})$`)
 	toolStep    = regexp.MustCompile(`^tool-([0-9]{1,9})-([0-9]{1,9})$`)

@@ -167,7 +167,7 @@ type Event struct {
 	// was to start, such as after it was removed and started again. The events that follow are all
 	// events of the run, from the first.
 	Reset bool `json:"reset,omitempty"`
-	// Said, in an event "said", are all answers that models are writing in the run at this moment, if the stream
+	// Said, in an event "said", are the answers that models are writing in the run at this moment, at most 8, if the stream
 	// was asked for them. No gate has accepted them, and none of it is recorded: the event has no id.
 	Said []Piece `json:"said,omitzero"`
 }

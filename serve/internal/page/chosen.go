@@ -13,18 +13,18 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A deed is what can be done to several runs at once.
-type deed struct {
+// An action is what can be done to several runs at once.
+type action struct {
 	Name, Verb, Done string
 	Note             string // what it means
 	suits            func(journal.RunInfo) bool
 	do               func(ctx context.Context, run string) error
 }
 
-// deeds are what the sender of a request may do to runs.
-func (v View) deeds() (out []deed) {
+// actions are what the sender of a request may do to runs.
+func (v View) actions() (out []action) {
 	known := func(info journal.RunInfo) bool { return v.Runs == nil || v.Runs(info) }
-	for _, d := range []deed{
+	for _, d := range []action{
 		{"cancel", "Cancel", "canceled", "Steps that are running are stopped; they have no result and are possibly paid. A canceled run can be resumed.",
 			func(i journal.RunInfo) bool { return !view.Over(i.State) && i.State != journal.Refused && known(i) }, v.Cancel},
 		{"resume", "Resume", "resumed", "What is recorded is kept and costs nothing again. Steps that failed, or had started without a result, run again.",
@@ -39,9 +39,9 @@ func (v View) deeds() (out []deed) {
 	return out
 }
 
-// chosenPage asks whether a deed shall be done to the chosen runs, and says later what came of it.
+// chosenPage asks whether an action shall be done to the chosen runs, and says later what came of it.
 type chosenPage struct {
-	deed
+	action
 	Runs   []chosenRun
 	Others []runRow // to which it cannot be done, as they are now
 	Filter string   // of the list
@@ -71,8 +71,8 @@ func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	if err := readForm(w, r); err != nil {
 		return err
 	}
-	ctx, form, all := r.Context(), r.PostForm, v.deeds()
-	i := slices.IndexFunc(all, func(d deed) bool { return d.Name == form.Get("do") })
+	ctx, form, all := r.Context(), r.PostForm, v.actions()
+	i := slices.IndexFunc(all, func(d action) bool { return d.Name == form.Get("do") })
 	ids := slices.Compact(slices.Sorted(slices.Values(form["run"])))
 	switch {
 	case i < 0:
@@ -80,7 +80,7 @@ func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	case len(ids) == 0 || len(ids) > rowsOfRuns:
 		return &api.Problem{Type: api.Invalid, Title: "Choose runs", Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf("%d runs are chosen: go back and choose 1 to %d.", len(ids), rowsOfRuns)}
 	}
-	body := chosenPage{deed: all[i], Filter: form.Get("q")}
+	body := chosenPage{action: all[i], Filter: form.Get("q")}
 	for _, id := range ids {
 		info, err := v.Journal.Find(ctx, id)
 		switch was := form.Get("seen." + id); {

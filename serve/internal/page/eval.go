@@ -75,7 +75,7 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 		Output json.RawMessage `json:"output"`
 	}
 	if json.Unmarshal(answer.Content, &said) == nil {
-		out.Output = inLine(said.Output)
+		out.Output = text.Content(said.Output, columnsOfCase)
 	}
 	scored, err := view.Record(ctx, v.Journal, run, address.Child(path+"/case", score, 1), "leaf")
 	var s eval.Score
@@ -87,17 +87,6 @@ func replyTo(ctx context.Context, v View, run, path, score string) (out reply, e
 
 // columnsOfCase bounds each text of a case.
 const columnsOfCase = 160
-
-// inLine writes a content in a line: the text of an object that has only one.
-func inLine(content json.RawMessage) string {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(content, &fields) == nil && len(fields) == 1 {
-		for _, only := range fields {
-			content = only
-		}
-	}
-	return text.Cut(text.Line(text.JSON(string(content))), columnsOfCase)
-}
 
 // scale is the range of the intervals in a column.
 type scale struct{ low, high float64 }

@@ -35,9 +35,9 @@ func (runsPage) Views() []savedView {
 
 // A runsTable shows runs.
 type runsTable struct {
-	Runs   []runRow
-	Choose bool // some are chosen, to be compared or for one of the Deeds
-	Deeds  []deed
+	Runs    []runRow
+	Choose  bool // some are chosen, to be compared or for one of the Actions
+	Actions []action
 }
 
 // Costs reports whether any run cost something.
@@ -130,7 +130,7 @@ func (p *pages) runs(w http.ResponseWriter, r *http.Request, v View) error {
 	if body.runsTable, err = tableOf(r.Context(), v, found); err != nil {
 		return err
 	}
-	body.Choose, body.Deeds = true, v.deeds()
+	body.Choose, body.Actions = true, v.actions()
 	if len(found) == rowsOfRuns {
 		older := url.Values{"before": {found[len(found)-1].ID}}
 		if len(chosen) > 0 {

@@ -158,7 +158,7 @@ type tree struct {
 	Span    span
 	Live    bool              // the run is running
 	Large   bool              // its steps are too many to be read at once
-	forms   map[string]string // of the places of the pipeline
+	forms   map[string]string // of each place in the pipeline, such as "map"
 	Costs   bool              // anything cost something
 	Rescued bool              // the run has its result, and no lane is missing
 	Paid    bool              // what has no result is possibly paid

@@ -100,7 +100,7 @@ func percentile(sorted []time.Duration, p int) time.Duration {
 	return sorted[max((len(sorted)*p+99)/100, 1)-1]
 }
 
-// Width and Height are those of the drawing.
+// Width and Height are the size of the drawing in pixels.
 func (s *strip) Width() int { return 2 * columns }
 func (*strip) Height() int  { return heightOfStrip }
 

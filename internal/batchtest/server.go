@@ -1,5 +1,5 @@
-// Package bank imitates, for tests, the batches of OpenAI, Anthropic and Gemini, as their references describe them.
-package bank
+// Package batchtest imitates, for tests, the batches of OpenAI, Anthropic and Gemini, as their references describe them.
+package batchtest
 
 import (
 	"encoding/json"
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// A Bank is a server with the key "key". Its funcs are called while it is locked.
-type Bank struct {
+// A Server is a server with the key "key". Its funcs are called while it is locked.
+type Server struct {
 	*httptest.Server
 	looks int // at a batch until it has ended
 	// Fate is "", "expired" or "errored", of a request in the round-th batch.
@@ -30,11 +30,11 @@ type Bank struct {
 	Requests int
 	Direct   int // requests for one answer
 	files    map[string][]byte
-	Batches  []*Deposit
+	Batches  []*Batch
 }
 
-// A Deposit is a batch.
-type Deposit struct {
+// A Batch is what a server was given.
+type Batch struct {
 	id, protocol, name string
 	created            time.Time
 	Keys, bodies       []string
@@ -42,9 +42,9 @@ type Deposit struct {
 	ended, Canceled    bool
 }
 
-// New starts a bank whose batches have ended after some looks at them.
-func New(t testing.TB, looks int) *Bank {
-	b := &Bank{looks: looks, files: map[string][]byte{}}
+// New starts a server whose batches have ended after some looks at them.
+func New(t testing.TB, looks int) *Server {
+	b := &Server{looks: looks, files: map[string][]byte{}}
 	b.Fate = func(string, int) string { return "" }
 	b.Answer = Echo
 	b.Met = func(http.ResponseWriter, *http.Request, int, bool) bool { return false }
@@ -74,7 +74,7 @@ func Said(protocol, text string) string {
 	}[protocol]
 }
 
-func (b *Bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.Lock()
 	defer b.Unlock()
 	b.Requests++
@@ -94,7 +94,7 @@ func (b *Bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // work does what a request asks for and returns the reply.
-func (b *Bank) work(r *http.Request) string {
+func (b *Server) work(r *http.Request) string {
 	body, _ := io.ReadAll(r.Body)
 	path := strings.Trim(r.URL.Path, "/")
 	if r.Header.Get("Authorization") != "Bearer key" && r.Header.Get("X-Api-Key") != "key" && r.Header.Get("X-Goog-Api-Key") != "key" {
@@ -124,7 +124,7 @@ func (b *Bank) work(r *http.Request) string {
 		if json.Unmarshal(body, &made) != nil || made.Window != "24h" {
 			return ""
 		}
-		d := &Deposit{protocol: strings.TrimPrefix(made.Endpoint, "/v1/"), name: made.Metadata["stone"]}
+		d := &Batch{protocol: strings.TrimPrefix(made.Endpoint, "/v1/"), name: made.Metadata["stone"]}
 		d.protocol = map[string]string{"chat/completions": "chat", "responses": "responses"}[d.protocol]
 		for line := range strings.Lines(string(b.files[made.File])) {
 			var one struct {
@@ -137,7 +137,7 @@ func (b *Bank) work(r *http.Request) string {
 			}
 			d.Keys, d.bodies = append(d.Keys, one.ID), append(d.bodies, string(one.Body))
 		}
-		return b.openAI(b.deposit(d))
+		return b.openAI(b.add(d))
 	case path == "v1/messages/batches" && r.Method == "POST":
 		var made struct {
 			Requests []struct {
@@ -148,11 +148,11 @@ func (b *Bank) work(r *http.Request) string {
 		if json.Unmarshal(body, &made) != nil {
 			return ""
 		}
-		d := &Deposit{protocol: "messages"}
+		d := &Batch{protocol: "messages"}
 		for _, one := range made.Requests {
 			d.Keys, d.bodies = append(d.Keys, one.ID), append(d.bodies, string(one.Params))
 		}
-		return b.messages(b.deposit(d))
+		return b.messages(b.add(d))
 	case strings.HasSuffix(path, ":batchGenerateContent"):
 		var made struct {
 			Batch struct {
@@ -170,11 +170,11 @@ func (b *Bank) work(r *http.Request) string {
 		if json.Unmarshal(body, &made) != nil {
 			return ""
 		}
-		d := &Deposit{protocol: "gemini", name: made.Batch.DisplayName}
+		d := &Batch{protocol: "gemini", name: made.Batch.DisplayName}
 		for _, one := range made.Batch.InputConfig.Requests.Requests {
 			d.Keys, d.bodies = append(d.Keys, one.Metadata.Key), append(d.bodies, string(one.Request))
 		}
-		return b.gemini(b.deposit(d))
+		return b.gemini(b.add(d))
 	case path == "v1/batches" || path == "v1/messages/batches" || path == "v1beta/batches":
 		var all []string
 		for i := len(b.Batches) - 1; i >= 0; i-- {
@@ -217,13 +217,13 @@ func (b *Bank) work(r *http.Request) string {
 	return ""
 }
 
-func (b *Bank) deposit(d *Deposit) *Deposit {
+func (b *Server) add(d *Batch) *Batch {
 	d.id, d.created = fmt.Sprintf("batch_%d_", len(b.Batches)+1), time.Now()
 	b.Batches = append(b.Batches, d)
 	return d
 }
 
-func (b *Bank) shown(d *Deposit) string {
+func (b *Server) shown(d *Batch) string {
 	switch d.protocol {
 	case "messages":
 		return b.messages(d)
@@ -234,7 +234,7 @@ func (b *Bank) shown(d *Deposit) string {
 }
 
 // each calls f with the requests of a batch and what became of them, the last first.
-func (b *Bank) each(d *Deposit, f func(key, fate, answer string)) {
+func (b *Server) each(d *Batch, f func(key, fate, answer string)) {
 	for i := len(d.Keys) - 1; i >= 0; i-- {
 		fate := b.Fate(d.bodies[i], slices.Index(b.Batches, d))
 		if d.Canceled {
@@ -244,7 +244,7 @@ func (b *Bank) each(d *Deposit, f func(key, fate, answer string)) {
 	}
 }
 
-func (b *Bank) openAI(d *Deposit) string {
+func (b *Server) openAI(d *Batch) string {
 	out := map[string]any{"id": d.id, "status": "in_progress", "created_at": d.created.Unix(), "expires_at": d.created.Unix() + 86400,
 		"metadata": map[string]string{"stone": d.name}, "request_counts": map[string]int{"total": len(d.Keys), "completed": len(d.Keys) / 2}}
 	if d.ended {
@@ -269,7 +269,7 @@ func (b *Bank) openAI(d *Deposit) string {
 	return string(text)
 }
 
-func (b *Bank) messages(d *Deposit) string {
+func (b *Server) messages(d *Batch) string {
 	status, counts := "in_progress", `{"processing":%d,"succeeded":0,"errored":0,"canceled":0,"expired":0}`
 	if d.ended {
 		status, counts = "ended", `{"processing":0,"succeeded":%d,"errored":0,"canceled":0,"expired":0}`
@@ -278,7 +278,7 @@ func (b *Bank) messages(d *Deposit) string {
 		fmt.Sprintf(counts, len(d.Keys)), d.created.Format(time.RFC3339), d.created.Add(24*time.Hour).Format(time.RFC3339))
 }
 
-func (b *Bank) results(d *Deposit) string {
+func (b *Server) results(d *Batch) string {
 	var out strings.Builder
 	b.each(d, func(key, fate, answer string) {
 		result := map[string]string{"": `{"type":"succeeded","message":` + answer + `}`, "errored": `{"type":"errored","error":{"type":"error","error":{"type":"invalid_request_error","message":"too bad"}}}`}[fate]
@@ -290,7 +290,7 @@ func (b *Bank) results(d *Deposit) string {
 	return out.String()
 }
 
-func (b *Bank) gemini(d *Deposit) string {
+func (b *Server) gemini(d *Batch) string {
 	state, response := "BATCH_STATE_RUNNING", "{}"
 	if d.ended {
 		var all []string
