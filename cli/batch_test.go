@@ -47,7 +47,7 @@ func TestBatch(t *testing.T) {
 		stdout, stderr string
 	}{
 		{"run --no-wait", 2, "", "--no-wait has a meaning only with --batch"},
-		{"run --batch --no-db", 1, "", "--no-db keeps nothing"},
+		{"run --batch --no-db", 2, "", "Error: --no-db keeps nothing"},
 		{"run --batch --record x", 2, "", "exclude each other"},
 		{"run -q --id a --batch --no-wait", 3, "", "waiting: batch batch_1_ of anthropic: 0 of 3 done, expires in 24h\nto look again: many resume a\n"},
 		{"runs", 0, "waiting", ""},

@@ -106,6 +106,9 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 
 // perform runs a pipeline that has no errors among its findings, and prints its result.
 func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings finding.List, flags runFlags, print func(stone.Result, *keptRun) error) error {
+	if flags.wire.batch && flags.keep.none {
+		return errors.New("--no-db keeps nothing, and the answers of --batch come later: leave one of them out")
+	}
 	printFindings(a.Stderr, findings)
 	if findings.Err() != nil {
 		return &exitError{code: Failed}
@@ -171,9 +174,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	}
 	ctx, drain, stop := interruptible(ctx, say, resume)
 	defer stop()
-	if err := flags.wire.batches(run, say); err != nil {
-		return stone.Result{}, err
-	}
+	flags.wire.batches(run, say)
 	if !flags.quiet {
 		defer sayWaiting(budget.From(ctx), say)()
 	}

@@ -115,7 +115,7 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 		}
 	} else if len(data) > 0 {
 		if err := json.Unmarshal(data, &given); err != nil {
-			return dag.DAG{}, fmt.Errorf("the input: want an object with %s, %w", wanted(inputs), got(data, err))
+			return dag.DAG{}, fmt.Errorf("the input: want an object with %s%w", wanted(inputs), got(data, err))
 		}
 	}
 	var d dag.DAG
@@ -147,7 +147,7 @@ func (in Input) read(ctx context.Context, d dag.DAG, raw json.RawMessage) (dag.D
 	if in.Many {
 		contents = nil
 		if err := json.Unmarshal(raw, &contents); err != nil {
-			return d, fmt.Errorf("the input %q: want an array, %w", name, got(raw, err))
+			return d, fmt.Errorf("the input %q: want an array%w", name, got(raw, err))
 		}
 	}
 	for i, content := range contents {
@@ -185,14 +185,14 @@ func missing(name string, given map[string]json.RawMessage, inputs []Input) erro
 // got says which JSON there is in place of another kind, or why it is no JSON.
 func got(data json.RawMessage, err error) error {
 	if !errors.As(err, new(*json.UnmarshalTypeError)) {
-		return err
+		return fmt.Errorf(": %w", err)
 	}
 	const most = 40
 	text := strings.ToValidUTF8(string(data[:min(len(data), most)]), "")
 	if len(data) > most {
 		text += "…"
 	}
-	return fmt.Errorf("got %s", text)
+	return fmt.Errorf(", got %s", text)
 }
 
 // wanted names the inputs.
