@@ -34,8 +34,8 @@ func subset(got, want json.RawMessage) (Score, error) {
 	return Score{Value: 1}, nil
 }
 
-// fields gives the F1 of the fields: the harmonic mean of the share of the answer's fields
-// that are expected and the share of the expected fields that are in the answer.
+// fields gives the F1 of the fields: the harmonic mean of precision (the answer's fields that are expected) and recall
+// (the expected fields that the answer has).
 func fields(got, want json.RawMessage) (Score, error) {
 	have, need, err := leaves(got, want)
 	if err != nil {

@@ -54,8 +54,8 @@ type ToolCall struct {
 // Tool is a function that the model may call. Schema is the JSON Schema of its
 // input.
 //
-// A tool with Provider is one that a provider has, such as its web search. It is sent as the object
-// of the protocol of the model, in place of the other fields: "anthropic", "gemini", "openai" (Chat
+// A tool with Provider is one that a provider has, such as its web search. It is sent as the object for
+// the model's protocol, in place of the other fields: "anthropic", "gemini", "openai" (Chat
 // Completions) or "responses". A model of a protocol that is missing refuses the request before it
 // sends anything.
 //

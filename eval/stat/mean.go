@@ -133,7 +133,7 @@ func Wilson(rate, n float64) (low, high float64) {
 //
 // The standard error is taken over the paired differences, as in E. Miller, "Adding Error
 // Bars to Evals" (arXiv 2411.00640), section 4.2: questions that are hard for both make no
-// noise. The interval is Student's. If no two differences differ, it is the one of D. G.
+// noise. The interval is Student's. If no two differences differ, it follows D. G.
 // Bonett and R. M. Price ("Adjusted Wald Confidence Interval for a Difference of Binomial
 // Proportions Based on Paired Data", JEBS 37, 2012), which adds one question that turned in
 // each direction: without any that turned, the interval of Student would be empty.

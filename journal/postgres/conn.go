@@ -83,8 +83,8 @@ func encode(arg any) (value []byte, oid uint32) {
 	panic(fmt.Sprintf("postgres: argument of type %T", arg))
 }
 
-// array encodes an array of one dimension. A nil element is NULL. The format is the one of
-// array_recv in PostgreSQL's arrayfuncs.c.
+// array encodes an array of one dimension, as array_recv in PostgreSQL's arrayfuncs.c reads it. A nil element
+// is NULL.
 func array(n int, oid uint32, element func(int) []byte) []byte {
 	header := []uint32{1, 1, oid, uint32(n), 1} // dimensions, has NULLs, type; size, first index
 	if n == 0 {

@@ -41,7 +41,7 @@
 //
 // # Budgets
 //
-// When an order gets its place in the window, the executor reserves a slice of the account of the run,
+// When an order gets its place in the window, the executor reserves a slice of the run's account,
 // and the worker opens an account of that size. A step that the slice cannot pay for stops the leaf. Its
 // result names what the step needs, and nothing else of it counts. The executor then reserves that, or
 // waits until others have returned what they did not spend, and the leaf continues after its last

@@ -87,8 +87,8 @@ func (m *Model) spec() llm.Spec {
 	return llm.Spec{Price: m.Price, Window: m.Window, Can: m.Can}
 }
 
-// table returns the table of the models that pipelines ask themselves. Their provider is the one of
-// their server; a model without a server has the provider that it names.
+// table returns what is known of the models that pipelines ask themselves. A model has its server's provider, or
+// without a server the one it names.
 func (r *reader) table() llm.Table {
 	servers := map[string]*provider{}
 	for _, name := range slices.Backward(r.providerNames()) {
