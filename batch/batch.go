@@ -61,8 +61,8 @@ func rounded(d time.Duration) string {
 
 // Run runs a pipeline, or resumes its run, and asks its models in batches; see the package comment. It returns what
 // stone.Run returns once no batch is left to wait for. If it ends before, the batches go on at their providers: the error
-// is a *WaitingError, and the run waits with a question of the name "batch", which says how far they are. Run answers it
-// when it continues; whoever answers it before has servers and workers look again.
+// is a *WaitingError, or says what a provider refused, and the run waits with a question of the name [Question], whose text is
+// that error. Run answers it when it continues. If ctx ends while steps run, the run is canceled, and its batches with it.
 func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {
@@ -83,26 +83,32 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) e
 	s.release()
 	if errors.Is(err, kind.Waiting) {
 		if err = s.settle(ctx); err == nil {
-			err = s.cancel(ctx)
+			err = errors.Join(s.cancel(ctx), s.wake(ctx))
 		}
 	}
 	return errors.Join(err, s.close())
 }
 
+// Question is the name of what a run asks while it waits for batches.
+const Question = "batch"
+
 func (s *session) run(ctx context.Context, p stone.Ashlar, run stone.Config) (stone.Result, error) {
 	for {
 		result, err := stone.Run(s.context(ctx), p, run)
 		s.release()
+		if errors.Is(err, kind.Canceled) {
+			return result, errors.Join(err, s.abandon(ctx))
+		}
 		if !errors.Is(err, kind.Waiting) || !s.waits() {
 			return result, err // it has ended, or waits for a person alone
 		}
 		if err = s.send(ctx); err == nil {
 			err = s.await(ctx)
 		}
-		if waits, ok := errors.AsType[*WaitingError](err); ok {
-			err = errors.Join(err, s.park(waits))
-		}
 		if err != nil {
+			return result, errors.Join(err, s.park(err))
+		}
+		if err = s.wake(ctx); err != nil {
 			return result, err
 		}
 	}

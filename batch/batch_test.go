@@ -481,6 +481,21 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// A run that was removed leaves no answers to the next one of its name.
+func TestRemoved(t *testing.T) {
+	b, j := batchtest.New(t, 1), new(journal.Memory)
+	for n := range 2 {
+		run, cfg := config(j, "r")
+		result, err := batch.Run(t.Context(), asking(3, models(b.URL)["chat"]), run, cfg)
+		if check(t, result, err, 3); len(b.Batches) != n+1 {
+			t.Errorf("run %d: %d batches", n+1, len(b.Batches))
+		}
+		if err := j.Remove(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The batches of a run have one process at a time.
 func TestHeld(t *testing.T) {
 	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/ask"
@@ -39,6 +40,9 @@ func (s *session) log() string { return s.id + ".batches" }
 
 // load takes the notes and reads them.
 func (s *session) load(ctx context.Context) error {
+	if err := s.forget(ctx); err != nil {
+		return err
+	}
 	info, err := s.Journal.Acquire(ctx, s.log())
 	if err != nil {
 		return err
@@ -47,10 +51,26 @@ func (s *session) load(ctx context.Context) error {
 		err = s.start(ctx)
 	}
 	if err == nil {
-		err = errors.Join(s.read(ctx), s.wake(ctx))
+		err = s.read(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, s.Journal.Release(s.log()))
+	}
+	return nil
+}
+
+// forget removes the notes of a run that was removed: another one of its name asks anew.
+func (s *session) forget(ctx context.Context) error {
+	for _, id := range []string{s.id, s.log()} {
+		info, err := s.Journal.Find(ctx, id)
+		switch {
+		case err == nil && info.ID == s.id:
+			return nil
+		case err == nil && info.ID == s.log():
+			return s.Journal.Remove(ctx, s.log())
+		case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
+			return err
+		}
 	}
 	return nil
 }
@@ -145,18 +165,21 @@ func (s *session) keep(ctx context.Context, path, name string, value any, work f
 	return err
 }
 
-// question is the name of what a parked run asks.
-const question = "batch"
-
 // park has the run wait for its batches, for whoever looks at it.
-func (s *session) park(waits *WaitingError) error {
+func (s *session) park(why error) error {
 	ctx := context.Background() // that of the run may have ended
 	all, err := s.Journal.Questions(ctx, s.id)
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(all, func(q journal.Question) bool { return q.Name == Question && q.Open() && q.Text == why.Error() }) {
+		return nil // nothing has changed since the last look
+	}
+	if err := s.wake(ctx); err != nil {
+		return err
+	}
 	_, err = s.Journal.Ask(ctx, journal.Question{
-		Run: s.id, Path: fmt.Sprint(question, "/", len(all)+1), Name: question, Text: waits.Error(), Choices: []string{"look again"}, Asked: time.Now(),
+		Run: s.id, Path: fmt.Sprint(Question, "/", len(all)+1), Name: Question, Text: why.Error(), Choices: []string{"look again"}, Asked: time.Now(),
 	})
 	return err
 }
@@ -165,7 +188,7 @@ func (s *session) park(waits *WaitingError) error {
 func (s *session) wake(ctx context.Context) error {
 	all, err := s.Journal.Questions(ctx, s.id)
 	for _, q := range all {
-		if q.Name != question || !q.Open() {
+		if q.Name != Question || !q.Open() {
 			continue
 		}
 		if failed := s.Journal.Answer(ctx, s.id, q.Path, ask.Answer{Response: q.Choices[0], By: "batch"}); !errors.Is(failed, journal.ErrNoQuestion) { // or somebody else did

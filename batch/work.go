@@ -185,6 +185,13 @@ func (s *session) cancel(ctx context.Context) (err error) {
 	return err
 }
 
+// abandon cancels the batches of a canceled run, as far as it asked for them in this visit.
+func (s *session) abandon(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(s.cancel(ctx), s.wake(ctx))
+}
+
 // decode reads JSON that a provider sent.
 func decode[T any](data []byte) (v T, err error) {
 	if err = json.Unmarshal(data, &v); err != nil {

@@ -131,7 +131,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 		defer release()
 		ctx = budget.With(ctx, account)
 	}
-	_, err = stone.Run(s.meters.context(ctx), t.Ashlar, t.run)
+	err = s.visit(ctx, t)
 	s.stopped(t, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)

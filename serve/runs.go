@@ -35,6 +35,7 @@ type source struct {
 	Grant     []string    `json:"grant"`     // of the run; null for all
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
+	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
 	// Keep lets a protocol describe the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
@@ -96,7 +97,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive && who.Interactive, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive && who.Interactive, Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
@@ -106,6 +107,9 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	maps.Copy(labels, req.Labels)
 	if delete(labels, tenantLabel); who.Tenant != "" {
 		labels[tenantLabel] = who.Tenant
+	}
+	if req.Batch {
+		labels[batchLabel] = "true"
 	}
 	switch info, err := s.same(ctx, who, cfg.RunID, src); {
 	case err == nil:

@@ -256,6 +256,9 @@ func (s *Server) Run(ctx context.Context) {
 				s.cfg.Log.Error("search the journal for unfinished runs", "error", err)
 			}
 			s.resumeDue(ctx, runs...)
+			if err := s.look(ctx); err != nil && ctx.Err() == nil {
+				s.cfg.Log.Error("search the journal for runs that wait for batches", "error", err)
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -177,7 +177,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 				return started, err
 			}
 			for _, q := range all {
-				if !q.Open() {
+				if !q.Open() || asksForBatch(src, q) {
 					continue
 				}
 				asked := question(who, q)

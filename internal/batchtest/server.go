@@ -18,7 +18,8 @@ import (
 // A Server is a server with the key "key". Its funcs are called while it is locked.
 type Server struct {
 	*httptest.Server
-	looks int // at a batch until it has ended
+	// Looks is how often a batch is looked at until it has ended.
+	Looks int
 	// Fate is "", "expired" or "errored", of a request in the round-th batch.
 	Fate func(body string, round int) string
 	// Answer makes the body of an answer; it is Echo.
@@ -44,7 +45,7 @@ type Batch struct {
 
 // New starts a server whose batches have ended after some looks at them.
 func New(t testing.TB, looks int) *Server {
-	b := &Server{looks: looks, files: map[string][]byte{}}
+	b := &Server{Looks: looks, files: map[string][]byte{}}
 	b.Fate = func(string, int) string { return "" }
 	b.Answer = Echo
 	b.Met = func(http.ResponseWriter, *http.Request, int, bool) bool { return false }
@@ -179,7 +180,7 @@ func (b *Server) work(r *http.Request) string {
 		var all []string
 		for i := len(b.Batches) - 1; i >= 0; i-- {
 			d := b.Batches[i]
-			if d.looks++; d.looks > b.looks {
+			if d.looks++; d.looks > b.Looks {
 				d.ended = true
 			}
 			all = append(all, b.shown(d))
@@ -198,7 +199,7 @@ func (b *Server) work(r *http.Request) string {
 			if cancel {
 				d.Canceled, d.ended = true, true
 			}
-			if d.looks++; d.looks > b.looks {
+			if d.looks++; d.looks > b.Looks {
 				d.ended = true
 			}
 			if results {

@@ -40,6 +40,9 @@ type Start struct {
 	// Interactive says that a person waits for the run: its requests go before requests of
 	// others where they have to wait for a limit. It counts if the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
+	// Batch has models answer in the batches of their providers: within a day, for half the price. The
+	// run waits meanwhile with a question of the name "batch", which says how far they are.
+	Batch bool `json:"batch,omitempty"`
 }
 
 // Budget limits what a run may spend. Zero fields do not limit, and negative ones are refused.

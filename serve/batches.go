@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/batch"
+	"github.com/stonelayer/stone/journal"
+)
+
+// This file runs pipelines whose models answer in batches. Such a run holds no process while it waits: it is looked at
+// again and again.
+
+// batchLabel is the label of such a run, by which it is found.
+const batchLabel = "batch"
+
+// inBatches visits a run once, after it has canceled its batches if it is to be canceled.
+func (s *Server) inBatches(ctx context.Context, t task) error {
+	cfg := batch.Config{Journal: s.cfg.Journal, NoWait: true}
+	if t.cancel {
+		// The visit that finds out what it waits for is not canceled by its first event.
+		if err := batch.Cancel(context.WithoutCancel(ctx), t.Ashlar, t.run, cfg); err != nil {
+			s.cfg.Log.Warn("batches of a canceled run go on at their provider", "run", t.run.RunID, "error", err)
+		}
+	}
+	_, err := batch.Run(ctx, t.Ashlar, t.run, cfg)
+	return err
+}
+
+// look resumes the runs whose batches may have ended.
+func (s *Server) look(ctx context.Context) error {
+	waiting := journal.Query{States: []journal.State{journal.Waiting}, Labels: map[string]string{batchLabel: "true"}}
+	for info, err := range s.each(ctx, waiting) {
+		if err != nil {
+			return err
+		}
+		if time.Since(info.Ended) < lookAfter(info, s.cfg.Scan) || s.busy() >= resumeAtOnce {
+			continue
+		}
+		if src, ok := sourceOf(info); ok && src.Batch {
+			_, _ = s.resume(ctx, info, task{quiet: true}) // fails for other pipelines, and while the server is closing
+		}
+	}
+	return nil
+}
+
+// lookAfter is how long a run rests after a look at its batches: an eighth of its age, so that no server needs to
+// remember anything.
+func lookAfter(info journal.RunInfo, scan time.Duration) time.Duration {
+	return min(max(info.Ended.Sub(info.Started)/8, scan), max(10*time.Minute, scan))
+}
+
+// asksForBatch reports whether a question waits for a batch, and not for a person.
+func asksForBatch(src source, q journal.Question) bool { return src.Batch && q.Name == batch.Question }
+
+// visit runs a task until it ends or waits.
+func (s *Server) visit(ctx context.Context, t task) error {
+	if ctx = s.meters.context(ctx); t.source.Batch {
+		return s.inBatches(ctx, t)
+	}
+	_, err := stone.Run(ctx, t.Ashlar, t.run)
+	return err
+}

@@ -1,0 +1,166 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/batchtest"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/servetest"
+)
+
+// A night publishes "asking", whose three lanes ask a model. It may be opened again over its journal.
+type night struct {
+	testing.TB
+	*batchtest.Server
+	journal journal.Memory
+	url     string
+}
+
+func (d *night) open() *servetest.Server {
+	lane, said, all := dag.NewType[int]("lane"), dag.NewType[agent.Text]("said"), dag.NewType[[]string]("all")
+	list := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2}, nil })
+	ask := agent.New("ask", said, openai.New(openai.Config{URL: d.URL, Key: "key", Model: "m"}),
+		agent.Config{User: agent.Prompt(lane, func(i int) string { return fmt.Sprintf("question %d", i) }), MaxTokens: 500})
+	asking := stone.Seq("asking", stone.Map("each", list, lane, ask), stone.Reduce(stone.Func("collect", dag.All(said), all,
+		func(_ context.Context, got []agent.Text) (texts []string, err error) {
+			for _, one := range got {
+				texts = append(texts, one.Text)
+			}
+			return texts, nil
+		})))
+	base := llm.WithTable(context.Background(), func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1, Out: 10}} })
+	s := servetest.Start(d, serve.Config{Journal: &d.journal, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}}, Base: func() context.Context { return base }})
+	d.url = s.URL
+	return s
+}
+
+// do sends a request and reads the run of its reply.
+func (d *night) do(method, path, body string) (r api.Run) {
+	d.Helper()
+	req, err := http.NewRequestWithContext(d.Context(), method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 || len(text) > 0 && json.Unmarshal(text, &r) != nil {
+		d.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, text, err)
+	}
+	return r
+}
+
+// until returns the questions of the run once it is as wanted.
+func (d *night) until(id string, is func(journal.RunInfo, []journal.Question) bool) []journal.Question {
+	d.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		info, _ := d.journal.Find(d.Context(), id)
+		asked, err := d.journal.Questions(d.Context(), id)
+		if err == nil && is(info, asked) {
+			return asked
+		}
+		if time.Now().After(deadline) {
+			d.Fatalf("run %s is %s with %d questions, %v", id, info.State, len(asked), err)
+		}
+	}
+}
+
+func state(want journal.State) func(journal.RunInfo, []journal.Question) bool {
+	return func(i journal.RunInfo, _ []journal.Question) bool { return i.State == want }
+}
+
+// asks reports whether a run waits with a text.
+func asks(text string) func(journal.RunInfo, []journal.Question) bool {
+	return func(i journal.RunInfo, all []journal.Question) bool {
+		return i.State == journal.Waiting && len(all) > 0 && all[len(all)-1].Name == "batch" && strings.Contains(all[len(all)-1].Text, text)
+	}
+}
+
+const startAsking = `{"pipeline":"asking","batch":true}`
+
+// A server looks at the batches of a run, also one that another process has started, and tells no webhook.
+func TestBatches(t *testing.T) {
+	d := &night{TB: t, Server: batchtest.New(t, 1<<30)}
+	first := d.open()
+	if r := d.do("PUT", "/v1/runs/r", startAsking); r.Labels["batch"] != "true" {
+		t.Errorf("labels %v", r.Labels)
+	}
+	d.until("r", asks(" of 3 done"))
+	d.do("PUT", "/v1/runs/r", startAsking) // the same request once more
+	first.Stop()
+	d.Lock()
+	d.Looks = 2
+	d.Unlock()
+	d.open()
+	for _, q := range d.until("r", state(journal.Done)) {
+		if q.Open() {
+			t.Errorf("still asked: %+v", q)
+		}
+	}
+	if len(d.Batches) != 1 || d.Direct != 0 {
+		t.Errorf("%d batches and %d direct requests", len(d.Batches), d.Direct)
+	}
+	var all []string
+	if r := d.do("GET", "/v1/runs/r/result", ""); r.Usage.USD < 3*0.001*0.999 || r.Usage.USD > 3*0.001*1.001 {
+		t.Errorf("the run cost %v USD, want half of %v", r.Usage.USD, 3*0.002)
+	} else if err := json.Unmarshal(r.Result.Content, &all); err != nil || strings.Join(all, ",") != "answer 0,answer 1,answer 2" {
+		t.Errorf("result %v, %v", all, err)
+	}
+	if r := d.do("PUT", "/v1/runs/direct", `{"pipeline":"asking"}`); d.do("GET", "/v1/runs/direct/result?wait=30s", "").State != journal.Done || d.Direct != 3 || r.Labels["batch"] != "" {
+		t.Errorf("a run without batches: %d direct requests, labels %v", d.Direct, r.Labels)
+	}
+}
+
+// A run that waits for a batch and is canceled cancels it.
+func TestCancelBatches(t *testing.T) {
+	d := &night{TB: t, Server: batchtest.New(t, 1<<30)}
+	d.open()
+	d.do("PUT", "/v1/runs/r", startAsking)
+	d.until("r", asks(" of 3 done"))
+	d.do("POST", "/v1/runs/r/cancel", "")
+	d.until("r", state(journal.Canceled))
+	d.Lock()
+	defer d.Unlock()
+	if len(d.Batches) != 1 || !d.Batches[0].Canceled {
+		t.Errorf("batches %+v", d.Batches)
+	}
+}
+
+// What a provider refuses is said, and tried again.
+func TestBatchRefused(t *testing.T) {
+	d, refuse := &night{TB: t, Server: batchtest.New(t, 1)}, true
+	d.Met = func(w http.ResponseWriter, _ *http.Request, _ int, after bool) bool {
+		if refuse && !after {
+			http.Error(w, `{"error":{"message":"no credit"}}`, http.StatusPaymentRequired)
+		}
+		return refuse && !after
+	}
+	d.open()
+	d.do("PUT", "/v1/runs/r", startAsking)
+	d.until("r", asks("no credit"))
+	d.Lock()
+	refuse = false
+	d.Unlock()
+	d.until("r", state(journal.Done))
+	if len(d.Batches) != 1 {
+		t.Errorf("%d batches", len(d.Batches))
+	}
+}
