@@ -38,6 +38,8 @@ type Detail struct {
 	// Prompt returns the constant text that the leaf sends to a model. It is part of no key: a journal compares it on
 	// resume, and the run reports a change.
 	Prompt func() string
+	// Prompts returns the texts that the leaf sends to a model and that are marked as adjustable, by their names.
+	Prompts func() map[string]string
 
 	// Facts describe the leaf to people, as names and values; see tree.Facts.
 	Facts func() iter.Seq2[string, string]

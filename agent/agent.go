@@ -220,7 +220,7 @@ func (a *agent) options() []stone.LeafOption {
 // detail describes the leaf.
 func (a *agent) detail() stone.Detail {
 	return stone.Detail{
-		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions,
+		Value: a, Check: a.check, CheckGrant: a.checkGrant, Fingerprint: a.fingerprint, Render: a.renders, Prompt: a.instructions, Prompts: a.prompts,
 		Facts: a.facts, Questions: a.questions, Undeclared: a.undeclared, Unpriced: a.unpriced, Unfit: a.unfit,
 	}
 }

@@ -62,7 +62,7 @@ func (a *agent) fingerprint() []byte {
 func (a *agent) instructions() string {
 	var said []string
 	for _, p := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {
-		if p == nil || len(p.Queries()) > 0 {
+		if _, own := p.(adjustable); p == nil || len(p.Queries()) > 0 && !own {
 			continue
 		}
 		if text, err := prompt(p, dag.DAG{}); err == nil {

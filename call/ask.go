@@ -81,10 +81,12 @@ type asked struct {
 	Requires    Requires `json:"requires,omitzero"`
 	Schema      string   `json:"schema,omitempty"` // its digest
 	Done        Done     `json:"done,omitzero"`
+
+	Prompts map[string]string `json:"prompts,omitempty"`
 }
 
 func (r *Request) asked(version string) asked {
-	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done}
+	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done, r.Prompts}
 }
 
 // paid invokes the capability in a recorded step, which is not repeated in a resumed run,

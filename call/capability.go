@@ -27,6 +27,8 @@ type Capability struct {
 	// Prompt returns the instructions that go with every request of the intent, for a run that
 	// is resumed to say that they changed. Nil means none.
 	Prompt func(intent string) string
+	// Prompts are those of the instructions that may be revised, by their names: see Request.Prompts.
+	Prompts map[string]string
 
 	runs stone.Ashlar // made by Pipeline
 }
@@ -99,6 +101,10 @@ type Request struct {
 	// req.Voice.Say(event.Text, "…"). It is nil, and safe to use, if nothing listens. The
 	// call retracts a streamed answer that is rejected later.
 	Voice *event.Voice
+
+	// Prompts are texts in place of Prompts of the capability, by name, while they are revised: see
+	// eval.Improving. They are never part of the envelope of a request.
+	Prompts map[string]string
 
 	// Turn is the Input of a request of a [Model], which wants an llm.Reply. It is nil in all
 	// other requests, and in those to judges.

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -50,6 +51,7 @@ func (c *caller) leaf() stone.Ashlar {
 
 // reads returns the queries of the call's parts.
 func (s *Spec) reads() (queries []dag.Querier) {
+	queries = append(queries, prompts.Reader)
 	for _, part := range []dag.Reader[any]{s.Input, s.Context, s.Constraints} {
 		if part != nil {
 			queries = append(queries, part)
@@ -67,7 +69,7 @@ func (s *Spec) reads() (queries []dag.Querier) {
 // detail describes the leaf.
 func (c *caller) detail() stone.Detail {
 	return stone.Detail{
-		Value: c, Check: c.check, CheckGrant: c.checkGrant, Fingerprint: c.fingerprint, Render: c.renders, Cached: c.takes, Prompt: c.instructions,
+		Value: c, Check: c.check, CheckGrant: c.checkGrant, Fingerprint: c.fingerprint, Render: c.renders, Cached: c.takes, Prompt: c.instructions, Prompts: c.prompts,
 		Facts: c.facts, Undeclared: c.undeclared, Unpriced: c.unpriced,
 	}
 }
@@ -205,7 +207,7 @@ func (s *session) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	r.Input, r.Context, r.Constraints = parts.Input, parts.Context, parts.Constraints
+	r.Input, r.Context, r.Constraints, r.Prompts = parts.Input, parts.Context, parts.Constraints, parts.Prompts
 	if s.offline, err = offline(r); err != nil {
 		return s.refused(&Error{Type: InvalidRequest, Message: err.Error(), Where: "constraints.no-web"})
 	}
@@ -223,6 +225,8 @@ type requestParts struct {
 	Input       JSON `json:"input"`
 	Context     JSON `json:"context,omitempty"`
 	Constraints JSON `json:"constraints,omitempty"`
+
+	Prompts map[string]string `json:"prompts,omitempty"`
 }
 
 // parts returns the parts of the request and the schema of the input's type. A recorded request
@@ -259,7 +263,10 @@ func (s *session) readParts() (p requestParts, typed *schema.Schema, err error) 
 	if p.Context, _, err = readPart(s.spec.Context, s.dag); err != nil {
 		return p, nil, err
 	}
-	p.Constraints, _, err = readPart(s.spec.Constraints, s.dag)
+	if p.Constraints, _, err = readPart(s.spec.Constraints, s.dag); err != nil {
+		return p, nil, err
+	}
+	p.Prompts, err = prompts.In(s.dag)
 	return p, typed, err
 }
 

@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
@@ -44,6 +45,19 @@ func (c *caller) fingerprint() []byte {
 		return fmt.Appendf(nil, "%+v", p)
 	}
 	return data
+}
+
+// prompts returns the adjustable prompts of the capabilities that may answer.
+func (c *caller) prompts() map[string]string {
+	texts := map[string]string{}
+	if s := &c.spec; s.Applicator != nil && !s.open() {
+		for _, candidate := range s.Applicator.candidates(s, nil) {
+			if candidate.reason == "" && candidate.entry != nil {
+				maps.Copy(texts, candidate.entry.Prompts)
+			}
+		}
+	}
+	return texts
 }
 
 // instructions returns the instructions of the capabilities that may answer.

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -182,7 +183,7 @@ func (e *evaluation) answer() stone.Ashlar {
 			return nil, err
 		}
 		return dag.NewNode(dag.Spec{Type: answered.Name(), Content: got, Parents: d.Next(), Meta: map[string]string{metaKey: string(cost)}})
-	}, stone.Queries(visited), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
+	}, stone.Queries(visited, prompts.Reader), stone.Children(stone.Walk{}.Reads().Writes(e.data.types()...).InOrder(p)), stone.Reusable())
 }
 
 // input adds the input of a case to the DAG.

@@ -9,11 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
@@ -40,6 +42,24 @@ var workloads = map[string]workload{
 		}
 		v := rival{app: &call.Applicator{Registry: call.NewRegistry(caps...), Checks: map[string]call.Check{"calm": lacks("!"), "sure": lacks("?")}}}
 		return v.tuning(t, data, v.spec(0.5, "c", "b", "a"), 2.5).Pipeline(t.Context(), stone.Config{})
+	},
+	// Each lesson adds a digit to the prompt, and questions that end with one of its digits are answered right.
+	"improvement": func(t *testing.T, data eval.Data, ask func(path, text string) (string, error)) (stone.Ashlar, error) {
+		p := stone.Func2("reply", asked, agent.Adjustable("digits", ""), reply, func(ctx context.Context, q question, digits string) (string, error) {
+			text, err := ask(stone.In(ctx).Path(), q.Text)
+			if !strings.Contains(digits, text[len(text)-1:]) {
+				text = "unknown"
+			}
+			return text, err
+		}, stone.Detail{Prompts: func() map[string]string { return map[string]string{"digits": ""} }})
+		teacher := call.Func(call.Metadata{ID: "teacher"}, func(ctx context.Context, in struct{ Prompt string }) (any, error) {
+			lines := strings.Split(in.Prompt, "\n")
+			at := slices.Index(lines, "The prompt:")
+			_, err := ask(stone.In(ctx).Path(), "lesson")
+			return map[string]string{"why": "digits are missing", "prompt": lines[at+2] + strings.TrimLeft("0123456789", lines[at+2])[:1]}, err
+		})
+		return eval.Improving{Program: p, Data: data, Scorer: scorers(t, "exact")[0], Applicator: &call.Applicator{Registry: call.NewRegistry(teacher)}, By: "teacher", Rounds: 5, Shown: 20}.
+			Pipeline(t.Context(), stone.Config{})
 	},
 }
 
@@ -71,7 +91,7 @@ func victim(t *testing.T, dir, name string, cases int) {
 		t.Fatal(err)
 	}
 	ctx := budget.With(t.Context(), budget.New(budget.Limits{})) // as Run and Tuning.Run do
-	r, err := stone.Run(ctx, a, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})})
+	r, err := stone.Run(ctx, a, stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{}), Frontend: person("accept")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +100,7 @@ func victim(t *testing.T, dir, name string, cases int) {
 	}
 }
 
-// TestKill kills an evaluation and a tuning at random moments. They ask no question again whose answer
+// TestKill kills an evaluation, a tuning and an improvement at random moments. They ask no question again whose answer
 // is recorded, and their last nodes equal those of uninterrupted runs. STONE_KILLS=1 runs 1,000 cases
 // with 100 kills.
 func TestKill(t *testing.T) {
@@ -94,7 +114,7 @@ func TestKill(t *testing.T) {
 	}
 	need.Time(t)
 	for name := range workloads {
-		t.Run(name, func(t *testing.T) { kill(t, name, 3*cases, kills) })
+		t.Run(name, func(t *testing.T) { kill(t, name, cases, kills) })
 	}
 }
 
@@ -129,11 +149,19 @@ func runVictim(t *testing.T, dir, name string, questions int) (ended bool) {
 	return err == nil
 }
 
-// kill repeatedly kills a workload that asks the given number of questions.
-func kill(t *testing.T, name string, questions, kills int) {
+// kill repeatedly kills a workload.
+func kill(t *testing.T, name string, cases, kills int) {
 	whole, killed := t.TempDir(), t.TempDir()
 	if !runVictim(t, whole, name, math.MaxInt) {
 		t.Fatal("it did not end")
+	}
+	log, err := os.ReadFile(filepath.Join(whole, "asked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	questions := bytes.Count(log, []byte("\n"))
+	if name != "improvement" && questions != 3*cases || questions < 3*cases {
+		t.Errorf("%d questions of %d cases", questions, cases)
 	}
 	recorded, all, ended := map[string]bool{}, map[string]bool{}, false
 	for n := 0; !ended; n++ {

@@ -68,7 +68,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	}
 	quote := func(ctx context.Context, req *call.Request) budget.Quote { return c.quote(ctx, req, m) }
 	instructions := func(intent string) string { return c.system(intent, wanted{}) }
-	return call.Capability{Metadata: m, Quote: quote, Prompt: instructions, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	return call.Capability{Metadata: m, Quote: quote, Prompt: instructions, Prompts: c.prompts(m.ID), Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
 			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
 		}
@@ -98,6 +98,7 @@ func modeOf(m llm.Model) string {
 
 // request makes the request for a model.
 func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
+	c = c.revised(req)
 	if req.Turn != nil {
 		return c.turn(req), nil
 	}

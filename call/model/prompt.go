@@ -77,6 +77,37 @@ func (c Config) system(intent string, want wanted) string {
 	return strings.Join(said, "\n\n")
 }
 
+// promptName is the name of a prompt of a capability: of all requests, or of an intent.
+func promptName(id, intent string) string {
+	if intent == "" {
+		return id
+	}
+	return id + ":" + intent
+}
+
+// prompts returns the prompts of the capability by their names.
+func (c Config) prompts(id string) map[string]string {
+	texts := map[string]string{}
+	if c.Prompt != "" {
+		texts[promptName(id, "")] = c.Prompt
+	}
+	for intent, text := range c.Intents {
+		texts[promptName(id, intent)] = text
+	}
+	return texts
+}
+
+// revised returns c with the prompts that the request has in place of them.
+func (c Config) revised(req *call.Request) Config {
+	if text, ok := req.Prompts[promptName(req.Cap, "")]; ok {
+		c.Prompt = text
+	}
+	if text, ok := req.Prompts[promptName(req.Cap, req.Intent)]; ok {
+		c.Intents = map[string]string{req.Intent: text}
+	}
+	return c
+}
+
 // question renders the input with its media, followed by context and constraints.
 func question(req *call.Request) (llm.Message, error) {
 	if len(req.Input) > 0 && !json.Valid(req.Input) {

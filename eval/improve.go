@@ -1,0 +1,232 @@
+package eval
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/prompts"
+	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/tree"
+)
+
+// Improving revises prompts of a pipeline: those of agent.Adjustable, and those of the capabilities that its
+// calls may ask. Again and again it takes a version of the prompts, shows a capability some cases of the
+// split dev on which it fell short, and asks for a better prompt. A version that does better on these cases is
+// tried on all of dev. If the best one beats the prompts that there are, both answer the split test, once.
+//
+// Versions are chosen from those that no other one matches in every case, each as often as there are cases
+// in which it is the best, as in GEPA: L. A. Agrawal et al. (arXiv 2507.19457), section 3.
+type Improving struct {
+	Program stone.Ashlar
+	// Data is read twice, with the Split dev and with test. N bounds each.
+	Data   Data
+	Scorer Scorer
+	Lanes  int // cases at once; zero means 64, at most 256
+
+	// Applicator has the capability By, a model that revises: it is called with the intent eval/revise.
+	Applicator *call.Applicator
+	By         string
+	// Prompts are the names of those that may be revised; nil means all.
+	Prompts []string
+	Rounds  int // proposals at most; zero means 12
+	Shown   int // cases that a proposal is made from; zero means 4
+}
+
+// Improved is the type of the last node of an Improving.
+var Improved = dag.NewType[Revision]("eval/revision")
+
+const (
+	maxRounds   = 200
+	maxShown    = 32
+	maxImproved = 5000 // cases of a split
+	reviseCall  = "eval/revise"
+)
+
+// Run improves the prompts. The question "accept" is asked if the test shows an improvement: without
+// ask.Frontend the run waits for its answer.
+func (i Improving) Run(ctx context.Context, run stone.Config) (Revision, error) {
+	p, err := i.Pipeline(ctx, run)
+	if err != nil {
+		return Revision{}, err
+	}
+	return stone.Produce(withAccount(ctx), p, Improved, run)
+}
+
+// Pipeline returns the improvement as a pipeline, for a run with the given Config. A resumed run knows the
+// costs before it was interrupted only if its context has a budget.Account.
+func (i Improving) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar, error) {
+	m, err := i.read(ctx, run)
+	if err != nil {
+		return stone.Ashlar{}, err
+	}
+	children := []stone.Ashlar{m.revise}
+	types := []dag.AnyType{chosen, critique, prompts.Type}
+	for _, s := range []*split{m.dev, m.test} {
+		children, types = append(children, s.cases), append(types, s.e.data.types()...)
+	}
+	work := stone.Leaf("revise", Improved, m.run, stone.Queries(), stone.Version(m.version()),
+		stone.Children(stone.Walk{}.Reads().Writes(types...).Repeat(children...)))
+	accept := stone.Ask("accept", Improved, accepted, Revision.question, stone.Choices(acceptIt, "refuse"))
+	return stone.Seq("improve", work, stone.Leaf("decide", Improved, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+		return decide(ctx, d, accept)
+	}, stone.Queries(Improved), stone.Children(stone.Walk{}.Reads().Perhaps(accept)))), nil
+}
+
+// acceptIt is the choice that accepts.
+const acceptIt = "accept"
+
+var accepted = dag.NewType[stone.Answer]("eval/accepted")
+
+// decide asks whether to accept an improvement that the test shows.
+func decide(ctx context.Context, d dag.DAG, accept stone.Ashlar) (*dag.Node, error) {
+	r, err := Improved.From(d)
+	if err != nil {
+		return nil, err
+	}
+	if r.Better() {
+		out := stone.In(ctx).RunChild(accept, d).Within(nil)
+		if out.InFlight() {
+			return nil, out.Cause()
+		}
+		said, err := accepted.From(out)
+		if err != nil {
+			return nil, err
+		}
+		r.Accepted = said.Response == acceptIt
+	}
+	return dag.NewNode(dag.Spec{Type: Improved.Name(), Content: r, Parents: d.Next()})
+}
+
+// An improver is an Improving with its data.
+type improver struct {
+	Improving
+	texts     map[string]string // the prompts that may be revised
+	names     []string          // of them, sorted
+	dev, test *split
+	revise    stone.Ashlar
+}
+
+// A split is a part of the data with the pipeline that answers it.
+type split struct {
+	e     *evaluation
+	cases stone.Ashlar
+	ids   []string
+}
+
+// read checks the configuration and reads the data.
+func (i Improving) read(ctx context.Context, run stone.Config) (*improver, error) {
+	i.Rounds, i.Shown, i.Lanes = cmp.Or(i.Rounds, 12), cmp.Or(i.Shown, 4), cmp.Or(i.Lanes, 64)
+	switch {
+	case i.Rounds < 1 || i.Rounds > maxRounds:
+		return nil, fmt.Errorf("%d rounds: want 1 to %d", i.Rounds, maxRounds)
+	case i.Shown < 1 || i.Shown > maxShown:
+		return nil, fmt.Errorf("%d cases are to be shown: want 1 to %d", i.Shown, maxShown)
+	case i.Applicator == nil || i.By == "":
+		return nil, errors.New("no capability revises the prompts: name a model of the configuration")
+	}
+	if _, ok := i.Applicator.Registry.Lookup(i.By); !ok {
+		return nil, fmt.Errorf("the capability %s, which is to revise, is not configured%s", i.By, suggest.Hint(i.By, slices.Values(i.Applicator.Registry.IDs())))
+	}
+	m := &improver{Improving: i}
+	if err := m.find(); err != nil {
+		return nil, err
+	}
+	for part, s := range map[string]**split{DevSplit: &m.dev, TestSplit: &m.test} {
+		var err error
+		if *s, err = i.split(ctx, part, run); err != nil {
+			return nil, err
+		}
+	}
+	m.revise = stone.Seq("propose", call.New("ask", proposed, call.Spec{
+		Applicator: i.Applicator, Intent: reviseCall, Cap: i.By, Input: dag.Derive[question, any](critique, func(q question) any { return q }),
+	}))
+	return m, nil
+}
+
+// find finds the prompts.
+func (m *improver) find() error {
+	m.texts = map[string]string{}
+	all, err := adjustable(m.Program)
+	switch {
+	case err != nil:
+		return err
+	case len(all) == 0:
+		return errors.New("no prompt of the pipeline is marked as one that may be revised: make it with agent.Adjustable, or give a capability of its calls prompts in the configuration")
+	}
+	m.names = m.Prompts
+	if m.names == nil {
+		m.names = slices.Collect(maps.Keys(all))
+	}
+	for _, name := range m.names {
+		text, ok := all[name]
+		if !ok {
+			return fmt.Errorf("the pipeline has no prompt %q to revise; it has %s%s", name, strings.Join(slices.Sorted(maps.Keys(all)), ", "), suggest.Hint(name, maps.Keys(all)))
+		}
+		m.texts[name] = text
+	}
+	m.names = slices.Sorted(maps.Keys(m.texts))
+	return nil
+}
+
+// adjustable returns the prompts of a pipeline that may be revised, by their names.
+func adjustable(p stone.Ashlar) (map[string]string, error) {
+	all := map[string]string{}
+	var visit func(stone.Ashlar) error
+	visit = func(a stone.Ashlar) error {
+		if of := a.Detail().Prompts; of != nil {
+			for name, text := range of() {
+				if other, ok := all[name]; ok && other != text {
+					return fmt.Errorf("two prompts of the pipeline are named %q: give one another name", name)
+				}
+				all[name] = text
+			}
+		}
+		for _, c := range tree.Children(a) {
+			if err := visit(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return all, visit(p)
+}
+
+// split reads a part of the data.
+func (i Improving) split(ctx context.Context, part string, run stone.Config) (*split, error) {
+	data := i.Data
+	data.Split = part
+	e, err := newEvaluation(ctx, Config{Pipeline: i.Program, Data: data, Scorers: []Scorer{i.Scorer}, Lanes: i.Lanes}, run)
+	if err != nil {
+		return nil, err
+	}
+	s := &split{e: e}
+	if n := len(e.data.rows); n > maxImproved {
+		return nil, fmt.Errorf("the split %s has %d cases: draw at most %d with Data.N, or --n", part, n, maxImproved)
+	}
+	for _, r := range e.data.rows {
+		s.ids = append(s.ids, r.id())
+	}
+	s.cases = stone.Seq(part,
+		stone.Map("each", dag.Derive(chosen, func(ids []string) (all []visit) {
+			for _, id := range ids {
+				all = append(all, visit{id, 1})
+			}
+			return all
+		}), visited, stone.Seq("case", e.answer(), i.Scorer.leaf(e.data)), stone.AllLanes(), stone.Lanes(i.Lanes)),
+		stone.Reduce(stone.Leaf("collect", attempted, func(_ context.Context, d dag.DAG) (*dag.Node, error) { return collectAttempts(d) },
+			stone.Queries(append([]dag.Querier{dag.All(visited), dag.All(answered), dag.All(scored)}, i.Scorer.calls...)...))))
+	return s, nil
+}
+
+// version identifies what the improvement is made on: a run is not resumed with other cases or prompts.
+func (m *improver) version() string {
+	return fmt.Sprintf("%s %s %d %d %s %q", m.dev.e.version(), m.test.e.version(), m.Rounds, m.Shown, m.By, m.texts)
+}

@@ -1,0 +1,116 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/prompts"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// chosen has the ids of the cases that a version of the prompts is to answer.
+var chosen = dag.NewType[[]string]("eval/chosen")
+
+// attempted are their attempts.
+var attempted = dag.NewType[[]attempt]("eval/attempts")
+
+// An attempt is an answer to a case, with its score.
+type attempt struct {
+	Case    string  `json:"case"`
+	Value   float64 `json:"value"`
+	Verdict string  `json:"verdict"`
+	Answer  string  `json:"answer,omitempty"` // JSON, or why there is none; shortened
+	Why     string  `json:"why,omitempty"`    // of the score
+}
+
+// maxSaid bounds each part of a case that a reviser reads, in characters.
+const maxSaid = 2000
+
+// collectAttempts makes the node of the attempts of its lanes. Their cost is in its meta.
+func collectAttempts(d dag.DAG) (*dag.Node, error) {
+	var all []attempt
+	var spent paid
+	for n := range d.Nodes() {
+		if n.Type() == visited.Name() {
+			v, err := visited.Of(n)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, attempt{Case: v.Case})
+			continue
+		}
+		if len(all) == 0 {
+			continue // the origin of the fan-out
+		}
+		if err := all[len(all)-1].take(n); err != nil {
+			return nil, err
+		}
+		p, err := costOf(n)
+		if err != nil {
+			return nil, err
+		}
+		spent.USD += p.USD
+	}
+	meta, err := json.Marshal(spent)
+	if err != nil {
+		return nil, err
+	}
+	return dag.NewNode(dag.Spec{Type: attempted.Name(), Content: all, Parents: d.Next(), Meta: map[string]string{metaKey: string(meta)}})
+}
+
+func (a *attempt) take(n *dag.Node) error {
+	switch n.Type() {
+	case answered.Name():
+		got, err := answered.Of(n)
+		if err != nil {
+			return err
+		}
+		a.Answer = text.Cut(string(got.Output), maxSaid)
+		if f := got.Failure; f != nil {
+			a.Answer = text.Cut("none: "+f.Kind+": "+f.Reason, maxSaid)
+		}
+	case scored.Name():
+		s, err := scored.Of(n)
+		if err != nil {
+			return err
+		}
+		a.Value, a.Verdict, a.Why = s.Value, s.Verdict, text.Cut(s.Reason, maxSaid)
+	}
+	return nil
+}
+
+// answers has a version of the prompts answer cases. It returns their attempts and what they have cost in USD.
+func (s *split) answers(ctx context.Context, d dag.DAG, texts map[string]string, ids []string) (map[string]attempt, float64, error) {
+	start, err := chosen.Append(d, ids)
+	if err == nil {
+		start, err = prompts.Type.Append(start, texts)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	n, err := child(ctx, s.cases, start, attempted)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := attempted.Of(n)
+	if err != nil {
+		return nil, 0, err
+	}
+	spent, err := costOf(n)
+	by := map[string]attempt{}
+	for _, a := range all {
+		by[a.Case] = a
+	}
+	return by, spent.USD, err
+}
+
+// child runs a child and returns the node that it has made.
+func child(ctx context.Context, p stone.Ashlar, d dag.DAG, made dag.AnyType) (*dag.Node, error) {
+	out := stone.In(ctx).RunChild(p, d).Within(nil)
+	if out.InFlight() {
+		return nil, ending(out.Cause())
+	}
+	return out.Nearest(made.Name())
+}

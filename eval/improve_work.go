@@ -1,0 +1,323 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/money"
+)
+
+// A version of the prompts, with its attempts at the split dev.
+type version struct {
+	texts    map[string]string
+	attempts map[string]attempt
+}
+
+// value returns the score of a case. A case without a score, since a provider or a scorer failed, counts as
+// not better than any.
+func (v *version) value(id string) float64 { return v.attempts[id].Value }
+
+// work is what an improvement has done so far.
+type work struct {
+	*improver
+	Revision
+	pool    []*version // the first one has the prompts that there are
+	perCase float64    // USD, in the mean
+	perTry  float64    // USD of a proposal
+}
+
+// run is the body of the leaf that does all the work.
+func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+	w := &work{improver: m, Revision: Revision{Cases: len(m.dev.ids)}}
+	err := w.begin(ctx, d)
+	for n := 1; err == nil && w.Stopped == ""; n++ {
+		if w.Stopped = w.stops(ctx, n); w.Stopped == "" {
+			err = w.round(ctx, d, n)
+		}
+	}
+	if err == nil {
+		err = w.finish(ctx, d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return dag.NewNode(dag.Spec{Type: Improved.Name(), Content: w.Revision, Parents: d.Next()})
+}
+
+// begin has the prompts that there are answer dev.
+func (w *work) begin(ctx context.Context, d dag.DAG) error {
+	attempts, usd, err := w.dev.answers(ctx, d, w.texts, w.dev.ids)
+	if err != nil {
+		return err
+	}
+	w.USD, w.perCase = usd, usd/float64(len(w.dev.ids))
+	w.pool = []*version{{w.texts, attempts}}
+	w.tell(ctx, fmt.Sprintf("the prompts as they are: %s of dev", mean4(w.mean(w.pool[0]).Mean)))
+	if left := budget.From(ctx).Left().USD; left != 0 && left < w.testCost() {
+		return &budget.ExhaustedError{Limit: "max-usd", Spent: usd, Max: usd + left, Enough: usd + w.roundCost() + w.testCost()}
+	}
+	return nil
+}
+
+// testCost is what the test is expected to cost, which is kept back until the end.
+func (w *work) testCost() float64 { return 2 * w.perCase * float64(len(w.test.ids)) }
+
+// roundCost is what a round is expected to cost at most.
+func (w *work) roundCost() float64 { return w.perTry + w.perCase*float64(len(w.dev.ids)) }
+
+// stops returns why there is no n-th round, "" if there is one.
+func (w *work) stops(ctx context.Context, n int) string {
+	left := budget.From(ctx).Left().USD
+	switch {
+	case n > w.improver.Rounds:
+		return "all rounds are done"
+	case left != 0 && left < w.roundCost()+w.testCost():
+		return fmt.Sprintf("the %s that are left are for the test", money.USD(max(left, 0), false))
+	case slices.ContainsFunc(w.pool, func(v *version) bool { return len(w.short(v)) == 0 }):
+		return "a version falls short in no case of dev"
+	}
+	return ""
+}
+
+// short returns the cases in which a version falls short.
+func (w *work) short(v *version) (ids []string) {
+	for _, id := range w.dev.ids {
+		if verdict := v.attempts[id].Verdict; verdict == Wrong || verdict == NoAnswer {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// round makes and tries a proposal.
+func (w *work) round(ctx context.Context, d dag.DAG, n int) error {
+	chance := rand.New(rand.NewPCG(w.Data.Seed, uint64(n)))
+	from := w.parent(chance)
+	parent := w.pool[from]
+	shown := w.short(parent)
+	chance.Shuffle(len(shown), func(i, k int) { shown[i], shown[k] = shown[k], shown[i] })
+	shown = shown[:min(len(shown), w.Shown)]
+	r := Round{Prompt: w.names[(n-1)%len(w.names)], From: from, Cases: len(shown)}
+	text, why, err := w.propose(ctx, d, r.Prompt, parent, shown)
+	if err != nil {
+		return err
+	}
+	if r.Why = why; text != "" {
+		if err := w.try(ctx, d, &r, parent, shown, text); err != nil {
+			return err
+		}
+	}
+	w.Rounds = append(w.Rounds, r)
+	w.tell(ctx, fmt.Sprintf("round %d: %s", n, r))
+	return nil
+}
+
+// try has a new prompt answer the cases that it was made from and, if it does better, the rest of dev.
+func (w *work) try(ctx context.Context, d dag.DAG, r *Round, parent *version, shown []string, text string) error {
+	texts := maps.Clone(parent.texts)
+	texts[r.Prompt] = text
+	attempts, usd, err := w.dev.answers(ctx, d, texts, shown)
+	if err != nil {
+		return err
+	}
+	w.USD += usd
+	v := &version{texts, attempts}
+	for _, id := range shown {
+		r.Before, r.After = r.Before+parent.value(id), r.After+v.value(id)
+	}
+	if r.After <= r.Before {
+		return nil
+	}
+	rest := slices.DeleteFunc(slices.Clone(w.dev.ids), func(id string) bool { return slices.Contains(shown, id) })
+	if len(rest) > 0 {
+		more, usd, err := w.dev.answers(ctx, d, texts, rest)
+		if err != nil {
+			return err
+		}
+		w.USD += usd
+		maps.Copy(v.attempts, more)
+	}
+	w.pool = append(w.pool, v)
+	r.Version = len(w.pool) - 1
+	r.Dev = w.mean(v).Mean
+	return nil
+}
+
+// parent draws the version that is revised next, out of those that no other one matches in every case, each as
+// often as there are cases in which it is the best.
+func (w *work) parent(chance *rand.Rand) int {
+	weights := make([]int, len(w.pool))
+	total := 0
+	for _, id := range w.dev.ids {
+		best := w.pool[0].value(id)
+		for _, v := range w.pool {
+			best = max(best, v.value(id))
+		}
+		for i, v := range w.pool {
+			if v.value(id) == best && len(w.short(v)) > 0 && !w.matched(i) {
+				weights[i]++
+				total++
+			}
+		}
+	}
+	at := chance.IntN(total)
+	for i, n := range weights {
+		if at -= n; at < 0 {
+			return i
+		}
+	}
+	panic("unreachable")
+}
+
+// matched reports whether another version is as good as the i-th in every case and better in one. Of equal ones, the
+// first counts.
+func (w *work) matched(i int) bool {
+	for k, other := range w.pool {
+		better, worse := k < i, false
+		for _, id := range w.dev.ids {
+			mine, its := w.pool[i].value(id), other.value(id)
+			better, worse = better || its > mine, worse || its < mine
+		}
+		if k != i && better && !worse {
+			return true
+		}
+	}
+	return false
+}
+
+// mean estimates the mean score of a version over dev. Cases without a score are left out.
+func (w *work) mean(v *version) stat.Estimate {
+	var values []float64
+	var at []int
+	for i, id := range w.dev.ids {
+		if a := v.attempts[id]; a.Verdict != Error {
+			values, at = append(values, a.Value), append(at, i)
+		}
+	}
+	return stat.Mean(values, w.dev.e.clusters(at))
+}
+
+// finish tests the best version, if it is not the first one.
+func (w *work) finish(ctx context.Context, d dag.DAG) error {
+	best := 0
+	for i, v := range w.pool {
+		if w.mean(v).Mean > w.mean(w.pool[best]).Mean {
+			best = i
+		}
+	}
+	w.Before, w.After = w.mean(w.pool[0]), w.mean(w.pool[best])
+	if best == 0 {
+		return nil
+	}
+	for _, name := range w.names {
+		if text := w.pool[best].texts[name]; text != w.texts[name] {
+			w.Changes = append(w.Changes, Change{name, w.texts[name], text})
+		}
+	}
+	w.tell(ctx, fmt.Sprintf("version %d answers the test", best))
+	before, usd, err := w.test.answers(ctx, d, w.texts, w.test.ids)
+	if err != nil {
+		return err
+	}
+	w.USD += usd
+	after, usd, err := w.test.answers(ctx, d, w.pool[best].texts, w.test.ids)
+	if err != nil {
+		return err
+	}
+	w.USD += usd
+	w.Test = w.compare(before, after)
+	return nil
+}
+
+// compare compares two versions on the cases of the test that both have a score for.
+func (w *work) compare(before, after map[string]attempt) *Tested {
+	t := &Tested{}
+	var was, is []float64
+	var at []int
+	for i, id := range w.test.ids {
+		a, b := before[id], after[id]
+		if a.Verdict == Error || b.Verdict == Error {
+			t.Errors++
+			continue
+		}
+		was, is, at = append(was, a.Value), append(is, b.Value), append(at, i)
+	}
+	clusters := w.test.e.clusters(at)
+	t.Before, t.After, t.Difference = stat.Mean(was, clusters), stat.Mean(is, clusters), stat.Difference(was, is, clusters)
+	return t
+}
+
+// improveEvent is the event that says what an improvement has done.
+const improveEvent = "eval-improve"
+
+func (w *work) tell(ctx context.Context, text string) {
+	stone.In(ctx).Event(slog.LevelInfo, improveEvent, slog.String("text", text), slog.Float64("usd", w.USD))
+}
+
+// proposal is the answer of the capability that revises.
+type proposal struct {
+	Why    string `json:"why"`    // what the failures have in common, in one or two sentences
+	Prompt string `json:"prompt"` // the whole new prompt
+}
+
+// question is the input of that capability.
+type question struct {
+	Prompt string `json:"prompt"`
+}
+
+var (
+	critique = dag.NewType[question]("eval/critique")
+	proposed = dag.NewType[proposal]("eval/proposal")
+)
+
+// maxPrompt bounds a prompt in bytes.
+const maxPrompt = 64 << 10
+
+// propose asks for a better prompt. The text is "" if the answer is none, and why then says so.
+func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *version, shown []string) (text, why string, err error) {
+	q, err := w.critique(parent.texts[name], parent, shown)
+	if err != nil {
+		return "", "", err
+	}
+	start, err := critique.Append(d, question{q})
+	if err != nil {
+		return "", "", err
+	}
+	out := stone.In(ctx).RunChild(w.revise, start).Within(nil)
+	if err := out.Cause(); out.InFlight() {
+		if ctx.Err() != nil || ends(err) || broken(err) {
+			return "", "", ending(err)
+		}
+		return "", "no proposal: " + err.Error(), nil
+	}
+	n, err := out.Nearest(proposed.Name())
+	if err != nil {
+		return "", "", err
+	}
+	if r := call.RecordOf(n); r != nil {
+		w.USD += r.Usage.USD
+		w.perTry = r.Usage.USD
+	}
+	p, err := proposed.Of(n)
+	switch text = strings.TrimSpace(p.Prompt); {
+	case err != nil:
+		return "", "", err
+	case text == "":
+		return "", "no proposal: the new prompt is empty", nil
+	case text == strings.TrimSpace(parent.texts[name]):
+		return "", "no proposal: the prompt would stay as it is", nil
+	case len(text) > maxPrompt:
+		return "", fmt.Sprintf("no proposal: the new prompt has %d bytes, at most %d are taken", len(text), maxPrompt), nil
+	}
+	return text, p.Why, nil
+}
