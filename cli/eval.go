@@ -50,6 +50,7 @@ func (a *app) eval() *cobra.Command {
 	if a.fromArgument() {
 		c.AddCommand(a.tune())
 	}
+	c.AddCommand(a.improve())
 	flags.run.wire.describe(f)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/text"
 )
 
 // evalProgress shows how far an evaluation is. At a terminal it keeps one line up to date;
@@ -24,6 +26,9 @@ type evalProgress struct {
 // show shows the progress, if it is time to.
 func (e *evalProgress) show(p eval.Progress) {
 	switch {
+	case p.Round != "":
+		fmt.Fprintf(e.out, "%s, $%s\n", text.Line(p.Round), cmp.Or(money.USD(e.account.Used().USD, false), "0"))
+		return
 	case e.live && p.Done < p.Total && time.Since(e.shown) < 200*time.Millisecond:
 		return
 	case !e.live && p.Done*10/p.Total == (p.Done-1)*10/p.Total:

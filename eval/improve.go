@@ -72,7 +72,7 @@ func (i Improving) Pipeline(ctx context.Context, run stone.Config) (stone.Ashlar
 	for _, s := range []*split{m.dev, m.test} {
 		children, types = append(children, s.cases), append(types, s.e.data.types()...)
 	}
-	work := stone.Leaf("revise", Improved, m.run, stone.Queries(), stone.Version(m.version()),
+	work := stone.Leaf("revise", Improved, m.run, stone.Queries(), stone.Version(m.version()), stone.Detail{Value: extent{test: m.test.e.data.test}},
 		stone.Children(stone.Walk{}.Reads().Writes(types...).Repeat(children...)))
 	accept := stone.Ask("accept", Improved, accepted, Revision.question, stone.Choices(acceptIt, "refuse"))
 	return stone.Seq("improve", work, stone.Leaf("decide", Improved, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {

@@ -37,6 +37,7 @@ type Tested struct {
 	After      stat.Estimate `json:"after"`
 	Difference stat.Estimate `json:"difference"`       // of the same cases
 	Errors     int           `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
+	Looks      int           `json:"looks,omitempty"`  // finished runs on this test split, this one included; the command counts them
 }
 
 // A Round is one proposal.
@@ -92,6 +93,9 @@ func (r Revision) verdict() string {
 	}
 	d := r.Test.Difference
 	line := fmt.Sprintf("difference on the test, looked at once: %s (%s) on %s", signed(d.Mean), between(d), text.Plural(d.N, "case"))
+	if r.Test.Looks > 1 {
+		line += fmt.Sprintf(", which %d runs have looked at", r.Test.Looks)
+	}
 	if r.Test.Errors > 0 {
 		line += fmt.Sprintf(", and %d left out, because an answer is missing", r.Test.Errors)
 	}
@@ -118,7 +122,7 @@ func (r Revision) diff() string {
 
 // question asks whether to accept the changes.
 func (r Revision) question() string {
-	return r.Text() + "\nAccept these prompts?"
+	return "Accept these prompts?\n\n" + strings.TrimSpace(r.Text())
 }
 
 // critique is the text that the capability is asked with.

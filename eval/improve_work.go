@@ -261,7 +261,7 @@ func (w *work) compare(before, after map[string]attempt) *Tested {
 const improveEvent = "eval-improve"
 
 func (w *work) tell(ctx context.Context, text string) {
-	stone.In(ctx).Event(slog.LevelInfo, improveEvent, slog.String("text", text), slog.Float64("usd", w.USD))
+	stone.In(ctx).Event(slog.LevelInfo, improveEvent, slog.String("text", text))
 }
 
 // proposal is the answer of the capability that revises.

@@ -19,10 +19,12 @@ type Progress struct {
 	Done     int
 	Recorded int // how many of Done were recorded before
 	Failed   int // of Done, those without an answer
+
+	Round string // what an Improving has done last; it has no Total
 }
 
-// Watch returns a watcher for the run of an evaluation, which calls show after each answer,
-// never twice at once.
+// Watch returns a watcher for the run of an evaluation, which calls show after each answer, or after each round of
+// an Improving, never twice at once.
 func Watch(p stone.Ashlar, show func(Progress)) event.Watcher {
 	w := &progress{show: show}
 	w.size = extentOf(p)
@@ -58,6 +60,11 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 				}
 			}
 		}
+		if d.Name == improveEvent {
+			w.Round = d.Attrs[0].Value.String()
+			w.show(w.Progress)
+			return
+		}
 	case event.StepReplayed:
 		n := 0
 		switch {
@@ -69,7 +76,7 @@ func (w *progress) Watch(_ context.Context, e event.Event) {
 		w.Done += n
 		w.Recorded += n
 	}
-	if w.Done != before {
+	if w.Done != before && w.Total > 0 {
 		w.show(w.Progress)
 	}
 }
