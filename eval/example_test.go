@@ -7,9 +7,13 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
 )
 
 func ExampleRun() {
@@ -107,4 +111,42 @@ func ExampleTuning() {
 	}
 	fmt.Printf("%v from a score of %v: mean %v at $%.4f, before $%.4f\n", choice.Candidates, choice.ScoreMin, choice.Mean, choice.USD, choice.Before.USD)
 	// Output: [small large] from a score of 1: mean 1 at $0.0035, before $0.0100
+}
+
+// A prompt is revised by a capability, here a function that has one idea.
+func ExampleImproving() {
+	question := dag.NewType[string]("question")
+	model := script.Func(func(_ int, req *llm.Request) script.Answer {
+		if strings.Contains(req.System, "Shout.") {
+			return script.Text(strings.ToUpper(req.Messages[0].Text()))
+		}
+		return script.Text("What?")
+	})
+	pipeline := agent.New("say", dag.NewType[agent.Text]("said"), model, agent.Config{System: agent.Adjustable("how", "Answer."), User: question})
+	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "teacher"}, func(context.Context, any) (any, error) {
+		return map[string]string{"why": "The answers are too quiet.", "prompt": "Answer. Shout."}, nil
+	}))}
+	var data eval.Data
+	for i := range 40 {
+		data.Rows = append(data.Rows, map[string]string{"question": fmt.Sprint("word ", i), "expected": fmt.Sprint("WORD ", i)})
+	}
+	scorers, err := eval.Read(nil, "exact")
+	if err != nil {
+		panic(err)
+	}
+	if err := improve(context.Background(), pipeline, data, scorers[0], app, person("accept")); err != nil {
+		panic(err)
+	}
+	// Output: true true
+}
+
+func improve(ctx context.Context, pipeline stone.Ashlar, data eval.Data, exact eval.Scorer, app *call.Applicator, person ask.Frontend) error {
+	revision, err := eval.Improving{
+		Program: pipeline, Data: data, Scorer: exact, Applicator: app, By: "teacher",
+	}.Run(ctx, stone.Config{Frontend: person})
+	if err != nil {
+		return err
+	}
+	fmt.Println(revision.Better(), revision.Accepted)
+	return nil
 }
