@@ -26,8 +26,11 @@ var schema4 string
 //go:embed schema5.sql
 var schema5 string
 
+//go:embed schema6.sql
+var schema6 string
+
 // upgrades turn a file of the version before into one of version 4, and so on.
-var upgrades = []string{schema4, schema5}
+var upgrades = []string{schema4, schema5, schema6}
 
 const (
 	oldest      = 3          // version of schema.sql, the oldest that can be upgraded

@@ -93,7 +93,7 @@ func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run
 
 func selectingRuns(s log.RunSelection, limit int) (text string, args []any) {
 	keys, args := s.Keys("", limit)
-	return "SELECT " + runColumns + " FROM runs WHERE run IN (" + strings.ReplaceAll(keys, "$", "?") + ") ORDER BY run DESC", args
+	return "SELECT " + runColumns + " FROM runs WHERE run IN (" + strings.NewReplacer("$", "?", "strpos(", "instr(").Replace(keys) + ") ORDER BY run DESC", args
 }
 
 // Named implements [log.Reader].

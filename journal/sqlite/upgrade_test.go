@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // downgrade makes a file of an older version of one of this version.
@@ -154,4 +156,39 @@ func TestOldFileReadOnly(t *testing.T) {
 	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
 	_, err := Open(file, Options{})
 	wantError(t, err, fmt.Sprintf("has schema 4, this program needs %d and cannot upgrade it: ", version), "cannot be written: check the permissions")
+}
+
+// A file of version 5 gets costs and failures as columns, which stay right when a program of version 5 goes on writing.
+func TestVersion5(t *testing.T) {
+	file := filepath.Join(memdir.New(t), "stone.db")
+	db := open(t, file, Options{})
+	for _, id := range []string{"before", "since", "damaged", "fine"} {
+		_, err := db.Acquire(t.Context(), id)
+		out := journal.Outcome{State: journal.Failed, Failure: &journal.Failure{Kind: "http", Path: "ask", Reason: "The Xylophone \"broke\""}, Usage: budget.Total{Usage: budget.Usage{USD: 7}}}
+		if id == "fine" {
+			out = journal.Outcome{State: journal.Done}
+		}
+		if err := errors.Join(err, db.Begin(t.Context(), journal.RunInfo{ID: id}, dag.DAG{}), db.End(t.Context(), id, out), db.Release(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, file, `CREATE TABLE kept AS SELECT outcome, seal FROM runs WHERE id = 'since'; UPDATE runs SET outcome = NULL WHERE id = 'since';
+		UPDATE runs SET outcome = '{' WHERE id = 'damaged';
+		DROP INDEX costs; DROP INDEX failures; DROP INDEX piped; ALTER TABLE runs DROP COLUMN cost; ALTER TABLE runs DROP COLUMN failure; PRAGMA user_version = 5`)
+	db = open(t, file, Options{})
+	do(t, db, step.Key{RunID: "new", Path: "p", Kind: "step", Name: "p"}) // the first write upgrades
+	execute(t, file, "UPDATE runs SET outcome = (SELECT outcome FROM kept) WHERE id = 'since'")
+	for _, q := range []journal.Query{{Text: "XYLOPHONE \"b"}, {Text: "http ask the"}, {MinCost: 6}, {Text: "x", MinCost: 6}, {States: []journal.State{journal.Failed}, Text: "xylo"}} {
+		runs, err := db.Runs(t.Context(), q)
+		var found []string
+		for _, r := range runs {
+			found = append(found, r.ID)
+		}
+		if err != nil || strings.Join(found, " ") != "since before" {
+			t.Errorf("%+v finds %v, %v", q, found, err)
+		}
+	}
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stonelayer/stone/journal"
 )
@@ -135,6 +137,10 @@ func selected(q journal.Query) RunSelection {
 	if !q.Until.IsZero() {
 		s.Until = millis(q.Until) + 1
 	}
+	s.Cost, s.Failed = q.MinCost, q.Text != ""
+	if plain(q.Text) {
+		s.Failure = strings.ToLower(q.Text)
+	}
 	for _, state := range q.States {
 		switch state {
 		case journal.Damaged: // of any state
@@ -148,9 +154,15 @@ func selected(q journal.Query) RunSelection {
 			s.States = append(s.States, string(state))
 		}
 	}
+	s.Answered = slices.Contains(q.States, journal.Answered) && !slices.Contains(q.States, journal.Waiting)
 	slices.Sort(s.States)
 	s.States = slices.Compact(s.States)
 	return s
+}
+
+// plain reports whether databases fold the case of a text as Go does.
+func plain(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf || r == 0 })
 }
 
 // millis returns a time in milliseconds of Unix time, 0 for none.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -16,12 +17,16 @@ import (
 type RunSelection struct {
 	Before   int64             // older than the run with this number
 	States   []string          // in one of these states
+	Answered bool              // of the waiting ones, only those without an open question
 	Pipeline string            // see Column
 	Without  string            // its name begins otherwise
 	Labels   map[string]string // with all of these, see Column
 	Started  int64             // at or after this time, in milliseconds of Unix time
 	Until    int64             // started at or before this time
 	Ended    int64             // at or after this time
+	Cost     float64           // of at least this cost in USD, if not 0
+	Failed   bool              // with a failure
+	Failure  string            // with this text in its failure, in lower case
 	Most     int               // only the newest, all if 0
 }
 
@@ -49,8 +54,8 @@ func Visible(schema string) string {
 
 // Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments.
 // Schema is the prefix of tables. The query reads one index, from the newest run on, until it has
-// enough: that of unfinished states, of a label, of the pipeline, or of the states. If only times
-// are given, it sorts the runs since then, and reads nothing but the index. An expression instead of a column keeps a database from
+// enough: that of unfinished states, of a label, of the pipeline, of the states, or of failures. If only times
+// or a cost that few runs have are given, it sorts these runs, and reads nothing but the index. An expression instead of a column keeps a database from
 // choosing another index.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	place := func(value any) string {
@@ -63,9 +68,10 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	labels := slices.Sorted(maps.Keys(s.Labels))
 	states := s.States
 	few := len(states) > 0 && !slices.ContainsFunc(states, func(s string) bool { return !slices.Contains(unfinished, s) })
-	byState := few || len(states) > 0 && len(labels) == 0 && s.Pipeline == "" && s.Started == 0 && s.Ended == 0
+	byState := few || len(states) > 0 && len(labels) == 0 && s.Started == 0 && s.Ended == 0
 	byTime := !byState && len(labels) == 0 && s.Pipeline == "" && (s.Started != 0 || s.Ended != 0)
-	if !byTime { // a run with a time was started
+	costly := s.Cost > 0 && !s.Failed && !byState && !byTime && len(labels) == 0 && s.Pipeline == ""
+	if !byTime && !s.Failed && s.Cost == 0 { // a run with one of them was started
 		where = append(where, Visible(schema))
 	}
 	switch {
@@ -105,6 +111,12 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	if s.Until != 0 {
 		and("r.started <= %s", s.Until)
 	}
+	if s.Failed {
+		where = append(where, "r.failure IS NOT NULL")
+	}
+	if s.Failure != "" {
+		and("strpos(r.failure, %s) > 0", s.Failure)
+	}
 	if !byState && len(states) > 0 {
 		places := make([]string, len(states))
 		for i, state := range states {
@@ -112,16 +124,38 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 		}
 		where = append(where, "r.state || '' IN ("+strings.Join(places, ", ")+")")
 	}
-	one := func(more string) string {
-		return fmt.Sprintf("SELECT r.run FROM %s WHERE %s ORDER BY %s DESC LIMIT %d", from, strings.Join(where, " AND ")+more, order, limit)
+	one := func(order, more, limit string) string {
+		return fmt.Sprintf("SELECT r.run FROM %s WHERE %s ORDER BY %s DESC LIMIT %s", from, strings.Join(append(where, more), " AND "), order, limit)
+	}
+	most := strconv.Itoa(limit)
+	if costly {
+		return byCost(schema, order, place(s.Cost), one, limit), args
+	}
+	if s.Cost > 0 {
+		and("r.cost + 0 >= %s", s.Cost)
 	}
 	if !byState {
-		return one(""), args
+		return one(order, "true", most), args
 	}
 	// Each state has the order of its own index.
 	all := make([]string, len(states))
 	for i, state := range states {
-		all[i] = "SELECT run FROM (" + one(" AND r.state = "+place(state)) + ") s" + fmt.Sprint(i)
+		is := "r.state = " + place(state)
+		if s.Answered && state == string(journal.Waiting) {
+			is += fmt.Sprintf(" AND NOT EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run AND q.open)", schema)
+		}
+		all[i] = "SELECT run FROM (" + one(order, is, most) + ") s" + fmt.Sprint(i)
 	}
 	return fmt.Sprintf("SELECT run FROM (%s) found ORDER BY run DESC LIMIT %d", strings.Join(all, " UNION ALL "), limit), args
+}
+
+// byCost returns a query for runs that cost something. Of few it reads the index of costs, and sorts them; of many it
+// reads the newest runs until it has enough. The other part has a limit of 0, and reads nothing.
+func byCost(schema, order, least string, one func(order, more, limit string) string, limit int) string {
+	const few = 5000
+	are := func(how string) string {
+		return fmt.Sprintf("(SELECT CASE WHEN count(*) %s %d THEN %d ELSE 0 END FROM (SELECT 1 FROM %sruns WHERE cost >= %s LIMIT %d) costly)", how, few, limit, schema, least, few+1)
+	}
+	return fmt.Sprintf("SELECT run FROM (SELECT run FROM (%s) few UNION ALL SELECT run FROM (%s) many) found ORDER BY run DESC LIMIT %d",
+		one("(r.run + 0)", "r.cost >= "+least, are("<=")), one(order, "r.cost + 0 >= "+least, are(">")), limit)
 }
