@@ -103,6 +103,7 @@ var table = []struct{ pkg, imports string }{
 	{"eval/stat", ""},
 	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
 	{"internal/batchtest", ""},
+	{"internal/year", "journal internal/cputime"},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
 	{"tree", ". schema internal/suggest"},
 	{"frontend", "."},
