@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ import (
 
 // gcFlags are the flags of gc.
 type gcFlags struct {
-	db     string
+	of     runsFlags
 	keep   int
 	older  age
 	goesOn bool
@@ -24,15 +25,15 @@ type gcFlags struct {
 }
 
 func (a *app) gc() *cobra.Command {
-	flags := gcFlags{keep: -1}
+	flags := gcFlags{keep: -1, of: runsFlags{all: true}}
 	c := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
-			"match both. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
+			"match both: of all runs, or of those that the other flags choose. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
 			"waiting, answered, interrupted, drained and refused ones. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
-		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --dry-run"),
+		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,11 +43,11 @@ func (a *app) gc() *cobra.Command {
 			if c.Flags().Changed("keep") && flags.keep < 0 {
 				return fmt.Errorf("--keep %d: want 0 or more", flags.keep)
 			}
-			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
+			return a.withStore(c.Context(), flags.of.db, func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
 		},
 	}
 	f := c.Flags()
-	dbFlag(f, &flags.db)
+	flags.of.filter(c, "remove")
 	f.IntVar(&flags.keep, "keep", -1, "keep the newest `N` runs")
 	f.Lookup("keep").DefValue = "0" // which help does not print
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
@@ -56,23 +57,26 @@ func (a *app) gc() *cobra.Command {
 }
 
 func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Time) error {
-	runs, err := s.Runs(ctx, journal.Query{Limit: everything})
+	q, err := flags.of.query(ctx, s)
 	if err != nil {
-		return failed("%w", err)
+		return err
 	}
-	var old []journal.RunInfo
-	for i, r := range runs {
-		if flags.dooms(r, i, now) {
-			old = append(old, r)
+	if flags.of.pipeline == "" {
+		q.Without = "" // the notices of webhooks, too
+	}
+	var old []journal.RunInfo // if they are only to be listed
+	read, removed := 0, 0
+	for r, err := range s.each(ctx, q) {
+		if err == nil {
+			if read++; !flags.dooms(r, read-1, now) {
+				continue
+			}
+			if flags.dry {
+				old = append(old, r)
+				continue
+			}
+			err = s.Remove(ctx, r.ID)
 		}
-	}
-	if flags.dry {
-		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), len(runs))
-		return output(printTable(a.Stdout, a.columns(), runColumns(old, now)))
-	}
-	removed := 0
-	for _, r := range old {
-		err := s.Remove(ctx, r.ID)
 		switch {
 		case errors.As(err, new(*journal.HeldError)), errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
 			a.complain("%v", err)
@@ -82,8 +86,40 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			removed++
 		}
 	}
-	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), len(runs)-removed)
+	if flags.dry {
+		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
+		return output(printTable(a.Stdout, a.columns(), runColumns(old, now)))
+	}
+	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
 	return output(err)
+}
+
+// each yields the runs that a query selects, the newest first. They may be removed meanwhile. An error is the last thing
+// that it yields.
+func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
+	return func(yield func(journal.RunInfo, error) bool) {
+		q.Limit = 1000
+		for page, err := s.Runs(ctx, q); ; {
+			var next []journal.RunInfo // is read before the run that it follows is removed
+			var failed error
+			if err == nil && len(page) == q.Limit {
+				q.Before = page[len(page)-1].ID
+				next, failed = s.Runs(ctx, q)
+			}
+			for _, r := range page {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(journal.RunInfo{}, err)
+				return
+			}
+			if page, err = next, failed; len(page) == 0 && err == nil {
+				return
+			}
+		}
+	}
 }
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.

@@ -57,10 +57,15 @@ func (a *app) runs() *cobra.Command {
 
 // choose adds the flags that choose the runs of a command.
 func (flags *runsFlags) choose(c *cobra.Command, does string) {
+	c.Flags().BoolVar(&flags.all, "all", false, does+" all runs")
+	c.Flags().UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
+	flags.filter(c, does)
+}
+
+// filter adds the flags that say of what kind runs are.
+func (flags *runsFlags) filter(c *cobra.Command, does string) {
 	f := c.Flags()
 	dbFlag(f, &flags.db)
-	f.BoolVar(&flags.all, "all", false, does+" all runs")
-	f.UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
 	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
 	f.StringVar(&flags.pipeline, "pipeline", "", does+" only runs of the pipeline `NAME`")
 	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")

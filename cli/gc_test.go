@@ -1,0 +1,44 @@
+package cli_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/internal/year"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+// Runs of several pages are removed, and those that are to be kept stay.
+func TestCollectPages(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db, err := sqlite.Open(file, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := year.Fill(t.Context(), db, 2400); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"--keep 1000 --pipeline pipeline-7", "removed 0 runs, kept 48"},
+		{"--keep 8 --pipeline pipeline-7", "removed 40 runs, kept 8"},
+		{"--keep 100 --state failed", "removed 293 runs, kept 100"},
+		{"--keep 10", "removed 2056 runs, kept 11"}, // one waits
+	} {
+		var out, errs bytes.Buffer
+		code := cli.Run(t.Context(), cli.Config{
+			Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"runs", "gc", "--db", file}, strings.Fields(c.args)...),
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		})
+		if code != 0 || strings.TrimSpace(out.String()) != c.want {
+			t.Errorf("gc %s: %d, %q, want %q; %s", c.args, code, out.String(), c.want, errs.String())
+		}
+	}
+	if left, err := db.Runs(t.Context(), journal.Query{}); err != nil || len(left) != 11 {
+		t.Errorf("%d runs are left, %v", len(left), err)
+	}
+}
