@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
 )
@@ -38,13 +39,13 @@ func bare(p stone.Ashlar) bool {
 
 func (in Input) reserved() bool { return dag.Reserved(in.Type.Name()) }
 
-// reads is Inputs with reserved types.
+// reads is Inputs with reserved types, but for other texts of prompts, which are no input.
 func reads(p stone.Ashlar) []Input {
 	index := map[string]int{}
 	var out []Input
 	for _, q := range p.QueriesAll() {
 		t := q.Type()
-		if t == nil || t.Name() == dag.Failure.Name() {
+		if t == nil || t.Name() == dag.Failure.Name() || t.Name() == prompts.Type.Name() {
 			continue
 		}
 		i, known := index[t.Name()]

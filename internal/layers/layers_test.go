@@ -105,7 +105,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/batchtest", ""},
 	{"internal/year", "journal internal/cputime"},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
-	{"tree", ". schema internal/suggest"},
+	{"tree", ". schema internal/prompts internal/suggest"},
 	{"frontend", "."},
 	{"agent", ". budget internal/prompts internal/text llm llm/structured llm/repetition"},
 	{"tool", "agent"},

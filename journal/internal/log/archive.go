@@ -3,6 +3,7 @@ package log
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -196,15 +197,56 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = j.out.write(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
-		p := t.part(r)
-		if err := t.flush(); err != nil {
-			return err
-		}
-		if err := t.clear(id); err != nil {
-			return err
-		}
-		return t.remove(p)
-	}})
+	if err = j.shrink(ctx, r, row.Rows); err == nil {
+		err = j.out.write(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
+			p := t.part(r)
+			if err := t.flush(); err != nil {
+				return err
+			}
+			if err := t.clear(id); err != nil {
+				return err
+			}
+			return t.remove(p)
+		}})
+	}
 	return errors.Join(err, j.Release(id))
+}
+
+// AtOnce bounds the records that one transaction removes: those of other runs wait for it.
+var AtOnce int64 = 10_000
+
+// shrink removes the records of a large run but for a few, in several transactions. If that is interrupted, the run says so.
+func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
+	text, err := json.Marshal(journal.Outcome{State: journal.Failed, Ended: j.now(), Failure: &journal.Failure{Kind: "removed", Reason: "its removal was interrupted: remove it again"}})
+	if err != nil {
+		return err
+	}
+	removed := int64(0)
+	for first := int64(0); removed < rows-AtOnce && first < 4*rows; first += AtOnce { // numbers may be missing
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var now int64
+		err := j.out.write(&write{run: r, do: func(t *transaction) error {
+			t.part(r)
+			if err := t.flush(); err != nil {
+				return err
+			}
+			row, err := t.Run(background, r.id)
+			if err == nil && first == 0 && row.Info != nil {
+				row.State, row.Outcome, row.Ended, row.Tail, row.Tip = string(journal.Failed), text, millis(j.now()), 0, 0
+				row.seal()
+				err = t.Put(row)
+			}
+			if err == nil {
+				now, err = t.Delete(row.Row, first, first+AtOnce-1)
+			}
+			return err
+		}})
+		if err != nil {
+			return err
+		}
+		removed += now
+	}
+	return nil
 }
