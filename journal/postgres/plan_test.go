@@ -89,7 +89,7 @@ func TestListsUseIndexes(t *testing.T) {
 	pgtest.Exec(t, address, "ALTER TABLE stone.runs SET (autovacuum_enabled = false); ALTER TABLE stone.labels SET (autovacuum_enabled = false)")
 	pgtest.Exec(t, address, `INSERT INTO stone.runs (id, owner, beat, lease, outside, rows, state, info, outcome, pipeline, started, ended)
 		SELECT 'r' || i, 'o', 0, 0, '', 1, CASE WHEN i % 1000 = 0 THEN 'failed' WHEN i % 997 = 0 THEN 'waiting' ELSE 'done' END,
-			repeat('x', 2000), '{}', 'p' || i % 50, i, CASE WHEN i = 10 THEN 30000 ELSE i END FROM generate_series(1, 20000) i`)
+			repeat('x', 2000), CASE WHEN i % 1000 = 0 THEN '{"failure":{"kind":"http","reason":"Broken pipe"},"usage":{"usd":' || i || '}}' ELSE '{"usage":{"usd":1}}' END, 'p' || i % 50, i, CASE WHEN i = 10 THEN 30000 ELSE i END FROM generate_series(1, 20000) i`)
 	pgtest.Exec(t, address, `INSERT INTO stone.labels SELECT 'team', 't' || run % 50, run FROM stone.runs`)
 	pgtest.Exec(t, address, "ANALYZE stone.runs; ANALYZE stone.labels") // as autovacuum does
 	for want, s := range map[string]log.RunSelection{
@@ -97,7 +97,11 @@ func TestListsUseIndexes(t *testing.T) {
 		"states ":     {States: []string{"", "running", "waiting"}},
 		"labels_pkey": {Labels: map[string]string{"team": "t7"}},
 		"starts":      {Labels: map[string]string{"team": "t7"}, Started: 19_900},
-		"pipelines":   {Pipeline: "p7", States: []string{"done"}},
+		"piped":       {Pipeline: "p7", States: []string{"done"}},
+		"pipelines":   {Pipeline: "p7"},
+		"failures":    {Failed: true, Failure: "broken"},
+		"failures ":   {Failed: true, Failure: "never"},
+		"costs":       {Cost: 15_000},
 		"starts ":     {Pipeline: "p7", Started: 19_900},
 		"ends":        {Ended: 19_900, States: []string{"done", "failed", "waiting"}},
 		"starts  ":    {Started: 19_900},

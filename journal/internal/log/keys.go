@@ -152,7 +152,7 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 // byCost returns a query for runs that cost something. Of few it reads the index of costs, and sorts them; of many it
 // reads the newest runs until it has enough. The other part has a limit of 0, and reads nothing.
 func byCost(schema, order, least string, one func(order, more, limit string) string, limit int) string {
-	const few = 5000
+	const few = 1000
 	are := func(how string) string {
 		return fmt.Sprintf("(SELECT CASE WHEN count(*) %s %d THEN %d ELSE 0 END FROM (SELECT 1 FROM %sruns WHERE cost >= %s LIMIT %d) costly)", how, few, limit, schema, least, few+1)
 	}
