@@ -39,7 +39,7 @@ func (a *app) improve() *cobra.Command {
 			"prompts that there are, both answer the split test, once. If the test shows an improvement, you are\n" +
 			"asked whether to accept it; accepted prompts are written to --out, a file each. With --max-usd, the\n" +
 			"money for the test is kept back.",
-		Example: a.example("eval improve triage.edn --data cases.jsonl --score exact --by llm/large --max-usd 5 --out prompts"),
+		Example: a.example("eval improve ./triage --data cases.jsonl --score exact --by llm/large --max-usd 5 --out prompts"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.improvePrompts(ctx, p, flags) })
 	f := c.Flags()
 	f.StringVar(&flags.data.File, "data", "", "work on the dev split of the rows of `FILE`, JSON Lines or CSV, and report on its test split")

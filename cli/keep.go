@@ -61,7 +61,7 @@ func (s source) command() string { return cmp.Or(s.Command, "run") }
 // String returns the command as it was typed, without the flags that only choose
 // the output.
 func (s source) String() string {
-	words := []string{s.Program, s.command()}
+	words := append([]string{s.Program}, strings.Fields(s.command())...)
 	if s.Pipeline != "" {
 		words = append(words, s.Pipeline)
 	}
