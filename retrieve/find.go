@@ -1,0 +1,163 @@
+package retrieve
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r) }
+
+// filter returns the conditions of a query on the table d of documents, each after AND.
+func (q *Query) filter() (text string, args []any) {
+	if q.Under != "" {
+		folder := strings.TrimSuffix(q.Under, "/")
+		text, args = " AND (d.name = ? OR substr(d.name, 1, ?) = ?)", append(args, folder, len([]rune(folder))+1, folder+"/")
+	}
+	for _, key := range slices.Sorted(maps.Keys(q.Where)) {
+		text, args = text+" AND d.meta ->> CAST(? AS TEXT) = ?", append(args, key, q.Where[key])
+	}
+	return text, args
+}
+
+// byWords returns the ids of the pieces with the words of a question, best first.
+func (s *Store) byWords(ctx context.Context, q *Query, n int) (ids []int64, err error) {
+	all := words(q.Text)
+	if len(all) == 0 {
+		return nil, nil
+	}
+	where, args := q.filter()
+	args = append(append([]any{s.dialect.Expression(all)}, args...), n)
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, strings.Replace(s.dialect.Words, "%s", where, 1), args...)
+	return ids, s.explain(err)
+}
+
+// near is a vector and its likeness to that of the question.
+type near struct {
+	digest string
+	cosine float32
+}
+
+// byVector returns the ids of the pieces whose vectors are nearest to one of an embedder, nearest first. It compares
+// all vectors.
+func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) (ids []int64, err error) {
+	built, dimensions, err := s.made(ctx, s.db)
+	if err != nil || built == "" {
+		return nil, s.explain(err)
+	}
+	if built != embedder || dimensions != len(v) {
+		return nil, &EmbedderError{built, embedder}
+	}
+	where, args := q.filter()
+	query := `SELECT v.digest, v.vector FROM vectors v`
+	if where != "" {
+		query += ` WHERE v.digest IN (SELECT p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE 1 = 1` + where + `)`
+	}
+	best := make([]near, 0, n+1)
+	var digest, raw sql.RawBytes
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&digest, &raw); err != nil {
+			return err
+		}
+		likeness := dot(v, raw)
+		if len(best) == n && likeness <= best[n-1].cosine {
+			return nil
+		}
+		at, _ := slices.BinarySearchFunc(best, likeness, func(b near, x float32) int {
+			if b.cosine > x {
+				return -1
+			}
+			return 1
+		})
+		best = slices.Insert(best, at, near{string(digest), likeness})
+		best = best[:min(len(best), n)]
+		return nil
+	}, query, args...)
+	if err != nil || len(best) == 0 {
+		return nil, s.explain(err)
+	}
+	return s.withDigests(ctx, best, where, args, n)
+}
+
+// withDigests returns the ids of the pieces with these texts, of which one may be in several files.
+func (s *Store) withDigests(ctx context.Context, best []near, where string, args []any, n int) (ids []int64, err error) {
+	found, given := map[string][]int64{}, []any{}
+	for _, b := range best {
+		given = append(given, b.digest)
+	}
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		var digest string
+		err := rows.Scan(&id, &digest)
+		found[digest] = append(found[digest], id)
+		return err
+	}, `SELECT p.id, p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE p.digest IN (`+marks(len(given))+`)`+where+` ORDER BY p.id`, append(given, args...)...)
+	for _, b := range best {
+		ids = append(ids, found[b.digest]...)
+	}
+	return ids[:min(len(ids), n)], s.explain(err)
+}
+
+// passages returns the passages with these ids.
+func (s *Store) passages(ctx context.Context, ids []int64) (map[int64]Passage, error) {
+	found := map[int64]Passage{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		var meta string
+		var p Passage
+		err := rows.Scan(&id, &p.File, &p.From, &p.To, &p.Page, &p.Heading, &p.Text, &meta)
+		if err == nil {
+			err = json.Unmarshal([]byte(meta), &p.Meta)
+		}
+		found[id] = p
+		return err
+	}, `SELECT p.id, d.name, p.first, p.last, p.page, p.heading, p.text, d.meta FROM pieces p JOIN documents d ON d.id = p.document WHERE p.id IN (`+marks(len(ids))+`)`, anys(ids)...)
+	return found, s.explain(err)
+}
+
+// encode returns a vector as bytes, with length 1, so that a product is a cosine.
+func encode(v []float32) []byte {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	scale := 1.0
+	if sum > 0 {
+		scale = 1 / math.Sqrt(sum)
+	}
+	data := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(float64(x)*scale)))
+	}
+	return data
+}
+
+// dot returns the product of a vector and the bytes of another one of the same length. Four sums let the
+// processor work on them at the same time.
+func dot(v []float32, data []byte) float32 {
+	var a, b, c, d float32
+	for ; len(v) >= 4 && len(data) >= 16; v, data = v[4:], data[16:] {
+		a += v[0] * math.Float32frombits(binary.LittleEndian.Uint32(data))
+		b += v[1] * math.Float32frombits(binary.LittleEndian.Uint32(data[4:]))
+		c += v[2] * math.Float32frombits(binary.LittleEndian.Uint32(data[8:]))
+		d += v[3] * math.Float32frombits(binary.LittleEndian.Uint32(data[12:]))
+	}
+	for i := range min(len(v), len(data)/4) {
+		a += v[i] * math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return a + b + c + d
+}
