@@ -15,13 +15,13 @@ import (
 func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r) }
 
 // filter returns the conditions of a query on the table d of documents, each after AND.
-func (q *Query) filter() (text string, args []any) {
+func (s *Store) filter(q *Query) (text string, args []any) {
 	if q.Under != "" {
 		folder := strings.TrimSuffix(q.Under, "/")
 		text, args = " AND (d.name = ? OR substr(d.name, 1, ?) = ?)", append(args, folder, len([]rune(folder))+1, folder+"/")
 	}
 	for _, key := range slices.Sorted(maps.Keys(q.Where)) {
-		text, args = text+" AND d.meta ->> CAST(? AS TEXT) = ?", append(args, key, q.Where[key])
+		text, args = text+" AND "+s.dialect.Meta, append(args, key, q.Where[key])
 	}
 	return text, args
 }
@@ -32,7 +32,7 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ids []int64, err 
 	if len(all) == 0 {
 		return nil, nil
 	}
-	where, args := q.filter()
+	where, args := s.filter(q)
 	args = append(append([]any{s.dialect.Expression(all)}, args...), n)
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		var id int64
@@ -59,7 +59,7 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 	if built != embedder || dimensions != len(v) {
 		return nil, &EmbedderError{built, embedder}
 	}
-	where, args := q.filter()
+	where, args := s.filter(q)
 	query := `SELECT v.digest, v.vector FROM vectors v`
 	if where != "" {
 		query += ` WHERE v.digest IN (SELECT p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE 1 = 1` + where + `)`

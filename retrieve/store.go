@@ -36,6 +36,9 @@ type Dialect struct {
 	// Words ranks pieces by a text: it selects their ids, best first. %s is the place of further conditions
 	// on the tables p of pieces and d of documents. Its parameters are the text, those, and the number of rows.
 	Words string
+	// Meta is the condition that the metadata in d.meta, an object of JSON, has a value. Its parameters are the key and
+	// the value.
+	Meta string
 	// Expression makes the text of Words of the words of a question, at least one of which must be there. They
 	// have only letters, digits and marks.
 	Expression func(words []string) string

@@ -81,7 +81,10 @@ func open(file string) (*retrieve.Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("index %s: %w", file, err), db.Close())
 	}
-	d := retrieve.Dialect{Name: file, Words: query, Expression: func(words []string) string { return `"` + strings.Join(words, `" OR "`) + `"` }}
+	d := retrieve.Dialect{
+		Name: file, Words: query, Meta: `EXISTS (SELECT 1 FROM json_each(d.meta) m WHERE m.key = ? AND m.value = ?)`,
+		Expression: func(words []string) string { return `"` + strings.Join(words, `" OR "`) + `"` },
+	}
 	if fresh {
 		d.Schema = schema
 	}
