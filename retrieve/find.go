@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	"unicode"
 )
 
-func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r) }
+func isWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
+}
 
 // filter returns the conditions of a query on the table d of documents, each after AND.
 func (s *Store) filter(q *Query) (text string, args []any) {
@@ -52,12 +55,14 @@ type near struct {
 // byVector returns the ids of the pieces whose vectors are nearest to one of an embedder, nearest first. It compares
 // all vectors.
 func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) (ids []int64, err error) {
-	built, dimensions, err := s.made(ctx, s.db)
-	if err != nil || built == "" {
+	st, err := s.made(ctx, s.db)
+	switch {
+	case err != nil || st.Embedder == "":
 		return nil, s.explain(err)
-	}
-	if built != embedder || dimensions != len(v) {
-		return nil, &EmbedderError{built, embedder}
+	case st.Embedder != embedder:
+		return nil, &EmbedderError{st.Embedder, embedder}
+	case st.Dimensions != len(v):
+		return nil, &EmbedderError{fmt.Sprintf("%s with %d dimensions", embedder, st.Dimensions), fmt.Sprintf("%s with %d", embedder, len(v))}
 	}
 	where, args := s.filter(q)
 	query := `SELECT v.digest, v.vector FROM vectors v`

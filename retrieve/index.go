@@ -31,6 +31,9 @@ type Index struct {
 	Size, Overlap int
 	// Meta returns metadata of the file with this name, for Query.Where; nil adds none. It is asked when the file is read.
 	Meta func(name string) map[string]string
+	// Folder names the folder of the documents. A store that has those of another one is refused, since it would lose
+	// them. "" is not checked.
+	Folder string
 	// Rebuild makes all vectors anew, with another embedder.
 	Rebuild bool
 	// Rerank orders the best passages of a search anew: it returns their positions in hits, best first, and may
@@ -152,10 +155,11 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 	if name := x.name(); name != "" && state.Embedder != "" && name != state.Embedder && !x.Rebuild {
 		return s, &EmbedderError{state.Embedder, name}
 	}
-	if x.Rebuild && x.Embedder != nil {
-		if err := x.Store.change(ctx, change{reset: true}); err != nil {
-			return s, err
-		}
+	if x.Folder != "" && state.Folder != "" && x.Folder != state.Folder {
+		return s, stone.Fail("retrieve/folder", "the index is of the folder %s, and its documents would be removed: keep %s in another index", state.Folder, x.Folder)
+	}
+	if err := x.Store.change(ctx, change{reset: x.Rebuild && x.Embedder != nil, folder: x.Folder}); err != nil {
+		return s, err
 	}
 	known, err := x.Store.documents(ctx)
 	if err != nil {

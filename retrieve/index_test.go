@@ -245,4 +245,3 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-
 )
 
 // readers are the readers of this package, by the extensions of files. All other files are plain text.

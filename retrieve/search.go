@@ -39,6 +39,8 @@ func (q *Query) Check() error {
 	return nil
 }
 
+func (q *Query) most() int { return cmp.Or(q.K, 10) }
+
 // A Hit is a passage that was found.
 type Hit struct {
 	Passage
@@ -63,10 +65,14 @@ const (
 )
 
 // Search answers a question. In a body of a run, the vector of the question is paid by the account of the run, and
-// the answer is recorded as a step, so that a resumed body gets the same one.
+// what is found is recorded as a step, so that a resumed body gets the same.
 func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
-	return paid(ctx, "search", q, x.Quote(ctx, q), func(ctx context.Context) (Answer, error) { return x.Lookup(ctx, q) },
+	a, err := paid(ctx, "search", q, x.Quote(ctx, q), func(ctx context.Context) (Answer, error) { return x.find(ctx, q) },
 		func(a Answer) budget.Usage { return a.Usage })
+	if err != nil {
+		return a, err
+	}
+	return a, x.rerank(ctx, &q, &a)
 }
 
 // Quote estimates the cost of a Lookup.
@@ -79,12 +85,20 @@ func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 
 // Lookup is Search for callers that pay and record by themselves, as the applicator does for a capability. The
 // cost is in the answer, or in the error.
-func (x *Index) Lookup(ctx context.Context, q Query) (a Answer, err error) {
+func (x *Index) Lookup(ctx context.Context, q Query) (Answer, error) {
+	a, err := x.find(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	return a, budget.Costly(x.rerank(ctx, &q, &a), a.Usage)
+}
+
+// find returns the passages of an answer, or the candidates if they are ordered anew.
+func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 	if err := q.Check(); err != nil {
 		return a, err
 	}
-	q.K = cmp.Or(q.K, 10)
-	n := max(5*q.K, 50) // candidates of each ranking
+	n := max(5*q.most(), 50) // candidates of each ranking
 	words, err := x.Store.byWords(ctx, &q, n)
 	if err != nil {
 		return a, err
@@ -105,8 +119,8 @@ func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]int6
 	if x.Embedder == nil || q.Words {
 		return nil, nil
 	}
-	built, _, err := x.Store.made(ctx, x.Store.db)
-	switch {
+	st, err := x.Store.made(ctx, x.Store.db)
+	switch built := st.Embedder; {
 	case err != nil:
 		return nil, x.Store.explain(err)
 	case built == "":
@@ -122,7 +136,7 @@ func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]int6
 	if err := got.Check(1); err != nil {
 		return nil, err
 	}
-	return x.Store.byVector(ctx, q, built, got.Vectors[0], n)
+	return x.Store.byVector(ctx, q, st.Embedder, got.Vectors[0], n)
 }
 
 // rrf is the constant of reciprocal rank fusion that its authors propose.
@@ -148,7 +162,7 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []int64, a *A
 		}
 	}
 	slices.SortStableFunc(ids, func(i, j int64) int { return cmp.Or(cmp.Compare(ranked[j].Score, ranked[i].Score), cmp.Compare(i, j)) })
-	most := q.K
+	most := q.most()
 	if x.Rerank != nil {
 		most = max(most, 50)
 	}
@@ -165,16 +179,14 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []int64, a *A
 			a.Hits = append(a.Hits, *h)
 		}
 	}
-	if x.Rerank != nil && len(a.Hits) > 0 {
-		if err := x.rerank(ctx, q, a); err != nil {
-			return err
-		}
-	}
-	a.Hits = a.Hits[:min(len(a.Hits), q.K)]
 	return nil
 }
 
+// rerank orders candidates anew, and leaves as many as the query wants.
 func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
+	if x.Rerank == nil || len(a.Hits) == 0 {
+		return nil
+	}
 	order, err := x.Rerank(ctx, q.Text, slices.Clone(a.Hits))
 	if err != nil {
 		return fmt.Errorf("rerank: %w", err)
@@ -187,6 +199,6 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 		seen[i] = true
 		hits = append(hits, a.Hits[i])
 	}
-	a.Hits = hits
+	a.Hits = hits[:min(len(hits), q.most())]
 	return nil
 }

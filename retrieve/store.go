@@ -83,29 +83,50 @@ type State struct {
 	// Embedder is the provider and model of the vectors, "" if there are none; Dimensions is their length.
 	Embedder   string `json:"embedder,omitempty"`
 	Dimensions int    `json:"dimensions,omitempty"`
+	Folder     string `json:"folder,omitempty"` // see Index.Folder
 }
 
 // State returns what the store contains.
 func (s *Store) State(ctx context.Context) (st State, err error) {
 	row := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pieces),
 		(SELECT count(DISTINCT p.digest) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest))`)
-	if err = row.Scan(&st.Documents, &st.Pieces, &st.Bare); err == nil {
-		st.Embedder, st.Dimensions, err = s.made(ctx, s.db)
+	if err = row.Scan(&st.Documents, &st.Pieces, &st.Bare); err != nil {
+		return st, s.explain(err)
 	}
+	made, err := s.made(ctx, s.db)
+	st.Embedder, st.Dimensions, st.Folder = made.Embedder, made.Dimensions, made.Folder
 	return st, s.explain(err)
 }
 
 type querier interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// made returns who made the vectors.
-func (s *Store) made(ctx context.Context, q querier) (embedder string, dimensions int, err error) {
-	err = q.QueryRowContext(ctx, `SELECT embedder, dimensions FROM about`).Scan(&embedder, &dimensions)
-	if err == sql.ErrNoRows {
-		err = nil
+// made returns who made the vectors, and of which folder.
+func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
+	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
+	if err != nil {
+		return st, err
 	}
-	return embedder, dimensions, err
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return st, err
+		}
+		switch name {
+		case "embedder":
+			st.Embedder = value
+		case "dimensions":
+			st.Dimensions, err = strconv.Atoi(value)
+		case "folder":
+			st.Folder = value
+		}
+		if err != nil {
+			return st, err
+		}
+	}
+	return st, rows.Err()
 }
 
 // An EmbedderError says that the vectors of an index are those of another embedder.
@@ -156,6 +177,7 @@ func (s *Store) bare(ctx context.Context, among []string) (digests, texts []stri
 // change is a change of a store. It can be repeated.
 type change struct {
 	reset    bool       // first remove all vectors
+	folder   string     // "" leaves it as it is
 	put      []document // replaces documents of these names
 	remove   []string   // names of documents
 	embedder string
@@ -237,6 +259,9 @@ func (s *Store) transact(ctx context.Context, work func(*sql.Tx) error) error {
 	return tx.Commit()
 }
 
+// note keeps a fact about the index.
+const note = `INSERT INTO about (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
 func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	do := func(query string, args ...any) {
 		if err == nil {
@@ -245,7 +270,10 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	}
 	if c.reset {
 		do(`DELETE FROM vectors`)
-		do(`DELETE FROM about`)
+		do(`DELETE FROM about WHERE name <> 'folder'`)
+	}
+	if c.folder != "" {
+		do(note, "folder", c.folder)
 	}
 	for _, name := range c.remove {
 		do(`DELETE FROM pieces WHERE document IN (SELECT id FROM documents WHERE name = ?)`, name)
@@ -294,10 +322,11 @@ func (s *Store) put(ctx context.Context, tx *sql.Tx, d *document) error {
 }
 
 func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
-	built, dimensions, err := s.made(ctx, tx)
+	st, err := s.made(ctx, tx)
 	if err != nil {
 		return err
 	}
+	built, dimensions := st.Embedder, st.Dimensions
 	if built != "" && built != c.embedder {
 		return &EmbedderError{built, c.embedder}
 	}
@@ -313,10 +342,12 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 			return err
 		}
 	}
-	if built == "" {
-		_, err = tx.ExecContext(ctx, s.bind(`INSERT INTO about (embedder, dimensions) VALUES (?, ?)`), c.embedder, dimensions)
+	for name, value := range map[string]string{"embedder": c.embedder, "dimensions": strconv.Itoa(dimensions)} {
+		if _, err := tx.ExecContext(ctx, s.bind(note), name, value); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // bind writes the parameters of a query as the database wants them.
@@ -369,4 +400,3 @@ func words(question string) (all []string) {
 	}
 	return all
 }
-

@@ -22,7 +22,7 @@ const schema = "stone_index"
 
 var tables = []string{
 	`CREATE SCHEMA IF NOT EXISTS ` + schema,
-	`CREATE TABLE IF NOT EXISTS about (embedder text NOT NULL, dimensions int NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS documents (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, digest text NOT NULL, meta jsonb NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS pieces (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, document bigint NOT NULL REFERENCES documents, digest text NOT NULL,
 		heading text NOT NULL, text text NOT NULL, first int NOT NULL, last int NOT NULL, page int NOT NULL,
@@ -57,4 +57,3 @@ func Open(ctx context.Context, address string) (*retrieve.Store, error) {
 	}
 	return s, nil
 }
-

@@ -20,7 +20,7 @@ import (
 // schema has the tables. Words are kept without the text, which is in pieces, and their endings are cut
 // off as in English (porter).
 var schema = []string{
-	`CREATE TABLE IF NOT EXISTS about (embedder TEXT NOT NULL, dimensions INTEGER NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, meta TEXT NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS pieces (id INTEGER PRIMARY KEY, document INTEGER NOT NULL, digest TEXT NOT NULL, heading TEXT NOT NULL,
 		text TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, page INTEGER NOT NULL)`,
