@@ -146,17 +146,25 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	)
 }
 
+// Check returns an error if Pipeline would refuse the store: its vectors are of another embedder, or its documents of another
+// folder.
+func (x *Index) Check(ctx context.Context) error {
+	state, err := x.Store.State(ctx)
+	switch name := x.name(); {
+	case err != nil:
+		return err
+	case x.Folder != "" && state.Folder != "" && x.Folder != state.Folder:
+		return &folderError{state.Folder, x.Folder}
+	case name != "" && state.Embedder != "" && name != state.Embedder && !x.Rebuild:
+		return &EmbedderError{state.Embedder, name}
+	}
+	return nil
+}
+
 // survey compares a folder with the store.
 func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
-	state, err := x.Store.State(ctx)
-	if err != nil {
+	if err := x.Check(ctx); err != nil {
 		return s, err
-	}
-	if name := x.name(); name != "" && state.Embedder != "" && name != state.Embedder && !x.Rebuild {
-		return s, &EmbedderError{state.Embedder, name}
-	}
-	if x.Folder != "" && state.Folder != "" && x.Folder != state.Folder {
-		return s, stone.Fail("retrieve/folder", "the index is of the folder %s, and its documents would be removed: keep %s in another index", state.Folder, x.Folder)
 	}
 	if err := x.Store.change(ctx, change{reset: x.Rebuild && x.Embedder != nil, folder: x.Folder}); err != nil {
 		return s, err

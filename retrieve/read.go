@@ -42,7 +42,7 @@ func (x *Index) reader(name string) (Reader, string) {
 var known = map[string]string{".pdf": "retrieve/pdf"}
 
 // errBinary is the reason why a file is left out.
-var errBinary = errors.New("binary: only text, Markdown and HTML are read")
+var errBinary = errors.New("binary or not UTF-8")
 
 // unreadable returns why a file cannot be read, or nil.
 func (x *Index) unreadable(name string, data []byte) error {

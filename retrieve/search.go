@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -201,4 +203,29 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	}
 	a.Hits = hits[:min(len(hits), q.most())]
 	return nil
+}
+
+// Within returns q within the bounds of base: its K is the default and the most, its Where is added, its Under cannot be
+// left, and its Words holds for all.
+func (q Query) Within(base Query) Query {
+	if base.K > 0 {
+		q.K = min(cmp.Or(max(q.K, 0), base.K), base.K)
+	}
+	if len(base.Where) > 0 {
+		where := maps.Clone(q.Where)
+		if where == nil {
+			where = map[string]string{}
+		}
+		maps.Copy(where, base.Where)
+		q.Where = where
+	}
+	if under := path.Clean(base.Under); base.Under != "" {
+		below := strings.TrimPrefix(path.Join("/", q.Under), "/")
+		if below != under && !strings.HasPrefix(below, under+"/") {
+			below = path.Join(under, below)
+		}
+		q.Under = below
+	}
+	q.Words = q.Words || base.Words
+	return q
 }

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/stonelayer/stone/kind"
 )
 
 // A Store keeps documents, their pieces and the vectors of these. Packages retrieve/sqlite and
@@ -140,7 +138,16 @@ func (e *EmbedderError) Error() string {
 }
 
 // FailureKind returns "retrieve/embedder".
-func (e *EmbedderError) FailureKind() kind.Kind { return "retrieve/embedder" }
+func (e *EmbedderError) FailureKind() string { return "retrieve/embedder" }
+
+// folderError says that the documents of an index are those of another folder.
+type folderError struct{ built, asked string }
+
+func (e *folderError) Error() string {
+	return fmt.Sprintf("the index is of the folder %s, whose documents would be removed: keep %s in another index", e.built, e.asked)
+}
+
+func (e *folderError) FailureKind() string { return "retrieve/folder" }
 
 // documents returns the digests of all documents, by their names.
 func (s *Store) documents(ctx context.Context) (map[string]string, error) {

@@ -7,13 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
 // NewEmbedder returns a client of the endpoint /embeddings, which most compatible servers have. It uses the fields of
-// Config that concern the connection, and refuses the others; URL may also end in /embeddings. Fewer
+// Config that concern the connection, and refuses the others; URL may also end in /embeddings, or in the path of
+// another endpoint, which is replaced. Fewer
 // dimensions are requested with Extra: {"dimensions": 512}. The result is also an llm.Checker.
 // NewEmbedder does not use the network and does not fail: Check, and the first use, report an invalid
 // configuration.
@@ -21,6 +23,9 @@ import (
 // Source: OpenAI, API reference, "Create embeddings": at most 2,048 texts of 8,192 tokens each, together
 // 300,000 tokens.
 func NewEmbedder(c Config) llm.Embedder {
+	for _, d := range dialects { // of a configuration that the models of the server share
+		c.URL = strings.TrimSuffix(strings.TrimRight(c.URL, "/"), d.endpoint)
+	}
 	s := c.setup()
 	s.Endpoint, s.Reserved = "/embeddings", []string{"model", "input"}
 	if c.Protocol != "" || c.MaxTokens != 0 || c.MaxTokensField != "" || c.ThinkTags != ThinkLeading || c.EchoReasoning || c.Stateful || c.Repetition != nil {
