@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/call/sat"
+	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
@@ -24,7 +25,7 @@ import (
 
 // linked has every kind.
 var linked = func() (s kinds.Set) {
-	for _, k := range []kinds.Kind{cel.Part, mcp.Part, sat.Part, uci.Part} {
+	for _, k := range []kinds.Kind{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part} {
 		s.Add(k)
 	}
 	return s
