@@ -206,7 +206,7 @@ func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []re
 		for _, h := range hits {
 			in.Passages = append(in.Passages, h.Text)
 		}
-		end := stone.In(ctx).RunChild(asked, dag.Of(candidates.With(in)))
+		end := stone.In(ctx).RunDynamic(asked, dag.Of(candidates.With(in)), nil)
 		if end.InFlight() {
 			return nil, end.Cause()
 		}
