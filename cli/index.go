@@ -66,10 +66,9 @@ func (a *app) index() *cobra.Command {
 	}
 	f := c.Flags()
 	flags.describe(f)
-	kept(f, "words")
 	f.BoolVar(&flags.rebuild, "rebuild", false, "make all vectors anew, with another embedder")
+	kept(f, "words", "rebuild")
 	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
-	flags.run.wire.describe(f)
 	a.callFlags(f)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)
