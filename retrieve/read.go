@@ -193,8 +193,9 @@ func HTML(data []byte) (blocks []Block, meta map[string]string, err error) {
 			return p.blocks, p.meta, nil
 		}
 		rows := bytes.Count(z.Raw(), []byte("\n")) // before Token, which changes it
+		p.last = p.line + rows
 		p.token(kind, z.Token())
-		p.line += rows
+		p.line = p.last
 	}
 }
 
@@ -202,7 +203,8 @@ func HTML(data []byte) (blocks []Block, meta map[string]string, err error) {
 type htmlPage struct {
 	blocks []Block
 	meta   map[string]string
-	line   int
+	line   int // at which the token begins
+	last   int // at which it ends; the text of a token may have more lines, as entities
 	text   strings.Builder
 	block  Block     // that is open
 	hiding atom.Atom // the hidden element
@@ -261,9 +263,9 @@ func (p *htmlPage) say(s string) {
 		lead := len(s) - len(strings.TrimLeft(s, " \t\r\n"))
 		tail := len(strings.TrimRight(s, " \t\r\n"))
 		if p.block.From == 0 {
-			p.block.From = p.line + strings.Count(s[:lead], "\n")
+			p.block.From = min(p.line+strings.Count(s[:lead], "\n"), p.last)
 		}
-		p.block.To = p.line + strings.Count(s[:tail], "\n")
+		p.block.To = min(p.line+strings.Count(s[:tail], "\n"), p.last)
 	}
 	p.text.WriteString(s)
 }

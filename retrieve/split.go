@@ -65,7 +65,9 @@ func unitsOf(b Block, size int) (units []unit) {
 			n := cut(row, size)
 			if text := strings.TrimRight(row[:n], " \t"); text != "" {
 				units = append(units, unit{text, sep, from, to, b.Page})
-				sep = " "
+				if sep = " "; len(text) == n { // within a word
+					sep = ""
+				}
 			}
 			row = row[n:]
 		}
