@@ -27,7 +27,7 @@ func Example() {
 	defer store.Close()
 
 	files := fstest.MapFS{"guide.md": {Data: []byte("# Guide\n\n## Resume\n\nA run that was killed is resumed\nwith the same id.\n")}} // or os.DirFS("docs")
-	index := &retrieve.Index{Store: store, Embedder: new(script.Embedder)}                                                                // or openai.NewEmbedder(…)
+	index := &retrieve.Index{Store: store, Embedder: new(script.Embedder)}                                                             // or openai.NewEmbedder(…)
 	for range 2 {
 		report, err := stone.Produce(context.Background(), index.Pipeline("index", files), retrieve.Indexed, stone.Config{})
 		if err != nil {

@@ -17,6 +17,12 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
 }
 
+// place is a piece in a ranking. Pieces that are equally good share a rank.
+type place struct {
+	id   int64
+	rank int // from 1
+}
+
 // filter returns the conditions of a query on the table d of documents, each after AND.
 func (s *Store) filter(q *Query) (text string, args []any) {
 	if q.Under != "" {
@@ -29,22 +35,34 @@ func (s *Store) filter(q *Query) (text string, args []any) {
 	return text, args
 }
 
-// byWords returns the ids of the pieces with the words of a question, best first.
-func (s *Store) byWords(ctx context.Context, q *Query, n int) (ids []int64, err error) {
+// byWords ranks the pieces with the words of a question, and returns how many of them do not only have
+// words that say little: a score of at least a fifth of the best one.
+func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, strong int, err error) {
 	all := words(q.Text)
 	if len(all) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
+	best, last, rank := 0.0, 0.0, 0
 	where, args := s.filter(q)
 	args = append(append([]any{s.dialect.Expression(all)}, args...), n)
 	err = s.each(ctx, func(rows *sql.Rows) error {
 		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
+		var score float64
+		err := rows.Scan(&id, &score)
+		if rank == 0 || score != last {
+			rank = len(ranking) + 1
+		}
+		ranking, best, last = append(ranking, place{id, rank}), max(best, score), score
+		if score >= best/5 && score > nothing {
+			strong++
+		}
 		return err
 	}, strings.Replace(s.dialect.Words, "%s", where, 1), args...)
-	return ids, s.explain(err)
+	return ranking, strong, s.explain(err)
 }
+
+// nothing bounds the score of words that most pieces have: BM25 of SQLite gives them a millionth.
+const nothing = 1e-4
 
 // near is a vector and its likeness to that of the question.
 type near struct {
@@ -52,9 +70,8 @@ type near struct {
 	cosine float32
 }
 
-// byVector returns the ids of the pieces whose vectors are nearest to one of an embedder, nearest first. It compares
-// all vectors.
-func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) (ids []int64, err error) {
+// byVector ranks the pieces whose vectors are nearest to one of an embedder. It compares all vectors.
+func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) ([]place, error) {
 	st, err := s.made(ctx, s.db)
 	switch {
 	case err != nil || st.Embedder == "":
@@ -95,8 +112,8 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 	return s.withDigests(ctx, best, where, args, n)
 }
 
-// withDigests returns the ids of the pieces with these texts, of which one may be in several files.
-func (s *Store) withDigests(ctx context.Context, best []near, where string, args []any, n int) (ids []int64, err error) {
+// withDigests ranks the pieces with these texts, of which one may be in several files.
+func (s *Store) withDigests(ctx context.Context, best []near, where string, args []any, n int) (ranking []place, err error) {
 	found, given := map[string][]int64{}, []any{}
 	for _, b := range best {
 		given = append(given, b.digest)
@@ -108,10 +125,16 @@ func (s *Store) withDigests(ctx context.Context, best []near, where string, args
 		found[digest] = append(found[digest], id)
 		return err
 	}, `SELECT p.id, p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE p.digest IN (`+marks(len(given))+`)`+where+` ORDER BY p.id`, append(given, args...)...)
-	for _, b := range best {
-		ids = append(ids, found[b.digest]...)
+	rank := 0
+	for i, b := range best {
+		if i == 0 || b.cosine != best[i-1].cosine {
+			rank = len(ranking) + 1
+		}
+		for _, id := range found[b.digest] {
+			ranking = append(ranking, place{id, rank})
+		}
 	}
-	return ids[:min(len(ids), n)], s.explain(err)
+	return ranking[:min(len(ranking), n)], s.explain(err)
 }
 
 // passages returns the passages with these ids.

@@ -101,13 +101,16 @@ func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 		return a, err
 	}
 	n := max(5*q.most(), 50) // candidates of each ranking
-	words, err := x.Store.byWords(ctx, &q, n)
+	words, strong, err := x.Store.byWords(ctx, &q, n)
 	if err != nil {
 		return a, err
 	}
 	vectors, err := x.nearest(ctx, &q, n, &a)
 	if err != nil {
 		return a, budget.Costly(err, a.Usage)
+	}
+	if len(vectors) > 0 { // what both rankings hardly like must not win over what one of them likes best
+		words = words[:strong]
 	}
 	if err := x.fuse(ctx, &q, words, vectors, &a); err != nil {
 		return a, budget.Costly(err, a.Usage)
@@ -116,7 +119,7 @@ func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 }
 
 // nearest ranks by the vector of the question, if the index has vectors.
-func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]int64, error) {
+func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]place, error) {
 	a.By = byWords
 	if x.Embedder == nil || q.Words {
 		return nil, nil
@@ -145,25 +148,28 @@ func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]int6
 const rrf = 60
 
 // fuse joins two rankings.
-func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []int64, a *Answer) error {
+func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *Answer) error {
 	ranked := map[int64]*Hit{}
 	var ids []int64
-	for which, list := range [][]int64{words, vectors} {
-		for i, id := range list {
-			h := ranked[id]
+	for which, list := range [][]place{words, vectors} {
+		for _, p := range list {
+			h := ranked[p.id]
 			if h == nil {
 				h = &Hit{}
-				ranked[id], ids = h, append(ids, id)
+				ranked[p.id], ids = h, append(ids, p.id)
 			}
-			h.Score += 1 / float64(rrf+i+1)
+			h.Score += 1 / float64(rrf+p.rank)
 			if which == 0 {
-				h.WordRank = i + 1
+				h.WordRank = p.rank
 			} else {
-				h.VectorRank = i + 1
+				h.VectorRank = p.rank
 			}
 		}
 	}
-	slices.SortStableFunc(ids, func(i, j int64) int { return cmp.Or(cmp.Compare(ranked[j].Score, ranked[i].Score), cmp.Compare(i, j)) })
+	slices.SortFunc(ids, func(i, j int64) int { // of equal ones the one with the words first
+		a, b := ranked[i], ranked[j]
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(min(b.WordRank, 1), min(a.WordRank, 1)), cmp.Compare(i, j))
+	})
 	most := q.most()
 	if x.Rerank != nil {
 		most = max(most, 50)

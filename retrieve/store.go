@@ -31,7 +31,7 @@ type Dialect struct {
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
-	// Words ranks pieces by a text: it selects their ids, best first. %s is the place of further conditions
+	// Words ranks pieces by a text: it selects their ids and scores, best first. %s is the place of further conditions
 	// on the tables p of pieces and d of documents. Its parameters are the text, those, and the number of rows.
 	Words string
 	// Meta is the condition that the metadata in d.meta, an object of JSON, has a value. Its parameters are the key and
@@ -397,13 +397,26 @@ func anys[T any](all []T) (list []any) {
 	return list
 }
 
-// words returns the words of a question that a database looks for: at most 64, each once.
+// words returns the words of a question that a database looks for: at most 64, each once, without the ones that most
+// English sentences have unless there are no others.
 func words(question string) (all []string) {
 	const most = 64
+	var common []string
 	for word := range strings.FieldsFuncSeq(question, func(r rune) bool { return !isWord(r) }) {
-		if word = strings.ToLower(word); !slices.Contains(all, word) && len(all) < most {
-			all = append(all, word)
+		list := &all
+		if word = strings.ToLower(word); slices.Contains(function, word) {
+			list = &common
 		}
+		if !slices.Contains(*list, word) && len(*list) < most {
+			*list = append(*list, word)
+		}
+	}
+	if len(all) == 0 {
+		return common
 	}
 	return all
 }
+
+// function are function words of English.
+var function = strings.Fields(`a about an and any are as at be been but by can could did do does for from had has have how i if in into is it its me my no not
+	of on or our should so some than that the their them then there these they this those to was we were what when where which who why will with would you your`)

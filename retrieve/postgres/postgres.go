@@ -35,7 +35,7 @@ var tables = []string{
 
 // query ranks by ts_rank_cd. A word of a heading counts 2.5 times. Words have no operators, so that the ones
 // between them can be replaced.
-const query = `SELECT p.id FROM pieces p JOIN documents d ON d.id = p.document,
+const query = `SELECT p.id, ts_rank_cd(p.words, q) FROM pieces p JOIN documents d ON d.id = p.document,
 	(SELECT replace(plainto_tsquery('english', ?)::text, '&', '|')::tsquery AS q) question WHERE p.words @@ q %s ORDER BY ts_rank_cd(p.words, q) DESC, p.id LIMIT ?`
 
 // Open opens the index in a database, as "postgres://stone@db.example.com/docs", and makes its tables in a schema

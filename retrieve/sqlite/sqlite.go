@@ -41,7 +41,7 @@ const (
 )
 
 // query ranks by BM25. A word of a heading counts twice.
-const query = `SELECT p.id FROM words JOIN pieces p ON p.id = words.rowid JOIN documents d ON d.id = p.document
+const query = `SELECT p.id, -bm25(words, 2.0, 1.0) FROM words JOIN pieces p ON p.id = words.rowid JOIN documents d ON d.id = p.document
 	WHERE words MATCH ? %s ORDER BY bm25(words, 2.0, 1.0), p.id LIMIT ?`
 
 // ErrNone matches the error of Read for a file that does not exist.
