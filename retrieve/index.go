@@ -137,7 +137,7 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, stone.Effects(effect.FSRead)),
 		stone.Map("documents", dag.Derive(surveyed, func(s survey) []string { return s.Files }), file,
 			stone.Func("document", file, entry, func(ctx context.Context, name string) (entered, error) { return x.enter(ctx, files, name) }, stone.Effects(effect.FSRead)),
-			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(64)),
+			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
 		stone.Reduce(stone.Func2("batches", surveyed, dag.All(entry), allBatches, x.batches)),
 		stone.Map("batches-of-texts", allBatches, oneBatch,
 			stone.Func("vectors", oneBatch, vectors, x.embed, stone.Effects(needs...)),
@@ -344,7 +344,7 @@ func (x *Index) report(ctx context.Context, s survey, docs []entered, made []emb
 	r.New, r.Same, r.Changed, r.Removed, r.Skipped = s.New, s.Same, len(s.Files)-s.New, len(s.Removed), s.Skipped
 	for _, d := range docs {
 		if d.Why != "" {
-			r.Skipped = append(r.Skipped, Skipped{d.File, d.Why})
+			r.Skipped = append(r.Skipped, Skipped(d))
 		}
 	}
 	for _, m := range made {

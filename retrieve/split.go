@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,33 +21,50 @@ type unit struct {
 func split(blocks []Block, size, overlap int) (pieces []Passage) {
 	var path [6]string
 	var units []unit
-	flush := func() {
-		pieces = append(pieces, pack(units, strings.Join(headings(path[:]), " > "), size, overlap)...)
-		units = nil
+	var alone *Block // a heading that has no text yet
+	flush := func(level int) {
+		if alone != nil && level <= alone.Level {
+			pieces = append(pieces, Passage{Heading: headings(path[:alone.Level-1]), Text: short(alone.Text), From: alone.From, To: alone.To, Page: alone.Page})
+		}
+		pieces = append(pieces, pack(units, headings(path[:]), size, overlap)...)
+		units, alone = nil, nil
 	}
-	for _, b := range blocks {
+	for i, b := range blocks {
 		if b.Level > 0 {
-			flush()
-			path[b.Level-1] = cmp.Or(strings.Join(strings.Fields(b.Text), " "), "…")
+			flush(b.Level)
+			path[b.Level-1] = cmp.Or(short(b.Text), "…")
 			clear(path[b.Level:])
+			if strings.TrimSpace(b.Text) != "" {
+				alone = &blocks[i]
+			}
 			continue
 		}
-		if len(units) > 0 && units[0].page != b.Page {
-			flush()
+		if alone = nil; len(units) > 0 && units[0].page != b.Page {
+			flush(0)
 		}
 		units = append(units, unitsOf(b, size)...)
 	}
-	flush()
+	flush(0)
 	return pieces
 }
 
-func headings(path []string) (set []string) {
-	for _, h := range path {
-		if h != "" {
-			set = append(set, h)
-		}
+// short returns a heading on one line, and its beginning if it is longer than any heading.
+func short(heading string) string {
+	const most = 200 // bytes
+	heading = strings.Join(strings.Fields(heading), " ")
+	if len(heading) <= most {
+		return heading
 	}
-	return set
+	n := most
+	for !utf8.RuneStart(heading[n]) {
+		n--
+	}
+	return heading[:n] + "…"
+}
+
+// headings joins the headings above a piece.
+func headings(path []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(path), func(h string) bool { return h == "" }), " > ")
 }
 
 // unitsOf returns a block as one unit, or if it is too long its lines, or the sentences or words of a line.

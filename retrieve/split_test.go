@@ -79,7 +79,9 @@ func TestSplit(t *testing.T) {
 		{"One is here. Two is it. Three too. Four", 24, 0, " 1-1 One is here. Two is\n 1-1 it. Three too. Four"},
 		{strings.Repeat("é", 20), 16, 0, " 1-1 éééééééé\n 1-1 éééé\n 1-1 éééééééé"},
 		{"## B\n\nunder no A", 100, 0, "B 3-3 under no A"},
-		{"# A\n\n## B\n", 100, 0, ""},
+		{"# A\n\n## B\n", 100, 0, "A 3-3 B"},
+		{"# A\n\n## B\n# C\n\nc\n\n## D\n## E\n\ne", 100, 0, "A 3-3 B\nC 6-6 c\nC 8-8 D\nC > E 11-11 e"},
+		{"# " + strings.Repeat("ü", 150) + "\n\na", 100, 0, strings.Repeat("ü", 100) + "… 3-3 a"},
 	} {
 		var got []string
 		for _, p := range split(blocks(c.text), c.size, c.overlap) {

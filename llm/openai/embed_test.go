@@ -87,9 +87,9 @@ func TestEmbedForms(t *testing.T) {
 		`{"data":[{"embedding":[1]},{"embedding":"AAAAf"}]}`:                     "!base64",
 		`{"data":[{"embedding":[1]},{"embedding":"AADAfw=="}]}`:                  "!not finite", // NaN
 		`{"error":{"message":"no such model"}}`:                                  "!no such model",
-		`{}`:  "!0 vectors",
-		`[1]`: "!cannot be read",
-		``:    "!cannot be read",
+		`{}`:                                                                     "!0 vectors",
+		`[1]`:                                                                    "!cannot be read",
+		``:                                                                       "!cannot be read",
 	} {
 		e := embedder(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
