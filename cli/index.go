@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/library"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -222,17 +223,12 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 
 // way names the flag that goes round an error of an index.
 func way(err error, index bool) string {
-	of, _ := errors.AsType[interface {
-		error
-		FailureKind() string
-	}](err)
-	switch {
-	case of == nil:
-	case of.FailureKind() == "retrieve/embedder" && index:
+	switch kind := fault.Kind(err); {
+	case kind == "retrieve/embedder" && index:
 		return " with --rebuild"
-	case of.FailureKind() == "retrieve/embedder":
+	case kind == "retrieve/embedder":
 		return "; --words searches without vectors"
-	case of.FailureKind() == "retrieve/folder":
+	case kind == "retrieve/folder":
 		return ", with --index FILE"
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 // A Block is a heading or a paragraph of a document.
@@ -53,7 +54,10 @@ func (p *Passage) embedded() string {
 	return p.Heading + "\n\n" + p.Text
 }
 
-func (p *Passage) digest() string { return digest([]byte(p.embedded())) }
+func (p *Passage) digest() string { return digest([]byte(p.Heading), []byte(p.Text)) }
+
+// clean returns a text that every database takes.
+func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "") }
 
 // document is a document with its pieces.
 type document struct {

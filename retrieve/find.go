@@ -13,6 +13,30 @@ import (
 	"unicode"
 )
 
+// words returns the words of a question that a database looks for: at most 64, each once, without the ones that most
+// English sentences have unless there are no others.
+func words(question string) (all []string) {
+	const most = 64
+	var common []string
+	for word := range strings.FieldsFuncSeq(question, func(r rune) bool { return !isWord(r) }) {
+		list := &all
+		if word = strings.ToLower(word); slices.Contains(function, word) {
+			list = &common
+		}
+		if !slices.Contains(*list, word) && len(*list) < most {
+			*list = append(*list, word)
+		}
+	}
+	if len(all) == 0 {
+		return common
+	}
+	return all
+}
+
+// function are function words of English.
+var function = strings.Fields(`a about an and any are as at be been but by can could did do does for from had has have how i if in into is it its me my no not
+	of on or our should so some than that the their them then there these they this those to was we were what when where which who why will with would you your`)
+
 func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
 }

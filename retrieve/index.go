@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 
@@ -89,17 +90,22 @@ var Indexed = dag.NewType[Report]("retrieve/indexed")
 
 // survey is what is to be done.
 type survey struct {
-	Files   []string  `json:"files,omitempty"` // that are new or have changed
-	New     int       `json:"new"`
+	Files   []task    `json:"files,omitempty"` // that are new or have changed
 	Same    int       `json:"same"`
 	Removed []string  `json:"removed,omitempty"`
 	Skipped []Skipped `json:"skipped,omitempty"`
 }
 
+// task is a document to read.
+type task struct {
+	File string `json:"file"`
+	New  bool   `json:"new,omitempty"`
+}
+
 // entered is a document that was read.
 type entered struct {
-	File string `json:"file"`
-	Why  string `json:"why,omitempty"` // it was left out
+	task
+	Why string `json:"why,omitempty"` // it was left out
 }
 
 // batch has the digests of texts for one request.
@@ -113,7 +119,7 @@ type embedded struct {
 
 var (
 	surveyed   = dag.NewType[survey]("retrieve/survey")
-	file       = dag.NewType[string]("retrieve/file")
+	oneTask    = dag.NewType[task]("retrieve/task")
 	entry      = dag.NewType[entered]("retrieve/entry")
 	allBatches = dag.NewType[[]batch]("retrieve/batches")
 	oneBatch   = dag.NewType[batch]("retrieve/batch")
@@ -135,8 +141,8 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	}
 	return stone.Seq(name,
 		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, stone.Effects(effect.FSRead)),
-		stone.Map("documents", dag.Derive(surveyed, func(s survey) []string { return s.Files }), file,
-			stone.Func("document", file, entry, func(ctx context.Context, name string) (entered, error) { return x.enter(ctx, files, name) }, stone.Effects(effect.FSRead)),
+		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
+			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, stone.Effects(effect.FSRead)),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
 		stone.Reduce(stone.Func2("batches", surveyed, dag.All(entry), allBatches, x.batches)),
 		stone.Map("batches-of-texts", allBatches, oneBatch,
@@ -173,64 +179,74 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 	if err != nil {
 		return s, err
 	}
-	gone := map[string]bool{}
+	w := walk{x, files, &s, known, map[string]bool{}}
 	for name := range known {
-		gone[name] = true
+		w.gone[name] = true
 	}
 	err = fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		case err != nil && name == ".":
-			return err
-		case name != "." && (strings.HasPrefix(e.Name(), ".") || e.IsDir() && e.Name() == "node_modules"):
-			if e.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case err != nil || e.IsDir() || !e.Type().IsRegular():
-			if err != nil { // what is below it may still be there
-				s.Skipped = append(s.Skipped, Skipped{name, why(err)})
-				for doc := range gone {
-					if doc == name || strings.HasPrefix(doc, name+"/") {
-						delete(gone, doc)
-					}
-				}
-				if e.IsDir() {
-					return fs.SkipDir
-				}
-			}
-			return nil
 		}
-		data, err := read(files, name)
-		if err != nil {
-			s.Skipped = append(s.Skipped, Skipped{name, why(err)})
-			if !errors.Is(err, errLarge) {
-				delete(gone, name)
-			}
-			return nil
-		}
-		if err := x.unreadable(name, data); err != nil {
-			s.Skipped = append(s.Skipped, Skipped{name, err.Error()})
-			return nil
-		}
-		delete(gone, name)
-		switch before, found := known[name]; {
-		case !found:
-			s.New++
-			s.Files = append(s.Files, name)
-		case before != x.address(name, data):
-			s.Files = append(s.Files, name)
-		default:
-			s.Same++
-		}
-		return nil
+		return w.visit(name, e, err)
 	})
-	for name := range gone {
-		s.Removed = append(s.Removed, name)
-	}
-	slices.Sort(s.Removed)
+	s.Removed = slices.Sorted(maps.Keys(w.gone))
 	return s, err
+}
+
+// walk is a walk through a folder.
+type walk struct {
+	*Index
+	files fs.FS
+	*survey
+	known map[string]string
+	gone  map[string]bool // documents that were not met yet
+}
+
+func (w *walk) visit(name string, e fs.DirEntry, err error) error {
+	hidden := name != "." && (strings.HasPrefix(e.Name(), ".") || e.IsDir() && e.Name() == "node_modules")
+	switch {
+	case err != nil && name == ".":
+		return err
+	case err != nil && !hidden:
+		w.skip(name, err)
+		for doc := range w.gone { // what is below it may still be there
+			if strings.HasPrefix(doc, name+"/") {
+				delete(w.gone, doc)
+			}
+		}
+	case !hidden && e.Type().IsRegular():
+		w.compare(name)
+	}
+	if e.IsDir() && (hidden || err != nil) {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// skip leaves a file out. What cannot be read now keeps what is known of it.
+func (w *walk) skip(name string, err error) {
+	w.Skipped = append(w.Skipped, Skipped{clean(name), why(err)})
+	if errors.As(err, new(*fs.PathError)) {
+		delete(w.gone, name)
+	}
+}
+
+// compare compares a file with the store.
+func (w *walk) compare(name string) {
+	data, err := read(w.files, name)
+	if err == nil {
+		err = w.unreadable(name, data)
+	}
+	if err != nil {
+		w.skip(name, err)
+		return
+	}
+	delete(w.gone, name)
+	if before, found := w.known[name]; !found || before != w.address(name, data) {
+		w.Files = append(w.Files, task{name, !found})
+	} else {
+		w.Same++
+	}
 }
 
 var errLarge = fmt.Errorf("larger than %d MiB", maxFile>>20)
@@ -256,19 +272,17 @@ func read(files fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// enter puts a document into the store. Its words can be found from then on.
-func (x *Index) enter(ctx context.Context, files fs.FS, name string) (e entered, err error) {
-	e.File = name
-	data, err := read(files, name)
-	var d document
-	if err == nil {
-		d, err = x.document(name, data)
-	}
+// enter puts a document into the store. Its words can be found from then on. A document that is damaged now is removed.
+func (x *Index) enter(ctx context.Context, files fs.FS, t task) (entered, error) {
+	data, err := read(files, t.File)
 	if err != nil {
-		e.Why = why(err)
-		return e, nil
+		return entered{t, why(err)}, nil
 	}
-	return e, x.Store.change(ctx, change{put: []document{d}})
+	d, err := x.document(t.File, data)
+	if err != nil {
+		return entered{t, why(err)}, x.Store.change(ctx, change{remove: []string{t.File}})
+	}
+	return entered{task: t}, x.Store.change(ctx, change{put: []document{d}})
 }
 
 // batches removes documents, and returns the texts that have no vector then.
@@ -341,10 +355,15 @@ func (x *Index) report(ctx context.Context, s survey, docs []entered, made []emb
 	if r.State, err = x.Store.State(ctx); err != nil {
 		return r, err
 	}
-	r.New, r.Same, r.Changed, r.Removed, r.Skipped = s.New, s.Same, len(s.Files)-s.New, len(s.Removed), s.Skipped
+	r.Same, r.Removed, r.Skipped = s.Same, len(s.Removed), s.Skipped
 	for _, d := range docs {
-		if d.Why != "" {
-			r.Skipped = append(r.Skipped, Skipped(d))
+		switch {
+		case d.Why != "":
+			r.Skipped = append(r.Skipped, Skipped{d.File, d.Why})
+		case d.New:
+			r.New++
+		default:
+			r.Changed++
 		}
 	}
 	for _, m := range made {

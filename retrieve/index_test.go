@@ -245,3 +245,47 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// brokenFS fails to open one file.
+type brokenFS struct {
+	fstest.MapFS
+	broken string
+}
+
+func (b brokenFS) Open(name string) (fs.File, error) {
+	if name == b.broken {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+	}
+	return b.MapFS.Open(name)
+}
+
+// What cannot be read now is kept as it was, what is damaged now is removed, and both are reported.
+func TestUnreadable(t *testing.T) {
+	x := opened(t, nil)
+	x.Readers = map[string]retrieve.Reader{".odd": func(data []byte) ([]retrieve.Block, map[string]string, error) {
+		if string(data) == "damaged" {
+			return nil, nil, errors.New("it is damaged")
+		}
+		return []retrieve.Block{{Text: "odd\x00 \xff text"}}, map[string]string{"title": "\x00T"}, nil
+	}}
+	files := folder("a.txt", "bees", "d/b.txt", "foxes", "c.odd", "fine", "bad\xff.txt", "name", "large.txt", strings.Repeat("a", 17<<20))
+	if r := build(t, x, files); r.New != 3 || len(r.Skipped) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if got := sources(t, x, retrieve.Query{Text: "odd"}); len(got) != 1 || got[0] != "c.odd" {
+		t.Errorf("%v", got)
+	}
+	files["c.odd"].Data = []byte("damaged")
+	for range 2 {
+		r := build(t, x, brokenFS{files, "d/b.txt"})
+		if r.New != 0 || r.Changed != 0 || r.Same != 1 || r.Removed != 0 || r.Documents != 2 || len(r.Skipped) != 4 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := build(t, x, brokenFS{files, "d"}); r.Documents != 2 || r.Removed != 0 {
+		t.Errorf("%+v", r)
+	}
+	if got := sources(t, x, retrieve.Query{Text: "foxes odd"}); len(got) != 1 || got[0] != "d/b.txt:1" {
+		t.Errorf("%v", got)
+	}
+}

@@ -47,7 +47,10 @@ var errBinary = errors.New("binary or not UTF-8")
 // unreadable returns why a file cannot be read, or nil.
 func (x *Index) unreadable(name string, data []byte) error {
 	ext := strings.ToLower(path.Ext(name))
-	if x.Readers[ext] != nil {
+	switch {
+	case !utf8.ValidString(name):
+		return errors.New("its name is not UTF-8")
+	case x.Readers[ext] != nil:
 		return nil
 	}
 	if pkg := known[ext]; pkg != "" {
@@ -73,6 +76,13 @@ func (x *Index) document(name string, data []byte) (d document, err error) {
 	maps.Copy(all, meta)
 	if x.Meta != nil {
 		maps.Copy(all, x.Meta(name))
+	}
+	for key, value := range all {
+		delete(all, key)
+		all[clean(key)] = clean(value)
+	}
+	for i := range blocks {
+		blocks[i].Text = clean(blocks[i].Text)
 	}
 	d = document{name: name, digest: x.address(name, data), meta: all}
 	for _, p := range split(blocks, x.size(), x.overlap()) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -226,14 +226,13 @@ func (s *Store) drain() {
 		if len(all) == 0 {
 			return
 		}
-		if s.apply(ctx, all) == nil {
-			for _, w := range all {
-				w.done <- nil
+		err := s.apply(ctx, all)
+		for _, w := range all {
+			if errors.As(err, new(*EmbedderError)) { // of one of them
+				w.done <- s.apply(ctx, []*waiting{w})
+			} else {
+				w.done <- err
 			}
-			continue
-		}
-		for _, w := range all { // one of them is refused
-			w.done <- s.apply(ctx, []*waiting{w})
 		}
 	}
 }
@@ -396,27 +395,3 @@ func anys[T any](all []T) (list []any) {
 	}
 	return list
 }
-
-// words returns the words of a question that a database looks for: at most 64, each once, without the ones that most
-// English sentences have unless there are no others.
-func words(question string) (all []string) {
-	const most = 64
-	var common []string
-	for word := range strings.FieldsFuncSeq(question, func(r rune) bool { return !isWord(r) }) {
-		list := &all
-		if word = strings.ToLower(word); slices.Contains(function, word) {
-			list = &common
-		}
-		if !slices.Contains(*list, word) && len(*list) < most {
-			*list = append(*list, word)
-		}
-	}
-	if len(all) == 0 {
-		return common
-	}
-	return all
-}
-
-// function are function words of English.
-var function = strings.Fields(`a about an and any are as at be been but by can could did do does for from had has have how i if in into is it its me my no not
-	of on or our should so some than that the their them then there these they this those to was we were what when where which who why will with would you your`)
