@@ -186,6 +186,7 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	if !filepath.IsAbs(base) {
 		base = filepath.Join(filepath.Dir(a.indexFile(flags)), base)
 	}
+	flags.q.Under = within(base, flags.q.Under)
 	answer, err := x.Search(ctx, flags.q, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
 	if err != nil {
 		return failed("%w%s", err, way(err, false))
@@ -219,6 +220,26 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 		a.complain("words alone: the embedder %s of the index is not configured", answer.Built)
 	}
 	return nil
+}
+
+// within returns a path that exists as seen from a folder above it, as search prints it, and any other unchanged.
+func within(base, path string) string {
+	abs, err := filepath.Abs(path)
+	if _, missing := os.Stat(path); path == "" || err != nil || missing != nil {
+		return path
+	}
+	root, err := filepath.Abs(base)
+	if err != nil {
+		return path
+	}
+	switch rel, err := filepath.Rel(root, abs); {
+	case err != nil || !filepath.IsLocal(rel):
+		return path
+	case rel == ".":
+		return ""
+	default:
+		return filepath.ToSlash(rel)
+	}
 }
 
 // way names the flag that goes round an error of an index.
