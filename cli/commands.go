@@ -32,6 +32,9 @@ func (a *app) root() *cobra.Command {
 	if a.fromArgument() {
 		root.AddCommand(a.init())
 	}
+	if a.linked.library != nil {
+		root.AddCommand(a.index(), a.search())
+	}
 	if a.linked.server != nil {
 		root.AddCommand(a.serve(), a.mcp(), a.token(), a.inspect())
 	}

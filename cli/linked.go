@@ -5,14 +5,15 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/display"
+	"github.com/stonelayer/stone/cli/internal/library"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/stores"
 )
 
 // A Part is something large that a program has only if its main function names it:
-// cel.Part, mcp.Part, sat.Part and uci.Part of the packages below call, screen.Part and
-// serve.Part of those below cli, postgres.Part, and what [Provide] returns. The linker
+// cel.Part, mcp.Part, sat.Part, search.Part and uci.Part of the packages below call, screen.Part,
+// search.Part and serve.Part of those below cli, postgres.Part, and what [Provide] returns. The linker
 // leaves out the others.
 type Part interface{ Part() }
 
@@ -37,6 +38,7 @@ type linked struct {
 	screen   display.Screen  // nil for none
 	server   *publish.Server // nil for none
 	postgres *stores.Server  // nil for none
+	library  *library.Library
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -50,6 +52,8 @@ func link(parts []Part) (l linked, err error) {
 			l.screen = p
 		case *publish.Server:
 			l.server = p
+		case *library.Library:
+			l.library = p
 		case stores.Server:
 			l.postgres = &p
 		default:

@@ -51,7 +51,7 @@ func (a *app) run() *cobra.Command {
 			"and resume continue it.",
 		Example: a.example("run ./examples/fix", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
 	}, func(ctx context.Context, p stone.Ashlar) (err error) {
-		if flags.keep.labels, err = labelled(flags.labels); err != nil {
+		if flags.keep.labels, err = pairs("label", flags.labels); err != nil {
 			return err
 		}
 		if err := bounds.CheckLabels(flags.keep.labels); err != nil {

@@ -143,12 +143,12 @@ func stateNames() (names []string) {
 	return names
 }
 
-// labelled returns the labels of the flags --label, or nil without any.
-func labelled(flags []string) (labels map[string]string, err error) {
+// pairs returns the values of a repeated flag NAME=VALUE, or nil without any.
+func pairs(flag string, flags []string) (labels map[string]string, err error) {
 	for _, label := range flags {
 		name, value, ok := strings.Cut(label, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("--label %s: want NAME=VALUE", label)
+			return nil, fmt.Errorf("--%s %s: want NAME=VALUE", flag, label)
 		}
 		if labels == nil {
 			labels = map[string]string{}
@@ -165,7 +165,7 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 		}
 		q.States = append(q.States, journal.State(state))
 	}
-	if q.Labels, err = labelled(flags.labels); err != nil {
+	if q.Labels, err = pairs("label", flags.labels); err != nil {
 		return q, err
 	}
 	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,11 +23,14 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/call/sat"
+	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/internal/display"
+	commands "github.com/stonelayer/stone/cli/search"
 	server "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/llm/script"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")
@@ -43,7 +47,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-var parts = []cli.Part{cel.Part, mcp.Part, sat.Part, uci.Part, server.Part, postgres.Part, display.Screen(noScreen)}
+var parts = []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, display.Screen(noScreen)}
 
 func noScreen(context.Context, display.Config) (stone.Result, error) {
 	return stone.Result{}, errors.New("there is no screen in this test")
@@ -82,6 +86,9 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			}
 			env.Setenv("COMMANDS", filepath.Dir(stone))
 			env.Setenv("STONE", root)
+			embedder := httptest.NewServer(new(script.Embedder))
+			env.Defer(embedder.Close)
+			env.Setenv("EMBEDDER", embedder.URL)
 			return nil
 		},
 		Condition: func(name string) (bool, error) {

@@ -78,7 +78,7 @@ func (a *app) openStore(ctx context.Context, flag, known string, makeIt bool) (*
 }
 
 // ignored is written next to a new database to keep it out of version control.
-const ignored = "/stone.db*\n/.gitignore\n"
+const ignored = "/stone.db*\n/index.db*\n/.gitignore\n"
 
 // inProject finds the file of the project: in the nearest directory .stone, else
 // in one in the working directory.

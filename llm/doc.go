@@ -19,6 +19,9 @@
 // [Fallback] asks the next model when one fails; call.Model is a model that routes every
 // request to a capability.
 //
+// An [Embedder] turns texts into vectors, for package retrieve. The packages openai and gemini have one for each
+// protocol.
+//
 // # Limits and the table of models
 //
 // Models that are given the same limit.Limiter share its limits. Every client obeys the rate

@@ -1,5 +1,5 @@
-// Package all has every part of a program: the kinds of capabilities, the screen, the server and
-// PostgreSQL. The command stone is made of them:
+// Package all has every part of a program: the kinds of capabilities, the screen, the server, the
+// search of documents and PostgreSQL. The command stone is made of them:
 //
 //	func main() { cli.Main(cli.FromArgument, all.Parts()...) }
 //
@@ -11,14 +11,16 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/call/sat"
+	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/screen"
+	commands "github.com/stonelayer/stone/cli/search"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
 )
 
 // Parts returns every part.
 func Parts() []cli.Part {
-	return []cli.Part{cel.Part, mcp.Part, sat.Part, uci.Part, screen.Part, serve.Part, postgres.Part}
+	return []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, screen.Part, commands.Part, serve.Part, postgres.Part}
 }

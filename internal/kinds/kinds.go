@@ -48,6 +48,7 @@ var homes = map[string]string{
 	"chess":      "call/uci",
 	LegalMove:    "call/uci",
 	"mcp":        "call/mcp",
+	"search":     "call/search",
 	Servers:      "call/mcp",
 	"solver/cel": "call/cel",
 	Expression:   "call/cel",
@@ -71,7 +72,7 @@ func Homes(names ...string) []string {
 func Packages() []string { return Homes(slices.Collect(maps.Keys(homes))...) }
 
 // Names returns the kinds that can be linked, without the part after a slash.
-func Names() []string { return []string{"chess", "mcp", "solver"} }
+func Names() []string { return []string{"chess", "mcp", "search", "solver"} }
 
 // Language returns the language of an applicator.
 func Language(app *call.Applicator) (call.Language, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/regular"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -28,6 +29,15 @@ type Reader struct {
 	Closers []func() error                      // end what capabilities start
 	Logins  map[string]Login                    // by the name of the server
 	Argvs   [][]string                          // all that Argv has read
+	Search  Search
+}
+
+// A Search is the section search of a configuration.
+type Search struct {
+	Index           string       // the file of the index, also without the section
+	Embedder        llm.Embedder // nil compares words alone
+	Provider, Model string       // of the embedder
+	Secrets         []Secret     // of the embedder
 }
 
 // A Login logs the user in to a server. It calls show with the address to open in a browser.

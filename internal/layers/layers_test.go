@@ -93,12 +93,17 @@ var table = []struct{ pkg, imports string }{
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call call/scope internal/kinds internal/trust tool/mcp"},
 	{"call/scope", ""},
+	{"call/search", "call internal/kinds llm retrieve retrieve/sqlite"},
 	{"internal/kinds", "internal/regular call call/scope internal/redact llm"},
 	{"call/calltest", "call event/eventtest"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/regular call call/scope sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm llm/structured"},
 	{"call", ". budget limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
+
+	{"retrieve", ". budget llm"},
+	{"retrieve/internal/storetest", "retrieve llm/script"},
+	{"retrieve/...", "retrieve"},
 
 	{"eval/stat", ""},
 	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
@@ -109,6 +114,7 @@ var table = []struct{ pkg, imports string }{
 	{"frontend", "."},
 	{"agent", ". budget internal/prompts internal/text llm llm/structured llm/repetition"},
 	{"tool", "agent"},
+	{"tool/search", "tool retrieve"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
 	{"executortest", "journal"},
 	{"stonetest", "agent llm/script"},
@@ -117,6 +123,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/edn", "internal/jsonv2"},
 	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"cli/internal/display", "."},
+	{"cli/internal/library", ". llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
 	{"internal/respond", "journal call llm/structured"},
 	{"cli/internal/token", "internal/regular budget effect internal/flock"},
@@ -135,7 +142,8 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},
 	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
-	{"cli/all", "cli cli/screen cli/serve call/... journal/postgres"},
+	{"cli/search", "cli/internal/library internal/text retrieve retrieve/pdf retrieve/sqlite"},
+	{"cli/all", "cli cli/screen cli/search cli/serve call/... journal/postgres"},
 	{"cli", "*"},
 	{"cmd/...", "*"},
 	{"examples", ""},
@@ -144,7 +152,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are packages for an external system, or for tests only. They never import each
 // other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "trace/otlp"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "retrieve/sqlite", "retrieve/postgres", "retrieve/pdf", "trace/otlp"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string
@@ -237,7 +245,7 @@ var (
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}
-	heavy = []string{"agent", "call/cel", "call/mcp", "call/sat", "call/uci", "call/cel/internal/expr", "cli/internal/tui", "journal/postgres", "stonetest", "tool/..."}
+	heavy = []string{"agent", "call/cel", "call/mcp", "call/sat", "call/search", "call/uci", "call/cel/internal/expr", "cli/internal/tui", "journal/postgres", "retrieve", "retrieve/...", "stonetest", "tool/..."}
 )
 
 func TestProgramsAreLight(t *testing.T) {

@@ -77,8 +77,17 @@ type common = wire.Model
 // New returns a Model. It does not use the network and does not fail: Check, and the first
 // use, report an invalid configuration.
 func New(c Config) *Model {
+	s := c.setup()
+	s.JSONMode, s.Reserved, s.ParamsOf, s.Media = true, reserved, paramsOf, media
+	m := &Model{config: c}
+	m.Init(s, nil, []string{"x-goog-api-key", "Authorization"}, caller{m})
+	return m
+}
+
+// setup returns what the clients of all methods share.
+func (c *Config) setup() wire.Setup {
 	s := wire.Setup{
-		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models", JSONMode: true, Reserved: reserved, ParamsOf: paramsOf, Media: media,
+		Provider: "gemini", Env: "GEMINI", DefaultURL: "https://generativelanguage.googleapis.com", Version: "v1beta", Endpoint: "/models",
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
 			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "x-goog-api-key",
@@ -90,7 +99,5 @@ func New(c Config) *Model {
 	if u, err := url.Parse(s.URL); err == nil && c.KeyFunc != nil && strings.HasSuffix(u.Host, "aiplatform.googleapis.com") {
 		s.KeyHeader, s.KeyPrefix = "Authorization", "Bearer "
 	}
-	m := &Model{config: c}
-	m.Init(s, nil, []string{"x-goog-api-key", "Authorization"}, caller{m})
-	return m
+	return s
 }

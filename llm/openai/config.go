@@ -136,15 +136,7 @@ type common = wire.Model
 // New returns a Model. It does not use the network and does not fail: Check, and the first
 // use, report an invalid configuration.
 func New(c Config) *Model {
-	s := wire.Setup{
-		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", JSONMode: true,
-		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
-		Options: wire.Options{
-			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
-			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
-			Limiter: c.Limiter,
-		},
-	}
+	s := c.setup()
 	d, err := c.choose(&s)
 	s.Endpoint, s.Reserved, s.Params, s.Media, s.Fault = d.endpoint, d.reserved, d.params, d.media, err
 	s.Defaults()
@@ -155,6 +147,19 @@ func New(c Config) *Model {
 	m := &Model{config: c, dialect: d}
 	m.Init(s, nil, []string{"Authorization"}, caller{m})
 	return m
+}
+
+// setup returns what the clients of all endpoints share.
+func (c *Config) setup() wire.Setup {
+	return wire.Setup{
+		Provider: "openai", Env: "OPENAI", DefaultURL: "https://api.openai.com", JSONMode: true,
+		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
+		Options: wire.Options{
+			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+			URL: c.URL, HTTP: c.HTTPClient, Timeouts: c.Timeouts, Retry: c.Retry, ProgressInterval: c.ProgressInterval,
+			Limiter: c.Limiter,
+		},
+	}
 }
 
 // choose returns the dialect, and reports fields of the configuration that are not for it.

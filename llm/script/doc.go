@@ -8,5 +8,5 @@
 //
 // A script answers in process, as any llm.Model, and over HTTP: Model is also an
 // http.Handler for Chat Completions and Messages. It keeps all requests; Requests returns
-// them.
+// them. Embedder does the same for vectors.
 package script

@@ -38,6 +38,8 @@ type Config struct {
 	IgnoreTools []string
 	// Secrets are all secrets that the configuration names, each once.
 	Secrets []kinds.Secret
+	// Search says where the index of the project is, and who makes its vectors.
+	Search kinds.Search
 	// Logins log the user in to servers, by their names.
 	Logins map[string]kinds.Login
 	// Webhooks are called by a server. They are in the order of the text.
@@ -176,7 +178,7 @@ func read(v edn.Value, file, dir string, linked *kinds.Set) (*Config, error) {
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
-	c.closers, c.Logins, c.argvs = r.Closers, r.Reader.Logins, r.Argvs
+	c.closers, c.Logins, c.argvs, c.Search = r.Closers, r.Reader.Logins, r.Argvs, r.Reader.Search
 	return c, nil
 }
 
@@ -190,6 +192,7 @@ func (r *reader) read(m *form.Map) {
 	}
 	r.Reader.Intents = r.App.Intents
 	r.readProviders(m)
+	r.readSearch(m)
 	r.readSections(m)
 	r.readModels(m)
 	m.At("capabilities").Entries(func(id string, _ form.Value) { r.ids = append(r.ids, id) })

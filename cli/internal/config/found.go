@@ -73,6 +73,9 @@ func (c *Config) Reaches() (lines []string) {
 			lines = append(lines, "a check or a server starts the program "+whole(argv))
 		}
 	}
+	if e := c.Search.Embedder; e != nil {
+		lines = append(lines, "search sends documents and questions to "+host(e.Info().Endpoint)+with(c.Search.Secrets))
+	}
 	for _, w := range c.Webhooks {
 		lines = append(lines, fmt.Sprintf("the webhook %s sends the questions and results of runs to %s%s", w.Name, host(w.URL), with(w.secrets)))
 	}

@@ -119,12 +119,17 @@ func (r *reader) object(m *form.Map, key string, to *map[string]any) {
 // client makes the client of a model. The key is read when it is used, and again when the
 // server refuses it, so that a key can be replaced without a restart.
 func (p *provider) client(model string) llm.Model {
-	none, key := llm.NoKey, llm.KeyFunc(nil)
-	if p.key != (kinds.Secret{}) {
-		none, key = "", p.read
-	}
+	none, key := p.credentials()
 	return Connect(p.protocol, Connection{Model: model, URL: p.url, Key: none, KeyFunc: key, Extra: p.extra, Repetition: p.watch,
 		Limiter: p.limiter, Retry: p.retry, Timeouts: p.timeouts})
+}
+
+// credentials returns the key of a client: the function that reads it, or that there is none.
+func (p *provider) credentials() (llm.Secret, llm.KeyFunc) {
+	if p.key == (kinds.Secret{}) {
+		return llm.NoKey, nil
+	}
+	return "", p.read
 }
 
 // read is the llm.KeyFunc of the provider.

@@ -1,0 +1,216 @@
+// Package search answers calls with passages of documents, from an index of package retrieve. A configuration has it
+// as kind search:
+//
+//	{:search {:embedder {:provider :openai, :model "text-embedding-3-small"}}
+//	 :capabilities {:docs/search {:cap/kind :search, :k 5, :under "guide"}}}
+//
+// The input is a question as text, or a [retrieve.Query] in JSON: {"text": "how is a run resumed?", "k": 3}. The answer
+// is a [retrieve.Answer]: hits with their file, lines, headings and text, best first. Where and Under of the
+// configuration bound every request.
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/retrieve"
+	"github.com/stonelayer/stone/retrieve/sqlite"
+)
+
+// Part gives programs the kind search.
+var Part = kinds.Kind{Name: "search", Read: readKind}
+
+func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
+	at.At = r.Search.Index
+	r.Path(m, "index", &at.At)
+	at.Provider, at.Model = r.Search.Provider, r.Search.Model
+	r.Secrets = append(r.Secrets, r.Search.Secrets...)
+	var base retrieve.Query
+	m.At("k").Int(&base.K, 1, 100)
+	kinds.SomeText(m, "under", &base.Under)
+	m.At("words").Bool(&base.Words)
+	m.At("where").Entries(func(name string, v form.Value) {
+		var text string
+		if v.Text(&text) {
+			if base.Where == nil {
+				base.Where = map[string]string{}
+			}
+			base.Where[name] = text
+		}
+	})
+	file, embedder := at.At, r.Search.Embedder
+	return func(meta call.Metadata) (call.Capability, error) {
+		o := &opener{file: file}
+		r.Closers = append(r.Closers, o.close)
+		return capability(meta, embedder, base, func() (*retrieve.Index, error) {
+			store, err := o.open()
+			return &retrieve.Index{Store: store, Embedder: embedder}, err
+		}), nil
+	}
+}
+
+// opener opens an index when it is first asked, and again after it failed: it may be built meanwhile.
+type opener struct {
+	file string
+
+	mu    sync.Mutex
+	store *retrieve.Store
+	made  os.FileInfo // of the file
+	ended bool
+}
+
+func (o *opener) open() (*retrieve.Store, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		return nil, errors.New("the index was closed")
+	}
+	info, _ := os.Stat(o.file)
+	if o.store != nil && info != nil && os.SameFile(info, o.made) {
+		return o.store, nil
+	}
+	store, err := sqlite.Read(o.file)
+	if errors.Is(err, sqlite.ErrNone) {
+		err = fmt.Errorf("%w: run stone index DIR", err)
+	}
+	if err == nil { // a file that was replaced stays open for the searches that use it
+		o.store, o.made = store, info
+	}
+	return store, err
+}
+
+func (o *opener) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended = true; o.store == nil {
+		return nil
+	}
+	return o.store.Close()
+}
+
+// New returns a capability of kind search over an index. Its id defaults to "search". Base bounds every request: its K
+// is the default and the most, its Where is added, and its Under cannot be left.
+func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
+	return capability(m, x.Embedder, base, func() (*retrieve.Index, error) {
+		if x.Store == nil {
+			return nil, errors.New("Index.Store is nil")
+		}
+		return x, nil
+	})
+}
+
+func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func() (*retrieve.Index, error)) call.Capability {
+	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
+	m = m.Needing(effect.FSRead)
+	if e != nil && !base.Words && e.Info().Mode != llm.Mock {
+		m = m.Needing(effect.Net)
+	}
+	quote := func(ctx context.Context, req *call.Request) budget.Quote {
+		q, err := read(req.Input, base)
+		if err != nil {
+			return budget.Quote{}
+		}
+		return (&retrieve.Index{Embedder: e}).Quote(ctx, q)
+	}
+	return call.Capability{Metadata: m, Quote: quote, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+		q, err := read(req.Input, base)
+		if err == nil {
+			err = q.Check()
+		}
+		if err != nil {
+			return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
+		}
+		x, err := open()
+		if err != nil {
+			return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+		}
+		a, err := x.Lookup(ctx, q)
+		if err != nil {
+			used, _ := budget.CostOf(err)
+			return &call.Reply{Usage: call.Usage{Usage: used}}, failure(ctx, err)
+		}
+		out, err := json.Marshal(a)
+		return &call.Reply{Type: call.Value, Out: out, Usage: call.Usage{Usage: a.Usage}}, err
+	}}
+}
+
+// read reads the input of a request within the bounds of base.
+func read(input call.JSON, base retrieve.Query) (q retrieve.Query, err error) {
+	if json.Unmarshal(input, &q.Text) != nil {
+		d := json.NewDecoder(bytes.NewReader(input))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&q); err != nil {
+			return q, fmt.Errorf("the input is neither a text nor a query, such as {\"text\": \"a question\", \"k\": 3}: %w", err)
+		}
+	}
+	return q.Within(base), nil
+}
+
+func failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	typed := (*call.Error)(nil)
+	if errors.As(err, &typed) {
+		return err
+	}
+	failed := &call.Error{Type: call.InvokeFailed, Message: err.Error(), Where: "index", Cause: err}
+	if errors.As(err, new(*retrieve.EmbedderError)) {
+		failed.Type = call.Unavailable
+	}
+	if llm.Retryable(err) {
+		failed.Type, failed.Retryable, failed.RetryAfter = call.Unavailable, true, llm.RetryAfter(err)
+	}
+	return failed
+}
+
+// reranked is the input of a call that orders passages.
+type reranked struct {
+	Question string   `json:"question"`
+	Passages []string `json:"passages"`
+}
+
+// order is its answer.
+type order struct {
+	Order []int `json:"order"`
+}
+
+var (
+	candidates = dag.NewType[reranked]("search/candidates")
+	ordered    = dag.NewType[order]("search/order")
+)
+
+// Rerank makes a retrieve.Index.Rerank of a call, whose Intent is "search/rerank" unless spec has one. Its input is
+// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. It works
+// in the body of a run, which records and pays the call.
+func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
+	spec.Intent = cmp.Or(spec.Intent, "search/rerank")
+	spec.Input = dag.Derive(candidates, func(r reranked) any { return r })
+	asked := call.New("rerank", ordered, spec)
+	return func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
+		in := reranked{Question: question}
+		for _, h := range hits {
+			in.Passages = append(in.Passages, h.Text)
+		}
+		end := stone.In(ctx).RunDynamic(asked, dag.Of(candidates.With(in)), nil)
+		if end.InFlight() {
+			return nil, end.Cause()
+		}
+		got, err := ordered.From(end.Within(nil))
+		return got.Order, err
+	}
+}

@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/cli/internal/library"
+	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/text"
+)
+
+// indexFlags are the flags of index and search.
+type indexFlags struct {
+	run     runFlags
+	file    string
+	words   bool
+	rebuild bool
+	q       library.Query
+	where   []string
+}
+
+func (flags *indexFlags) describe(f *pflag.FlagSet) {
+	f.StringVar(&flags.file, "index", "", "use the index in `FILE` instead of .stone/index.db of the project")
+	f.Lookup("index").Annotations = map[string][]string{namesFile: {"yes"}, makesPipeline: {"yes"}}
+	f.BoolVar(&flags.words, "words", false, "use words alone, although an embedder is configured")
+	f.BoolVar(&flags.run.json, "json", false, "print the result as JSON")
+}
+
+func (a *app) index() *cobra.Command {
+	var flags indexFlags
+	c := &cobra.Command{
+		Use:   "index [flags] DIR",
+		Short: "Index the documents of a folder for search",
+		Long: "Index reads the text, Markdown, HTML and PDF files below DIR that are new or have changed, and removes what is\n" +
+			"no longer there. With an embedder in the configuration it also makes the vectors of new texts; a text that has\n" +
+			"one is never embedded again. A run is recorded and resumed like any other. The section :search of\n" +
+			".stone/stone.edn names the embedder: {:search {:embedder {:provider :openai, :model \"text-embedding-3-small\"}}}.",
+		Example:               a.example("index docs", "index docs --max-usd 1 --json"),
+		DisableFlagsInUseLine: true,
+		Args: func(c *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0 && flags.run.keep.made.Pipeline == "":
+				return fmt.Errorf("DIR is missing: name the folder to index, as in %s docs", c.CommandPath())
+			case len(args) > 1:
+				return fmt.Errorf("unexpected argument %q: an index is of one folder; --index keeps another one", args[1])
+			}
+			return nil
+		},
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		defer a.closeCalls()
+		return a.indexFolder(c, cmp.Or(strings.Join(args, ""), flags.run.keep.made.Pipeline), flags)
+	}
+	f := c.Flags()
+	flags.describe(f)
+	f.BoolVar(&flags.rebuild, "rebuild", false, "make all vectors anew, with another embedder")
+	kept(f, "words", "rebuild")
+	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	a.callFlags(f)
+	a.trustFlag(f)
+	a.addKeepFlags(c, &flags.run.keep)
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		flags.run.keep.made.Command, flags.run.keep.name = c.Name(), "index"
+		return before(c, args)
+	}
+	return c
+}
+
+func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err error) {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no folder %s", dir)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is a file: name its folder, and find it with search --under", dir)
+	}
+	ctx, x, err := a.openIndex(c, flags, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	root, err := os.OpenRoot(dir) // links lead nowhere else
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	p := x.Pipeline(root.FS())
+	a.calls.base.Grant = a.calls.granted(p)
+	cfg := a.calls.base
+	var report library.Report
+	err = a.perform(ctx, p, cfg, a.findings(p, cfg), flags.run, func(result stone.Result, _ *keptRun) (err error) {
+		if report, err = x.Report(result); err != nil || report.Text == "" {
+			return err
+		}
+		if flags.run.json {
+			return output(printJSON(a.Stdout, report.JSON))
+		}
+		_, err = fmt.Fprintln(a.Stdout, report.Text)
+		return output(err)
+	})
+	if err != nil || report.Text == "" {
+		return err
+	}
+	return a.indexed(dir, report)
+}
+
+// indexed says what a person should know of an index.
+func (a *app) indexed(dir string, r library.Report) error {
+	for _, line := range r.Skipped {
+		a.complain("left out %s", line)
+	}
+	switch {
+	case r.Empty:
+		return failed("%s has no documents: it needs files of text, Markdown, HTML or PDF; hidden files are left out", dir)
+	case r.Built != "" && r.Bare > 0:
+		a.complain("%s without a vector, found by words alone: configure the embedder %s and run it again", text.Plural(r.Bare, "text"), r.Built)
+	case r.Bare > 0:
+		a.complain("words alone: no embedder is configured; {:search {:embedder {:provider …, :model …}}} in .stone/stone.edn adds one")
+	}
+	return nil
+}
+
+func (a *app) search() *cobra.Command {
+	var flags indexFlags
+	c := &cobra.Command{
+		Use:   "search [flags] QUESTION",
+		Short: "Find passages in the indexed documents",
+		Long: "Search prints the passages that fit a question best, each with its file and lines. It compares words, and, if the\n" +
+			"index has vectors and their embedder is configured, meanings. Index builds the index.",
+		Example:               a.example("search \"how is a run resumed?\"", "search budget --k 3 --under guide --json"),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     cobra.NoFileCompletions,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return fmt.Errorf("QUESTION is missing: %s \"what to look for\"", c.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			defer a.closeCalls()
+			flags.q.Text = strings.Join(args, " ")
+			return a.searchIndex(c, flags)
+		},
+	}
+	f := c.Flags()
+	flags.describe(f)
+	f.IntVar(&flags.q.K, "k", 10, "print at most `N` passages, 1 to 100")
+	f.StringVar(&flags.q.Under, "under", "", "only documents below `FOLDER` of the indexed one, or this document")
+	f.StringArrayVar(&flags.where, "where", nil, "only documents whose metadata `NAME=VALUE` fits, such as type=markdown; may be repeated")
+	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.trustFlag(f)
+	return c
+}
+
+func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
+	if flags.q.K < 1 || flags.q.K > 100 {
+		return fmt.Errorf("--k %d: want 1 to 100", flags.q.K)
+	}
+	if flags.q.Where, err = pairs("where", flags.where); err != nil {
+		return err
+	}
+	ctx, x, err := a.openIndex(c, flags, "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	flags.q.Words = flags.words
+	base := filepath.FromSlash(x.Folder)
+	if !filepath.IsAbs(base) {
+		base = filepath.Join(filepath.Dir(a.indexFile(flags)), base)
+	}
+	flags.q.Under = within(base, flags.q.Under)
+	answer, err := x.Search(ctx, flags.q, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
+	if err != nil {
+		return failed("%w%s", err, way(err, false))
+	}
+	if flags.run.json {
+		return output(printJSON(a.Stdout, answer.JSON))
+	}
+	if len(answer.Hits) == 0 {
+		a.complain("nothing was found")
+	}
+	for i, h := range answer.Hits {
+		if i > 0 {
+			fmt.Fprintln(a.Stdout)
+		}
+		title := h.Source
+		if h.Heading != "" {
+			title += " · " + h.Heading
+		}
+		fmt.Fprintln(a.Stdout, text.Line(title))
+		for _, line := range text.Lines(h.Text) {
+			if _, err := fmt.Fprintln(a.Stdout, strings.TrimRight("  "+line, " ")); err != nil {
+				return output(err)
+			}
+		}
+	}
+	switch {
+	case !answer.Words || flags.words:
+	case answer.Built == "":
+		a.complain("words alone: the index has no vectors")
+	default:
+		a.complain("words alone: the embedder %s of the index is not configured", answer.Built)
+	}
+	return nil
+}
+
+// within returns a path that exists as seen from a folder above it, as search prints it, and any other unchanged.
+func within(base, path string) string {
+	abs, err := filepath.Abs(path)
+	if _, missing := os.Stat(path); path == "" || err != nil || missing != nil {
+		return path
+	}
+	root, err := filepath.Abs(base)
+	if err != nil {
+		return path
+	}
+	switch rel, err := filepath.Rel(root, abs); {
+	case err != nil || !filepath.IsLocal(rel):
+		return path
+	case rel == ".":
+		return ""
+	default:
+		return filepath.ToSlash(rel)
+	}
+}
+
+// way names the flag that goes round an error of an index.
+func way(err error, index bool) string {
+	switch kind := fault.Kind(err); {
+	case kind == "retrieve/embedder" && index:
+		return " with --rebuild"
+	case kind == "retrieve/embedder":
+		return "; --words searches without vectors"
+	case kind == "retrieve/folder":
+		return ", with --index FILE"
+	}
+	return ""
+}
+
+// openIndex opens the index that flags or the configuration name. With a folder it makes the index.
+func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context.Context, *library.Index, error) {
+	conf, err := a.configured()
+	if err == nil {
+		err = a.consentToConfig()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, err := a.calls.spending(c.Context(), c.Flags())
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := library.Config{File: a.indexFile(flags), Rebuild: flags.rebuild, Make: dir != ""}
+	if !flags.words {
+		cfg.Embedder = conf.Search.Embedder
+	}
+	if flags.rebuild && cfg.Embedder == nil {
+		return nil, nil, errors.New("--rebuild makes vectors, and no embedder is configured: add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")
+	}
+	if dir != "" {
+		if cfg.Folder, err = from(cfg.File, dir); err == nil && flags.file == "" {
+			err = makeProject(filepath.Dir(cfg.File))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	x, err := a.linked.library.Open(cfg)
+	if errors.Is(err, fs.ErrNotExist) && dir == "" {
+		return nil, nil, failed("there is no index %s: run %s index DIR", cfg.File, a.Name)
+	}
+	if err != nil {
+		return nil, nil, failed("%w%s", err, way(err, dir != ""))
+	}
+	return ctx, x, nil
+}
+
+// indexFile returns the file of the index.
+func (a *app) indexFile(flags indexFlags) string {
+	if file := cmp.Or(flags.file, a.calls.conf.Search.Index); a.calls.conf.File != "" || flags.file != "" {
+		return shownPath(file)
+	}
+	dir, err := config.Find(".") // a project without a configuration; configured has reported errors
+	if err != nil || dir == "" {
+		dir = config.Name
+	}
+	return shownPath(filepath.Join(dir, "index.db"))
+}
+
+// from returns a folder as seen from a file, so that both can be moved together.
+func from(file, dir string) (string, error) {
+	base, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return "", err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(base, dir); err == nil {
+		dir = rel
+	}
+	return filepath.ToSlash(dir), nil
+}
+
+// shownPath returns a path as seen from the working directory, if that is shorter.
+func shownPath(path string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return path
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if rel, err := filepath.Rel(here, abs); err == nil && len(rel) < len(abs) {
+		return rel
+	}
+	return abs
+}

@@ -1,0 +1,68 @@
+// Package library describes retrieval to package cli, whose commands index and search use it without linking it.
+package library
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A Library opens indexes.
+type Library struct {
+	// Open opens the index of a file. It is an error that matches fs.ErrNotExist if there is none, unless Config.Make is set.
+	Open func(Config) (*Index, error)
+}
+
+// Part makes a Library a part of a program, see cli.Part.
+func (*Library) Part() {}
+
+// Config says which index to open.
+type Config struct {
+	File     string
+	Make     bool         // if there is none
+	Embedder llm.Embedder // nil compares words alone
+	Folder   string       // of the documents, as seen from the file
+	Rebuild  bool         // make all vectors anew
+}
+
+// A Query is a question; see retrieve.Query.
+type Query struct {
+	Text, Under string
+	K           int
+	Where       map[string]string
+	Words       bool
+}
+
+// An Index is an open index.
+type Index struct {
+	Folder   string // of its documents, as seen from the file
+	Pipeline func(files fs.FS) stone.Ashlar
+	// Report reads the result of a finished run of the pipeline.
+	Report func(stone.Result) (Report, error)
+	// Search answers a question. Each passage is named by its file, which Path changes.
+	Search func(ctx context.Context, q Query, path func(string) string) (Answer, error)
+	Close  func() error
+}
+
+// A Report is what a run has done.
+type Report struct {
+	JSON    any
+	Text    string
+	Empty   bool     // there is no document
+	Skipped []string // how many files were left out for which reason
+	Bare    int      // texts without a vector
+	Built   string   // the embedder of the vectors, "" for none
+}
+
+// An Answer has the passages that were found.
+type Answer struct {
+	JSON  any
+	Hits  []Hit
+	Words bool // only words were compared
+	Built string
+}
+
+// A Hit is a passage.
+type Hit struct{ Source, Heading, Text string }

@@ -1,0 +1,124 @@
+// Package search has the commands index and search, with the readers of Markdown, HTML and PDF and the index in a file:
+//
+//	func main() { cli.Main(Pipeline, search.Part) }
+package search
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/cli/internal/library"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/retrieve"
+	"github.com/stonelayer/stone/retrieve/pdf"
+	"github.com/stonelayer/stone/retrieve/sqlite"
+)
+
+// Part has the commands.
+var Part = &library.Library{Open: open}
+
+func open(c library.Config) (*library.Index, error) {
+	opener := sqlite.Read
+	if c.Make {
+		opener = sqlite.Open
+	}
+	store, err := opener(c.File)
+	if errors.Is(err, sqlite.ErrNone) {
+		err = &fs.PathError{Op: "open", Path: c.File, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, err
+	}
+	state, err := store.State(context.Background())
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	x := &retrieve.Index{Store: store, Embedder: c.Embedder, Folder: c.Folder, Rebuild: c.Rebuild, Readers: map[string]retrieve.Reader{".pdf": pdf.Read}}
+	if c.Make {
+		if err := x.Check(context.Background()); err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+	}
+	return &library.Index{
+		Folder:   state.Folder,
+		Pipeline: func(files fs.FS) stone.Ashlar { return x.Pipeline("index", files) },
+		Report:   report,
+		Search: func(ctx context.Context, q library.Query, path func(string) string) (library.Answer, error) {
+			return search(ctx, x, state, q, path)
+		},
+		Close: store.Close,
+	}, nil
+}
+
+func report(result stone.Result) (out library.Report, err error) {
+	if result.Node == nil {
+		return out, nil
+	}
+	r, err := retrieve.Indexed.Of(result.Node)
+	if err != nil {
+		return out, err
+	}
+	out = library.Report{JSON: r, Empty: r.Documents == 0, Bare: r.Bare, Built: r.Embedder}
+	files := map[string][]string{}
+	for _, s := range r.Skipped {
+		files[s.Why] = append(files[s.Why], s.File)
+	}
+	for _, why := range slices.Sorted(maps.Keys(files)) {
+		of, more := files[why], ""
+		if len(of) > 4 {
+			of, more = of[:3], fmt.Sprintf(" and %d more", len(of)-3)
+		}
+		out.Skipped = append(out.Skipped, fmt.Sprintf("%s, %s: %s%s", text.Plural(len(files[why]), "file"), why, strings.Join(of, ", "), more))
+	}
+	done := []string{}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{r.New, "new"}, {r.Changed, "changed"}, {r.Same, "unchanged"}, {r.Removed, "removed"}} {
+		if part.n > 0 {
+			done = append(done, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	out.Text = fmt.Sprintf("%s in %s", text.Plural(r.Documents, "document"), text.Plural(r.Pieces, "piece"))
+	if len(done) > 0 {
+		out.Text += ": " + strings.Join(done, ", ")
+	}
+	if r.Embedder != "" {
+		out.Text += fmt.Sprintf("; %s new from %s", text.Plural(r.Embedded, "vector"), r.Embedder)
+	}
+	if r.Usage.InputTokens > 0 {
+		about := ""
+		if r.Usage.Estimated {
+			about = "about "
+		}
+		out.Text += fmt.Sprintf(", %s%s", about, text.Plural(r.Usage.InputTokens, "token"))
+	}
+	if r.Usage.USD > 0 {
+		out.Text += fmt.Sprintf(", $%.4f", r.Usage.USD)
+	}
+	return out, nil
+}
+
+func search(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, path func(string) string) (out library.Answer, err error) {
+	query := retrieve.Query{Text: q.Text, K: q.K, Where: q.Where, Under: q.Under, Words: q.Words}
+	if err := query.Check(); err != nil {
+		return out, err
+	}
+	a, err := x.Search(ctx, query)
+	if err != nil {
+		return out, err
+	}
+	for i := range a.Hits {
+		h := &a.Hits[i]
+		h.File = path(h.File)
+		out.Hits = append(out.Hits, library.Hit{Source: h.Source(), Heading: h.Heading, Text: h.Text})
+	}
+	out.JSON, out.Words, out.Built = a, a.By == "words", state.Embedder
+	return out, nil
+}

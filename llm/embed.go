@@ -1,0 +1,112 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// An Embedder turns texts into vectors, of which those of related texts are near each other.
+//
+// Embed returns a vector for each text, in their order, all of one length. An error has the cost of
+// the request if there was one, see budget.CostOf. An Embedder is safe for concurrent use. Info names
+// what the vectors depend on: vectors of two providers or models are never compared.
+type Embedder interface {
+	Informer
+	Embed(ctx context.Context, req *EmbedRequest) (*Embedding, error)
+}
+
+// EmbedRequest has the texts of one request. How many a provider takes at once differs: 100 short ones
+// are accepted everywhere.
+type EmbedRequest struct {
+	Texts []string // none of them blank
+	// Query says that the texts are questions, and not the documents that questions shall find. Some
+	// models make different vectors of the two.
+	Query bool
+}
+
+// Embedding is the answer to an EmbedRequest.
+type Embedding struct {
+	Vectors [][]float32
+	// Usage has the input tokens, and their cost if the price of the model is known.
+	Usage     budget.Usage
+	Model     string // that answered, "" if the server does not say
+	RequestID string
+}
+
+// Check returns an error for a request without texts, or with a blank one: providers refuse them.
+func (r *EmbedRequest) Check() error {
+	if len(r.Texts) == 0 {
+		return errors.New("a request without texts: EmbedRequest.Texts needs at least one")
+	}
+	for i, text := range r.Texts {
+		if strings.TrimSpace(text) == "" {
+			return fmt.Errorf("text %d of %d is blank: leave it out", i+1, len(r.Texts))
+		}
+	}
+	return nil
+}
+
+// AsRequest returns the texts as the messages of a request, whose tokens can be estimated.
+func (r *EmbedRequest) AsRequest() *Request {
+	req := &Request{Messages: make([]Message, len(r.Texts))}
+	for i, text := range r.Texts {
+		req.Messages[i] = User(text)
+	}
+	return req
+}
+
+// Check returns an error unless there is a vector of finite numbers for each of n texts, all of one length.
+func (e *Embedding) Check(n int) error {
+	if len(e.Vectors) != n {
+		return fmt.Errorf("%d vectors for %d texts", len(e.Vectors), n)
+	}
+	for i, v := range e.Vectors {
+		if len(v) == 0 || len(v) != len(e.Vectors[0]) {
+			return fmt.Errorf("vector %d has %d numbers, the first one %d", i+1, len(v), len(e.Vectors[0]))
+		}
+		for _, x := range v {
+			if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+				return fmt.Errorf("vector %d has a number that is not finite", i+1)
+			}
+		}
+	}
+	return nil
+}
+
+// SpecOfEmbedder returns what is known about the model of an Embedder, see SpecOf.
+func SpecOfEmbedder(ctx context.Context, e Informer) (s Spec) {
+	info := e.Info()
+	if t, _ := ctx.Value(tableKey{}).(Table); t != nil {
+		s = t(info)
+	}
+	if info.Price != nil {
+		s.Price = info.Price
+	}
+	return s
+}
+
+// QuoteEmbed estimates the cost of a request for vectors: its input, which is one token for four bytes.
+func QuoteEmbed(ctx context.Context, e Embedder, req *EmbedRequest) budget.Quote {
+	in := req.AsRequest().inputTokens()
+	spec, amount := SpecOfEmbedder(ctx, e), budget.Amount{Roundtrips: 1, Tokens: in}
+	if spec.Price == nil {
+		return budget.Quote{Least: amount, Most: amount, Unpriced: cmp.Or(e.Info().Model, "unnamed")}
+	}
+	amount.USD = spec.Price.Of(budget.Usage{InputTokens: in})
+	return budget.Fixed(amount)
+}
+
+// NewEmbedMeter returns the meter of a request for vectors, which has no output.
+func NewEmbedMeter(ctx context.Context, e Informer, req *EmbedRequest) *Meter {
+	m := &Meter{ctx: ctx, req: req.AsRequest(), counts: budget.From(ctx) != nil}
+	if price := SpecOfEmbedder(ctx, e).Price; price != nil {
+		m.price, m.counts = *price, true
+	}
+	return m
+}

@@ -1,0 +1,137 @@
+package wire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/llm"
+)
+
+// An Embedder is the common part of the embedders of all providers.
+type Embedder struct {
+	model  Model
+	body   func(req *llm.EmbedRequest) map[string]any
+	client func() *Client // of the endpoint
+	read   func(data []byte) (Vectors, error)
+}
+
+// Vectors is an answer as a provider gives it.
+type Vectors struct {
+	Vectors [][]float32
+	Model   string
+	Tokens  *int // of the input; nil if the server does not say
+}
+
+// NewEmbedder returns an Embedder of a Setup that has its Defaults. Body makes the body of a request, and read
+// reads its answer. Below names the client of the method, nil if it is the endpoint.
+func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[string]any, read func([]byte) (Vectors, error), below func(*Client) *Client) *Embedder {
+	e := &Embedder{body: body, read: read}
+	if s.Model == "" {
+		s.Fault = errors.Join(s.Fault, errors.New("no Model: name one"))
+	}
+	e.model.Init(s, map[string]string{"Accept": "application/json"}, keyed, nil)
+	e.client = func() *Client {
+		if below != nil {
+			return below(e.model.Client)
+		}
+		return e.model.Client
+	}
+	return e
+}
+
+// Embed implements llm.Embedder.
+func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
+	provider := e.model.setup.Provider
+	if err := e.Check(); err != nil {
+		return nil, err
+	}
+	if err := req.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", provider, err)
+	}
+	body := e.body(req)
+	data, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the request is not JSON: %w", provider, err)
+	}
+	spec := llm.SpecOfEmbedder(ctx, e)
+	if spec.Limiter != nil {
+		ctx = context.WithValue(ctx, limiterKey{}, spec.Limiter)
+	}
+	tokens, _ := req.AsRequest().Tokens()
+	meter := llm.NewEmbedMeter(ctx, e, req)
+	var got *vectorDecoder // of the last attempt
+	var failure error
+	var part *llm.Reply
+	reply := e.client().Stream(ctx, Body{data, tokens}, func(id string) Decoder {
+		got = &vectorDecoder{read: e.read, n: len(req.Texts), reply: llm.Reply{RequestID: id}}
+		return got
+	}, func(d llm.Delta, err error) bool {
+		meter.Hear(&d)
+		failure, part = err, d.Reply
+		return err == nil
+	})
+	if reply == nil {
+		return nil, budget.Costly(failure, meter.Spent(part, failure))
+	}
+	return &llm.Embedding{Vectors: got.got.Vectors, Model: got.got.Model, RequestID: reply.RequestID, Usage: meter.Spent(reply, nil)}, nil
+}
+
+// vectorDecoder reads an answer, which is one document.
+type vectorDecoder struct {
+	read  func([]byte) (Vectors, error)
+	n     int // texts
+	got   Vectors
+	reply llm.Reply
+}
+
+var errNoVectors = "the answer is no document of JSON with vectors; check the URL"
+
+func (d *vectorDecoder) protocol(reason string) error {
+	return &llm.ProtocolError{Reason: reason, RequestID: d.reply.RequestID}
+}
+
+func (d *vectorDecoder) Event(out []llm.Delta, _ string, _ []byte) ([]llm.Delta, bool, error) {
+	return out, false, d.protocol(errNoVectors)
+}
+
+func (d *vectorDecoder) Whole(out []llm.Delta, data []byte) (_ []llm.Delta, err error) {
+	if d.got, err = d.read(data); err != nil {
+		return out, d.protocol(err.Error())
+	}
+	d.reply.Usage.InputTokens = d.got.Tokens
+	if err := (&llm.Embedding{Vectors: d.got.Vectors}).Check(d.n); err != nil {
+		return out, d.protocol(err.Error())
+	}
+	return out, nil
+}
+
+func (d *vectorDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
+	if d.got.Vectors == nil {
+		return out, d.protocol(errNoVectors)
+	}
+	return out, nil
+}
+
+func (d *vectorDecoder) Reply() *llm.Reply { return &d.reply }
+
+// Check returns every fault of the configuration in one line, or nil.
+func (e *Embedder) Check() error { return e.model.Check() }
+
+// Info names the model.
+func (e *Embedder) Info() llm.Info { return e.model.Info() }
+
+// String names the model and where it is, for every verb of package fmt.
+func (e *Embedder) String() string {
+	info := e.Info()
+	return fmt.Sprintf("%s.Embedder(%s at %s)", info.Provider, info.Model, info.Endpoint)
+}
+
+// Format keeps %+v and %#v from printing the configuration.
+func (e *Embedder) Format(f fmt.State, _ rune) { fmt.Fprint(f, e.String()) }
+
+// LogValue returns the same as String, for log/slog.
+func (e *Embedder) LogValue() slog.Value { return slog.StringValue(e.String()) }

@@ -1,0 +1,77 @@
+package retrieve
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// A Block is a heading or a paragraph of a document.
+type Block struct {
+	Text  string
+	Level int // 1 to 6 for a heading, 0 for text
+	// From and To are its first and last line, counted from 1. Page is its page, in files without lines. Zero
+	// is unknown.
+	From, To, Page int
+}
+
+// A Reader takes a file apart. Meta is about the whole document, such as its title. A Reader is called by
+// several goroutines at once. Its error leaves the file out, and is reported; so is a panic.
+type Reader func(data []byte) (blocks []Block, meta map[string]string, err error)
+
+// A Passage is a piece of a document.
+type Passage struct {
+	File string `json:"file"`
+	// From and To are its lines, and Page its page in a file without lines; 0 if unknown.
+	From int `json:"from,omitempty"`
+	To   int `json:"to,omitempty"`
+	Page int `json:"page,omitempty"`
+	// Heading has the headings above it, from the outermost: "Guide > Install".
+	Heading string            `json:"heading,omitempty"`
+	Text    string            `json:"text"`
+	Meta    map[string]string `json:"meta,omitempty"` // of its document
+}
+
+// Source says where the passage is: "guide.md:12-20", or "guide.pdf, page 3".
+func (p *Passage) Source() string {
+	switch {
+	case p.Page > 0:
+		return fmt.Sprintf("%s, page %d", p.File, p.Page)
+	case p.From > 0 && p.To > p.From:
+		return fmt.Sprintf("%s:%d-%d", p.File, p.From, p.To)
+	case p.From > 0:
+		return fmt.Sprintf("%s:%d", p.File, p.From)
+	}
+	return p.File
+}
+
+// embedded returns the text of which a vector is made.
+func (p *Passage) embedded() string {
+	if p.Heading == "" {
+		return p.Text
+	}
+	return p.Heading + "\n\n" + p.Text
+}
+
+func (p *Passage) digest() string { return digest([]byte(p.Heading), []byte(p.Text)) }
+
+// clean returns a text that every database takes.
+func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "") }
+
+// document is a document with its pieces.
+type document struct {
+	name   string
+	digest string // of its bytes, and of how it was split
+	meta   map[string]string
+	pieces []Passage
+}
+
+func digest(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(sum, "%d:", len(p))
+		sum.Write(p)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}

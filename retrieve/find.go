@@ -1,0 +1,215 @@
+package retrieve
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// words returns the words of a question that a database looks for: at most 64, each once, without the ones that most
+// English sentences have unless there are no others.
+func words(question string) (all []string) {
+	const most = 64
+	var common []string
+	for word := range strings.FieldsFuncSeq(question, func(r rune) bool { return !isWord(r) }) {
+		list := &all
+		if word = strings.ToLower(word); slices.Contains(function, word) {
+			list = &common
+		}
+		if !slices.Contains(*list, word) && len(*list) < most {
+			*list = append(*list, word)
+		}
+	}
+	if len(all) == 0 {
+		return common
+	}
+	return all
+}
+
+// function are function words of English.
+var function = strings.Fields(`a about an and any are as at be been but by can could did do does for from had has have how i if in into is it its me my no not
+	of on or our should so some than that the their them then there these they this those to was we were what when where which who why will with would you your`)
+
+func isWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
+}
+
+// place is a piece in a ranking. Pieces that are equally good share a rank.
+type place struct {
+	id   int64
+	rank int // from 1
+}
+
+// filter returns the conditions of a query on the table d of documents, each after AND.
+func (s *Store) filter(q *Query) (text string, args []any) {
+	if q.Under != "" {
+		folder := strings.TrimSuffix(q.Under, "/")
+		text, args = " AND (d.name = ? OR substr(d.name, 1, ?) = ?)", append(args, folder, len([]rune(folder))+1, folder+"/")
+	}
+	for _, key := range slices.Sorted(maps.Keys(q.Where)) {
+		text, args = text+" AND "+s.dialect.Meta, append(args, key, q.Where[key])
+	}
+	return text, args
+}
+
+// byWords ranks the pieces with the words of a question, and returns how many of them do not only have
+// words that say little: a score of at least a fifth of the best one.
+func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, strong int, err error) {
+	all := words(q.Text)
+	if len(all) == 0 {
+		return nil, 0, nil
+	}
+	best, last, rank := 0.0, 0.0, 0
+	where, args := s.filter(q)
+	args = append(append([]any{s.dialect.Expression(all)}, args...), n)
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		var score float64
+		err := rows.Scan(&id, &score)
+		if rank == 0 || score != last {
+			rank = len(ranking) + 1
+		}
+		ranking, best, last = append(ranking, place{id, rank}), max(best, score), score
+		if score >= best/5 && score > nothing {
+			strong++
+		}
+		return err
+	}, strings.Replace(s.dialect.Words, "%s", where, 1), args...)
+	return ranking, strong, s.explain(err)
+}
+
+// nothing bounds the score of words that most pieces have: BM25 of SQLite gives them a millionth.
+const nothing = 1e-4
+
+// near is a vector and its likeness to that of the question.
+type near struct {
+	digest string
+	cosine float32
+}
+
+// byVector ranks the pieces whose vectors are nearest to one of an embedder. It compares all vectors.
+func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) ([]place, error) {
+	st, err := s.made(ctx, s.db)
+	switch {
+	case err != nil || st.Embedder == "":
+		return nil, s.explain(err)
+	case st.Embedder != embedder:
+		return nil, &EmbedderError{st.Embedder, embedder}
+	case st.Dimensions != len(v):
+		return nil, &EmbedderError{fmt.Sprintf("%s with %d dimensions", embedder, st.Dimensions), fmt.Sprintf("%s with %d", embedder, len(v))}
+	}
+	where, args := s.filter(q)
+	query := `SELECT v.digest, v.vector FROM vectors v`
+	if where != "" {
+		query += ` WHERE v.digest IN (SELECT p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE 1 = 1` + where + `)`
+	}
+	best := make([]near, 0, n+1)
+	var digest, raw sql.RawBytes
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&digest, &raw); err != nil {
+			return err
+		}
+		likeness := dot(v, raw)
+		if len(best) == n && likeness <= best[n-1].cosine {
+			return nil
+		}
+		at, _ := slices.BinarySearchFunc(best, likeness, func(b near, x float32) int {
+			if b.cosine > x {
+				return -1
+			}
+			return 1
+		})
+		best = slices.Insert(best, at, near{string(digest), likeness})
+		best = best[:min(len(best), n)]
+		return nil
+	}, query, args...)
+	if err != nil || len(best) == 0 {
+		return nil, s.explain(err)
+	}
+	return s.withDigests(ctx, best, where, args, n)
+}
+
+// withDigests ranks the pieces with these texts, of which one may be in several files.
+func (s *Store) withDigests(ctx context.Context, best []near, where string, args []any, n int) (ranking []place, err error) {
+	found, given := map[string][]int64{}, []any{}
+	for _, b := range best {
+		given = append(given, b.digest)
+	}
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		var digest string
+		err := rows.Scan(&id, &digest)
+		found[digest] = append(found[digest], id)
+		return err
+	}, `SELECT p.id, p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE p.digest IN (`+marks(len(given))+`)`+where+` ORDER BY p.id`, append(given, args...)...)
+	rank := 0
+	for i, b := range best {
+		if i == 0 || b.cosine != best[i-1].cosine {
+			rank = len(ranking) + 1
+		}
+		for _, id := range found[b.digest] {
+			ranking = append(ranking, place{id, rank})
+		}
+	}
+	return ranking[:min(len(ranking), n)], s.explain(err)
+}
+
+// passages returns the passages with these ids.
+func (s *Store) passages(ctx context.Context, ids []int64) (map[int64]Passage, error) {
+	found := map[int64]Passage{}
+	if len(ids) == 0 {
+		return found, nil
+	}
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var id int64
+		var meta string
+		var p Passage
+		err := rows.Scan(&id, &p.File, &p.From, &p.To, &p.Page, &p.Heading, &p.Text, &meta)
+		if err == nil {
+			err = json.Unmarshal([]byte(meta), &p.Meta)
+		}
+		found[id] = p
+		return err
+	}, `SELECT p.id, d.name, p.first, p.last, p.page, p.heading, p.text, d.meta FROM pieces p JOIN documents d ON d.id = p.document WHERE p.id IN (`+marks(len(ids))+`)`, anys(ids)...)
+	return found, s.explain(err)
+}
+
+// encode returns a vector as bytes, with length 1, so that a product is a cosine.
+func encode(v []float32) []byte {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	scale := 1.0
+	if sum > 0 {
+		scale = 1 / math.Sqrt(sum)
+	}
+	data := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(float64(x)*scale)))
+	}
+	return data
+}
+
+// dot returns the product of a vector and the bytes of another one of the same length. Four sums let the
+// processor work on them at the same time.
+func dot(v []float32, data []byte) float32 {
+	var a, b, c, d float32
+	for ; len(v) >= 4 && len(data) >= 16; v, data = v[4:], data[16:] {
+		a += v[0] * math.Float32frombits(binary.LittleEndian.Uint32(data))
+		b += v[1] * math.Float32frombits(binary.LittleEndian.Uint32(data[4:]))
+		c += v[2] * math.Float32frombits(binary.LittleEndian.Uint32(data[8:]))
+		d += v[3] * math.Float32frombits(binary.LittleEndian.Uint32(data[12:]))
+	}
+	for i := range min(len(v), len(data)/4) {
+		a += v[i] * math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return a + b + c + d
+}

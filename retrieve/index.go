@@ -1,0 +1,373 @@
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/llm"
+)
+
+// An Index is a store with the way in which documents get into it and are found. Only Store is required. Its
+// methods may be called from several goroutines at once.
+type Index struct {
+	Store *Store
+	// Embedder makes the vectors of pieces and questions. Nil compares words alone.
+	Embedder llm.Embedder
+	// Readers read files by their extensions, such as ".pdf". They replace the ones of this package for
+	// Markdown and HTML. Files with any other extension are plain text.
+	Readers map[string]Reader
+	// Size is the length of a piece in bytes, Overlap how much of it may be in the next one too. 0 means 1,600
+	// and 200; a negative Overlap none.
+	Size, Overlap int
+	// Meta returns metadata of the file with this name, for Query.Where; nil adds none. It is asked when the file is read.
+	Meta func(name string) map[string]string
+	// Folder names the folder of the documents. A store that has those of another one is refused, since it would lose
+	// them. "" is not checked.
+	Folder string
+	// Rebuild makes all vectors anew, with another embedder.
+	Rebuild bool
+	// Rerank orders the best passages of a search anew: it returns their positions in hits, best first, and may
+	// leave some out. Nil keeps the order.
+	Rerank func(ctx context.Context, question string, hits []Hit) ([]int, error)
+}
+
+const (
+	maxFile   = 16 << 20 // bytes
+	batchSize = 64       // texts of a request for vectors; with 1,600 bytes each about 26,000 tokens
+	splitting = "1"      // version of readers and split, whose change splits all documents anew
+)
+
+func (x *Index) size() int    { return max(cmp.Or(x.Size, 1600), 64) }
+func (x *Index) overlap() int { return min(max(cmp.Or(x.Overlap, 200), 0), x.size()/2) }
+
+// name is the provider and model of the vectors.
+func (x *Index) name() string {
+	if x.Embedder == nil {
+		return ""
+	}
+	info := x.Embedder.Info()
+	return info.Provider + "/" + info.Model
+}
+
+// address returns the digest of a document: of its bytes and of all that its pieces depend on.
+func (x *Index) address(name string, data []byte) string {
+	_, kind := x.reader(name)
+	return digest([]byte(splitting), fmt.Append(nil, x.size(), " ", x.overlap(), " ", kind), data)
+}
+
+// A Report says what a run of Index.Pipeline has done.
+type Report struct {
+	State
+	New     int `json:"new"`     // documents that are new
+	Changed int `json:"changed"` // documents that have changed
+	Same    int `json:"same"`    // documents that have not
+	Removed int `json:"removed"` // documents that are no longer there
+	// Embedded is the number of texts that got a vector, Usage what they cost in this run.
+	Embedded int          `json:"embedded"`
+	Usage    budget.Usage `json:"usage,omitzero"`
+	Skipped  []Skipped    `json:"skipped,omitempty"`
+}
+
+// Skipped is a file that was left out.
+type Skipped struct {
+	File string `json:"file"`
+	Why  string `json:"why"`
+}
+
+// Indexed is the type of the node that Index.Pipeline produces.
+var Indexed = dag.NewType[Report]("retrieve/indexed")
+
+// survey is what is to be done.
+type survey struct {
+	Files   []task    `json:"files,omitempty"` // that are new or have changed
+	Same    int       `json:"same"`
+	Removed []string  `json:"removed,omitempty"`
+	Skipped []Skipped `json:"skipped,omitempty"`
+}
+
+// task is a document to read.
+type task struct {
+	File string `json:"file"`
+	New  bool   `json:"new,omitempty"`
+}
+
+// entered is a document that was read.
+type entered struct {
+	task
+	Why string `json:"why,omitempty"` // it was left out
+}
+
+// batch has the digests of texts for one request.
+type batch []string
+
+// embedded is a batch whose vectors are in the store.
+type embedded struct {
+	Texts int          `json:"texts"`
+	Usage budget.Usage `json:"usage,omitzero"`
+}
+
+var (
+	surveyed   = dag.NewType[survey]("retrieve/survey")
+	oneTask    = dag.NewType[task]("retrieve/task")
+	entry      = dag.NewType[entered]("retrieve/entry")
+	allBatches = dag.NewType[[]batch]("retrieve/batches")
+	oneBatch   = dag.NewType[batch]("retrieve/batch")
+	vectors    = dag.NewType[embedded]("retrieve/vectors")
+)
+
+// Pipeline returns the pipeline that brings the store to the state of a folder: it reads the documents that are new or
+// have changed, makes the vectors that are missing, and removes what is no longer there. It produces a
+// node of type Indexed. Requests draw on the account of the run. A file that cannot be read is left out; any other
+// failure ends the run, which can be resumed, or started anew: see the package comment.
+func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
+	if x.Store == nil {
+		fault := stone.Fail("retrieve/config", "Index.Store is nil: open one with package retrieve/sqlite or retrieve/postgres")
+		return stone.New(name, Indexed, func(context.Context, dag.DAG) (r Report, err error) { return r, fault })
+	}
+	var needs []string
+	if x.Embedder != nil && x.Embedder.Info().Mode != llm.Mock {
+		needs = []string{effect.Net}
+	}
+	return stone.Seq(name,
+		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, stone.Effects(effect.FSRead)),
+		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
+			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, stone.Effects(effect.FSRead)),
+			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
+		stone.Reduce(stone.Func2("batches", surveyed, dag.All(entry), allBatches, x.batches)),
+		stone.Map("batches-of-texts", allBatches, oneBatch,
+			stone.Func("vectors", oneBatch, vectors, x.embed, stone.Effects(needs...)),
+			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(8)),
+		stone.Reduce(stone.Func3("report", surveyed, dag.All(entry), dag.All(vectors), Indexed, x.report)),
+	)
+}
+
+// Check returns an error if Pipeline would refuse the store: its vectors are of another embedder, or its documents of another
+// folder.
+func (x *Index) Check(ctx context.Context) error {
+	state, err := x.Store.State(ctx)
+	switch name := x.name(); {
+	case err != nil:
+		return err
+	case x.Folder != "" && state.Folder != "" && x.Folder != state.Folder:
+		return &folderError{state.Folder, x.Folder}
+	case name != "" && state.Embedder != "" && name != state.Embedder && !x.Rebuild:
+		return &EmbedderError{state.Embedder, name}
+	}
+	return nil
+}
+
+// survey compares a folder with the store.
+func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
+	if err := x.Check(ctx); err != nil {
+		return s, err
+	}
+	if err := x.Store.change(ctx, change{reset: x.Rebuild && x.Embedder != nil, folder: x.Folder}); err != nil {
+		return s, err
+	}
+	known, err := x.Store.documents(ctx)
+	if err != nil {
+		return s, err
+	}
+	w := walk{x, files, &s, known, map[string]bool{}}
+	for name := range known {
+		w.gone[name] = true
+	}
+	err = fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return w.visit(name, e, err)
+	})
+	s.Removed = slices.Sorted(maps.Keys(w.gone))
+	return s, err
+}
+
+// walk is a walk through a folder.
+type walk struct {
+	*Index
+	files fs.FS
+	*survey
+	known map[string]string
+	gone  map[string]bool // documents that were not met yet
+}
+
+func (w *walk) visit(name string, e fs.DirEntry, err error) error {
+	hidden := name != "." && (strings.HasPrefix(e.Name(), ".") || e.IsDir() && e.Name() == "node_modules")
+	switch {
+	case err != nil && name == ".":
+		return err
+	case err != nil && !hidden:
+		w.skip(name, err)
+		for doc := range w.gone { // what is below it may still be there
+			if strings.HasPrefix(doc, name+"/") {
+				delete(w.gone, doc)
+			}
+		}
+	case !hidden && e.Type().IsRegular():
+		w.compare(name)
+	}
+	if e.IsDir() && (hidden || err != nil) {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// skip leaves a file out. What cannot be read now keeps what is known of it.
+func (w *walk) skip(name string, err error) {
+	w.Skipped = append(w.Skipped, Skipped{clean(name), why(err)})
+	if errors.As(err, new(*fs.PathError)) {
+		delete(w.gone, name)
+	}
+}
+
+// compare compares a file with the store.
+func (w *walk) compare(name string) {
+	data, err := read(w.files, name)
+	if err == nil {
+		err = w.unreadable(name, data)
+	}
+	if err != nil {
+		w.skip(name, err)
+		return
+	}
+	delete(w.gone, name)
+	if before, found := w.known[name]; !found || before != w.address(name, data) {
+		w.Files = append(w.Files, task{name, !found})
+	} else {
+		w.Same++
+	}
+}
+
+var errLarge = fmt.Errorf("larger than %d MiB", maxFile>>20)
+
+// why returns an error without the path.
+func why(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+func read(files fs.FS, name string) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(data) > maxFile {
+		return nil, errLarge
+	}
+	return data, err
+}
+
+// enter puts a document into the store. Its words can be found from then on. A document that is damaged now is removed.
+func (x *Index) enter(ctx context.Context, files fs.FS, t task) (entered, error) {
+	data, err := read(files, t.File)
+	if err != nil {
+		return entered{t, why(err)}, nil
+	}
+	d, err := x.document(t.File, data)
+	if err != nil {
+		return entered{t, why(err)}, x.Store.change(ctx, change{remove: []string{t.File}})
+	}
+	return entered{task: t}, x.Store.change(ctx, change{put: []document{d}})
+}
+
+// batches removes documents, and returns the texts that have no vector then.
+func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch, err error) {
+	if err := x.Store.change(ctx, change{remove: s.Removed}); err != nil || x.Embedder == nil {
+		return []batch{}, err
+	}
+	digests, _, err := x.Store.bare(ctx, nil)
+	all = []batch{}
+	for part := range slices.Chunk(digests, batchSize) {
+		all = append(all, batch(part))
+	}
+	return all, err
+}
+
+// embed makes the vectors of a batch, without those that are there already.
+func (x *Index) embed(ctx context.Context, b batch) (done embedded, err error) {
+	digests, texts, err := x.Store.bare(ctx, b)
+	if err != nil || len(digests) == 0 {
+		return done, err
+	}
+	req := &llm.EmbedRequest{Texts: texts}
+	return paid(ctx, "embed", b, llm.QuoteEmbed(ctx, x.Embedder, req), func(ctx context.Context) (done embedded, err error) {
+		got, err := x.Embedder.Embed(ctx, req)
+		if err != nil {
+			return done, err
+		}
+		if err := got.Check(len(texts)); err != nil {
+			return done, budget.Costly(err, got.Usage)
+		}
+		made := map[string][]float32{}
+		for i, d := range digests {
+			made[d] = got.Vectors[i]
+		}
+		err = x.Store.change(ctx, change{vectors: made, embedder: x.name()})
+		return embedded{len(made), got.Usage}, budget.Costly(err, got.Usage)
+	}, func(e embedded) budget.Usage { return e.Usage })
+}
+
+// paid does work as a recorded step of a body that draws on the account of the run. Outside of a run it only does
+// the work.
+func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
+	if stone.In(ctx).Path() == "" {
+		return work(ctx)
+	}
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, quote)
+	if err != nil {
+		return v, err
+	}
+	defer draw.Close()
+	v, err = stone.Step(draw.Context(ctx), name, in, func(ctx context.Context, _ A) (v T, err error) {
+		if err := draw.Begin(); err != nil {
+			return v, err
+		}
+		return work(ctx)
+	})
+	if err == nil {
+		draw.End(cost(v))
+	} else if used, known := budget.CostOf(err); known {
+		draw.End(used)
+	}
+	return v, err
+}
+
+// report removes vectors that no text has any more.
+func (x *Index) report(ctx context.Context, s survey, docs []entered, made []embedded) (r Report, err error) {
+	if err := x.Store.change(ctx, change{sweep: true}); err != nil {
+		return r, err
+	}
+	if r.State, err = x.Store.State(ctx); err != nil {
+		return r, err
+	}
+	r.Same, r.Removed, r.Skipped = s.Same, len(s.Removed), s.Skipped
+	for _, d := range docs {
+		switch {
+		case d.Why != "":
+			r.Skipped = append(r.Skipped, Skipped{d.File, d.Why})
+		case d.New:
+			r.New++
+		default:
+			r.Changed++
+		}
+	}
+	for _, m := range made {
+		r.Embedded, r.Usage = r.Embedded+m.Texts, r.Usage.Add(m.Usage)
+	}
+	return r, nil
+}

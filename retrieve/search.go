@@ -1,0 +1,237 @@
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/llm"
+)
+
+// A Query is a question to an index. Only Text is required.
+type Query struct {
+	Text string `json:"text"`
+	// K is the most passages of the answer: 1 to 100; 0 means 10.
+	K int `json:"k,omitempty"`
+	// Where selects documents whose metadata has all of these values. Each has a "type": "text", "markdown", "html" or
+	// the extension of its reader; and a "title" if there is one.
+	Where map[string]string `json:"where,omitempty"`
+	// Under selects the documents below a folder, or one document.
+	Under string `json:"under,omitempty"`
+	// Words compares words alone, which costs nothing.
+	Words bool `json:"words,omitempty"`
+}
+
+// Check returns an error for a query that cannot be answered.
+func (q *Query) Check() error {
+	switch {
+	case strings.TrimSpace(q.Text) == "":
+		return errors.New("an empty question: Query.Text says what to look for")
+	case len(q.Text) > 8<<10:
+		return fmt.Errorf("a question of %d bytes: want at most 8 KiB", len(q.Text))
+	case q.K < 0 || q.K > 100:
+		return fmt.Errorf("%d passages: want 1 to 100", q.K)
+	}
+	return nil
+}
+
+func (q *Query) most() int { return cmp.Or(q.K, 10) }
+
+// A Hit is a passage that was found.
+type Hit struct {
+	Passage
+	// Score is the sum of 1/(60+rank) over the ranks by words and by vectors.
+	Score float64 `json:"score"`
+	// WordRank and VectorRank count from 1; 0 means that it was not found in that way.
+	WordRank   int `json:"word-rank,omitempty"`
+	VectorRank int `json:"vector-rank,omitempty"`
+}
+
+// An Answer has the passages that were found, best first.
+type Answer struct {
+	Hits []Hit `json:"hits"`
+	// By says what was compared: "words", or "words and vectors".
+	By    string       `json:"by"`
+	Usage budget.Usage `json:"usage,omitzero"` // of the vector of the question
+}
+
+const (
+	byWords = "words"
+	byBoth  = "words and vectors"
+)
+
+// Search answers a question. In a body of a run, the vector of the question is paid by the account of the run, and
+// what is found is recorded as a step, so that a resumed body gets the same.
+func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
+	a, err := paid(ctx, "search", q, x.Quote(ctx, q), func(ctx context.Context) (Answer, error) { return x.find(ctx, q) },
+		func(a Answer) budget.Usage { return a.Usage })
+	if err != nil {
+		return a, err
+	}
+	return a, x.rerank(ctx, &q, &a)
+}
+
+// Quote estimates the cost of a Lookup.
+func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
+	if x.Embedder == nil || q.Words {
+		return budget.Quote{}
+	}
+	return llm.QuoteEmbed(ctx, x.Embedder, &llm.EmbedRequest{Texts: []string{q.Text}, Query: true})
+}
+
+// Lookup is Search for callers that pay and record by themselves, as the applicator does for a capability. The
+// cost is in the answer, or in the error.
+func (x *Index) Lookup(ctx context.Context, q Query) (Answer, error) {
+	a, err := x.find(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	return a, budget.Costly(x.rerank(ctx, &q, &a), a.Usage)
+}
+
+// find returns the passages of an answer, or the candidates if they are ordered anew.
+func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
+	if err := q.Check(); err != nil {
+		return a, err
+	}
+	n := max(5*q.most(), 50) // candidates of each ranking
+	words, strong, err := x.Store.byWords(ctx, &q, n)
+	if err != nil {
+		return a, err
+	}
+	vectors, err := x.nearest(ctx, &q, n, &a)
+	if err != nil {
+		return a, budget.Costly(err, a.Usage)
+	}
+	if len(vectors) > 0 { // what both rankings hardly like must not win over what one of them likes best
+		words = words[:strong]
+	}
+	if err := x.fuse(ctx, &q, words, vectors, &a); err != nil {
+		return a, budget.Costly(err, a.Usage)
+	}
+	return a, nil
+}
+
+// nearest ranks by the vector of the question, if the index has vectors.
+func (x *Index) nearest(ctx context.Context, q *Query, n int, a *Answer) ([]place, error) {
+	a.By = byWords
+	if x.Embedder == nil || q.Words {
+		return nil, nil
+	}
+	st, err := x.Store.made(ctx, x.Store.db)
+	switch built := st.Embedder; {
+	case err != nil:
+		return nil, x.Store.explain(err)
+	case built == "":
+		return nil, nil
+	case built != x.name():
+		return nil, &EmbedderError{built, x.name()}
+	}
+	got, err := x.Embedder.Embed(ctx, &llm.EmbedRequest{Texts: []string{q.Text}, Query: true})
+	if err != nil {
+		return nil, err
+	}
+	a.By, a.Usage = byBoth, got.Usage
+	if err := got.Check(1); err != nil {
+		return nil, err
+	}
+	return x.Store.byVector(ctx, q, st.Embedder, got.Vectors[0], n)
+}
+
+// rrf is the constant of reciprocal rank fusion that its authors propose.
+const rrf = 60
+
+// fuse joins two rankings.
+func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *Answer) error {
+	ranked := map[int64]*Hit{}
+	var ids []int64
+	for which, list := range [][]place{words, vectors} {
+		for _, p := range list {
+			h := ranked[p.id]
+			if h == nil {
+				h = &Hit{}
+				ranked[p.id], ids = h, append(ids, p.id)
+			}
+			h.Score += 1 / float64(rrf+p.rank)
+			if which == 0 {
+				h.WordRank = p.rank
+			} else {
+				h.VectorRank = p.rank
+			}
+		}
+	}
+	slices.SortFunc(ids, func(i, j int64) int { // of equal ones the one with the words first
+		a, b := ranked[i], ranked[j]
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(min(b.WordRank, 1), min(a.WordRank, 1)), cmp.Compare(i, j))
+	})
+	most := q.most()
+	if x.Rerank != nil {
+		most = max(most, 50)
+	}
+	ids = ids[:min(len(ids), most)]
+	found, err := x.Store.passages(ctx, ids)
+	if err != nil {
+		return err
+	}
+	a.Hits = []Hit{}
+	for _, id := range ids {
+		if p, ok := found[id]; ok { // it may just have been removed
+			h := ranked[id]
+			h.Passage = p
+			a.Hits = append(a.Hits, *h)
+		}
+	}
+	return nil
+}
+
+// rerank orders candidates anew, and leaves as many as the query wants.
+func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
+	if x.Rerank == nil || len(a.Hits) == 0 {
+		return nil
+	}
+	order, err := x.Rerank(ctx, q.Text, slices.Clone(a.Hits))
+	if err != nil {
+		return fmt.Errorf("rerank: %w", err)
+	}
+	hits, seen := []Hit{}, map[int]bool{}
+	for _, i := range order {
+		if i < 0 || i >= len(a.Hits) || seen[i] {
+			return fmt.Errorf("rerank: it returned position %d of %d passages: want each at most once", i, len(a.Hits))
+		}
+		seen[i] = true
+		hits = append(hits, a.Hits[i])
+	}
+	a.Hits = hits[:min(len(hits), q.most())]
+	return nil
+}
+
+// Within returns q within the bounds of base: its K is the default and the most, its Where is added, its Under cannot be
+// left, and its Words holds for all.
+func (q Query) Within(base Query) Query {
+	if base.K > 0 {
+		q.K = min(cmp.Or(max(q.K, 0), base.K), base.K)
+	}
+	if len(base.Where) > 0 {
+		where := maps.Clone(q.Where)
+		if where == nil {
+			where = map[string]string{}
+		}
+		maps.Copy(where, base.Where)
+		q.Where = where
+	}
+	if under := path.Clean(base.Under); base.Under != "" {
+		below := strings.TrimPrefix(path.Join("/", q.Under), "/")
+		if below != under && !strings.HasPrefix(below, under+"/") {
+			below = path.Join(under, below)
+		}
+		q.Under = below
+	}
+	q.Words = q.Words || base.Words
+	return q
+}

@@ -1,0 +1,114 @@
+// Package sqlite keeps an index of package retrieve in a file.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/stonelayer/stone/retrieve"
+)
+
+// schema has the tables. Words are kept without the text, which is in pieces, and their endings are cut
+// off as in English (porter).
+var schema = []string{
+	`CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS documents (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, digest TEXT NOT NULL, meta TEXT NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS pieces (id INTEGER PRIMARY KEY, document INTEGER NOT NULL, digest TEXT NOT NULL, heading TEXT NOT NULL,
+		text TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, page INTEGER NOT NULL)`,
+	`CREATE INDEX IF NOT EXISTS pieces_document ON pieces (document)`,
+	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
+	`CREATE TABLE IF NOT EXISTS vectors (digest TEXT PRIMARY KEY, vector BLOB NOT NULL)`,
+	`CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (heading, text, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')`,
+	`CREATE TRIGGER IF NOT EXISTS pieces_put AFTER INSERT ON pieces BEGIN
+		INSERT INTO words (rowid, heading, text) VALUES (new.id, new.heading, new.text); END`,
+	`CREATE TRIGGER IF NOT EXISTS pieces_remove AFTER DELETE ON pieces BEGIN DELETE FROM words WHERE rowid = old.id; END`,
+	fmt.Sprintf("PRAGMA application_id = %d", application),
+	fmt.Sprintf("PRAGMA user_version = %d", version),
+}
+
+const (
+	application = 0x73746e69 // "stni" marks the file as an index
+	version     = 1
+)
+
+// query ranks by BM25. A word of a heading counts twice.
+const query = `SELECT p.id, -bm25(words, 2.0, 1.0) FROM words JOIN pieces p ON p.id = words.rowid JOIN documents d ON d.id = p.document
+	WHERE words MATCH ? %s ORDER BY bm25(words, 2.0, 1.0), p.id LIMIT ?`
+
+// ErrNone matches the error of Read for a file that does not exist.
+var ErrNone = errors.New("no index")
+
+// Open opens the index in a file, and makes the file if there is none.
+func Open(file string) (*retrieve.Store, error) {
+	// It has the text of documents that others may not be allowed to read.
+	if made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+		made.Close()
+	}
+	return open(file)
+}
+
+// Read opens the index in a file that exists.
+func Read(file string) (*retrieve.Store, error) {
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w in %s", ErrNone, file)
+	}
+	return open(file)
+}
+
+func open(file string) (*retrieve.Store, error) {
+	path, err := filepath.Abs(file)
+	if err != nil {
+		return nil, err
+	}
+	if path = filepath.ToSlash(path); path[0] != '/' { // a Windows drive
+		path = "/" + path
+	}
+	options := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(20000)", "synchronous(FULL)", "cache_size(-16384)", "page_size(8192)"}}
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: path, RawQuery: options.Encode()}).String())
+	if err != nil {
+		return nil, fmt.Errorf("index %s: %w", file, err)
+	}
+	fresh, err := check(db)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("index %s: %w", file, err), db.Close())
+	}
+	d := retrieve.Dialect{
+		Name: file, Words: query, Meta: `EXISTS (SELECT 1 FROM json_each(d.meta) m WHERE m.key = ? AND m.value = ?)`,
+		Expression: func(words []string) string { return `"` + strings.Join(words, `" OR "`) + `"` },
+	}
+	if fresh {
+		d.Schema = schema
+	}
+	s, err := retrieve.NewStore(context.Background(), db, d)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// check refuses files of others, and those of later versions. It reports whether the file is new.
+func check(db *sql.DB) (fresh bool, err error) {
+	var tables, app, made int
+	err = db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).
+		Scan(&tables, &app, &made)
+	switch {
+	case err != nil:
+		return false, err
+	case tables > 0 && app != application:
+		return false, errors.New("it is a database of another program: name another file")
+	case made > version:
+		return false, fmt.Errorf("it has schema %d, and this program knows %d: update the program, or remove the file and build it anew", made, version)
+	case tables == 0:
+		_, err = db.Exec("PRAGMA journal_mode = WAL")
+	}
+	return tables == 0, err
+}

@@ -1,0 +1,397 @@
+package retrieve
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// A Store keeps documents, their pieces and the vectors of these. Packages retrieve/sqlite and
+// retrieve/postgres open one. It is safe for concurrent use, also by several processes. Close it after use.
+type Store struct {
+	db      *sql.DB
+	dialect Dialect
+
+	mu    sync.Mutex
+	queue []*waiting // changes for the next transaction
+	busy  bool
+}
+
+// A Dialect is what differs between databases, for packages that open a Store. Queries have ? for parameters.
+type Dialect struct {
+	Name string // for errors
+	// Schema makes the tables about, documents, pieces and vectors, unless they exist. Nil means that they do.
+	Schema []string
+	// Numbered means that parameters are written as $1.
+	Numbered bool
+	// Lock makes a transaction wait for others that change the store.
+	Lock string
+	// Words ranks pieces by a text: it selects their ids and scores, best first. %s is the place of further conditions
+	// on the tables p of pieces and d of documents. Its parameters are the text, those, and the number of rows.
+	Words string
+	// Meta is the condition that the metadata in d.meta, an object of JSON, has a value. Its parameters are the key and
+	// the value.
+	Meta string
+	// Expression makes the text of Words of the words of a question, at least one of which must be there. They
+	// have only letters, digits and marks.
+	Expression func(words []string) string
+}
+
+// NewStore returns the Store of a database, whose tables it makes if there are none. Close closes db.
+func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
+	s := &Store{db: db, dialect: d}
+	if len(d.Schema) == 0 {
+		return s, nil
+	}
+	err := s.transact(ctx, func(tx *sql.Tx) error {
+		for _, statement := range d.Schema {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	return s, nil
+}
+
+// Close closes the database.
+func (s *Store) Close() error { return s.db.Close() }
+
+func (s *Store) explain(err error) error {
+	if err == nil || s.dialect.Name == "" {
+		return err
+	}
+	return fmt.Errorf("index %s: %w", s.dialect.Name, err)
+}
+
+// State is what a Store contains.
+type State struct {
+	Documents int `json:"documents"`
+	Pieces    int `json:"pieces"`
+	// Bare is the number of texts without a vector.
+	Bare int `json:"bare"`
+	// Embedder is the provider and model of the vectors, "" if there are none; Dimensions is their length.
+	Embedder   string `json:"embedder,omitempty"`
+	Dimensions int    `json:"dimensions,omitempty"`
+	Folder     string `json:"folder,omitempty"` // see Index.Folder
+}
+
+// State returns what the store contains.
+func (s *Store) State(ctx context.Context) (st State, err error) {
+	row := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pieces),
+		(SELECT count(DISTINCT p.digest) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest))`)
+	if err = row.Scan(&st.Documents, &st.Pieces, &st.Bare); err != nil {
+		return st, s.explain(err)
+	}
+	made, err := s.made(ctx, s.db)
+	st.Embedder, st.Dimensions, st.Folder = made.Embedder, made.Dimensions, made.Folder
+	return st, s.explain(err)
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// made returns who made the vectors, and of which folder.
+func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
+	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
+	if err != nil {
+		return st, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return st, err
+		}
+		switch name {
+		case "embedder":
+			st.Embedder = value
+		case "dimensions":
+			st.Dimensions, err = strconv.Atoi(value)
+		case "folder":
+			st.Folder = value
+		}
+		if err != nil {
+			return st, err
+		}
+	}
+	return st, rows.Err()
+}
+
+// An EmbedderError says that the vectors of an index are those of another embedder.
+type EmbedderError struct {
+	Built, Asked string
+}
+
+// Error says what to do.
+func (e *EmbedderError) Error() string {
+	return fmt.Sprintf("the index has vectors of %s, and the embedder is %s: vectors of two models cannot be compared; use the one of the index, or build its vectors anew", e.Built, e.Asked)
+}
+
+// FailureKind returns "retrieve/embedder".
+func (e *EmbedderError) FailureKind() string { return "retrieve/embedder" }
+
+// folderError says that the documents of an index are those of another folder.
+type folderError struct{ built, asked string }
+
+func (e *folderError) Error() string {
+	return fmt.Sprintf("the index is of the folder %s, whose documents would be removed: keep %s in another index", e.built, e.asked)
+}
+
+func (e *folderError) FailureKind() string { return "retrieve/folder" }
+
+// documents returns the digests of all documents, by their names.
+func (s *Store) documents(ctx context.Context) (map[string]string, error) {
+	all := map[string]string{}
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		var name, digest string
+		err := rows.Scan(&name, &digest)
+		all[name] = digest
+		return err
+	}, `SELECT name, digest FROM documents`)
+	return all, s.explain(err)
+}
+
+// bare returns the digests of the texts that have no vector, sorted, with their texts if they are among some.
+func (s *Store) bare(ctx context.Context, among []string) (digests, texts []string, err error) {
+	query := `SELECT DISTINCT p.digest, '', '' FROM pieces p`
+	if among != nil {
+		query = `SELECT p.digest, min(p.heading), min(p.text) FROM pieces p`
+	}
+	query += ` WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest)`
+	if among != nil {
+		query += ` AND p.digest IN (` + marks(len(among)) + `) GROUP BY p.digest`
+	}
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		var digest string
+		var p Passage
+		err := rows.Scan(&digest, &p.Heading, &p.Text)
+		digests, texts = append(digests, digest), append(texts, p.embedded())
+		return err
+	}, query+` ORDER BY 1`, anys(among)...)
+	return digests, texts, s.explain(err)
+}
+
+// change is a change of a store. It can be repeated.
+type change struct {
+	reset    bool       // first remove all vectors
+	folder   string     // "" leaves it as it is
+	put      []document // replaces documents of these names
+	remove   []string   // names of documents
+	embedder string
+	vectors  map[string][]float32 // by the digests of their texts
+	sweep    bool                 // at last remove vectors without a piece
+}
+
+type waiting struct {
+	change
+	done chan error
+}
+
+// change makes a change durable. Changes that wait for each other share a transaction, since each costs a write
+// to the disk.
+func (s *Store) change(ctx context.Context, c change) error {
+	w := &waiting{c, make(chan error, 1)}
+	s.mu.Lock()
+	s.queue = append(s.queue, w)
+	if !s.busy {
+		s.busy = true
+		go s.drain()
+	}
+	s.mu.Unlock()
+	select {
+	case err := <-w.done:
+		return s.explain(err)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Store) drain() {
+	ctx := context.Background() // a change that nobody waits for any more does no harm
+	for {
+		s.mu.Lock()
+		all := s.queue
+		s.queue, s.busy = nil, len(all) > 0
+		s.mu.Unlock()
+		if len(all) == 0 {
+			return
+		}
+		err := s.apply(ctx, all)
+		for _, w := range all {
+			if errors.As(err, new(*EmbedderError)) { // of one of them
+				w.done <- s.apply(ctx, []*waiting{w})
+			} else {
+				w.done <- err
+			}
+		}
+	}
+}
+
+func (s *Store) apply(ctx context.Context, all []*waiting) error {
+	return s.transact(ctx, func(tx *sql.Tx) error {
+		for _, w := range all {
+			if err := s.write(ctx, tx, &w.change); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (s *Store) transact(ctx context.Context, work func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // which does nothing after Commit
+	if s.dialect.Lock != "" {
+		if _, err := tx.ExecContext(ctx, s.dialect.Lock); err != nil {
+			return err
+		}
+	}
+	if err := work(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// note keeps a fact about the index.
+const note = `INSERT INTO about (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
+	do := func(query string, args ...any) {
+		if err == nil {
+			_, err = tx.ExecContext(ctx, s.bind(query), args...)
+		}
+	}
+	if c.reset {
+		do(`DELETE FROM vectors`)
+		do(`DELETE FROM about WHERE name <> 'folder'`)
+	}
+	if c.folder != "" {
+		do(note, "folder", c.folder)
+	}
+	for _, name := range c.remove {
+		do(`DELETE FROM pieces WHERE document IN (SELECT id FROM documents WHERE name = ?)`, name)
+		do(`DELETE FROM documents WHERE name = ?`, name)
+	}
+	for i := range c.put {
+		if err == nil {
+			err = s.put(ctx, tx, &c.put[i])
+		}
+	}
+	if len(c.vectors) > 0 && err == nil {
+		err = s.putVectors(ctx, tx, c)
+	}
+	if c.sweep {
+		do(`DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest)`)
+	}
+	return err
+}
+
+func (s *Store) put(ctx context.Context, tx *sql.Tx, d *document) error {
+	meta, err := json.Marshal(d.meta)
+	if err != nil {
+		return err
+	}
+	var id int64
+	err = tx.QueryRowContext(ctx, s.bind(`INSERT INTO documents (name, digest, meta) VALUES (?, ?, ?)
+		ON CONFLICT (name) DO UPDATE SET digest = excluded.digest, meta = excluded.meta RETURNING id`), d.name, d.digest, string(meta)).Scan(&id)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, s.bind(`DELETE FROM pieces WHERE document = ?`), id); err != nil {
+		return err
+	}
+	insert, err := tx.PrepareContext(ctx, s.bind(`INSERT INTO pieces (document, digest, heading, text, first, last, page) VALUES (?, ?, ?, ?, ?, ?, ?)`))
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for i := range d.pieces {
+		p := &d.pieces[i]
+		if _, err := insert.ExecContext(ctx, id, p.digest(), p.Heading, p.Text, p.From, p.To, p.Page); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
+	st, err := s.made(ctx, tx)
+	if err != nil {
+		return err
+	}
+	built, dimensions := st.Embedder, st.Dimensions
+	if built != "" && built != c.embedder {
+		return &EmbedderError{built, c.embedder}
+	}
+	for digest, v := range c.vectors {
+		if dimensions == 0 {
+			dimensions = len(v)
+		}
+		if len(v) != dimensions {
+			return &EmbedderError{fmt.Sprintf("%s with %d dimensions", built, dimensions), fmt.Sprintf("%s with %d", c.embedder, len(v))}
+		}
+		_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, encode(v))
+		if err != nil {
+			return err
+		}
+	}
+	for name, value := range map[string]string{"embedder": c.embedder, "dimensions": strconv.Itoa(dimensions)} {
+		if _, err := tx.ExecContext(ctx, s.bind(note), name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind writes the parameters of a query as the database wants them.
+func (s *Store) bind(query string) string {
+	if !s.dialect.Numbered {
+		return query
+	}
+	var b strings.Builder
+	n := 0
+	for part := range strings.SplitSeq(query, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		b.WriteString(part)
+		n++
+	}
+	return b.String()
+}
+
+func (s *Store) each(ctx context.Context, row func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := s.db.QueryContext(ctx, s.bind(query), args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func marks(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
+
+func anys[T any](all []T) (list []any) {
+	for _, v := range all {
+		list = append(list, v)
+	}
+	return list
+}
