@@ -1,0 +1,393 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+)
+
+// The bounds of a Log. What exceeds them is left out.
+const (
+	maxParts = 4096
+	maxBytes = 8 << 20
+)
+
+// A Kind is the kind of a Part.
+type Kind uint8
+
+// The kinds of parts.
+const (
+	Text Kind = iota
+	Reasoning
+	Tool // a call
+	Step // a leaf of the pipeline is visited
+	Ask  // an open question
+)
+
+// A State is how far a Part is.
+type State uint8
+
+// The states of parts.
+const (
+	Open State = iota
+	Done       // accepted, or ended
+	Void       // taken back
+)
+
+// A Part is a part of a turn. The order of parts never changes.
+type Part struct {
+	Kind   Kind
+	State  State
+	ID     string // its address in the run. A call that a model makes again has the same one.
+	Turn   string // the address of the model's turn, or of the leaf
+	Text   string // said so far; of a Tool, its arguments so far
+	Reason string // why it is Void
+
+	Tool   string          // its name
+	Input  json.RawMessage // the arguments; nil until they are complete
+	Output *string         // nil until it has ended
+	Failed bool            // the call failed
+	Denied bool            // a person refused it
+
+	Question *journal.Question // of an Ask; its ID is that of the call that it is about, if any
+}
+
+// Role says what the answers of a leaf are to the conversation.
+type Role uint8
+
+// The roles of leaves.
+const (
+	Silent  Role = iota // not to be shown, such as JSON
+	Thinks              // work for other steps
+	Answers             // the answer
+)
+
+// Log collects the parts of a run. It is an event.Watcher of one run, and is safe for concurrent use.
+type Log struct {
+	// Roles are the roles of the leaves of the pipeline, by their names.
+	Roles map[string]Role
+	// Recorded returns the value of a recorded step, or nil.
+	Recorded func(path string) json.RawMessage
+
+	mu     sync.Mutex
+	parts  []*part
+	leaves map[string]Role // of the visited leaves, by their paths
+	asked  map[string]bool // the paths of open questions
+	bytes  int
+	over   bool
+	news   chan struct{} // closed when anything changes; nil while nobody waits
+}
+
+type part struct {
+	Part
+	text    strings.Builder
+	path    string // of its events
+	source  string
+	attempt int
+	call    int
+}
+
+// Now returns the parts so far. News is closed when there are more, and nil when no more come.
+func (l *Log) Now() (parts []Part, news <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	parts = make([]Part, len(l.parts))
+	for i, p := range l.parts {
+		parts[i] = p.Part
+		parts[i].Text = p.text.String()
+	}
+	if l.over {
+		return parts, nil
+	}
+	if l.news == nil {
+		l.news = make(chan struct{})
+	}
+	return parts, l.news
+}
+
+// End says that no more parts come.
+func (l *Log) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	l.wake()
+}
+
+func (l *Log) wake() {
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
+}
+
+// Wants implements event.Watcher. Arguments and results of tools are of level debug.
+func (l *Log) Wants(_ context.Context, level slog.Level) bool {
+	return level == event.LevelDelta || level >= slog.LevelDebug
+}
+
+// Watch implements event.Watcher.
+func (l *Log) Watch(_ context.Context, e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch d := e.Data.(type) {
+	case event.StepStarted:
+		if d.Form == "leaf" {
+			l.enter(e.Path, e.Name)
+		}
+	case event.StepDone:
+		if d.Form == "leaf" && d.OK {
+			l.leave(e.Path)
+		}
+	case event.Delta:
+		l.delta(e.Path, d)
+	case event.ModelResponse:
+		if d.Reply != nil && d.Turn > 0 {
+			at := e.Path
+			if d.Replayed {
+				at = turnAt(at, d.Turn)
+			}
+			calls, _ := d.Reply.ToolCalls.([]llm.ToolCall)
+			l.answered(at, d.Replayed, d.Reply.Reasoning, d.Reply.Text, calls)
+		}
+	case event.StepReplayed:
+		if d.Kind == "step" && l.Recorded != nil && l.find(e.Path) != nil {
+			l.Result(e.Path, l.Recorded(e.Path))
+		}
+	case event.ToolDone:
+		l.done(toolAt(e.Path, d.Turn, d.Position), d.Text, !d.OK)
+	case event.QuestionAsked:
+		if l.asked == nil {
+			l.asked = map[string]bool{}
+		}
+		l.asked[e.Path] = true
+		return
+	case event.QuestionAnswered:
+		delete(l.asked, e.Path)
+		if p := l.find(e.Path); p != nil {
+			p.Denied = d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:")
+		}
+	case event.Retracted:
+		l.retract(e.Path, d)
+	default:
+		return
+	}
+	l.wake()
+}
+
+// The addresses of the turns and calls of an agent, see package agent.
+func turnAt(agent string, turn int) string { return fmt.Sprintf("%s/turn-%d", agent, turn) }
+func toolAt(agent string, turn, position int) string {
+	return fmt.Sprintf("%s/tool-%d-%d", agent, turn, position)
+}
+
+// callAt returns the address of a call of the turn at a path.
+func callAt(path string, position int) string {
+	cut := strings.LastIndex(path, "/turn-")
+	if cut < 0 {
+		return fmt.Sprintf("%s/tool-%d", path, position)
+	}
+	return fmt.Sprintf("%s/tool-%s-%d", path[:cut], path[cut+len("/turn-"):], position)
+}
+
+func (l *Log) enter(path, name string) {
+	if l.leaves == nil {
+		l.leaves = map[string]Role{}
+	}
+	l.leaves[path] = l.Roles[name]
+	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
+}
+
+// leave accepts everything that a leaf has said.
+func (l *Log) leave(path string) {
+	for _, p := range l.parts {
+		if p.State == Open && (event.Retracted{}).Covers(path, p.path, "", 0) && (p.Kind != Tool || p.Output != nil) {
+			p.State = Done
+		}
+	}
+}
+
+// role returns the role of the leaf to which a path belongs.
+func (l *Log) role(path string) Role {
+	for at := path; at != ""; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
+		if role, ok := l.leaves[at]; ok {
+			if strings.Contains(path[len(at):], "/tool-") { // an agent that is a tool
+				return min(role, Thinks)
+			}
+			return role
+		}
+	}
+	return Silent
+}
+
+// add appends a part, unless there are too many.
+func (l *Log) add(p *part) *part {
+	if len(l.parts) >= maxParts || l.bytes >= maxBytes {
+		return nil
+	}
+	l.parts = append(l.parts, p)
+	return p
+}
+
+// say adds a piece to a part.
+func (l *Log) say(p *part, text string) {
+	if p != nil && l.bytes < maxBytes {
+		l.bytes += len(text)
+		p.text.WriteString(text)
+	}
+}
+
+// find returns the newest part with the id that is not void.
+func (l *Log) find(id string) *part {
+	for i := len(l.parts) - 1; i >= 0; i-- {
+		if p := l.parts[i]; p.ID == id && p.State != Void && p.Kind == Tool {
+			return p
+		}
+	}
+	return nil
+}
+
+func (l *Log) delta(path string, d event.Delta) {
+	if d.End || d.Text == "" && d.Tool == "" {
+		return
+	}
+	kind := Text
+	switch d.Kind {
+	case event.Thinking:
+		kind = Reasoning
+	case event.Arguments:
+		kind = Tool
+	}
+	kind, shown := l.kind(path, kind)
+	if !shown {
+		return
+	}
+	var p *part
+	for i := len(l.parts) - 1; i >= 0 && p == nil; i-- {
+		if at := l.parts[i]; at.path == path && at.source == d.Source && at.attempt == d.Attempt && at.Kind == kind && at.call == d.Index && at.State == Open {
+			p = at
+		}
+	}
+	if p == nil {
+		p = l.open(kind, path, d.Index)
+		if p == nil {
+			return
+		}
+		p.source, p.attempt, p.Tool = d.Source, d.Attempt, d.Tool
+	}
+	l.say(p, d.Text)
+}
+
+// kind returns as what a text of a step is shown.
+func (l *Log) kind(path string, kind Kind) (Kind, bool) {
+	switch role := l.role(path); {
+	case kind == Text && role == Silent:
+		return kind, false
+	case kind == Text && role == Thinks:
+		return Reasoning, true
+	}
+	return kind, true
+}
+
+// open appends a part of a model's turn.
+func (l *Log) open(kind Kind, path string, call int) *part {
+	p := &part{Part: Part{Kind: kind, Turn: path}, path: path, call: call}
+	if p.ID = callAt(path, call+1); kind != Tool {
+		p.ID = fmt.Sprintf("%s/%s", path, [...]string{"text", "reasoning"}[kind])
+		n := 0
+		for _, other := range l.parts {
+			if other.path == path && other.Kind == kind {
+				n++
+			}
+		}
+		if n > 0 {
+			p.ID += fmt.Sprintf("~%d", n+1)
+		}
+	}
+	return l.add(p)
+}
+
+// answered notes a complete turn of a model. What a replayed one said was not streamed.
+func (l *Log) answered(path string, replayed bool, reasoning, text string, calls []llm.ToolCall) {
+	if replayed {
+		for _, said := range []struct {
+			kind Kind
+			text string
+		}{{Reasoning, reasoning}, {Text, text}} {
+			if kind, shown := l.kind(path, said.kind); shown && said.text != "" {
+				l.say(l.open(kind, path, 0), said.text)
+			}
+		}
+	}
+	for i, c := range calls {
+		p := l.find(callAt(path, i+1))
+		if p == nil {
+			if p = l.open(Tool, path, i); p == nil {
+				return
+			}
+		}
+		p.Tool = cmp.Or(c.Name, p.Tool)
+		if p.Input = c.Input; p.Input == nil { // cut off
+			p.Input, _ = json.Marshal(c.InputText)
+		}
+		if p.text.Len() == 0 {
+			l.say(p, string(p.Input))
+		}
+	}
+}
+
+func (l *Log) done(id, text string, failed bool) {
+	if p := l.find(id); p != nil {
+		if l.bytes += len(text); l.bytes >= maxBytes {
+			text = ""
+		}
+		p.Output, p.Failed, p.State = &text, failed, Done
+	}
+}
+
+// retract makes the parts of a rejected answer void. A leaf that waits for an answer fails too, but
+// says the same again.
+func (l *Log) retract(path string, d event.Retracted) {
+	for at := range l.asked {
+		if d.Source == "" && d.Covers(path, at, "", 0) {
+			return
+		}
+	}
+	for _, p := range l.parts {
+		if p.State != Void && p.Kind != Step && d.Covers(path, p.path, p.source, p.attempt) {
+			p.State, p.Reason = Void, d.Reason
+		}
+	}
+}
+
+// Enter tells of a leaf that a journal has, before what was done in it, and Leave that it has its result.
+func (l *Log) Enter(path, name string) { l.enter(path, name) }
+
+// Leave is the end of Enter.
+func (l *Log) Leave(path string) { l.leave(path) }
+
+// Reply tells of the recorded turn of an agent at a path.
+func (l *Log) Reply(path string, value json.RawMessage) {
+	var r llm.Reply
+	if json.Unmarshal(value, &r) == nil {
+		l.answered(path, true, r.Reasoning, r.Text, r.ToolCalls)
+	}
+}
+
+// Result tells of the recorded result of a call of a tool at a path.
+func (l *Log) Result(path string, value json.RawMessage) {
+	var r struct {
+		Text   string
+		Failed bool
+	}
+	if json.Unmarshal(value, &r) == nil {
+		l.done(path, r.Text, r.Failed)
+	}
+}
