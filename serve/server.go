@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // Config configures a Server. Only Journal is required.
@@ -75,6 +76,8 @@ type Pipeline struct {
 	Ashlar      stone.Ashlar
 	Grant       []string      // the effects of its runs; nil grants all
 	Limits      budget.Limits // of each run
+
+	roles func() map[string]turn.Role // see roles
 }
 
 // Server publishes pipelines. It is an http.Handler.
@@ -174,6 +177,7 @@ func (s *Server) publish(p Pipeline) error {
 		s.cfg.Log.Warn("a pipeline has tools or capabilities that state no effects, so that clients are told that it may do anything: declare them, as with tool.Effects(\"net\"), or tool.Effects() for none",
 			"code", "undeclared-effect", "pipeline", p.Name, "undeclared", strings.Join(names, ", "))
 	}
+	p.roles = sync.OnceValue(func() map[string]turn.Role { return roles(&p) })
 	s.pipelines[p.Name] = &p
 	return nil
 }

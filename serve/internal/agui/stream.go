@@ -9,14 +9,14 @@ import (
 )
 
 // An Event is an event of AG-UI.
-type Event map[string]any
+type Event = map[string]any
 
 // A Stream makes the events of one run of AG-UI.
 type Stream struct {
 	Input
 	Name string // of the run
 
-	sent []sent // of each part
+	sent turn.Progress[sent]
 	out  []Event
 }
 
@@ -35,11 +35,7 @@ func (s *Stream) Start() []Event {
 func (s *Stream) Next(parts []turn.Part) []Event {
 	s.out = nil
 	back := false
-	for i := range parts {
-		if i == len(s.sent) {
-			s.sent = append(s.sent, sent{})
-		}
-		p, at := &parts[i], &s.sent[i]
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
 		switch {
 		case at.over:
 		case p.Kind == turn.Step:
@@ -58,7 +54,7 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 		default:
 			s.said(p, at)
 		}
-	}
+	})
 	if back {
 		s.send(Event{"type": "MESSAGES_SNAPSHOT", "messages": s.snapshot(parts)})
 	}
@@ -68,20 +64,24 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 // End ends the run with the state of its run, the result of it, and the questions among the parts.
 func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 	s.out = nil
-	for i := range s.sent {
-		p, at := &parts[i], &s.sent[i]
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
 		if p.Kind == turn.Step && at.begun && !at.over {
 			s.send(Event{"type": "STEP_FINISHED", "stepName": p.ID})
 		} else if at.begun && !at.over {
 			s.end(p, at)
 		}
-	}
+	})
 	end := Event{"type": "RUN_FINISHED", "threadId": s.Thread, "runId": s.Input.Run}
 	switch run.State {
 	case journal.Done:
 		end["outcome"] = map[string]any{"type": "success"}
-		if run.Result != nil {
-			s.result(run.Result, end)
+		text, value := turn.Result(run.Result)
+		switch {
+		case value != nil:
+			end["result"] = value
+			s.send(Event{"type": "STATE_SNAPSHOT", "snapshot": map[string]any{run.Result.Type: value}})
+		case run.Result != nil:
+			end["result"] = text
 		}
 	case journal.Waiting:
 		end["outcome"] = map[string]any{"type": "interrupt", "interrupts": s.interrupts(parts)}
@@ -92,29 +92,14 @@ func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 		if run.Failure != nil {
 			code = string(run.Failure.Kind)
 		}
-		return append(s.out, Error(code, turn.Why(run)))
+		return append(s.out, s.Fail(code, turn.Why(run))...)
 	}
 	return append(s.out, end)
 }
 
-// Error is the event that ends a run that failed.
-func Error(code, text string) Event {
-	return Event{"type": "RUN_ERROR", "code": code, "message": text}
-}
-
-// result sends a result that is no text as the state.
-func (s *Stream) result(n *api.Node, end Event) {
-	var object map[string]json.RawMessage
-	if json.Unmarshal(n.Content, &object) != nil || object == nil {
-		end["result"] = n.Content
-		return
-	}
-	if delete(object, "conversation"); len(object) == 1 && object["text"] != nil {
-		end["result"] = object["text"]
-		return
-	}
-	end["result"] = object
-	s.send(Event{"type": "STATE_SNAPSHOT", "snapshot": map[string]any{n.Type: object}})
+// Fail ends the run with an error.
+func (s *Stream) Fail(code, text string) []Event {
+	return []Event{{"type": "RUN_ERROR", "code": code, "message": text}}
 }
 
 func (s *Stream) send(e ...Event) { s.out = append(s.out, e...) }
@@ -271,11 +256,10 @@ func (s *Stream) snapshot(parts []turn.Part) []any {
 		}
 		return by[id]
 	}
-	for i := range s.sent {
-		p, at := &parts[i], s.sent[i]
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
 		id := s.id(p)
 		if !at.begun || p.State == turn.Void || has[id] {
-			continue
+			return
 		}
 		switch p.Kind {
 		case turn.Text:
@@ -290,6 +274,6 @@ func (s *Stream) snapshot(parts []turn.Part) []any {
 				out = append(out, map[string]any{"id": id + "/result", "role": "tool", "toolCallId": id, "content": *p.Output})
 			}
 		}
-	}
+	})
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -317,6 +318,7 @@ func (l *Log) open(kind Kind, path string, call int) *part {
 // answered notes a complete turn of a model. What a replayed one said was not streamed.
 func (l *Log) answered(path string, replayed bool, reasoning, text string, calls []llm.ToolCall) {
 	if replayed {
+		l.reject(path)
 		for _, said := range []struct {
 			kind Kind
 			text string
@@ -339,6 +341,26 @@ func (l *Log) answered(path string, replayed bool, reasoning, text string, calls
 		}
 		if p.text.Len() == 0 {
 			l.say(p, string(p.Input))
+		}
+	}
+}
+
+// reject makes the answer of the turn before a recorded one void: a turn that called nothing and was followed by
+// another one was rejected. No record says so.
+func (l *Log) reject(path string) {
+	cut := strings.LastIndex(path, "/turn-")
+	if cut < 0 {
+		return
+	}
+	agent := path[:cut]
+	n, _ := strconv.Atoi(path[cut+len("/turn-"):])
+	before, called := turnAt(agent, n-1), false
+	for _, p := range l.parts {
+		called = called || p.Turn == before && p.Kind == Tool
+	}
+	for _, p := range l.parts {
+		if p.Turn == before && p.Kind == Text && !called {
+			p.State, p.Reason = Void, "rejected"
 		}
 	}
 }
@@ -375,9 +397,9 @@ func (l *Log) Leave(path string) { l.leave(path) }
 
 // Reply tells of the recorded turn of an agent at a path.
 func (l *Log) Reply(path string, value json.RawMessage) {
-	var r llm.Reply
-	if json.Unmarshal(value, &r) == nil {
-		l.answered(path, true, r.Reasoning, r.Text, r.ToolCalls)
+	var r struct{ Reply *llm.Reply }
+	if json.Unmarshal(value, &r) == nil && r.Reply != nil {
+		l.answered(path, true, r.Reply.Reasoning, r.Reply.Text, r.Reply.ToolCalls)
 	}
 }
 

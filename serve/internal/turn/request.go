@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,6 +84,32 @@ func Question(id string) (run, path, version string, ok bool) {
 	return run, rest[:i], rest[i+1:], true
 }
 
+// Progress is what a viewer has sent of each part. It is kept by the ids of the parts, so that it holds for every
+// Log of the run.
+type Progress[T any] struct{ by map[string]*T }
+
+// Each calls fn with every part and what was sent of it.
+func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
+	if s.by == nil {
+		s.by = map[string]*T{}
+	}
+	times := map[string]int{}
+	for i := range parts {
+		p := &parts[i]
+		key := fmt.Sprint(p.Kind, p.ID)
+		if times[key]++; times[key] > 1 { // a call that is made again
+			key += fmt.Sprint("#", times[key])
+		}
+		if p.Kind == Ask {
+			key += p.Question.Version
+		}
+		if s.by[key] == nil {
+			s.by[key] = new(T)
+		}
+		fn(p, s.by[key])
+	}
+}
+
 // Seen is the ids of the parts that a client has. What a turn says is complete before the turn's calls
 // start, so a client that has one text of it has all of them.
 type Seen []string
@@ -102,4 +129,20 @@ func Why(run api.Run) string {
 		return fmt.Sprintf("%s: %s", run.Failure.Kind, run.Failure.Reason)
 	}
 	return fmt.Sprintf("the run is %s", run.State)
+}
+
+// Result splits the result of a run: a text, or an object or list that is none.
+func Result(n *api.Node) (text string, value any) {
+	if n == nil || json.Unmarshal(n.Content, &text) == nil {
+		return text, nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(n.Content, &object) != nil || object == nil {
+		return "", n.Content
+	}
+	delete(object, "conversation") // of an agent
+	if json.Unmarshal(object["text"], &text) == nil && len(object) == 1 {
+		return text, nil
+	}
+	return "", object
 }

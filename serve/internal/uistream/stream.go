@@ -9,14 +9,15 @@ import (
 )
 
 // A Chunk is a chunk of the stream.
-type Chunk map[string]any
+type Chunk = map[string]any
 
 // A Stream makes the chunks of one reply of the server.
 type Stream struct {
-	Run  string    // the name of the run
-	Seen turn.Seen // what the client has
+	Run     string    // the name of the run
+	Message string    // the id of the message that is sent; empty leaves it to the client
+	Seen    turn.Seen // what the client has
 
-	sent []sent // of each part
+	sent turn.Progress[sent]
 	turn string // of the last part
 	step bool   // a step is open
 	out  []Chunk
@@ -28,11 +29,11 @@ type sent struct {
 	text                      int
 }
 
-// Start begins the reply, which is the message with the id. An empty id is the client's choice.
-func (s *Stream) Start(id string) []Chunk {
+// Start begins the reply.
+func (s *Stream) Start() []Chunk {
 	c := Chunk{"type": "start", "messageMetadata": map[string]any{"run": s.Run}}
-	if id != "" {
-		c["messageId"] = id
+	if s.Message != "" {
+		c["messageId"] = s.Message
 	}
 	return []Chunk{c}
 }
@@ -40,51 +41,51 @@ func (s *Stream) Start(id string) []Chunk {
 // Next returns what the parts have more than when it was called before.
 func (s *Stream) Next(parts []turn.Part) []Chunk {
 	s.out = nil
-	for i := range parts {
-		if i == len(s.sent) {
-			s.sent = append(s.sent, sent{})
-		}
-		p, at := &parts[i], &s.sent[i]
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
 		switch p.Kind {
-		case turn.Text:
-			s.said("text", p, at)
-		case turn.Reasoning:
-			s.said("reasoning", p, at)
+		case turn.Text, turn.Reasoning:
+			s.said(p, at)
 		case turn.Tool:
 			s.tool(p, at)
 		case turn.Ask:
 			s.ask(p, at)
 		}
-	}
+	})
 	return s.out
 }
 
 // End ends the reply with the state of the run.
 func (s *Stream) End(run api.Run, parts []turn.Part) []Chunk {
 	s.out = nil
-	for i := range s.sent {
-		if p := &parts[i]; p.Kind <= turn.Reasoning && s.sent[i].begun && !s.sent[i].over {
-			s.said(name(p.Kind), &turn.Part{Kind: p.Kind, ID: p.ID, Text: p.Text, State: turn.Done}, &s.sent[i])
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
+		if p.Kind <= turn.Reasoning && at.begun && !at.over {
+			p.State = turn.Done
+			s.said(p, at)
 		}
-	}
+	})
 	if s.step {
 		s.send(Chunk{"type": "finish-step"})
 	}
 	end := Chunk{"type": "finish", "finishReason": "stop", "messageMetadata": map[string]any{"run": s.Run, "state": run.State}}
 	switch run.State {
 	case journal.Done:
+		if _, value := turn.Result(run.Result); value != nil {
+			s.send(Chunk{"type": "data-result", "id": turn.ID(s.Run, "result"), "data": value})
+		}
 	case journal.Waiting:
 		end["finishReason"] = "other"
 	case journal.Canceled:
 		end = Chunk{"type": "abort", "reason": "the run was canceled"}
 	default:
-		return append(s.out, Error(turn.Why(run)))
+		return append(s.out, s.Fail("", turn.Why(run))...)
 	}
 	return append(s.out, end)
 }
 
-// Error is the chunk of an error. The client reads nothing after it.
-func Error(text string) Chunk { return Chunk{"type": "error", "errorText": text} }
+// Fail ends the reply with an error. The client reads nothing after it.
+func (s *Stream) Fail(_, text string) []Chunk {
+	return []Chunk{{"type": "error", "errorText": text}}
+}
 
 func name(k turn.Kind) string {
 	if k == turn.Reasoning {
@@ -103,7 +104,8 @@ func (s *Stream) begin(p *turn.Part) {
 	}
 }
 
-func (s *Stream) said(name string, p *turn.Part, at *sent) {
+func (s *Stream) said(p *turn.Part, at *sent) {
+	name := name(p.Kind)
 	id := turn.ID(s.Run, p.ID)
 	metadata := map[string]any{"part": id}
 	if !at.begun {
