@@ -144,8 +144,8 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 			l.enter(e.Path, e.Name)
 		}
 	case event.StepDone:
-		if d.Form == "leaf" && d.OK {
-			l.leave(e.Path)
+		if d.Form == "leaf" {
+			l.leave(e.Path, d.OK)
 		}
 	case event.Delta:
 		l.delta(e.Path, d)
@@ -155,8 +155,7 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 			if d.Replayed {
 				at = turnAt(at, d.Turn)
 			}
-			calls, _ := d.Reply.ToolCalls.([]llm.ToolCall)
-			l.answered(at, d.Replayed, d.Reply.Reasoning, d.Reply.Text, calls)
+			l.answered(at, d.Replayed, d.Reply.Reasoning, d.Reply.Text, callsOf(d.Reply.ToolCalls))
 		}
 	case event.StepReplayed:
 		if d.Kind == "step" && l.Recorded != nil && l.find(e.Path) != nil {
@@ -183,6 +182,15 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 	l.wake()
 }
 
+// callsOf returns the calls of an event. A watcher that removes secrets has made other values of them.
+func callsOf(told any) (calls []llm.ToolCall) {
+	calls, ok := told.([]llm.ToolCall)
+	if text, err := json.Marshal(told); !ok && err == nil {
+		_ = json.Unmarshal(text, &calls) // or there are none
+	}
+	return calls
+}
+
 // The addresses of the turns and calls of an agent, see package agent.
 func turnAt(agent string, turn int) string { return fmt.Sprintf("%s/turn-%d", agent, turn) }
 func toolAt(agent string, turn, position int) string {
@@ -206,10 +214,13 @@ func (l *Log) enter(path, name string) {
 	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
 }
 
-// leave accepts everything that a leaf has said.
-func (l *Log) leave(path string) {
+// leave ends a leaf. If it has its result, everything that it has said is accepted.
+func (l *Log) leave(path string, ok bool) {
 	for _, p := range l.parts {
-		if p.State == Open && (event.Retracted{}).Covers(path, p.path, "", 0) && (p.Kind != Tool || p.Output != nil) {
+		if p.Kind == Step && p.path == path {
+			p.State = Done
+		}
+		if ok && p.State == Open && (event.Retracted{}).Covers(path, p.path, "", 0) && (p.Kind != Tool || p.Output != nil) {
 			p.State = Done
 		}
 	}
@@ -393,7 +404,7 @@ func (l *Log) retract(path string, d event.Retracted) {
 func (l *Log) Enter(path, name string) { l.enter(path, name) }
 
 // Leave is the end of Enter.
-func (l *Log) Leave(path string) { l.leave(path) }
+func (l *Log) Leave(path string) { l.leave(path, true) }
 
 // Reply tells of the recorded turn of an agent at a path.
 func (l *Log) Reply(path string, value json.RawMessage) {
