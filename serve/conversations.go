@@ -294,6 +294,15 @@ func (c conversation) launchTurn(start api.Start) (journal.RunInfo, error) {
 // parts returns what the journal has of a run that this process does not run.
 func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, error) {
 	log := &turn.Log{Roles: p.roles()}
+	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range asked {
+		if !q.Open() && q.Call != nil {
+			log.Answered(q.Path, q.Response)
+		}
+	}
 	records := 0
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
 		if err != nil {
@@ -373,10 +382,7 @@ func roles(p *Pipeline) map[string]turn.Role {
 	all := map[string]turn.Role{}
 	var walk func(stone.Ashlar)
 	walk = func(a stone.Ashlar) {
-		for _, t := range a.ProducesAll() {
-			if len(a.Children()) > 0 && a.Form() != "leaf" || !openai.Speaks(t) {
-				continue
-			}
+		if t := a.Produces(); openai.Speaks(t) {
 			if all[a.Name()] = turn.Thinks; t.Name() == result {
 				all[a.Name()] = turn.Answers
 			}

@@ -82,6 +82,7 @@ type Log struct {
 	parts  []*part
 	leaves map[string]Role // of the visited leaves, by their paths
 	asked  map[string]bool // the paths of open questions
+	denied map[string]bool // the calls that people refused
 	bytes  int
 	over   bool
 	news   chan struct{} // closed when anything changes; nil while nobody waits
@@ -171,9 +172,7 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 		return
 	case event.QuestionAnswered:
 		delete(l.asked, e.Path)
-		if p := l.find(e.Path); p != nil {
-			p.Denied = d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:")
-		}
+		l.reply(e.Path, d.Answer)
 	case event.Retracted:
 		l.retract(e.Path, d)
 	default:
@@ -376,12 +375,20 @@ func (l *Log) reject(path string) {
 	}
 }
 
+// reply notes the answer to a question about a call.
+func (l *Log) reply(path, answer string) {
+	if l.denied == nil {
+		l.denied = map[string]bool{}
+	}
+	l.denied[path] = answer == "" || answer == "never" || answer == "no" || strings.HasPrefix(answer, "no:")
+}
+
 func (l *Log) done(id, text string, failed bool) {
 	if p := l.find(id); p != nil {
 		if l.bytes += len(text); l.bytes >= maxBytes {
 			text = ""
 		}
-		p.Output, p.Failed, p.State = &text, failed, Done
+		p.Output, p.Failed, p.Denied, p.State = &text, failed, l.denied[id], Done
 	}
 }
 
@@ -405,6 +412,9 @@ func (l *Log) Enter(path, name string) { l.enter(path, name) }
 
 // Leave is the end of Enter.
 func (l *Log) Leave(path string) { l.leave(path, true) }
+
+// Answered tells of the answer to a question at a path, before the result of the call that it is about.
+func (l *Log) Answered(path, answer string) { l.reply(path, answer) }
 
 // Reply tells of the recorded turn of an agent at a path.
 func (l *Log) Reply(path string, value json.RawMessage) {
