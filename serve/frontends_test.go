@@ -3,6 +3,7 @@ package serve_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"iter"
 	"net/http"
@@ -148,7 +149,9 @@ func (q *quarry) pipelines() []serve.Pipeline {
 		{Ashlar: stone.Func("typed", spoken, title, func(_ context.Context, text string) (titled, error) { return titled{text}, nil })},
 		{Ashlar: stone.Func("broken", spoken, page, func(context.Context, string) (string, error) { return "", stone.Fail("broken", "no slate") })},
 		{Ashlar: stone.Seq("page", stone.Ask("approve", spoken, approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no")),
-			stone.Func2("publish", spoken, approval, page, func(_ context.Context, text string, a stone.Answer) (string, error) { return a.Response + ": " + text, nil }))},
+			stone.Func2("publish", spoken, approval, page, func(_ context.Context, text string, a stone.Answer) (string, error) {
+				return a.Response + ": " + text, nil
+			}))},
 	}
 }
 
@@ -194,7 +197,7 @@ func TestFrontends(t *testing.T) {
 	if err != nil || strings.Contains(stderr.String(), "AG-UI") {
 		t.Errorf("%v: %s", err, stderr.String())
 	}
-	if *update {
+	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile("testdata/frontends.txt", out, 0o644); err != nil {
 			t.Fatal(err)
 		}
