@@ -104,8 +104,8 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 // follow does what a request asks for, and returns the run that replies, and the id of its message. The
 // same request again does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
-	if n := len(req.Message); n > bounds.LabelValue {
-		return info, "", invalid("the id of a message has %d bytes: want at most %d", n, bounds.LabelValue)
+	if n := len(req.Message); n > bounds.LabelValue || n == 0 && len(req.Answers) == 0 {
+		return info, "", invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
 	}
 	for _, a := range req.Answers {
 		run, _, _, ok := turn.Question(a.ID)
@@ -303,7 +303,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 			log.Answered(q.Path, q.Response)
 		}
 	}
-	records := 0
+	told := map[string]bool{} // a step that was cut off has an end too
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
 		if err != nil {
 			return nil, err
@@ -315,15 +315,16 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 			log.Enter(row.Path, row.Name)
 		case row.Kind == "leaf" && row.Failure == "":
 			log.Leave(row.Path)
-		case row.Kind == "step" && row.Ended && row.Failure == "" && (isTurn || isTool) && records < maxRecords:
-			records++
+		case row.Kind == "step" && row.Ended && row.Failure == "" && (isTurn || isTool) && !told[row.Path] && len(told) < maxRecords:
+			told[row.Path] = true
 			record, err := s.cfg.Journal.Record(ctx, info.ID, row.Path, row.Kind)
-			if err != nil {
+			switch {
+			case errors.Is(err, journal.ErrNoStep):
+			case err != nil:
 				return nil, err
-			}
-			if isTurn {
+			case isTurn:
 				log.Reply(row.Path, record.Content)
-			} else {
+			default:
 				log.Result(row.Path, record.Content)
 			}
 		}

@@ -57,6 +57,11 @@ func (s *Server) postUI(w http.ResponseWriter, r *http.Request, who Principal) e
 	if err != nil {
 		return err
 	}
+	leave, err := s.hold(who)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	info, reply, err := c.follow(&req)
 	if err != nil {
 		return err
@@ -88,6 +93,11 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	case err != nil:
 		return err
 	}
+	leave, err := s.hold(who)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	return c.tellUI(w, r, info, &uistream.Stream{Message: nameOf(who, info.ID)})
 }
 
@@ -105,6 +115,11 @@ func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal)
 	if err != nil {
 		return err
 	}
+	leave, err := s.hold(who)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	info, _, err := c.follow(&in.Request)
 	if err != nil {
 		return err
@@ -113,13 +128,8 @@ func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal)
 }
 
 // tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
-// after the last event.
+// after the last event. Its caller has counted the stream.
 func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.RunInfo, t teller, tail string) error {
-	leave, err := c.hold(c.who)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	out := newEventStream(w)
 	p := newPulse(c.Server, r, c.who)
 	defer p.stop()
@@ -133,6 +143,7 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.
 		}
 		out.send()
 	}
+	var err error
 	send(t.Start())
 	for out.err == nil {
 		log := c.logOf(info.ID)

@@ -3,6 +3,7 @@ package agui
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/internal/turn"
@@ -57,6 +58,7 @@ func Read(body []byte) (in Input, err error) {
 		in.Answers = append(in.Answers, a)
 	}
 	last := message{}
+	in.Seen = turn.Seen{}
 	for i, text := range raw.Messages {
 		m := message{}
 		if err := json.Unmarshal(text, &m); err != nil {
@@ -64,13 +66,15 @@ func Read(body []byte) (in Input, err error) {
 		}
 		switch m.Role {
 		case "assistant":
-			in.Replies = append([]string{m.ID}, in.Replies...)
+			in.Replies = append(in.Replies, m.ID)
 			fallthrough
 		case "reasoning":
-			in.Seen = append(in.Seen, m.ID)
+			in.Seen.Add(m.ID)
 			for _, c := range m.ToolCalls {
-				in.Seen = append(in.Seen, c.ID)
+				in.Seen.Add(c.ID)
 			}
+		case "tool":
+			in.Seen.Add(m.ID)
 		case "user":
 			last = m
 		}
@@ -78,6 +82,7 @@ func Read(body []byte) (in Input, err error) {
 			last = message{}
 		}
 	}
+	slices.Reverse(in.Replies)
 	if len(in.Answers) > 0 {
 		return in, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/ask"
@@ -112,15 +111,19 @@ func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 
 // Seen is the ids of the parts that a client has. What a turn says is complete before the turn's calls
 // start, so a client that has one text of it has all of them.
-type Seen []string
+type Seen map[string]bool
+
+// Add adds the id of a part.
+func (s Seen) Add(id string) {
+	s[id] = true
+	if i := strings.LastIndexByte(id, '/'); i >= 0 && (strings.HasPrefix(id[i:], "/text") || strings.HasPrefix(id[i:], "/reasoning")) {
+		s[id[:i]+"/"] = true
+	}
+}
 
 // Has reports whether the client has a part of a run.
 func (s Seen) Has(run string, p *Part) bool {
-	id := ID(run, p.ID)
-	return slices.ContainsFunc(s, func(had string) bool {
-		i := strings.LastIndexByte(had, '/')
-		return had == id || p.Kind <= Reasoning && i >= 0 && had[:i] == ID(run, p.Turn)
-	})
+	return s[ID(run, p.ID)] || p.Kind <= Reasoning && s[ID(run, p.Turn)+"/"]
 }
 
 // Why returns why a run has no result, for people.

@@ -162,7 +162,7 @@ func transcript(t *testing.T, p stone.Ashlar, roles map[string]turn.Role, respon
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seen turn.Seen
+	seen := turn.Seen{}
 	for again := 0; ; again++ {
 		recorded := func(path string) json.RawMessage {
 			r, err := store.Record(context.Background(), "r", path, "step")
@@ -223,7 +223,7 @@ func transcript(t *testing.T, p stone.Ashlar, roles map[string]turn.Role, respon
 			return out.Bytes()
 		}
 		for i := range parts {
-			seen = append(seen, turn.ID("r", parts[i].ID))
+			seen.Add(turn.ID("r", parts[i].ID))
 		}
 		for _, q := range questions {
 			fmt.Fprintf(&out, "\n# %s\n", responses[again])

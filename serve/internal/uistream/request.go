@@ -63,12 +63,13 @@ func Read(body []byte) (req turn.Request, err error) {
 			req.Replies = append(req.Replies, m.ID)
 		}
 	}
+	req.Seen = turn.Seen{}
 	for _, m := range in.Messages {
 		for _, p := range m.Parts {
 			if id := p.Metadata.Stone.Part; id != "" {
-				req.Seen = append(req.Seen, id)
+				req.Seen.Add(id)
 			} else if p.ToolCallID != "" {
-				req.Seen = append(req.Seen, p.ToolCallID)
+				req.Seen.Add(p.ToolCallID)
 			}
 		}
 	}
