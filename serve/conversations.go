@@ -293,7 +293,7 @@ func (c conversation) launchTurn(start api.Start) (journal.RunInfo, error) {
 
 // parts returns what the journal has of a run that this process does not run.
 func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, error) {
-	log := &turn.Log{Roles: p.roles()}
+	log := &turn.Log{Roles: s.roles[p.Name]()}
 	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
 	if err != nil {
 		return nil, err

@@ -79,8 +79,8 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 			s.cfg.Log.Warn("notice of a run", "run", t.run.RunID, "code", n.Code, "path", n.Path, "text", n.Text)
 		}
 	}))
-	if t.source.Chat && t.roles != nil {
-		run.told = &turn.Log{Roles: t.roles(), Recorded: func(path string) json.RawMessage {
+	if roles := s.roles[t.Name]; t.source.Chat && roles != nil {
+		run.told = &turn.Log{Roles: roles(), Recorded: func(path string) json.RawMessage {
 			record, err := s.cfg.Journal.Record(ctx, t.run.RunID, path, "step")
 			if err != nil {
 				return nil // the client asks again
