@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"regexp"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -291,50 +293,56 @@ func (c conversation) launchTurn(start api.Start) (journal.RunInfo, error) {
 	return info, err
 }
 
-// parts returns what the journal has of a run that this process does not run.
+// recorded returns the values of the recorded steps of a run.
+func (s *Server) recorded(ctx context.Context, run string, failed *error) func(path string) json.RawMessage {
+	return func(path string) json.RawMessage {
+		record, err := s.cfg.Journal.Record(ctx, run, path, "step")
+		if err != nil && !errors.Is(err, journal.ErrNoStep) { // a step that was cut off
+			*failed = err
+		}
+		return record.Content
+	}
+}
+
+// parts returns what the journal has of a run that this process does not run. To the Log, it is a run in which
+// everything is replayed.
 func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, error) {
-	log := &turn.Log{Roles: s.roles[p.Name]()}
+	var failed error
+	log := &turn.Log{Roles: s.roles[p.Name](), Recorded: s.recorded(ctx, info.ID, &failed)}
+	told := map[string]bool{}
+	tell := func(path, name string, d event.Data) {
+		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
+	}
 	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, q := range asked {
-		if !q.Open() && q.Call != nil {
-			log.Answered(q.Path, q.Response)
+		if !q.Open() {
+			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response})
 		}
 	}
-	told := map[string]bool{} // a step that was cut off has an end too
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
-		if err != nil {
-			return nil, err
-		}
-		last := row.Path[strings.LastIndexByte(row.Path, '/')+1:]
-		isTurn, isTool := strings.HasPrefix(last, "turn-"), strings.HasPrefix(last, "tool-")
 		switch {
+		case err != nil:
+			return nil, err
+		case failed != nil:
+			return nil, failed
 		case row.Kind == "leaf" && !row.Ended:
-			log.Enter(row.Path, row.Name)
-		case row.Kind == "leaf" && row.Failure == "":
-			log.Leave(row.Path)
-		case row.Kind == "step" && row.Ended && row.Failure == "" && (isTurn || isTool) && !told[row.Path] && len(told) < maxRecords:
-			told[row.Path] = true
-			record, err := s.cfg.Journal.Record(ctx, info.ID, row.Path, row.Kind)
-			switch {
-			case errors.Is(err, journal.ErrNoStep):
-			case err != nil:
-				return nil, err
-			case isTurn:
-				log.Reply(row.Path, record.Content)
-			default:
-				log.Result(row.Path, record.Content)
-			}
+			tell(row.Path, row.Name, event.StepStarted{Form: "leaf"})
+		case row.Kind == "leaf":
+			tell(row.Path, row.Name, event.StepDone{Form: "leaf", OK: row.Failure == ""})
+		case row.Kind == "step" && row.Ended && !told[row.Path] && len(told) < maxRecords:
+			told[row.Path] = true // one that was cut off has an end too
+			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
 		}
 	}
 	log.End()
-	return log, nil
+	return log, failed
 }
 
-// maxRecords bounds the turns and calls of a run that are read to tell of it.
-const maxRecords = 4096
+// maxRecords bounds the steps of a run that are read to tell of it.
+const maxRecords = 8192
 
 // ending returns the parts that a run has only when it has stopped: its open questions, or its answer if
 // no model has written it.

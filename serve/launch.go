@@ -80,13 +80,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		}
 	}))
 	if roles := s.roles[t.Name]; t.source.Chat && roles != nil {
-		run.told = &turn.Log{Roles: roles(), Recorded: func(path string) json.RawMessage {
-			record, err := s.cfg.Journal.Record(ctx, t.run.RunID, path, "step")
-			if err != nil {
-				return nil // the client asks again
-			}
-			return record.Content
-		}}
+		run.told = &turn.Log{Roles: roles(), Recorded: s.recorded(ctx, t.run.RunID, new(error))}
 		t.run.Watch = event.All(t.run.Watch, run.told)
 	}
 	if t.live != nil {

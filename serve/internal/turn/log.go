@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -21,61 +20,11 @@ const (
 	maxBytes = 8 << 20
 )
 
-// A Kind is the kind of a Part.
-type Kind uint8
-
-// The kinds of parts.
-const (
-	Text Kind = iota
-	Reasoning
-	Tool // a call
-	Step // a leaf of the pipeline is visited
-	Ask  // an open question
-)
-
-// A State is how far a Part is.
-type State uint8
-
-// The states of parts.
-const (
-	Open State = iota
-	Done       // accepted, or ended
-	Void       // taken back
-)
-
-// A Part is a part of a turn. The order of parts never changes.
-type Part struct {
-	Kind   Kind
-	State  State
-	ID     string // its address in the run. A call that a model makes again has the same one.
-	Turn   string // the address of the model's turn, or of the leaf
-	Text   string // said so far; of a Tool, its arguments so far
-	Reason string // why it is Void
-
-	Tool   string          // its name
-	Input  json.RawMessage // the arguments; nil until they are complete
-	Output *string         // nil until it has ended
-	Failed bool            // the call failed
-	Denied bool            // a person refused it
-
-	Question *journal.Question // of an Ask; its ID is that of the call that it is about, if any
-}
-
-// Role says what the answers of a leaf are to the conversation.
-type Role uint8
-
-// The roles of leaves.
-const (
-	Silent  Role = iota // not to be shown, such as JSON
-	Thinks              // work for other steps
-	Answers             // the answer
-)
-
 // Log collects the parts of a run. It is an event.Watcher of one run, and is safe for concurrent use.
 type Log struct {
 	// Roles are the roles of the leaves of the pipeline, by their names.
 	Roles map[string]Role
-	// Recorded returns the value of a recorded step, or nil.
+	// Recorded returns the value of a recorded step, or nil. An event.StepReplayed asks for it.
 	Recorded func(path string) json.RawMessage
 
 	mu     sync.Mutex
@@ -151,16 +100,12 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 	case event.Delta:
 		l.delta(e.Path, d)
 	case event.ModelResponse:
-		if d.Reply != nil && d.Turn > 0 {
-			at := e.Path
-			if d.Replayed {
-				at = turnAt(at, d.Turn)
-			}
-			l.answered(at, d.Replayed, d.Reply.Reasoning, d.Reply.Text, callsOf(d.Reply.ToolCalls))
+		if d.Reply != nil && d.Turn > 0 && !d.Replayed {
+			l.called(e.Path, callsOf(d.Reply.ToolCalls))
 		}
 	case event.StepReplayed:
-		if d.Kind == "step" && l.Recorded != nil && l.find(e.Path) != nil {
-			l.Result(e.Path, l.Recorded(e.Path))
+		if d.Kind == "step" {
+			l.recorded(e.Path)
 		}
 	case event.ToolDone:
 		l.done(toolAt(e.Path, d.Turn, d.Position), d.Text, !d.OK)
@@ -172,7 +117,10 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 		return
 	case event.QuestionAnswered:
 		delete(l.asked, e.Path)
-		l.reply(e.Path, d.Answer)
+		if l.denied == nil {
+			l.denied = map[string]bool{}
+		}
+		l.denied[e.Path] = d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:")
 	case event.Retracted:
 		l.retract(e.Path, d)
 	default:
@@ -190,19 +138,24 @@ func callsOf(told any) (calls []llm.ToolCall) {
 	return calls
 }
 
-// The addresses of the turns and calls of an agent, see package agent.
-func turnAt(agent string, turn int) string { return fmt.Sprintf("%s/turn-%d", agent, turn) }
+// split splits the address of a turn, see package agent.
+func split(path string) (agent string, turn int) {
+	cut := strings.LastIndex(path, "/turn-")
+	if cut < 0 {
+		return path, 0
+	}
+	turn, _ = strconv.Atoi(path[cut+len("/turn-"):])
+	return path[:cut], turn
+}
+
 func toolAt(agent string, turn, position int) string {
 	return fmt.Sprintf("%s/tool-%d-%d", agent, turn, position)
 }
 
 // callAt returns the address of a call of the turn at a path.
 func callAt(path string, position int) string {
-	cut := strings.LastIndex(path, "/turn-")
-	if cut < 0 {
-		return fmt.Sprintf("%s/tool-%d", path, position)
-	}
-	return fmt.Sprintf("%s/tool-%s-%d", path[:cut], path[cut+len("/turn-"):], position)
+	agent, turn := split(path)
+	return toolAt(agent, turn, position)
 }
 
 func (l *Log) enter(path, name string) {
@@ -325,19 +278,8 @@ func (l *Log) open(kind Kind, path string, call int) *part {
 	return l.add(p)
 }
 
-// answered notes a complete turn of a model. What a replayed one said was not streamed.
-func (l *Log) answered(path string, replayed bool, reasoning, text string, calls []llm.ToolCall) {
-	if replayed {
-		l.reject(path)
-		for _, said := range []struct {
-			kind Kind
-			text string
-		}{{Reasoning, reasoning}, {Text, text}} {
-			if kind, shown := l.kind(path, said.kind); shown && said.text != "" {
-				l.say(l.open(kind, path, 0), said.text)
-			}
-		}
-	}
+// called notes the complete calls of a model's turn.
+func (l *Log) called(path string, calls []llm.ToolCall) {
 	for i, c := range calls {
 		p := l.find(callAt(path, i+1))
 		if p == nil {
@@ -358,13 +300,8 @@ func (l *Log) answered(path string, replayed bool, reasoning, text string, calls
 // reject makes the answer of the turn before a recorded one void: a turn that called nothing and was followed by
 // another one was rejected. No record says so.
 func (l *Log) reject(path string) {
-	cut := strings.LastIndex(path, "/turn-")
-	if cut < 0 {
-		return
-	}
-	agent := path[:cut]
-	n, _ := strconv.Atoi(path[cut+len("/turn-"):])
-	before, called := turnAt(agent, n-1), false
+	agent, n := split(path)
+	before, called := fmt.Sprintf("%s/turn-%d", agent, n-1), false
 	for _, p := range l.parts {
 		called = called || p.Turn == before && p.Kind == Tool
 	}
@@ -373,14 +310,6 @@ func (l *Log) reject(path string) {
 			p.State, p.Reason = Void, "rejected"
 		}
 	}
-}
-
-// reply notes the answer to a question about a call.
-func (l *Log) reply(path, answer string) {
-	if l.denied == nil {
-		l.denied = map[string]bool{}
-	}
-	l.denied[path] = answer == "" || answer == "never" || answer == "no" || strings.HasPrefix(answer, "no:")
 }
 
 func (l *Log) done(id, text string, failed bool) {
@@ -407,30 +336,34 @@ func (l *Log) retract(path string, d event.Retracted) {
 	}
 }
 
-// Enter tells of a leaf that a journal has, before what was done in it, and Leave that it has its result.
-func (l *Log) Enter(path, name string) { l.enter(path, name) }
-
-// Leave is the end of Enter.
-func (l *Log) Leave(path string) { l.leave(path, true) }
-
-// Answered tells of the answer to a question at a path, before the result of the call that it is about.
-func (l *Log) Answered(path, answer string) { l.reply(path, answer) }
-
-// Reply tells of the recorded turn of an agent at a path.
-func (l *Log) Reply(path string, value json.RawMessage) {
-	var r struct{ Reply *llm.Reply }
-	if json.Unmarshal(value, &r) == nil && r.Reply != nil {
-		l.answered(path, true, r.Reply.Reasoning, r.Reply.Text, r.Reply.ToolCalls)
+// recorded notes the value of a recorded step: the answer of a model, or the result of a call.
+func (l *Log) recorded(path string) {
+	step := path[strings.LastIndexByte(path, '/')+1:]
+	isTurn, isTool := strings.HasPrefix(step, "turn-"), strings.HasPrefix(step, "tool-")
+	if !isTurn && !isTool || l.Recorded == nil {
+		return
 	}
-}
-
-// Result tells of the recorded result of a call of a tool at a path.
-func (l *Log) Result(path string, value json.RawMessage) {
-	var r struct {
+	var value struct {
+		Reply  *llm.Reply
 		Text   string
 		Failed bool
 	}
-	if json.Unmarshal(value, &r) == nil {
-		l.done(path, r.Text, r.Failed)
+	if json.Unmarshal(l.Recorded(path), &value) != nil {
+		return // it was removed, or is no step of an agent
+	}
+	if isTool {
+		l.done(path, value.Text, value.Failed)
+	} else if r := value.Reply; r != nil {
+		l.reject(path)
+		l.replay(Reasoning, path, r.Reasoning)
+		l.replay(Text, path, r.Text)
+		l.called(path, r.ToolCalls)
+	}
+}
+
+// replay says at once what a recorded answer says.
+func (l *Log) replay(kind Kind, path, text string) {
+	if kind, shown := l.kind(path, kind); shown && text != "" {
+		l.say(l.open(kind, path, 0), text)
 	}
 }
