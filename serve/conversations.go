@@ -133,7 +133,7 @@ func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply str
 	case errors.Is(err, journal.ErrNoRun):
 	case err != nil:
 		return info, "", err
-	case !req.Again:
+	case !req.Again && at.Labels[messageLabel] != req.Message: // else it is the message that the turn answers
 		if answered, err := c.answered(at, req); answered || err != nil {
 			return at, turn.ID(nameOf(c.who, at.ID), req.Message), err
 		}
@@ -205,7 +205,7 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	if !c.who.may(Start) {
 		return at, lacking(Start)
 	}
-	if goesOn(at.State) || at.ID != "" && c.runs(at.ID) {
+	if at.ID != "" && !over(at.State) && at.State != journal.Refused {
 		if at.Labels[messageLabel] == req.Message && !req.Again {
 			return at, nil
 		}
@@ -243,7 +243,11 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	if err != nil {
 		return at, err
 	}
-	return c.launchTurn(start)
+	info, err := c.launchTurn(start)
+	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Type == api.Conflict {
+		err = conflict("another message started turn %d of the conversation at the same time: send the message again", n+1)
+	}
+	return info, err
 }
 
 // number returns the turn with a number, and no turn if there is none.

@@ -238,6 +238,24 @@ func TestConversationOnce(t *testing.T) {
 	}
 }
 
+// A message that is sent again is no answer to the question that it led to.
+func TestConversationAsksAgain(t *testing.T) {
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	for _, body := range []string{saying("chat", "m1", "yes"), saying("chat", "m1", "yes")} {
+		if r := chat(t, "POST", q.URL+"/v1/ui/page", body, whole); r.question == "" || r.message != "chat-turn-1" {
+			t.Errorf("%+v", r)
+		}
+	}
+	for range 2 { // nor does an answer that is sent again start a turn
+		if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("chat", "m2", "no", "chat-turn-1"), whole); r.text() != "no: yes" || r.message != "chat-turn-1~m2" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("chat", "m3", "no", "chat-turn-1", "chat-turn-1~m2"), whole); r.message != "chat-turn-2" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A caller with too many streams is refused before anything runs.
 func TestConversationStreams(t *testing.T) {
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Streams: 1})

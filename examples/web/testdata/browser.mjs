@@ -27,7 +27,7 @@ const ready = () => until('the end', () => page.evaluate(() => document.getEleme
 const send = async text => { await page.fill('#text', text); await page.click('text=Send') }
 const asked = () => log.split('asked with').length - 1
 const whole = 'One two three four five six seven eight nine ten eleven twelve.'
-const part = /\nOne two three[^.]*$/
+const part = /\nOne two three[^.\n]*$/
 
 try {
 	await page.goto(url + '/web#talk')

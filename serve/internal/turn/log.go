@@ -17,6 +17,7 @@ import (
 // The bounds of a Log. What exceeds them is left out.
 const (
 	maxParts = 4096
+	maxSteps = 256 // of the parts
 	maxBytes = 8 << 20
 )
 
@@ -32,6 +33,7 @@ type Log struct {
 	leaves map[string]Role // of the visited leaves, by their paths
 	asked  map[string]bool // the paths of open questions
 	denied map[string]bool // the calls that people refused
+	steps  int
 	bytes  int
 	over   bool
 	news   chan struct{} // closed when anything changes; nil while nobody waits
@@ -163,6 +165,9 @@ func (l *Log) enter(path, name string) {
 		l.leaves = map[string]Role{}
 	}
 	l.leaves[path] = l.Roles[name]
+	if l.steps++; l.steps > maxSteps {
+		return
+	}
 	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
 }
 
@@ -182,7 +187,7 @@ func (l *Log) leave(path string, ok bool) {
 func (l *Log) role(path string) Role {
 	for at := path; at != ""; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
 		if role, ok := l.leaves[at]; ok {
-			if strings.Contains(path[len(at):], "/tool-") { // an agent that is a tool
+			if strings.Contains(path, "/tool-") { // an agent that is a tool
 				return min(role, Thinks)
 			}
 			return role

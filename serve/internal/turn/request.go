@@ -95,7 +95,7 @@ func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	times := map[string]int{}
 	for i := range parts {
 		p := &parts[i]
-		key := fmt.Sprint(p.Kind, p.ID)
+		key := string(rune('0'+p.Kind)) + p.ID
 		if times[key]++; times[key] > 1 { // a call that is made again
 			key += fmt.Sprint("#", times[key])
 		}
