@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 
 	"github.com/stonelayer/stone/journal"
@@ -31,21 +30,9 @@ type teller interface {
 	Fail(code, text string) []map[string]any
 }
 
-// foreignBody reads the body of a protocol with fields of others.
-func foreignBody(r *http.Request) ([]byte, error) {
-	if err := wantType(r, "application/json"); err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(r.Body)
-	if err != nil && !errors.As(err, new(*http.MaxBytesError)) {
-		err = unreadable("the body cannot be read: %v", err)
-	}
-	return data, err
-}
-
 // postUI answers a request of the AI SDK: a new message, or the answer to a question.
 func (s *Server) postUI(w http.ResponseWriter, r *http.Request, who Principal) error {
-	body, err := foreignBody(r)
+	body, err := rawBody(r, "application/json")
 	if err != nil {
 		return err
 	}
@@ -103,7 +90,7 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 
 // postAGUI answers a request of AG-UI.
 func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal) error {
-	body, err := foreignBody(r)
+	body, err := rawBody(r, "application/json")
 	if err != nil {
 		return err
 	}
