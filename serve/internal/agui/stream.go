@@ -84,7 +84,11 @@ func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 			end["result"] = text
 		}
 	case journal.Waiting:
-		end["outcome"] = map[string]any{"type": "interrupt", "interrupts": s.interrupts(parts)}
+		open := s.interrupts(parts)
+		if len(open) == 0 {
+			return append(s.out, s.Fail("waiting", "the turn waits, but not for a person: send the messages again later")...)
+		}
+		end["outcome"] = map[string]any{"type": "interrupt", "interrupts": open}
 	case journal.Canceled:
 		end["outcome"] = map[string]any{"type": "cancelled"}
 	default:
