@@ -1,10 +1,13 @@
 package llm
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -27,8 +30,8 @@ type Media struct {
 const AnyImage = "image/*"
 
 // ReadMedia reads a file. Its first bytes decide its type, or else its name.
-func ReadMedia(path string) (*Media, error) {
-	f, err := os.Open(path)
+func ReadMedia(file string) (*Media, error) {
+	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +40,36 @@ func ReadMedia(path string) (*Media, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := NewMedia(filepath.Base(path), data)
+	m, err := NewMedia(filepath.Base(file), data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return m, nil
+}
+
+// MediaURL returns the media at a URL. A data URL is decoded; another one is passed on to the model's
+// server, with the type that its extension has, or else kind.
+func MediaURL(url, kind, name string) (*Media, error) {
+	address, _, _ := strings.Cut(url, "?")
+	if known := mime.TypeByExtension(path.Ext(address)); kind != AnyImage && known != "" || strings.HasPrefix(known, "image/") {
+		kind, _, _ = strings.Cut(known, ";")
+	}
+	m := &Media{Type: kind, URL: url, Name: name}
+	if data, ok := strings.CutPrefix(url, "data:"); ok {
+		head, text, _ := strings.Cut(data, ",")
+		head, isBase64 := strings.CutSuffix(head, ";base64")
+		media, _, err := mime.ParseMediaType(head)
+		if err != nil || !isBase64 {
+			return nil, fmt.Errorf("a data URL starts with %.100q: want data:TYPE;base64,", head)
+		}
+		bytes, err := base64.StdEncoding.DecodeString(text)
+		if err != nil {
+			return nil, fmt.Errorf("the data URL of an image or file is no base64: %w", err)
+		}
+		m = &Media{Type: media, Data: bytes, Name: name}
+	}
+	if err := m.Check(); err != nil {
+		return nil, fmt.Errorf("an image or file: %w", err)
 	}
 	return m, nil
 }

@@ -35,7 +35,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	if s.cfg.Applicator == nil {
 		return notFound("this server has no capabilities")
 	}
-	data, err := readEnvelope(r)
+	data, err := rawBody(r, "application/json", "application/edn")
 	if err != nil {
 		return err
 	}
@@ -102,9 +102,9 @@ func (s sentLines) Write(line []byte) (int, error) {
 	return len(line), s.err
 }
 
-// readEnvelope reads the body of a request for a capability.
-func readEnvelope(r *http.Request) ([]byte, error) {
-	if err := wantType(r, "application/json", "application/edn"); err != nil {
+// rawBody reads the body of a request whose fields are not all known here.
+func rawBody(r *http.Request, types ...string) ([]byte, error) {
+	if err := wantType(r, types...); err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(r.Body)

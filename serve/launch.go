@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // active is a run of this process.
@@ -29,8 +30,9 @@ type active struct {
 	ended    chan struct{}
 	live     *openai.Live // may be nil
 	speech   *speech
-	existed  bool  // the journal had the run before; valid after started
-	err      error // why it did not start; valid after ended
+	told     *turn.Log // of a turn of a conversation; else nil
+	existed  bool      // the journal had the run before; valid after started
+	err      error     // why it did not start; valid after ended
 }
 
 // A task is a run to be launched.
@@ -77,6 +79,10 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 			s.cfg.Log.Warn("notice of a run", "run", t.run.RunID, "code", n.Code, "path", n.Path, "text", n.Text)
 		}
 	}))
+	if roles := s.roles[t.Name]; t.source.Chat && roles != nil {
+		run.told = &turn.Log{Roles: roles(), Recorded: s.recorded(ctx, t.run.RunID, new(error))}
+		t.run.Watch = event.All(t.run.Watch, run.told)
+	}
 	if t.live != nil {
 		ctx, t.live.Void = context.WithCancelCause(ctx)
 		t.run.Watch = event.All(t.run.Watch, t.live)
@@ -90,6 +96,9 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		close(run.ended)
 		if begin(); t.live != nil {
 			t.live.End()
+		}
+		if run.told != nil {
+			run.told.End()
 		}
 	})
 	return run, true, nil

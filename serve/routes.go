@@ -33,7 +33,7 @@ type route struct {
 
 // table returns the routes that ask who the caller is.
 func (s *Server) table() []route {
-	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.gatewayRoutes())
+	return slices.Concat(s.runRoutes(), s.questionRoutes(), s.pipelineRoutes(), s.actRoutes(), s.gatewayRoutes(), s.frontendRoutes())
 }
 
 func (s *Server) routes() (http.Handler, error) {

@@ -38,6 +38,7 @@ type source struct {
 	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
 	// Keep lets a protocol describe the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
+	Chat    bool            `json:"chat,omitempty"`      // it is a turn that clients watch
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
 	USDADay float64         `json:"usd-a-day,omitempty"` // of the owner
 	// Webhooks are the names of those that get notices about the run.
@@ -81,6 +82,7 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 type protocol struct {
 	keep json.RawMessage // to describe the run later
 	live *openai.Live    // gets the text while a model writes it; may be nil
+	chat bool            // it is a turn of a conversation
 }
 
 // startOf starts a run of p.
@@ -97,7 +99,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive && who.Interactive, Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive && who.Interactive, Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // Config configures a Server. Only Journal is required.
@@ -81,7 +82,8 @@ type Pipeline struct {
 type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
-	intents   map[string]*Pipeline // of the gateway
+	intents   map[string]*Pipeline                   // of the gateway
+	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
 	handler   http.Handler
 	inner     http.Handler // of As
 	drain     chan struct{}
@@ -129,7 +131,7 @@ func New(cfg Config) (*Server, error) {
 	abandoned, _ := cfg.Journal.(abandoner)
 	well := &health{log: cfg.Log}
 	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well}
-	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, places: newPlaces(readPlaces, placesOfOne), streamsOf: map[caller]int{}}
+	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, places: newPlaces(readPlaces, placesOfOne), streamsOf: map[caller]int{}}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err
@@ -174,6 +176,7 @@ func (s *Server) publish(p Pipeline) error {
 		s.cfg.Log.Warn("a pipeline has tools or capabilities that state no effects, so that clients are told that it may do anything: declare them, as with tool.Effects(\"net\"), or tool.Effects() for none",
 			"code", "undeclared-effect", "pipeline", p.Name, "undeclared", strings.Join(names, ", "))
 	}
+	s.roles[p.Name] = sync.OnceValue(func() map[string]turn.Role { return roles(&p) })
 	s.pipelines[p.Name] = &p
 	return nil
 }

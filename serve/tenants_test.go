@@ -15,6 +15,8 @@ import (
 var bodies = map[string]string{
 	"PUT /v1/runs/{id}":          `{"pipeline":"page","input":{"text":"slate"}}`,
 	"POST /v1/runs":              `{"pipeline":"page","input":{"text":"slate"}}`,
+	"POST /v1/ui/{name}":         `{"id":"chat","messages":[{"id":"ID","role":"assistant","parts":[{"type":"tool-x","approval":{"id":"ID~page/approve#1","approved":true}}]}]}`,
+	"POST /v1/agui/{name}":       `{"threadId":"chat","runId":"1","messages":[],"resume":[{"interruptId":"ID~page/approve#1","status":"resolved","payload":"yes"}]}`,
 	"POST /v1/runs/{id}/answers": `{"question":"page/approve","response":"yes"}`,
 }
 
@@ -49,15 +51,18 @@ func TestForeignTenant(t *testing.T) {
 			who = "globex"
 		}
 		for _, id := range []string{"secret", "acme.secret", "acme%2Esecret", "..%2Facme.secret"} {
-			at := func(id string) string { return strings.NewReplacer("{id}", id, "{node}", node).Replace(path) }
+			at := func(id string) string {
+				return strings.NewReplacer("{id}", id, "{node}", node, "{name}", "page", "{chat}", id).Replace(path)
+			}
 			if strings.Contains(at(id), "{") {
 				t.Fatalf("%s: say what its parameters are, or that it is common", pattern)
 			}
-			status, text := as(who, method, at(id), bodies[pattern])
+			body := func(id string) string { return strings.ReplaceAll(bodies[pattern], "ID", id) }
+			status, text := as(who, method, at(id), body(id))
 			if strings.Contains(text, "marble") || strings.Contains(text, "acme") && !strings.Contains(id, "acme") {
 				t.Errorf("%s of %s tells %s", pattern, id, text)
 			}
-			if other, said := as(who, method, at(strings.Replace(id, "secret", "nobody", 1)), bodies[pattern]); status != other || len(text) != len(said) && strings.HasPrefix(pattern, "GET") {
+			if other, said := as(who, method, at(strings.Replace(id, "secret", "nobody", 1)), body(strings.Replace(id, "secret", "nobody", 1))); status != other || len(text) != len(said) && strings.HasPrefix(pattern, "GET") {
 				t.Errorf("%s of %s: %d %s, of a run that nobody has: %d %s", pattern, id, status, text, other, said)
 			}
 			if strings.Contains(path, "{id}") && method != "PUT" && status != http.StatusNotFound {

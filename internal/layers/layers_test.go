@@ -136,7 +136,10 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/answers", "internal/text"},
 	{"serve/internal/page", "journal internal/export call eval eval/stat llm serve/api serve/internal/answers internal/progress internal/text internal/view"},
 	{"serve/internal/openai", "agent call tree serve/api"},
-	{"serve", "journal batch call tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/page internal/view"},
+	{"serve/internal/turn", "ask event llm journal serve/api"},
+	{"serve/internal/uistream", "llm serve/internal/turn"},
+	{"serve/internal/agui", "llm serve/internal/turn"},
+	{"serve", "journal batch call tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/turn serve/internal/uistream serve/internal/agui serve/internal/page internal/view"},
 	{"serve/mcp", "serve"},
 	{"serve/internal/servetest", "journal serve"},
 	{"serve/internal/openapi", "journal serve/api"}, // for tests

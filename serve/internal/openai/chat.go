@@ -175,7 +175,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if run.State != journal.Done {
 		return ofRun(run)
 	}
-	answer, err := m.answer(run)
+	answer, err := m.Answer(run)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m
 		s.send("", map[string]any{"error": ofRun(run)})
 		return nil
 	}
-	answer, err := m.answer(run)
+	answer, err := m.Answer(run)
 	if err != nil {
 		s.send("", map[string]any{"error": lost("internal", "the result of the run cannot be read")})
 		return nil

@@ -2,10 +2,7 @@ package openai
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"mime"
-	"path"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
@@ -89,29 +86,11 @@ func texts(text string) []llm.Part {
 	return []llm.Part{{Text: text}}
 }
 
-// picture reads a data URL. Another URL is passed on to the model's server: this one
-// fetches nothing. Its type follows from its extension, or else is kind.
+// picture reads the URL of an image or file, see llm.MediaURL.
 func picture(param, url, kind, name string) (*llm.Media, error) {
-	address, _, _ := strings.Cut(url, "?")
-	if known := mime.TypeByExtension(path.Ext(address)); kind != llm.AnyImage && known != "" || strings.HasPrefix(known, "image/") {
-		kind, _, _ = strings.Cut(known, ";")
-	}
-	m := &llm.Media{Type: kind, URL: url, Name: name}
-	if data, ok := strings.CutPrefix(url, "data:"); ok {
-		head, text, _ := strings.Cut(data, ",")
-		head, isBase64 := strings.CutSuffix(head, ";base64")
-		media, _, err := mime.ParseMediaType(head)
-		if err != nil || !isBase64 {
-			return nil, wrong(param, "invalid_value", "a data URL starts with %s: want data:TYPE;base64,", quote(head))
-		}
-		bytes, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
-			return nil, wrong(param, "invalid_value", "the data URL of an image or file is no base64: %v", err)
-		}
-		m = &llm.Media{Type: media, Data: bytes, Name: name}
-	}
-	if err := m.Check(); err != nil {
-		return nil, wrong(param, "invalid_value", "an image or file: %v", err)
+	m, err := llm.MediaURL(url, kind, name)
+	if err != nil {
+		return nil, wrong(param, "invalid_value", "%v", err)
 	}
 	return m, nil
 }

@@ -159,8 +159,8 @@ func (m Model) takesRequest() bool {
 	return ok && len(names) == 1 && names[asRequest] != ""
 }
 
-// input makes the input of a run from a request.
-func (m Model) input(req *llm.Request) (json.RawMessage, error) {
+// Input makes the input of a run from a request.
+func (m Model) Input(req *llm.Request) (json.RawMessage, error) {
 	names, known := m.inputs()
 	if m.takesRequest() {
 		return json.Marshal(req)
@@ -227,8 +227,8 @@ func transcript(all []llm.Message) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// answer reads the result of a run.
-func (m Model) answer(run api.Run) (*llm.Reply, error) {
+// Answer reads the result of a run.
+func (m Model) Answer(run api.Run) (*llm.Reply, error) {
 	if run.Result == nil {
 		return &llm.Reply{}, nil
 	}
@@ -254,6 +254,16 @@ func (m Model) answer(run api.Run) (*llm.Reply, error) {
 		}
 	}
 	return &llm.Reply{Text: string(content)}, nil
+}
+
+// Speaks reports whether values of a type are texts, so that an answer of that type can be shown while
+// it is written.
+func Speaks(t dag.AnyType) bool {
+	if t == nil || t.Err() != nil {
+		return false
+	}
+	s := t.Schema().Ordered()
+	return bytes.Equal(s, textSchema) || bytes.Equal(s, historySchema) || bytes.Equal(s, replySchema)
 }
 
 // find returns the model with the id.

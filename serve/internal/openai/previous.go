@@ -8,11 +8,10 @@ import (
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
 )
 
-// conversation returns the messages of an earlier response, its answer included. The system
-// text of an llm.Request is not part of them, as the instructions of OpenAI's own service
-// are not; a pipeline that reads messages was given it as one.
+// conversation returns the messages of an earlier response, its answer included.
 func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, error) {
 	_, m, run, err := stored(ctx, b, id)
 	if err != nil {
@@ -21,16 +20,26 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 	if run.State != journal.Done {
 		return nil, wrong("previous_response_id", "invalid_value", "the response %s has no answer: its run is %s", quote(id), run.State)
 	}
+	said, ok, err := m.Conversation(ctx, b, run)
+	if err == nil && !ok {
+		err = wrong("previous_response_id", "unsupported_parameter", "the model of the response %s is given no conversation: send what it needs as input", quote(id))
+	}
+	return said, err
+}
+
+// Conversation returns the messages of a run that is done, its answer included. It reports false if the
+// model is given no conversation. The system text of an llm.Request is not part of them, as the instructions
+// of OpenAI's own service are not; a pipeline that reads messages was given it as one.
+func (m Model) Conversation(ctx context.Context, b Backend, run api.Run) (said []llm.Message, ok bool, err error) {
 	read := func(name string, to any) {
 		var content json.RawMessage
 		if err == nil {
-			content, err = b.Content(ctx, id, name)
+			content, err = b.Content(ctx, run.ID, name)
 		}
 		if err == nil {
 			err = json.Unmarshal(content, to)
 		}
 	}
-	var said []llm.Message
 	names, _ := m.inputs()
 	switch {
 	case m.takesRequest():
@@ -42,7 +51,7 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 			Conversation []llm.Message `json:"conversation"`
 		}
 		err = json.Unmarshal(run.Result.Content, &result)
-		return result.Conversation, err // with the answer
+		return result.Conversation, true, err // with the answer
 	case names[asMessages] != "":
 		read(names[asMessages], &said)
 		if names[asText] != "" {
@@ -51,16 +60,16 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 			said = append(said, llm.User(text))
 		}
 	default:
-		return nil, wrong("previous_response_id", "unsupported_parameter", "the model of the response %s is given no conversation: send what it needs as input", quote(id))
+		return nil, false, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
-	answer, err := m.answer(run)
+	answer, err := m.Answer(run)
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
-	return append(said, answer.Message()), nil
+	return append(said, answer.Message()), true, nil
 }
 
 // maxEarlier bounds the responses whose items a request names.

@@ -267,7 +267,7 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, s Start, 
 		return m, run, err
 	}
 	s.Model, s.Live = m.Name, s.Live && m.Live
-	if s.Input, err = m.input(req); err != nil {
+	if s.Input, err = m.Input(req); err != nil {
 		return m, run, err
 	}
 	if resp != nil {
@@ -368,7 +368,7 @@ func (resp *response) end(m Model, run api.Run) error {
 	thought := 0
 	switch {
 	case run.State == journal.Done:
-		answer, err := m.answer(run)
+		answer, err := m.Answer(run)
 		if err != nil {
 			return err
 		}

@@ -42,11 +42,12 @@ var (
 		{"pipelines", "What is published."},
 		{"capabilities", "Requests that the capabilities of the server answer."},
 		{"openai", "Pipelines and intents as models, as the clients of OpenAI ask them. Requests and replies have OpenAI's format."},
+		{"frontends", "Conversations with pipelines, as user interfaces of others have them. Requests and replies have the format of their protocol."},
 		{"operation", "Health, metrics and this document."},
 		{"webhooks", "What the server sends."},
 	}
 	named = map[string]string{
-		"id": "The id of the run.", "node": "The id of the node.", "name": "The name of the pipeline.", "model": "The name of a pipeline or an intent.",
+		"id": "The id of the run.", "node": "The id of the node.", "name": "The name of the pipeline.", "model": "The name of a pipeline or an intent.", "chat": "The id of the conversation.",
 	}
 	foreign = object{"type": "object", "additionalProperties": true, "description": "As OpenAI's API has it."}
 	failed  = object{"type": "object", "description": "An error, as OpenAI's API has it.", "required": []string{"error"}, "properties": object{"error": object{"type": "object", "required": []string{"message", "type"}, "properties": object{
@@ -102,6 +103,7 @@ var parameters = object{
 	"last-event-id":   object{"name": "Last-Event-ID", "in": "header", "description": "The id of an event: the stream continues after it.", "schema": text},
 	"idempotency-key": object{"name": "Idempotency-Key", "in": "header", "description": "A name that the caller gives the request, up to 255 characters: sent again, it starts nothing new.", "schema": object{"type": "string", "maxLength": 255}},
 	"run-id":          query("id", "The id of the run that keeps the answer.", text),
+	"message":         query("message", "The id of the client's last message: a complete reply to it is sent too.", text),
 	"stream":          query("stream", "Send the response as a stream of events.", object{"type": "boolean"}),
 }
 
@@ -152,6 +154,13 @@ var operations = map[string]operation{
 	"GET /v1/models":            foreignOperation(operation{id: "listModels", summary: "List the pipelines and intents", out: map[int]result{200: {"The models.", of(foreign)}}}),
 	"GET /v1/models/{model...}": foreignOperation(operation{id: "getModel", summary: "Describe a pipeline or an intent", out: map[int]result{200: {"The model.", of(foreign)}}}),
 
+	"POST /v1/ui/{name}": {id: "sendUIMessages", tag: "frontends", summary: "Send a message or an answer from the AI SDK", description: "The same message again is answered with the same turn. Closing the connection leaves the turn running.",
+		in: []body{{"application/json", uiRequest}}, out: map[int]result{200: {"The UI message stream.", []body{{"text/event-stream", text}}}}, fails: []int{409, 415, 422}},
+	"GET /v1/ui/{name}/{chat}/stream": {id: "resumeUIStream", tag: "frontends", summary: "Get the reply that is being written, from its start", params: []string{"message"},
+		out: map[int]result{200: {"The UI message stream.", []body{{"text/event-stream", text}}}, 204: {"No reply is being written.", nil}}, fails: []int{409, 422}},
+	"POST /v1/agui/{name}": {id: "runAGUI", tag: "frontends", summary: "Send a message or answers over AG-UI", description: "The same message again is answered with the same turn. Closing the connection leaves the turn running.",
+		in: []body{{"application/json", aguiInput}}, out: map[int]result{200: {"Events of AG-UI.", []body{{"text/event-stream", text}}}}, fails: []int{409, 415, 422}},
+
 	"GET /healthz":      {id: "getHealth", tag: "operation", summary: "Is the process alive?", open: true, out: map[int]result{204: {"It is.", nil}, 421: {"The server does not serve this host.", problem}}},
 	"GET /readyz":       {id: "getReadiness", tag: "operation", summary: "Does it take requests?", open: true, out: map[int]result{204: {"It does.", nil}, 503: {"It ends, or its database does not answer.", problem}, 421: {"The server does not serve this host.", problem}}},
 	"GET /metrics":      {id: "getMetrics", tag: "operation", summary: "Metrics in the text format of Prometheus", out: map[int]result{200: {"The metrics.", []body{{"text/plain", text}}}}},
@@ -162,6 +171,8 @@ var (
 	answers         = []body{{"application/json", api.Reply{}}, {"application/edn", text}, {"text/event-stream", api.Piece{}}}
 	refusals        = append(answers[:len(answers):len(answers)], problem...)
 	model           = object{"type": "object", "additionalProperties": true, "description": "As OpenAI's API has it.", "required": []string{"model"}, "properties": object{"model": object{"type": "string", "description": "The name of a pipeline or an intent."}}}
+	uiRequest       = object{"type": "object", "additionalProperties": true, "description": "As DefaultChatTransport of the AI SDK sends it.", "required": []string{"id", "messages"}, "properties": object{"id": text, "messages": object{"type": "array", "items": object{"type": "object", "additionalProperties": true}}}}
+	aguiInput       = object{"type": "object", "additionalProperties": true, "description": "A RunAgentInput of AG-UI.", "required": []string{"threadId", "runId", "messages"}, "properties": object{"threadId": text, "runId": text, "messages": object{"type": "array", "items": object{"type": "object", "additionalProperties": true}}}}
 	foreignDocument = object{"type": "object", "additionalProperties": true}
 )
 

@@ -1,0 +1,409 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/serve/internal/turn"
+)
+
+// A conversation is a chat as the command chat keeps it: each turn is a run, with these labels.
+const (
+	chatLabel    = "chat"         // the id of the conversation
+	turnLabel    = "chat-turn"    // the number of the turn, from 1
+	afterLabel   = "chat-after"   // the number of the turn that it continues, 0 for none
+	messageLabel = "chat-message" // the client's id of the message that it answers
+)
+
+// chatName matches the ids of conversations, from which the names of their runs are made.
+var chatName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
+
+func turnID(chat string, number int) string { return chat + "-turn-" + strconv.Itoa(number) }
+
+// maxReplies bounds the replies that are looked at to find the turn that a message follows.
+const maxReplies = 32
+
+// A conversation is one of a caller with a pipeline.
+type conversation struct {
+	*Server
+	ctx  context.Context
+	who  Principal
+	p    *Pipeline
+	name string
+}
+
+func (s *Server) conversation(ctx context.Context, who Principal, pipeline, name string) (c conversation, err error) {
+	p := s.pipelines[pipeline]
+	switch {
+	case p == nil:
+		return c, s.noPipeline(pipeline)
+	case !chatName.MatchString(name):
+		return c, invalid("the id of the conversation %.100q: want up to 80 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", name)
+	}
+	return conversation{s, ctx, who, p, name}, nil
+}
+
+// newest returns the newest turn with the labels, or journal.ErrNoRun.
+func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) {
+	q := journal.Query{Labels: map[string]string{chatLabel: c.name}, Limit: 1}
+	maps.Copy(q.Labels, c.who.labels())
+	maps.Copy(q.Labels, labels)
+	runs, err := c.cfg.Journal.Runs(c.ctx, q)
+	if err != nil || len(runs) == 0 {
+		return journal.RunInfo{}, cmp.Or(err, journal.ErrNoRun)
+	}
+	return runs[0], c.ours(runs[0])
+}
+
+// ours checks that a run of the conversation is one of the pipeline.
+func (c conversation) ours(info journal.RunInfo) error {
+	if info.Pipeline != c.p.Name {
+		return conflict("the conversation %q is one with the pipeline %q: choose another id", c.name, info.Pipeline)
+	}
+	return nil
+}
+
+// turn returns the turn with the name of a run, or journal.ErrNoRun.
+func (c conversation) turn(run string) (journal.RunInfo, error) {
+	info, err := c.owned(c.ctx, c.who, run)
+	if err == nil && info.Labels[chatLabel] != c.name {
+		err = journal.ErrNoRun
+	}
+	if err == nil {
+		err = c.ours(info)
+	}
+	return info, err
+}
+
+// before returns the turn that a request follows: that of the newest reply that the client has. A client
+// that sends no replies means the newest turn, unless it replaces its first message.
+func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
+	for i, id := range req.Replies {
+		if info, err := c.turn(turn.Run(id)); !errors.Is(err, journal.ErrNoRun) || i == maxReplies {
+			return info, err
+		}
+	}
+	if req.Again || req.Edited {
+		return journal.RunInfo{}, journal.ErrNoRun
+	}
+	return c.newest(nil)
+}
+
+// follow does what a request asks for, and returns the run that replies, and the id of its message. The
+// same request again does nothing and returns the same run.
+func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
+	if n := len(req.Message); n > bounds.LabelValue || n == 0 && len(req.Answers) == 0 {
+		return info, "", invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
+	}
+	for _, a := range req.Answers {
+		run, _, _, ok := turn.Question(a.ID)
+		if !ok {
+			return info, "", invalid("the question %.100q is none of this server: want the id that came with it", a.ID)
+		}
+		if info, err = c.turn(run); err == nil {
+			err = c.reply(info, a)
+		}
+		if err != nil {
+			return info, "", err
+		}
+	}
+	if len(req.Answers) > 0 {
+		reply = req.Reply
+		if req.Message != "" {
+			reply = turn.ID(nameOf(c.who, info.ID), req.Message)
+		}
+		return info, reply, nil
+	}
+	at, err := c.before(req)
+	switch {
+	case errors.Is(err, journal.ErrNoRun):
+	case err != nil:
+		return info, "", err
+	case !req.Again && at.Labels[messageLabel] != req.Message: // else it is the message that the turn answers
+		if answered, err := c.answered(at, req); answered || err != nil {
+			return at, turn.ID(nameOf(c.who, at.ID), req.Message), err
+		}
+	}
+	info, err = c.next(at, req)
+	return info, nameOf(c.who, info.ID), err
+}
+
+// reply answers a question of a turn.
+func (c conversation) reply(info journal.RunInfo, a turn.Answer) error {
+	if !c.who.may(Answer) {
+		return lacking(Answer)
+	}
+	_, path, version, _ := turn.Question(a.ID)
+	all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path })
+	if i < 0 {
+		return notFound("the run asks no question %q", path)
+	}
+	response, err := a.Of(all[i])
+	if err != nil {
+		return invalid("%v", err)
+	}
+	return c.answer(c.ctx, c.who, info, api.Answer{Question: path, Response: response, Version: version})
+}
+
+// answered takes a message as the answer to the one question of a turn that waits, and reports whether
+// it is one. It also is if the same message answered before and the client did not get what followed.
+func (c conversation) answered(at journal.RunInfo, req *turn.Request) (bool, error) {
+	all, err := c.cfg.Journal.Questions(c.ctx, at.ID)
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	run, text := nameOf(c.who, at.ID), req.Text()
+	var open []journal.Question
+	given, said := 0, false
+	for _, q := range all {
+		if q.Open() {
+			open = append(open, q)
+		} else if q.Call == nil {
+			given++
+			said = said || q.Response == text
+		}
+	}
+	replies := 0
+	for _, id := range req.Replies {
+		if rest, ok := strings.CutPrefix(id, run); ok && !strings.Contains(rest, "/") && turn.Run(id) == run {
+			replies++
+		}
+	}
+	switch {
+	case at.State == journal.Waiting && len(open) == 1:
+		return true, c.reply(at, turn.Answer{ID: turn.QuestionID(run, &open[0]), Response: text})
+	case at.State == journal.Waiting:
+		var ids []string
+		for _, q := range open {
+			ids = append(ids, turn.QuestionID(run, &q))
+		}
+		return true, invalid("the turn before asks %d questions, and the message does not say which one it answers: want an answer to each of %s", len(open), strings.Join(ids, ", "))
+	}
+	return said && given >= replies, nil
+}
+
+// next starts the turn that answers a message, after another one.
+func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunInfo, error) {
+	if !c.who.may(Start) {
+		return at, lacking(Start)
+	}
+	if at.ID != "" && !over(at.State) && at.State != journal.Refused {
+		if at.Labels[messageLabel] == req.Message && !req.Again {
+			return at, nil
+		}
+		return at, conflict("the turn before is %s: wait for it, or cancel its run %s", at.State, nameOf(c.who, at.ID))
+	}
+	same, err := c.newest(map[string]string{messageLabel: req.Message})
+	switch {
+	case errors.Is(err, journal.ErrNoRun):
+	case err != nil:
+		return at, err
+	case req.Again:
+		if at, err = c.number(same.Labels[afterLabel]); err != nil {
+			return at, err
+		}
+	default: // the same request again, or a message that was edited
+		start, err := c.request(same.Labels[turnLabel], same.Labels[afterLabel], req)
+		if err != nil {
+			return at, err
+		}
+		if src, _ := sourceOf(same); src.Request == digestOf(start) {
+			return c.launchTurn(start)
+		}
+	}
+	for at.ID != "" && at.State != journal.Done { // the conversation continues without a turn that has no answer
+		if at, err = c.number(at.Labels[afterLabel]); err != nil {
+			return at, err
+		}
+	}
+	last, err := c.newest(nil)
+	if err != nil && !errors.Is(err, journal.ErrNoRun) {
+		return at, err
+	}
+	n, _ := strconv.Atoi(last.Labels[turnLabel])
+	start, err := c.request(strconv.Itoa(n+1), cmp.Or(at.Labels[turnLabel], "0"), req)
+	if err != nil {
+		return at, err
+	}
+	info, err := c.launchTurn(start)
+	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Type == api.Conflict {
+		err = conflict("another message started turn %d of the conversation at the same time: send the message again", n+1)
+	}
+	return info, err
+}
+
+// number returns the turn with a number, and no turn if there is none.
+func (c conversation) number(n string) (journal.RunInfo, error) {
+	i, _ := strconv.Atoi(n)
+	info, err := c.turn(turnID(c.name, i))
+	if errors.Is(err, journal.ErrNoRun) {
+		return journal.RunInfo{}, nil
+	}
+	return info, err
+}
+
+// request makes the request for the turn with a number, which continues another one.
+func (c conversation) request(number, after string, req *turn.Request) (start api.Start, err error) {
+	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{chatLabel: c.name, turnLabel: number, afterLabel: after, messageLabel: req.Message}}
+	backend := gateway{c.Server, c.who}
+	model := backend.model(c.p)
+	var said []llm.Message
+	if at, err := c.number(after); err != nil {
+		return start, err
+	} else if at.ID != "" {
+		ended, err := c.await(c.ctx, c.who, at)
+		if err == nil {
+			said, _, err = model.Conversation(c.ctx, backend, ended)
+		}
+		if err != nil {
+			return start, ofOpenAI(err)
+		}
+	}
+	start.Input, err = model.Input(&llm.Request{Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
+	return start, ofOpenAI(err)
+}
+
+// ofOpenAI makes a problem of an error in the form of OpenAI.
+func ofOpenAI(err error) error {
+	var e *openai.Error
+	if errors.As(err, &e) {
+		return problem(api.Invalid, e.Status, "%s", e.Message)
+	}
+	return err
+}
+
+// launchTurn starts a turn, or returns the one that the same request started.
+func (c conversation) launchTurn(start api.Start) (journal.RunInfo, error) {
+	n, _ := strconv.Atoi(start.Labels[turnLabel])
+	info, _, err := c.startOf(c.ctx, c.who, c.p, turnID(c.name, n), start, protocol{chat: true})
+	return info, err
+}
+
+// recorded returns the values of the recorded steps of a run.
+func (s *Server) recorded(ctx context.Context, run string, failed *error) func(path string) json.RawMessage {
+	return func(path string) json.RawMessage {
+		record, err := s.cfg.Journal.Record(ctx, run, path, "step")
+		if err != nil && !errors.Is(err, journal.ErrNoStep) { // a step that was cut off
+			*failed = err
+		}
+		return record.Content
+	}
+}
+
+// parts returns what the journal has of a run that this process does not run. To the Log, it is a run in which
+// everything is replayed.
+func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, error) {
+	var failed error
+	log := &turn.Log{Roles: s.roles[p.Name](), Recorded: s.recorded(ctx, info.ID, &failed)}
+	told := map[string]bool{}
+	tell := func(path, name string, d event.Data) {
+		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
+	}
+	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range asked {
+		if !q.Open() {
+			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response})
+		}
+	}
+	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
+		switch {
+		case err != nil:
+			return nil, err
+		case failed != nil:
+			return nil, failed
+		case row.Kind == "leaf" && !row.Ended:
+			tell(row.Path, row.Name, event.StepStarted{Form: "leaf"})
+		case row.Kind == "leaf":
+			tell(row.Path, row.Name, event.StepDone{Form: "leaf", OK: row.Failure == ""})
+		case row.Kind == "step" && row.Ended && !told[row.Path] && len(told) < maxRecords:
+			told[row.Path] = true // one that was cut off has an end too
+			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
+		}
+	}
+	log.End()
+	return log, failed
+}
+
+// maxRecords bounds the steps of a run that are read to tell of it.
+const maxRecords = 8192
+
+// ending returns the parts that a run has only when it has stopped: its open questions, or its answer if
+// no model has written it.
+func (c conversation) ending(info journal.RunInfo, parts []turn.Part) (api.Run, []turn.Part, error) {
+	out := run(c.who, info)
+	if info.State == journal.Waiting {
+		all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
+		if err != nil {
+			return out, nil, err
+		}
+		for _, q := range all {
+			if q.Open() {
+				parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
+			}
+		}
+	}
+	if info.State != journal.Done {
+		return out, parts, nil
+	}
+	var err error
+	if out.Result, err = c.result(c.ctx, info); err != nil {
+		return out, nil, err
+	}
+	if text, _ := turn.Result(out.Result); text != "" && !told(parts, text) {
+		parts = append(parts, turn.Part{Kind: turn.Text, State: turn.Done, ID: "answer/text", Turn: "answer", Text: text})
+	}
+	return out, parts, nil
+}
+
+// told reports whether a text is the last that was said.
+func told(parts []turn.Part, text string) bool {
+	for _, p := range slices.Backward(parts) {
+		if p.Kind == turn.Text && p.State != turn.Void {
+			return p.Text == text
+		}
+	}
+	return false
+}
+
+// roles finds what the answers of each leaf of a pipeline are to a conversation.
+func roles(p *Pipeline) map[string]turn.Role {
+	result := p.Result
+	if t := p.Ashlar.Result(); result == "" && t != nil && t.Err() == nil {
+		result = t.Name()
+	}
+	all := map[string]turn.Role{}
+	var walk func(stone.Ashlar)
+	walk = func(a stone.Ashlar) {
+		if t := a.Produces(); openai.Speaks(t) {
+			if all[a.Name()] = turn.Thinks; t.Name() == result {
+				all[a.Name()] = turn.Answers
+			}
+		}
+		for _, c := range a.Children() {
+			walk(c)
+		}
+	}
+	walk(p.Ashlar)
+	return all
+}

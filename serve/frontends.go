@@ -1,0 +1,185 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/agui"
+	"github.com/stonelayer/stone/serve/internal/turn"
+	"github.com/stonelayer/stone/serve/internal/uistream"
+)
+
+// frontendRoutes are the routes for user interfaces of others. Closing the connection leaves a turn running: its
+// client comes back to it, and cancels its run.
+func (s *Server) frontendRoutes() []route {
+	return []route{
+		{"POST /v1/ui/{name}", "", s.postUI}, // a turn needs another role than an answer
+		{"GET /v1/ui/{name}/{chat}/stream", Read, s.getUI},
+		{"POST /v1/agui/{name}", "", s.postAGUI},
+	}
+}
+
+// A teller writes what happens in a run for one client.
+type teller interface {
+	Start() []map[string]any
+	Next(parts []turn.Part) []map[string]any
+	End(run api.Run, parts []turn.Part) []map[string]any
+	Fail(code, text string) []map[string]any
+}
+
+// postUI answers a request of the AI SDK: a new message, or the answer to a question.
+func (s *Server) postUI(w http.ResponseWriter, r *http.Request, who Principal) error {
+	body, err := rawBody(r, "application/json")
+	if err != nil {
+		return err
+	}
+	req, err := uistream.Read(body)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	c, err := s.conversation(r.Context(), who, r.PathValue("name"), req.Chat)
+	if err != nil {
+		return err
+	}
+	leave, err := s.hold(who)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	info, reply, err := c.follow(&req)
+	if err != nil {
+		return err
+	}
+	return c.tellUI(w, r, info, &uistream.Stream{Message: reply, Seen: req.Seen})
+}
+
+func (c conversation) tellUI(w http.ResponseWriter, r *http.Request, info journal.RunInfo, out *uistream.Stream) error {
+	w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
+	out.Run = nameOf(c.who, info.ID)
+	return c.tell(w, r, info, out, "[DONE]")
+}
+
+// getUI sends the reply that is being written again, from its start. Without one, the status is 204. With
+// the parameter message, the id of the last message of the client, it also sends a reply to that message that is
+// complete.
+func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) error {
+	c, err := s.conversation(r.Context(), who, r.PathValue("name"), r.PathValue("chat"))
+	if err != nil {
+		return err
+	}
+	info, err := c.newest(nil)
+	message := r.URL.Query().Get("message")
+	missed := err == nil && message != "" && info.Labels[messageLabel] == message
+	switch {
+	case errors.Is(err, journal.ErrNoRun), err == nil && !goesOn(info.State) && !s.runs(info.ID) && !missed:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case err != nil:
+		return err
+	}
+	leave, err := s.hold(who)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return c.tellUI(w, r, info, &uistream.Stream{Message: nameOf(who, info.ID)})
+}
+
+// postAGUI answers a request of AG-UI.
+func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal) error {
+	body, err := rawBody(r, "application/json")
+	if err != nil {
+		return err
+	}
+	in, err := agui.Read(body)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	c, err := s.conversation(r.Context(), who, r.PathValue("name"), in.Chat)
+	if err != nil {
+		return err
+	}
+	leave, err := s.hold(who)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	info, _, err := c.follow(&in.Request)
+	if err != nil {
+		return err
+	}
+	return c.tell(w, r, info, &agui.Stream{Input: in, Name: nameOf(who, info.ID)}, "")
+}
+
+// tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
+// after the last event. Its caller has counted the stream.
+func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.RunInfo, t teller, tail string) error {
+	out := newEventStream(w)
+	p := newPulse(c.Server, r, c.who)
+	defer p.stop()
+	send := func(events []map[string]any) {
+		for _, e := range events {
+			text, err := json.Marshal(e)
+			if err != nil { // the recorded input of a call is no JSON
+				text, _ = json.Marshal(t.Fail("internal", "the stream cannot be written")[0])
+			}
+			out.write(append(append([]byte("data: "), text...), "\n\n"...))
+		}
+		out.send()
+	}
+	var err error
+	send(t.Start())
+	for out.err == nil {
+		log := c.logOf(info.ID)
+		if log == nil {
+			if info, err = c.exactly(c.ctx, info.ID); err == nil && (goesOn(info.State) || c.runs(info.ID)) {
+				if c.closing() || !p.wait(out, after(pollEvery), nil) {
+					break // the client comes back
+				}
+				continue
+			}
+			if err == nil {
+				log, err = c.parts(c.ctx, c.p, info)
+			}
+			var ended api.Run
+			var parts []turn.Part
+			if err == nil {
+				parts, _ = log.Now()
+				ended, parts, err = c.ending(info, parts)
+			}
+			if err != nil {
+				p := c.problemOf(r, err)
+				send(t.Fail(p.Type, p.Detail))
+				return nil
+			}
+			send(t.Next(parts))
+			send(t.End(ended, parts))
+			if tail != "" {
+				out.write([]byte("data: " + tail + "\n\n"))
+				out.send()
+			}
+			return nil
+		}
+		parts, news := log.Now()
+		if send(t.Next(parts)); news != nil && !p.wait(out, news, nil) {
+			break
+		}
+	}
+	if c.closing() {
+		send(t.Fail(api.Unavailable, "the server is closing: the turn continues, ask for its stream again"))
+	}
+	return nil // or the client has gone
+}
+
+// logOf returns what a run of this process has said, or nil.
+func (s *Server) logOf(key string) *turn.Log {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if run := s.active[key]; run != nil {
+		return run.told
+	}
+	return nil
+}

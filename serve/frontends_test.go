@@ -1,0 +1,212 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"iter"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
+	"github.com/stonelayer/stone/tool"
+)
+
+var (
+	spoken  = dag.NewType[string]("message")
+	replied = dag.NewType[agent.Text]("answer")
+	carved  = dag.NewType[servetest.Doc]("carved")
+)
+
+// A quarry publishes pipelines for front ends.
+type quarry struct {
+	*servetest.Server
+	bought, asked atomic.Int32
+	gate          gate
+}
+
+// A gate lets models continue while it is open.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{}
+}
+
+func (g *gate) wait() chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open == nil {
+		g.open = make(chan struct{})
+	}
+	return g.open
+}
+
+func (g *gate) set(open bool) {
+	c := g.wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-c:
+		if !open {
+			g.open = make(chan struct{})
+		}
+	default:
+		if open {
+			close(c)
+		}
+	}
+}
+
+// Stream implements llm.Model: the answer stops after its first word until the gate opens.
+func (q *quarry) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	q.asked.Add(1)
+	return func(yield func(llm.Delta, error) bool) {
+		if !yield(llm.Delta{Kind: llm.Text, Text: "One "}, nil) {
+			return
+		}
+		select {
+		case <-q.gate.wait():
+		case <-ctx.Done():
+			yield(llm.Delta{}, ctx.Err())
+			return
+		}
+		for d, err := range script.New(script.Text("two.")).Stream(ctx, req) {
+			if d.Kind == llm.Done {
+				d.Reply.Text = "One two."
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// pipelines are what the quarry publishes.
+func (q *quarry) pipelines() []serve.Pipeline {
+	type order struct {
+		Stone string `json:"stone"`
+	}
+	look := tool.Func("look", "Looks.", func(_ context.Context, o order) (string, error) { return o.Stone + " is grey", nil }, tool.Effects())
+	buy := tool.Confirm(tool.Func("buy", "Buys.", func(_ context.Context, o order) (string, error) {
+		return fmt.Sprint("bought ", q.bought.Add(1)), nil
+	}, tool.Effects("net")), tool.Ask)
+	mason := script.Func(func(_ int, req *llm.Request) script.Answer {
+		q.asked.Add(1)
+		last := req.Messages[len(req.Messages)-1]
+		switch text := last.Text(); {
+		case last.Role == llm.RoleTool:
+			return script.Text("So " + text + ".")
+		case text == "look" || text == "buy":
+			a := script.Call(text, `{"stone":"slate"}`)
+			a.Reply.Text, a.Reply.Reasoning = "I "+text+". ", "Hm."
+			return a
+		default:
+			return script.Text(fmt.Sprintf("%d: %s", len(req.Messages), text))
+		}
+	})
+	talks := func(name string, m llm.Model, more agent.Config) stone.Ashlar {
+		more.User, more.Conversation = spoken, agent.ConversationOf(replied)
+		return agent.New(name, replied, m, more)
+	}
+	polite := script.Func(func(_ int, req *llm.Request) script.Answer {
+		if len(req.Messages) == 1 {
+			return script.Text("Bad.")
+		}
+		return script.Text("Good.")
+	})
+	judge := stone.Func("judge", replied, said, func(ctx context.Context, a agent.Text) (agent.Text, error) {
+		select {
+		case <-q.gate.wait():
+		case <-ctx.Done():
+		}
+		if a.Text == "Bad." {
+			return a, stone.Fail("rude", "be polite")
+		}
+		return a, nil
+	})
+	type titled struct {
+		Title string `json:"title"`
+	}
+	title := dag.NewType[titled]("title")
+	return []serve.Pipeline{
+		{Ashlar: talks("mason", mason, agent.Config{Use: []agent.Middleware{look, buy}})},
+		{Ashlar: talks("polite", polite, agent.Config{Adversary: judge})},
+		{Ashlar: talks("slow", q, agent.Config{})},
+		{Ashlar: stone.Func("typed", spoken, title, func(_ context.Context, text string) (titled, error) { return titled{text}, nil })},
+		{Ashlar: stone.Func("broken", spoken, page, func(context.Context, string) (string, error) { return "", stone.Fail("broken", "no slate") })},
+		{Ashlar: stone.Seq("page", stone.Ask("approve", spoken, approval, func(text string) string { return "Publish " + text + "?" }, stone.Choices("yes", "no")),
+			stone.Func2("publish", spoken, approval, page, func(_ context.Context, text string, a stone.Answer) (string, error) {
+				return a.Response + ": " + text, nil
+			}))},
+	}
+}
+
+// openQuarry serves the pipelines, and lets clients control them.
+func openQuarry(t *testing.T, cfg serve.Config) *quarry {
+	q := &quarry{}
+	cfg.Pipelines = q.pipelines()
+	q.Server = servetest.Start(t, cfg, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/control/open", "/control/close":
+				q.gate.set(r.URL.Path == "/control/open")
+			case "/control/bought":
+				fmt.Fprint(w, q.bought.Load())
+			default:
+				next.ServeHTTP(w, r)
+			}
+		})
+	})
+	t.Cleanup(func() { q.gate.set(true) })
+	return q
+}
+
+// The clients of both protocols work as their users expect, also in the second turn, after a lost
+// connection, and with questions.
+func TestFrontends(t *testing.T) {
+	for _, name := range []string{"ai", "ai7", "@ag-ui/client"} {
+		peer.Module(t, name)
+	}
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	program, err := os.Open("testdata/frontends.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-")
+	cmd.Dir = filepath.Dir(filepath.Dir(peer.Module(t, "ai")))
+	cmd.Stdin = program
+	cmd.Env = append(os.Environ(), "STONE_URL="+q.URL)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil || strings.Contains(stderr.String(), "AG-UI") {
+		t.Errorf("%v: %s", err, stderr.String())
+	}
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile("testdata/frontends.txt", out, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("testdata/frontends.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(out) != string(want) {
+		t.Errorf("got:\n%s\nwant:\n%s", out, want)
+	}
+}

@@ -1,0 +1,169 @@
+package agui
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/internal/turn"
+)
+
+// Input is what is read of a RunAgentInput.
+type Input struct {
+	turn.Request
+	Thread, Run string            // ids of the client
+	Messages    []json.RawMessage // the conversation, as the client has it
+}
+
+type message struct {
+	ID         string          `json:"id"`
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"toolCallId"`
+	ToolCalls  []struct {
+		ID string `json:"id"`
+	} `json:"toolCalls"`
+}
+
+// Read reads a request. The state, the context and forwarded properties are ignored.
+func Read(body []byte) (in Input, err error) {
+	var raw struct {
+		Thread   string            `json:"threadId"`
+		Run      string            `json:"runId"`
+		Messages []json.RawMessage `json:"messages"`
+		Tools    []json.RawMessage `json:"tools"`
+		Resume   []struct {
+			InterruptID string          `json:"interruptId"`
+			Status      string          `json:"status"`
+			Payload     json.RawMessage `json:"payload"`
+		} `json:"resume"`
+	}
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return in, fmt.Errorf("the body is no RunAgentInput of AG-UI: %w", err)
+	}
+	in.Thread, in.Run, in.Messages, in.Chat = raw.Thread, raw.Run, raw.Messages, raw.Thread
+	if in.Run == "" {
+		return in, fmt.Errorf("the runId is missing: want an id of the client's choice")
+	}
+	if len(raw.Tools) > 0 {
+		return in, fmt.Errorf("tools: the pipeline has its own, and calls none of the client: leave them out")
+	}
+	for _, r := range raw.Resume {
+		a, err := answer(r.Status, r.Payload)
+		if err != nil {
+			return in, fmt.Errorf("resume: the entry of %.100q: %w", r.InterruptID, err)
+		}
+		a.ID = r.InterruptID
+		in.Answers = append(in.Answers, a)
+	}
+	last := message{}
+	in.Seen = turn.Seen{}
+	for i, text := range raw.Messages {
+		m := message{}
+		if err := json.Unmarshal(text, &m); err != nil {
+			return in, fmt.Errorf("message %d: %w", i+1, err)
+		}
+		switch m.Role {
+		case "assistant":
+			in.Replies = append(in.Replies, m.ID)
+			fallthrough
+		case "reasoning":
+			in.Seen.Add(m.ID)
+			for _, c := range m.ToolCalls {
+				in.Seen.Add(c.ID)
+			}
+		case "tool":
+			in.Seen.Add(m.ID)
+		case "user":
+			last = m
+		}
+		if i == len(raw.Messages)-1 && m.Role != "user" {
+			last = message{}
+		}
+	}
+	slices.Reverse(in.Replies)
+	if len(in.Answers) > 0 {
+		return in, nil
+	}
+	if last.ID == "" {
+		return in, turn.ErrNothing
+	}
+	in.Message = last.ID
+	in.Content, err = content(last.Content)
+	if err == nil && len(in.Content) == 0 {
+		err = turn.ErrNothing
+	}
+	return in, err
+}
+
+// answer reads a resume entry: a text, or an object with response, or with approved and reason.
+func answer(status string, payload json.RawMessage) (a turn.Answer, err error) {
+	switch status {
+	case "cancelled":
+		return a, nil
+	case "resolved":
+	default:
+		return a, fmt.Errorf("the status %.40q: want resolved or cancelled", status)
+	}
+	var object struct {
+		Response *string `json:"response"`
+		Approved *bool   `json:"approved"`
+		Reason   string  `json:"reason"`
+	}
+	if json.Unmarshal(payload, &a.Response) == nil && len(payload) > 0 {
+		return a, nil
+	}
+	if json.Unmarshal(payload, &object) == nil {
+		switch {
+		case object.Approved != nil:
+			return turn.Answer{Approved: object.Approved, Response: object.Reason}, nil
+		case object.Response != nil:
+			return turn.Answer{Response: *object.Response}, nil
+		}
+	}
+	return a, fmt.Errorf("the payload: want a string, {\"response\": \"…\"} or {\"approved\": true}")
+}
+
+// content reads the content of a message of the user.
+func content(raw json.RawMessage) (parts []llm.Part, err error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		if text == "" {
+			return nil, nil
+		}
+		return []llm.Part{{Text: text}}, nil
+	}
+	var list []struct {
+		Type   string `json:"type"`
+		Text   string `json:"text"`
+		Source struct {
+			Type     string `json:"type"`
+			Value    string `json:"value"`
+			MimeType string `json:"mimeType"`
+		} `json:"source"`
+	}
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("the content of the last message is neither a text nor a list of parts: %w", err)
+	}
+	for _, p := range list {
+		url := p.Source.Value
+		switch {
+		case p.Type == "text":
+			if p.Text != "" {
+				parts = append(parts, llm.Part{Text: p.Text})
+			}
+			continue
+		case p.Source.Type == "data":
+			url = "data:" + p.Source.MimeType + ";base64," + url
+		case p.Source.Type != "url":
+			return nil, fmt.Errorf("a part of the type %.40q has a source of the type %.40q: want data or url", p.Type, p.Source.Type)
+		}
+		media, err := llm.MediaURL(url, p.Source.MimeType, "")
+		if err != nil {
+			return nil, fmt.Errorf("a part of the type %.40q: %w", p.Type, err)
+		}
+		parts = append(parts, llm.Part{Media: media})
+	}
+	return parts, nil
+}

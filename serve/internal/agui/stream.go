@@ -1,0 +1,283 @@
+package agui
+
+import (
+	"encoding/json"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/turn"
+)
+
+// An Event is an event of AG-UI.
+type Event = map[string]any
+
+// A Stream makes the events of one run of AG-UI.
+type Stream struct {
+	Input
+	Name string // of the run
+
+	sent turn.Progress[sent]
+	out  []Event
+}
+
+// sent is how much of a part was sent.
+type sent struct {
+	begun, ended, over bool
+	text               int
+}
+
+// Start begins the run.
+func (s *Stream) Start() []Event {
+	return []Event{{"type": "RUN_STARTED", "threadId": s.Thread, "runId": s.Input.Run, "protocolVersion": "1.0", "metadata": map[string]any{"run": s.Name}}}
+}
+
+// Next returns what the parts have more than when it was called before.
+func (s *Stream) Next(parts []turn.Part) []Event {
+	s.out = nil
+	back := false
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
+		switch {
+		case at.over:
+		case p.Kind == turn.Step:
+			s.stepped(p, at)
+		case p.Kind == turn.Ask:
+		case !at.begun && s.Seen.Has(s.Name, p):
+			s.had(p, at)
+			back = back || p.State == turn.Void
+		case p.State == turn.Void:
+			if at.over = true; at.begun {
+				s.end(p, at)
+				back = true
+			}
+		case p.Kind == turn.Tool:
+			s.tool(p, at)
+		default:
+			s.said(p, at)
+		}
+	})
+	if back {
+		s.send(Event{"type": "MESSAGES_SNAPSHOT", "messages": s.snapshot(parts)})
+	}
+	return s.out
+}
+
+// End ends the run with the state of its run, the result of it, and the questions among the parts.
+func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
+	s.out = nil
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
+		if p.Kind == turn.Step && at.begun && !at.over {
+			s.send(Event{"type": "STEP_FINISHED", "stepName": p.ID})
+		} else if at.begun && !at.over {
+			s.end(p, at)
+		}
+	})
+	end := Event{"type": "RUN_FINISHED", "threadId": s.Thread, "runId": s.Input.Run}
+	switch run.State {
+	case journal.Done:
+		end["outcome"] = map[string]any{"type": "success"}
+		text, value := turn.Result(run.Result)
+		switch {
+		case value != nil:
+			end["result"] = value
+			s.send(Event{"type": "STATE_SNAPSHOT", "snapshot": map[string]any{run.Result.Type: value}})
+		case run.Result != nil:
+			end["result"] = text
+		}
+	case journal.Waiting:
+		open := s.interrupts(parts)
+		if len(open) == 0 {
+			return append(s.out, s.Fail("waiting", "the turn waits, but not for a person: send the messages again later")...)
+		}
+		end["outcome"] = map[string]any{"type": "interrupt", "interrupts": open}
+	case journal.Canceled:
+		end["outcome"] = map[string]any{"type": "cancelled"}
+	default:
+		code := string(run.State)
+		if run.Failure != nil {
+			code = string(run.Failure.Kind)
+		}
+		return append(s.out, s.Fail(code, turn.Why(run))...)
+	}
+	return append(s.out, end)
+}
+
+// Fail ends the run with an error.
+func (s *Stream) Fail(code, text string) []Event {
+	return []Event{{"type": "RUN_ERROR", "code": code, "message": text}}
+}
+
+func (s *Stream) send(e ...Event) { s.out = append(s.out, e...) }
+
+func (s *Stream) id(p *turn.Part) string { return turn.ID(s.Name, p.ID) }
+
+func (s *Stream) stepped(p *turn.Part, at *sent) {
+	if !at.begun {
+		s.send(Event{"type": "STEP_STARTED", "stepName": p.ID})
+		at.begun = true
+	}
+	if p.State == turn.Done {
+		s.send(Event{"type": "STEP_FINISHED", "stepName": p.ID})
+		at.over = true
+	}
+}
+
+// had handles a part that the client has. A call may have got its result meanwhile.
+func (s *Stream) had(p *turn.Part, at *sent) {
+	if p.Kind != turn.Tool || p.State == turn.Void {
+		at.over = true
+	} else if p.Output != nil {
+		if !s.Seen.Has(s.Name, &turn.Part{Kind: turn.Tool, ID: p.ID + "/result"}) {
+			s.output(p)
+		}
+		at.over = true
+	}
+}
+
+func (s *Stream) said(p *turn.Part, at *sent) {
+	if p.Text == "" {
+		return
+	}
+	id := s.id(p)
+	kind := "TEXT_MESSAGE"
+	if !at.begun {
+		if p.Kind == turn.Reasoning {
+			s.send(Event{"type": "REASONING_START", "messageId": id}, Event{"type": "REASONING_MESSAGE_START", "messageId": id, "role": "reasoning"})
+		} else {
+			s.send(Event{"type": "TEXT_MESSAGE_START", "messageId": id, "role": "assistant"})
+		}
+		at.begun = true
+	}
+	if p.Kind == turn.Reasoning {
+		kind = "REASONING_MESSAGE"
+	}
+	if more := p.Text[at.text:]; more != "" {
+		s.send(Event{"type": kind + "_CONTENT", "messageId": id, "delta": more})
+		at.text = len(p.Text)
+	}
+	if p.State == turn.Done {
+		s.end(p, at)
+		at.over = true
+	}
+}
+
+func (s *Stream) tool(p *turn.Part, at *sent) {
+	id := s.id(p)
+	if !at.begun {
+		if p.Tool == "" {
+			return
+		}
+		s.send(Event{"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": p.Tool, "parentMessageId": s.parent(p)})
+		at.begun = true
+	}
+	if more := p.Text[at.text:]; more != "" {
+		s.send(Event{"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": more})
+		at.text = len(p.Text)
+	}
+	if p.Input != nil || p.Output != nil {
+		s.end(p, at)
+	}
+	if p.Output != nil {
+		s.output(p)
+		at.over = true
+	}
+}
+
+// parent returns the id of the message of a call.
+func (s *Stream) parent(p *turn.Part) string { return turn.ID(s.Name, p.Turn) + "/text" }
+
+func (s *Stream) output(p *turn.Part) {
+	s.send(Event{"type": "TOOL_CALL_RESULT", "messageId": s.id(p) + "/result", "toolCallId": s.id(p), "role": "tool", "content": *p.Output})
+}
+
+// end ends what is open of a part.
+func (s *Stream) end(p *turn.Part, at *sent) {
+	if at.ended {
+		return
+	}
+	at.ended = true
+	switch p.Kind {
+	case turn.Text:
+		s.send(Event{"type": "TEXT_MESSAGE_END", "messageId": s.id(p)})
+	case turn.Reasoning:
+		s.send(Event{"type": "REASONING_MESSAGE_END", "messageId": s.id(p)}, Event{"type": "REASONING_END", "messageId": s.id(p)})
+	case turn.Tool:
+		s.send(Event{"type": "TOOL_CALL_END", "toolCallId": s.id(p)})
+	}
+}
+
+// interrupts are the open questions.
+func (s *Stream) interrupts(parts []turn.Part) []map[string]any {
+	out := []map[string]any{}
+	for i := range parts {
+		q := parts[i].Question
+		if parts[i].Kind != turn.Ask {
+			continue
+		}
+		it := map[string]any{"id": turn.QuestionID(s.Name, q), "reason": "input_required", "message": q.Text}
+		if q.Call != nil {
+			it["reason"], it["toolCallId"] = "tool_call", turn.ID(s.Name, q.Path)
+			it["responseSchema"] = json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string"}},"required":["approved"]}`)
+		} else if len(q.Schema) > 0 {
+			it["responseSchema"] = json.RawMessage(`{"type":"object","properties":{"response":{"type":"string"}},"required":["response"]}`)
+		}
+		about := map[string]any{}
+		if len(q.Choices) > 0 {
+			about["choices"] = q.Choices
+		}
+		if len(q.Schema) > 0 {
+			about["schema"] = q.Schema // of the JSON in the response
+		}
+		if q.Problem != "" {
+			about["problem"] = q.Problem
+		}
+		it["metadata"] = about
+		out = append(out, it)
+	}
+	return out
+}
+
+// snapshot returns the messages without those that were taken back.
+func (s *Stream) snapshot(parts []turn.Part) []any {
+	void, has := map[string]bool{}, map[string]bool{}
+	for i := range parts {
+		if p := &parts[i]; p.State == turn.Void {
+			void[s.id(p)] = true
+		}
+	}
+	out := []any{}
+	for _, raw := range s.Messages {
+		var m message
+		if json.Unmarshal(raw, &m) == nil && !void[m.ID] {
+			has[m.ID] = true
+			out = append(out, raw)
+		}
+	}
+	by := map[string]map[string]any{}
+	message := func(id, role string) map[string]any {
+		if by[id] == nil {
+			by[id] = map[string]any{"id": id, "role": role}
+			out = append(out, by[id])
+		}
+		return by[id]
+	}
+	s.sent.Each(parts, func(p *turn.Part, at *sent) {
+		id := s.id(p)
+		if !at.begun || p.State == turn.Void || has[id] {
+			return
+		}
+		switch p.Kind {
+		case turn.Text:
+			message(id, "assistant")["content"] = p.Text[:at.text]
+		case turn.Reasoning:
+			message(id, "reasoning")["content"] = p.Text[:at.text]
+		case turn.Tool:
+			m := message(s.parent(p), "assistant")
+			calls, _ := m["toolCalls"].([]any)
+			m["toolCalls"] = append(calls, map[string]any{"id": id, "type": "function", "function": map[string]any{"name": p.Tool, "arguments": p.Text[:at.text]}})
+			if p.Output != nil && at.over {
+				out = append(out, map[string]any{"id": id + "/result", "role": "tool", "toolCallId": id, "content": *p.Output})
+			}
+		}
+	})
+	return out
+}

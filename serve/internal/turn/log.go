@@ -1,0 +1,374 @@
+package turn
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/llm"
+)
+
+// The bounds of a Log. What exceeds them is left out.
+const (
+	maxParts = 4096
+	maxSteps = 256 // of the parts
+	maxBytes = 8 << 20
+)
+
+// Log collects the parts of a run. It is an event.Watcher of one run, and is safe for concurrent use.
+type Log struct {
+	// Roles are the roles of the leaves of the pipeline, by their names.
+	Roles map[string]Role
+	// Recorded returns the value of a recorded step, or nil. An event.StepReplayed asks for it.
+	Recorded func(path string) json.RawMessage
+
+	mu     sync.Mutex
+	parts  []*part
+	leaves map[string]Role // of the visited leaves, by their paths
+	asked  map[string]bool // the paths of open questions
+	denied map[string]bool // the calls that people refused
+	steps  int
+	bytes  int
+	over   bool
+	news   chan struct{} // closed when anything changes; nil while nobody waits
+}
+
+type part struct {
+	Part
+	text    strings.Builder
+	path    string // of its events
+	source  string
+	attempt int
+	call    int
+}
+
+// Now returns the parts so far. News is closed when there are more, and nil when no more come.
+func (l *Log) Now() (parts []Part, news <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	parts = make([]Part, len(l.parts))
+	for i, p := range l.parts {
+		parts[i] = p.Part
+		parts[i].Text = p.text.String()
+	}
+	if l.over {
+		return parts, nil
+	}
+	if l.news == nil {
+		l.news = make(chan struct{})
+	}
+	return parts, l.news
+}
+
+// End says that no more parts come.
+func (l *Log) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	l.wake()
+}
+
+func (l *Log) wake() {
+	if l.news != nil {
+		close(l.news)
+		l.news = nil
+	}
+}
+
+// Wants implements event.Watcher. Arguments and results of tools are of level debug.
+func (l *Log) Wants(_ context.Context, level slog.Level) bool {
+	return level == event.LevelDelta || level >= slog.LevelDebug
+}
+
+// Watch implements event.Watcher.
+func (l *Log) Watch(_ context.Context, e event.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch d := e.Data.(type) {
+	case event.StepStarted:
+		if d.Form == "leaf" {
+			l.enter(e.Path, e.Name)
+		}
+	case event.StepDone:
+		if d.Form == "leaf" {
+			l.leave(e.Path, d.OK)
+		}
+	case event.Delta:
+		l.delta(e.Path, d)
+	case event.ModelResponse:
+		if d.Reply != nil && d.Turn > 0 && !d.Replayed {
+			l.called(e.Path, callsOf(d.Reply.ToolCalls))
+		}
+	case event.StepReplayed:
+		if d.Kind == "step" {
+			l.recorded(e.Path)
+		}
+	case event.ToolDone:
+		l.done(toolAt(e.Path, d.Turn, d.Position), d.Text, !d.OK)
+	case event.QuestionAsked:
+		if l.asked == nil {
+			l.asked = map[string]bool{}
+		}
+		l.asked[e.Path] = true
+		return
+	case event.QuestionAnswered:
+		delete(l.asked, e.Path)
+		if l.denied == nil {
+			l.denied = map[string]bool{}
+		}
+		l.denied[e.Path] = d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:")
+	case event.Retracted:
+		l.retract(e.Path, d)
+	default:
+		return
+	}
+	l.wake()
+}
+
+// callsOf returns the calls of an event. A watcher that removes secrets has made other values of them.
+func callsOf(told any) (calls []llm.ToolCall) {
+	calls, ok := told.([]llm.ToolCall)
+	if text, err := json.Marshal(told); !ok && err == nil {
+		_ = json.Unmarshal(text, &calls) // or there are none
+	}
+	return calls
+}
+
+// split splits the address of a turn, see package agent.
+func split(path string) (agent string, turn int) {
+	cut := strings.LastIndex(path, "/turn-")
+	if cut < 0 {
+		return path, 0
+	}
+	turn, _ = strconv.Atoi(path[cut+len("/turn-"):])
+	return path[:cut], turn
+}
+
+func toolAt(agent string, turn, position int) string {
+	return fmt.Sprintf("%s/tool-%d-%d", agent, turn, position)
+}
+
+// callAt returns the address of a call of the turn at a path.
+func callAt(path string, position int) string {
+	agent, turn := split(path)
+	return toolAt(agent, turn, position)
+}
+
+func (l *Log) enter(path, name string) {
+	if l.leaves == nil {
+		l.leaves = map[string]Role{}
+	}
+	l.leaves[path] = l.Roles[name]
+	if l.steps++; l.steps > maxSteps {
+		return
+	}
+	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
+}
+
+// leave ends a leaf. If it has its result, everything that it has said is accepted.
+func (l *Log) leave(path string, ok bool) {
+	for _, p := range l.parts {
+		if p.Kind == Step && p.path == path {
+			p.State = Done
+		}
+		if ok && p.State == Open && (event.Retracted{}).Covers(path, p.path, "", 0) && (p.Kind != Tool || p.Output != nil) {
+			p.State = Done
+		}
+	}
+}
+
+// role returns the role of the leaf to which a path belongs.
+func (l *Log) role(path string) Role {
+	for at := path; at != ""; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
+		if role, ok := l.leaves[at]; ok {
+			if strings.Contains(path, "/tool-") { // an agent that is a tool
+				return min(role, Thinks)
+			}
+			return role
+		}
+	}
+	return Silent
+}
+
+// add appends a part, unless there are too many.
+func (l *Log) add(p *part) *part {
+	if len(l.parts) >= maxParts || l.bytes >= maxBytes {
+		return nil
+	}
+	l.parts = append(l.parts, p)
+	return p
+}
+
+// say adds a piece to a part.
+func (l *Log) say(p *part, text string) {
+	if p != nil && l.bytes < maxBytes {
+		l.bytes += len(text)
+		p.text.WriteString(text)
+	}
+}
+
+// find returns the newest part with the id that is not void.
+func (l *Log) find(id string) *part {
+	for i := len(l.parts) - 1; i >= 0; i-- {
+		if p := l.parts[i]; p.ID == id && p.State != Void && p.Kind == Tool {
+			return p
+		}
+	}
+	return nil
+}
+
+func (l *Log) delta(path string, d event.Delta) {
+	if d.End || d.Text == "" && d.Tool == "" {
+		return
+	}
+	kind := Text
+	switch d.Kind {
+	case event.Thinking:
+		kind = Reasoning
+	case event.Arguments:
+		kind = Tool
+	}
+	kind, shown := l.kind(path, kind)
+	if !shown {
+		return
+	}
+	var p *part
+	for i := len(l.parts) - 1; i >= 0 && p == nil; i-- {
+		if at := l.parts[i]; at.path == path && at.source == d.Source && at.attempt == d.Attempt && at.Kind == kind && at.call == d.Index && at.State == Open {
+			p = at
+		}
+	}
+	if p == nil {
+		p = l.open(kind, path, d.Index)
+		if p == nil {
+			return
+		}
+		p.source, p.attempt, p.Tool = d.Source, d.Attempt, d.Tool
+	}
+	l.say(p, d.Text)
+}
+
+// kind returns as what a text of a step is shown.
+func (l *Log) kind(path string, kind Kind) (Kind, bool) {
+	switch role := l.role(path); {
+	case kind == Text && role == Silent:
+		return kind, false
+	case kind == Text && role == Thinks:
+		return Reasoning, true
+	}
+	return kind, true
+}
+
+// open appends a part of a model's turn.
+func (l *Log) open(kind Kind, path string, call int) *part {
+	p := &part{Part: Part{Kind: kind, Turn: path}, path: path, call: call}
+	if p.ID = callAt(path, call+1); kind != Tool {
+		p.ID = fmt.Sprintf("%s/%s", path, [...]string{"text", "reasoning"}[kind])
+		n := 0
+		for _, other := range l.parts {
+			if other.path == path && other.Kind == kind {
+				n++
+			}
+		}
+		if n > 0 {
+			p.ID += fmt.Sprintf("~%d", n+1)
+		}
+	}
+	return l.add(p)
+}
+
+// called notes the complete calls of a model's turn.
+func (l *Log) called(path string, calls []llm.ToolCall) {
+	for i, c := range calls {
+		p := l.find(callAt(path, i+1))
+		if p == nil {
+			if p = l.open(Tool, path, i); p == nil {
+				return
+			}
+		}
+		p.Tool = cmp.Or(c.Name, p.Tool)
+		if p.Input = c.Input; p.Input == nil { // cut off
+			p.Input, _ = json.Marshal(c.InputText)
+		}
+		if p.text.Len() == 0 {
+			l.say(p, string(p.Input))
+		}
+	}
+}
+
+// reject makes the answer of the turn before a recorded one void: a turn that called nothing and was followed by
+// another one was rejected. No record says so.
+func (l *Log) reject(path string) {
+	agent, n := split(path)
+	before, called := fmt.Sprintf("%s/turn-%d", agent, n-1), false
+	for _, p := range l.parts {
+		called = called || p.Turn == before && p.Kind == Tool
+	}
+	for _, p := range l.parts {
+		if p.Turn == before && p.Kind == Text && !called {
+			p.State, p.Reason = Void, "rejected"
+		}
+	}
+}
+
+func (l *Log) done(id, text string, failed bool) {
+	if p := l.find(id); p != nil {
+		if l.bytes += len(text); l.bytes >= maxBytes {
+			text = ""
+		}
+		p.Output, p.Failed, p.Denied, p.State = &text, failed, l.denied[id], Done
+	}
+}
+
+// retract makes the parts of a rejected answer void. A leaf that waits for an answer fails too, but
+// says the same again.
+func (l *Log) retract(path string, d event.Retracted) {
+	for at := range l.asked {
+		if d.Source == "" && d.Covers(path, at, "", 0) {
+			return
+		}
+	}
+	for _, p := range l.parts {
+		if p.State != Void && p.Kind != Step && d.Covers(path, p.path, p.source, p.attempt) {
+			p.State, p.Reason = Void, d.Reason
+		}
+	}
+}
+
+// recorded notes the value of a recorded step: the answer of a model, or the result of a call.
+func (l *Log) recorded(path string) {
+	step := path[strings.LastIndexByte(path, '/')+1:]
+	isTurn, isTool := strings.HasPrefix(step, "turn-"), strings.HasPrefix(step, "tool-")
+	if !isTurn && !isTool || l.Recorded == nil {
+		return
+	}
+	var value struct {
+		Reply  *llm.Reply
+		Text   string
+		Failed bool
+	}
+	if json.Unmarshal(l.Recorded(path), &value) != nil {
+		return // it was removed, or is no step of an agent
+	}
+	if isTool {
+		l.done(path, value.Text, value.Failed)
+	} else if r := value.Reply; r != nil {
+		l.reject(path)
+		l.replay(Reasoning, path, r.Reasoning)
+		l.replay(Text, path, r.Text)
+		l.called(path, r.ToolCalls)
+	}
+}
+
+// replay says at once what a recorded answer says.
+func (l *Log) replay(kind Kind, path, text string) {
+	if kind, shown := l.kind(path, kind); shown && text != "" {
+		l.say(l.open(kind, path, 0), text)
+	}
+}

@@ -1,0 +1,57 @@
+package turn
+
+import (
+	"encoding/json"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// A Kind is the kind of a Part.
+type Kind uint8
+
+// The kinds of parts.
+const (
+	Text Kind = iota
+	Reasoning
+	Tool // a call
+	Step // a leaf of the pipeline is visited
+	Ask  // an open question
+)
+
+// A State is how far a Part is.
+type State uint8
+
+// The states of parts.
+const (
+	Open State = iota
+	Done       // accepted, or ended
+	Void       // taken back
+)
+
+// A Part is a part of a turn. The order of parts never changes.
+type Part struct {
+	Kind   Kind
+	State  State
+	ID     string // its address in the run. A call that a model makes again has the same one.
+	Turn   string // the address of the model's turn, or of the leaf
+	Text   string // said so far; of a Tool, its arguments so far
+	Reason string // why it is Void
+
+	Tool   string          // its name
+	Input  json.RawMessage // the arguments; nil until they are complete
+	Output *string         // nil until it has ended
+	Failed bool            // the call failed
+	Denied bool            // a person refused it
+
+	Question *journal.Question // of an Ask; its ID is that of the call that it is about, if any
+}
+
+// Role says what the answers of a leaf are to the conversation.
+type Role uint8
+
+// The roles of leaves.
+const (
+	Silent  Role = iota // not to be shown, such as JSON
+	Thinks              // work for other steps
+	Answers             // the answer
+)

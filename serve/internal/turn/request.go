@@ -1,0 +1,151 @@
+package turn
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// A Request is what the client of a conversation asks for: a new turn, or the continuation of one
+// that has asked something.
+type Request struct {
+	Chat    string     // the id of the conversation
+	Message string     // the id of the user's last message; empty if none is new
+	Content []llm.Part // of that message
+	Again   bool       // answer the message anew
+	Edited  bool       // the message takes the place of an earlier one
+	Replies []string   // the ids of what was said before it, the newest first; of this server's, see Run
+	Answers []Answer   // to questions
+	Seen    Seen       // what the client has of the turn that continues
+	Reply   string     // the id of the message that continues; empty for a new one
+}
+
+// An Answer is an answer to a question.
+type Answer struct {
+	ID       string // of QuestionID; "" for the only open one
+	Response string
+	Approved *bool // of an approval, in place of a Response
+}
+
+// Of returns the response to a question. Its error says what the question wants.
+func (a Answer) Of(q journal.Question) (string, error) {
+	if a.Approved == nil {
+		return a.Response, nil
+	}
+	word := "no"
+	if *a.Approved {
+		word = "yes"
+	}
+	if with := word + ": " + a.Response; a.Response != "" && ask.Chosen(q.Choices, with) {
+		return with, nil
+	}
+	if len(q.Choices) > 0 && !ask.Chosen(q.Choices, word) {
+		return "", fmt.Errorf("the question %q is no approval: answer it with one of %s", q.Name, strings.Join(q.Choices, ", "))
+	}
+	return word, nil
+}
+
+// Text returns the text of the user's message.
+func (r *Request) Text() string { return (&llm.Message{Content: r.Content}).Text() }
+
+// ErrNothing is the error for a request without a message or an answer.
+var ErrNothing = errors.New("nothing is asked: want a message of the user at the end, or answers to the open questions")
+
+// mark is between the name of a run and the rest of an id. No name of a run has it.
+const mark = "~"
+
+// ID returns the id of something in a run, as clients of conversations see it.
+func ID(run, address string) string { return run + mark + address }
+
+// Run returns the name of the run to which an id belongs.
+func Run(id string) string {
+	run, _, _ := strings.Cut(id, mark)
+	return run
+}
+
+// QuestionID returns the id of a question. It names the version that is asked, so that nobody
+// answers another one.
+func QuestionID(run string, q *journal.Question) string { return ID(run, q.Path) + "#" + q.Version }
+
+// Question returns run, path and version of a QuestionID.
+func Question(id string) (run, path, version string, ok bool) {
+	run, rest, ok := strings.Cut(id, mark)
+	i := strings.LastIndexByte(rest, '#')
+	if !ok || i < 0 {
+		return "", "", "", false
+	}
+	return run, rest[:i], rest[i+1:], true
+}
+
+// Progress is what a viewer has sent of each part. It is kept by the ids of the parts, so that it holds for every
+// Log of the run.
+type Progress[T any] struct{ by map[string]*T }
+
+// Each calls fn with every part and what was sent of it.
+func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
+	if s.by == nil {
+		s.by = map[string]*T{}
+	}
+	times := map[string]int{}
+	for i := range parts {
+		p := &parts[i]
+		key := string(rune('0'+p.Kind)) + p.ID
+		if times[key]++; times[key] > 1 { // a call that is made again
+			key += fmt.Sprint("#", times[key])
+		}
+		if p.Kind == Ask {
+			key += p.Question.Version
+		}
+		if s.by[key] == nil {
+			s.by[key] = new(T)
+		}
+		fn(p, s.by[key])
+	}
+}
+
+// Seen is the ids of the parts that a client has. What a turn says is complete before the turn's calls
+// start, so a client that has one text of it has all of them.
+type Seen map[string]bool
+
+// Add adds the id of a part.
+func (s Seen) Add(id string) {
+	s[id] = true
+	if i := strings.LastIndexByte(id, '/'); i >= 0 && (strings.HasPrefix(id[i:], "/text") || strings.HasPrefix(id[i:], "/reasoning")) {
+		s[id[:i]+"/"] = true
+	}
+}
+
+// Has reports whether the client has a part of a run.
+func (s Seen) Has(run string, p *Part) bool {
+	return s[ID(run, p.ID)] || p.Kind <= Reasoning && s[ID(run, p.Turn)+"/"]
+}
+
+// Why returns why a run has no result, for people.
+func Why(run api.Run) string {
+	if run.Failure != nil {
+		return fmt.Sprintf("%s: %s", run.Failure.Kind, run.Failure.Reason)
+	}
+	return fmt.Sprintf("the run is %s", run.State)
+}
+
+// Result splits the result of a run: a text, or an object or list that is none.
+func Result(n *api.Node) (text string, value any) {
+	if n == nil || json.Unmarshal(n.Content, &text) == nil {
+		return text, nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(n.Content, &object) != nil || object == nil {
+		return "", n.Content
+	}
+	delete(object, "conversation") // of an agent
+	if json.Unmarshal(object["text"], &text) == nil && len(object) == 1 {
+		return text, nil
+	}
+	return "", object
+}
