@@ -90,12 +90,15 @@ func (s *Server) Receivers(name string, private bool, body func(ctx context.Cont
 	return h.of, nil
 }
 
+// Check returns what is wrong with a receiver, an *api.Problem.
+func (r *Receivers) Check(to Receiver) error { return to.check(r.private) }
+
 // Save adds a receiver of a run, or replaces the one with its id. The caller needs the role Start.
 func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Receiver) error {
 	if !who.may(Start) {
 		return lacking(Start)
 	}
-	if err := to.check(r.private); err != nil {
+	if err := r.Check(to); err != nil {
 		return err
 	}
 	all, err := r.List(ctx, who, run)

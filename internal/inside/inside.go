@@ -103,16 +103,20 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 
 // Questions returns the open questions of a run.
 func (c Client) Questions(ctx context.Context, id string) (open []api.Question, err error) {
-	var all api.Questions
-	if err := c.do(ctx, http.MethodGet, runPath(id)+"/questions", nil, &all); err != nil {
-		return nil, err
-	}
-	for _, q := range all.Questions {
+	all, err := c.Asked(ctx, id)
+	for _, q := range all {
 		if q.Answered.IsZero() {
 			open = append(open, q)
 		}
 	}
-	return open, nil
+	return open, err
+}
+
+// Asked returns all questions that a run has asked.
+func (c Client) Asked(ctx context.Context, id string) ([]api.Question, error) {
+	var all api.Questions
+	err := c.do(ctx, http.MethodGet, runPath(id)+"/questions", nil, &all)
+	return all.Questions, err
 }
 
 // Node returns a node of a run.
