@@ -12,8 +12,8 @@ import (
 
 // A Part is something large that a program has only if its main function names it:
 // cel.Part, mcp.Part, sat.Part and uci.Part of the packages below call, screen.Part and
-// serve.Part of those below cli, postgres.Part, and what [Provide] returns. The linker
-// leaves out the others.
+// serve.Part of those below cli, postgres.Part, what [Provide] returns, and the parts of other
+// modules, such as a2a.Parts. The linker leaves out the others.
 type Part interface{ Part() }
 
 // Provide returns the pipeline of a package as a part. It answers for capabilities of kind
@@ -33,10 +33,11 @@ func (provided) Part() {}
 
 // linked are the parts of a program.
 type linked struct {
-	kinds    kinds.Set
-	screen   display.Screen  // nil for none
-	server   *publish.Server // nil for none
-	postgres *stores.Server  // nil for none
+	kinds     kinds.Set
+	screen    display.Screen     // nil for none
+	server    *publish.Server    // nil for none
+	postgres  *stores.Server     // nil for none
+	protocols []publish.Protocol // of the server
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -50,6 +51,8 @@ func link(parts []Part) (l linked, err error) {
 			l.screen = p
 		case *publish.Server:
 			l.server = p
+		case publish.Protocol:
+			l.protocols = append(l.protocols, p)
 		case stores.Server:
 			l.postgres = &p
 		default:

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -25,6 +26,16 @@ import (
 // Part is the server.
 var Part = &publish.Server{Serve: run, MCP: serveMCP, HTML: serve.WriteHTML, Chat: chat}
 
+// A Protocol is a part of programs whose server speaks another protocol, by patterns of
+// http.ServeMux as in serve.Config.
+type Protocol struct{ Mounts map[string]serve.Mount }
+
+// Part makes a Protocol a part of a program, see cli.Part.
+func (Protocol) Part() {}
+
+// Protocol tells it from other parts.
+func (Protocol) Protocol() {}
+
 // closeTime is how long open requests may take when the server ends. Streams end at once.
 const closeTime = 5 * time.Second
 
@@ -36,6 +47,9 @@ func run(ctx context.Context, cfg publish.Config) error {
 	} else {
 		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
 		of.IgnoreTools = cfg.IgnoreTools
+		for _, p := range cfg.Protocols {
+			maps.Copy(of.Mounts, p.(Protocol).Mounts)
+		}
 	}
 	s, err := serve.New(of)
 	if err != nil {

@@ -37,6 +37,13 @@ type Config struct {
 	Grace             time.Duration
 	Drain             <-chan struct{} // ends the server gently
 	Warn              func(string)    // says what goes wrong
+	Protocols         []Protocol      // that are mounted, too
+}
+
+// A Protocol is a part with mounts of the server, as package cli/serve defines it.
+type Protocol interface {
+	Part()
+	Protocol()
 }
 
 // Pipeline is a published pipeline.
