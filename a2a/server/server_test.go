@@ -53,6 +53,7 @@ type house struct {
 	cfg     server.Config
 	written atomic.Int32
 	gate    chan struct{} // "wait" waits until it is closed
+	file    string        // or this file exists, if it is not empty
 	url     string
 	stop    func()
 }
@@ -82,6 +83,7 @@ func (h *house) start() {
 		case "wait":
 			select {
 			case <-h.gate:
+			case <-exists(h.file):
 			case <-ctx.Done():
 				return "", ctx.Err()
 			}
