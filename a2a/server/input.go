@@ -7,12 +7,12 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -25,47 +25,24 @@ const (
 // A skill is a published pipeline.
 type skill struct {
 	api.Pipeline
-	kind     string          // of its input, as in JSON Schema
-	text     string          // the property that text is, if the input is an object
-	optional map[string]bool // the other properties
+	inside.Shape
 }
 
 func skillOf(p api.Pipeline) (skill, error) {
-	s := skill{Pipeline: p, optional: map[string]bool{}}
-	var head struct {
-		Type       any                        `json:"type"`
-		Properties map[string]json.RawMessage `json:"properties"`
-		Required   []string                   `json:"required"`
+	shape, err := inside.ShapeOf(p.Input)
+	if err != nil {
+		return skill{}, fmt.Errorf("a2a: pipeline %q: %w", p.Name, err)
 	}
-	if err := json.Unmarshal(p.Input, &head); err != nil {
-		return s, fmt.Errorf("a2a: pipeline %q: its input schema: %w", p.Name, err)
-	}
-	s.kind, _ = head.Type.(string)
-	var texts []string
-	for name, property := range head.Properties {
-		var of struct {
-			Type string `json:"type"`
-		}
-		switch required := slices.Contains(head.Required, name); {
-		case !required:
-			s.optional[name] = true
-		case json.Unmarshal(property, &of) == nil && of.Type == "string":
-			texts = append(texts, name)
-		}
-	}
-	if len(texts) == 1 {
-		s.text = texts[0]
-	}
-	return s, nil
+	return skill{p, shape}, nil
 }
 
 func (s skill) about() string { return cmp.Or(s.Description, "Run the pipeline "+s.Name+".") }
 
 func (s skill) modes() []string {
 	switch {
-	case s.kind == "string":
+	case s.Kind == "string":
 		return []string{textMode}
-	case s.text != "":
+	case s.Text != "":
 		return []string{textMode, jsonMode}
 	}
 	return []string{jsonMode}
@@ -122,50 +99,14 @@ func said(m *sdk.Message) (text string, data json.RawMessage, err error) {
 // input returns the input of a run from a message. What does not fit is refused by the API.
 func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 	text, data, err := said(m)
-	switch {
-	case err != nil:
-		return nil, err
-	case text == "" && data != nil:
-		return data, nil
-	case s.kind == "string" && data == nil:
-		return json.Marshal(text)
-	case s.text != "":
-		var object map[string]json.RawMessage
-		if data != nil && json.Unmarshal(data, &object) != nil {
-			return nil, invalid("the data beside the text is no object")
-		}
-		if data == nil && json.Unmarshal([]byte(text), &object) == nil && object[s.text] != nil { // the whole input as text
-			return json.RawMessage(text), nil
-		}
-		if object == nil {
-			object = map[string]json.RawMessage{}
-		}
-		if object[s.text] != nil {
-			return nil, invalid(fmt.Sprintf("the message has text, and %q in its data: want one of them", s.text))
-		}
-		if object[s.text], err = json.Marshal(text); err != nil {
-			return nil, err
-		}
-		return json.Marshal(object)
-	case data == nil && json.Valid([]byte(text)):
-		return json.RawMessage(text), nil
-	}
-	return nil, invalid(fmt.Sprintf("the skill %q takes no text: want one data part of the schema %s", s.Name, s.Input))
-}
-
-// with adds what an earlier task of the context has left to an input, where the pipeline reads it.
-func (s skill) with(input json.RawMessage, before *api.Node) json.RawMessage {
-	var object map[string]json.RawMessage
-	if before == nil || !s.optional[before.Type] || json.Unmarshal(input, &object) != nil || object[before.Type] != nil {
-		return input
-	}
-	object = maps.Clone(object)
-	object[before.Type] = before.Content
-	out, err := json.Marshal(object)
 	if err != nil {
-		return input
+		return nil, err
 	}
-	return out
+	input, err := s.Read(text, data)
+	if err != nil {
+		return nil, invalid(fmt.Sprintf("the skill %q: %v", s.Name, err))
+	}
+	return input, nil
 }
 
 // digest identifies a message of a caller with what it says.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/inside"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -75,7 +73,7 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 		if err != nil {
 			return run, failure(err)
 		}
-		input = s.with(input, before)
+		input = s.With(input, before)
 	}
 	// Even if the client has gone: it may send the message again, and finds the task.
 	run, err = c.Put(context.WithoutCancel(ctx), id, api.Start{Pipeline: s.Name, Input: input, Labels: map[string]string{contextLabel: group}})
@@ -87,15 +85,10 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 
 // before returns the result of the last task of a context that is done, nil for none.
 func (a *agent) before(ctx context.Context, c caller, s skill, group string) (*api.Node, error) {
-	if len(s.optional) == 0 {
+	if len(s.Optional) == 0 {
 		return nil, nil
 	}
-	page, err := c.Runs(ctx, url.Values{"label." + contextLabel: {group}, "pipeline": {s.Name}, "state": {string(journal.Done)}, "limit": {"1"}})
-	if err != nil || len(page.Runs) == 0 {
-		return nil, err
-	}
-	last, err := c.Result(ctx, page.Runs[0].ID, 0)
-	return last.Result, err
+	return c.Last(ctx, s.Name, contextLabel, group)
 }
 
 // answer answers the question that a message is about.

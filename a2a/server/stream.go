@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -125,7 +126,7 @@ func (d *draft) add(pieces []api.Piece) sdk.Event {
 	}
 	more, follows := "", false
 	if now.Path == d.from {
-		more, follows = after(d.text, now.Text)
+		more, follows = inside.After(d.text, now.Text)
 	}
 	d.from = now.Path
 	if !follows {
@@ -137,20 +138,6 @@ func (d *draft) add(pieces []api.Piece) sdk.Event {
 	}
 	d.text += more
 	return d.event(more, true)
-}
-
-// after returns what a text has more than an earlier one. Of a long text, now is only the end.
-func after(before, now string) (more string, follows bool) {
-	tail, cut := strings.CutPrefix(now, "…")
-	if !cut {
-		return strings.CutPrefix(now, before)
-	}
-	for n := min(len(tail), len(before)); n > 0; n-- {
-		if strings.HasSuffix(before, tail[:n]) {
-			return tail[n:], true
-		}
-	}
-	return "", false
 }
 
 func (d *draft) event(text string, add bool) *sdk.TaskArtifactUpdateEvent {

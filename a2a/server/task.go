@@ -1,10 +1,8 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,7 +14,7 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -120,24 +118,13 @@ func question(of sdk.TaskInfo, q api.Question) *sdk.Message {
 	return &sdk.Message{ID: id, Role: sdk.MessageRoleAgent, TaskID: of.TaskID, ContextID: of.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(text), sdk.NewDataPart(data)}}
 }
 
-// parts are the content of a node: a text, also that of an agent, or data.
+// parts are the content of a node.
 func parts(n *api.Node) sdk.ContentParts {
-	content := n.Content
-	var object map[string]json.RawMessage
-	if json.Unmarshal(content, &object) == nil && object != nil {
-		for name := range strings.SplitSeq(n.Meta[dag.MetaBeside], ",") {
-			delete(object, name)
-		}
-		content, _ = json.Marshal(object) // it was read from JSON
-		if text, only := object["text"]; only && len(object) == 1 {
-			content = text
-		}
+	text, data := inside.Plain(n)
+	if data != nil {
+		return sdk.ContentParts{sdk.NewDataPart(data)}
 	}
-	var text string
-	if json.Unmarshal(content, &text) == nil {
-		return sdk.ContentParts{sdk.NewTextPart(text)}
-	}
-	return sdk.ContentParts{sdk.NewDataPart(json.RawMessage(bytes.TrimSpace(content)))}
+	return sdk.ContentParts{sdk.NewTextPart(text)}
 }
 
 // known returns the run that is a task, with its result.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -99,6 +100,16 @@ func (c Client) Cancel(ctx context.Context, id string) (r api.Run, err error) {
 // Answer answers a question of a run.
 func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
+}
+
+// Last returns the result of the newest run of a pipeline with a label that is done, nil for none.
+func (c Client) Last(ctx context.Context, pipeline, label, value string) (*api.Node, error) {
+	page, err := c.Runs(ctx, url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done)}, "limit": {"1"}})
+	if err != nil || len(page.Runs) == 0 {
+		return nil, err
+	}
+	run, err := c.Result(ctx, page.Runs[0].ID, 0)
+	return run.Result, err
 }
 
 // Questions returns the open questions of a run.
