@@ -82,7 +82,11 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 		if err != nil {
 			return "", err
 		}
-		if reason, err := a.follow(ctx, v, run); answered || err != nil || reason != sdk.StopReasonEndTurn {
+		reason, err := a.follow(ctx, v, run)
+		if answered || err != nil || reason != sdk.StopReasonEndTurn {
+			return reason, err
+		}
+		if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // it has another question, which is the reply
 			return reason, err
 		}
 		v.say(ctx, "\n\n")
