@@ -54,7 +54,7 @@ func (r *Receiver) check(private bool) error {
 	return nil
 }
 
-// Receivers keep the receivers of runs in the journal, secrets included, and send them a notice
+// Receivers keep the receivers of runs in the journal, secrets included, which no request returns, and send them a notice
 // when their run ends, waits for an answer or is refused. Like the notices of a [Webhook], each is
 // a run of its own: any server retries it for three days, and it may arrive more than once with
 // the same id. They may be used from several goroutines.
@@ -189,6 +189,12 @@ func (r *Receivers) Remove(ctx context.Context, who Principal, run, id string) e
 		return nil
 	}
 	return err
+}
+
+// secret reports whether a run keeps the secrets of a receiver of a run, which nobody may read.
+func (s *Server) secret(info journal.RunInfo) bool {
+	h := s.hooks[info.Pipeline]
+	return h != nil && h.of != nil || s.hidden[info.Pipeline] != nil
 }
 
 // notices returns the notices for the receivers of a run that has stopped.
