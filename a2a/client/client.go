@@ -89,8 +89,6 @@ func New(m call.Metadata, c Config) call.Capability {
 		if invalid != nil {
 			return nil, unavailable("", invalid)
 		}
-		ctx, done := context.WithCancelCause(ctx)
-		defer done(nil)
 		reply, err := c.invoke(ctx, m.ID, req)
 		if err != nil && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -121,7 +119,6 @@ func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call
 		return nil, unavailable("", err)
 	}
 	client := c.http(ctx, header)
-	defer client.CloseIdleConnections()
 	agent, card, err := c.connect(ctx, client)
 	if err != nil {
 		return nil, c.failure(own, "the agent cannot be reached: ", err)

@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"math/rand/v2"
 	"net/http"
@@ -129,15 +131,15 @@ func (r *remote) count() int {
 
 // options of a remote.
 type options struct {
-	lists, streams bool
-	rest, old      bool // its protocol; old is version 0.3
+	Lists, Streams bool
+	Rest, Old      bool // its protocol; old is version 0.3
 }
 
 func newRemote(t testing.TB, o options) *remote {
 	r := &remote{gate: make(chan struct{})}
-	card := &sdk.AgentCard{Name: "remote", Version: "1", Capabilities: sdk.AgentCapabilities{Streaming: o.streams}, Skills: []sdk.AgentSkill{}}
+	card := &sdk.AgentCard{Name: "remote", Version: "1", Capabilities: sdk.AgentCapabilities{Streaming: o.Streams}, Skills: []sdk.AgentSkill{}}
 	store := taskstore.NewInMemory(&taskstore.InMemoryStoreConfig{Authenticator: func(context.Context) (string, error) {
-		if o.lists {
+		if o.Lists {
 			return "somebody", nil
 		}
 		return "", nil // as the SDK has it by default
@@ -147,13 +149,7 @@ func newRemote(t testing.TB, o options) *remote {
 	mux.Handle("/rpc", a2asrv.NewJSONRPCHandler(handler))
 	mux.Handle("/rest/", http.StripPrefix("/rest", a2asrv.NewRESTHandler(handler)))
 	mux.Handle("/old", a2av0.NewJSONRPCHandler(handler))
-	if o.old {
-		mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewAgentCardHandler(a2av0.NewStaticAgentCardProducer(card)))
-	} else {
-		mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewStaticAgentCardHandler(card))
-	}
-	var s *httptest.Server
-	s = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.headers = append(r.headers, req.Header.Clone())
 		r.mu.Unlock()
@@ -161,23 +157,48 @@ func newRemote(t testing.TB, o options) *remote {
 	}))
 	url := "http://" + s.Listener.Addr().String()
 	at := sdk.NewAgentInterface(url+"/rpc", sdk.TransportProtocolJSONRPC)
-	if o.rest {
+	if o.Rest {
 		at = sdk.NewAgentInterface(url+"/rest", sdk.TransportProtocolHTTPJSON)
 	}
-	if o.old {
+	if o.Old {
 		at = &sdk.AgentInterface{URL: url + "/old", ProtocolBinding: sdk.TransportProtocolJSONRPC, ProtocolVersion: "0.3"}
 	}
 	card.SupportedInterfaces = []*sdk.AgentInterface{at}
-	if !o.old { // its handler has the JSON of the card
-		mux = http.NewServeMux()
-		mux.Handle("/rpc", a2asrv.NewJSONRPCHandler(handler))
-		mux.Handle("/rest/", http.StripPrefix("/rest", a2asrv.NewRESTHandler(handler)))
-		mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewStaticAgentCardHandler(card))
+	var producer a2asrv.AgentCardProducer = a2asrv.AgentCardProducerFn(func(context.Context) (*sdk.AgentCard, error) { return card, nil })
+	if o.Old {
+		producer = a2av0.NewStaticAgentCardProducer(card)
 	}
+	mux.Handle(a2asrv.WellKnownAgentCardPath, a2asrv.NewAgentCardHandler(producer))
 	s.Start()
 	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
 	r.url = url
 	return r
+}
+
+// elsewhere starts a remote in another process: the server of the SDK leaves goroutines behind for a while.
+func elsewhere(t *testing.T, o options) *remote {
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), remoteVar+"="+string(text))
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		_, err = cmd.StdinPipe() // which stays open
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line := bufio.NewScanner(out)
+	if !line.Scan() {
+		t.Fatal("the remote prints no address")
+	}
+	return &remote{url: line.Text()}
 }
 
 func input(text string) *call.Request {
@@ -185,22 +206,27 @@ func input(text string) *call.Request {
 }
 
 func agentOf(r *remote) call.Capability {
-	return client.New(call.Metadata{ID: "agent"}, client.Config{URL: r.url, Client: &http.Client{Transport: &http.Transport{}}, Poll: 10 * time.Millisecond})
+	return client.New(call.Metadata{ID: "agent"}, client.Config{URL: r.url, Poll: 10 * time.Millisecond})
 }
 
 func TestCapability(t *testing.T) {
-	for name, o := range map[string]options{"JSON-RPC": {streams: true}, "REST": {streams: true, rest: true}, "0.3": {streams: true, old: true}, "no streams": {}} {
+	for name, o := range map[string]options{"JSON-RPC": {Streams: true}, "REST": {Streams: true, Rest: true}, "0.3": {Streams: true, Old: true}, "no streams": {}} {
 		t.Run(name, func(t *testing.T) {
+			r := elsewhere(t, o)
 			calltest.Capability(t, calltest.Case{
-				Make: func(t *testing.T) call.Capability { return agentOf(newRemote(t, o)) },
-				OK:   input("slate"), Slow: input("wait"), Stream: input("stream"),
+				Make: func(t *testing.T) call.Capability {
+					transport := new(http.Transport)
+					t.Cleanup(transport.CloseIdleConnections)
+					return client.New(call.Metadata{ID: "agent"}, client.Config{URL: r.url, Client: &http.Client{Transport: transport}, Poll: 10 * time.Millisecond})
+				},
+				OK: input("slate"), Slow: input("wait"), Stream: input("stream"),
 			})
 		})
 	}
 }
 
 func TestAnswers(t *testing.T) {
-	for name, o := range map[string]options{"JSON-RPC": {streams: true}, "REST": {streams: true, rest: true}, "0.3": {streams: true, old: true}, "no streams": {lists: true}} {
+	for name, o := range map[string]options{"JSON-RPC": {Streams: true}, "REST": {Streams: true, Rest: true}, "0.3": {Streams: true, Old: true}, "no streams": {Lists: true}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRemote(t, o)
 			for text, want := range map[string]string{
@@ -222,7 +248,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	r := newRemote(t, options{streams: true})
+	r := newRemote(t, options{Streams: true})
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	if _, err := agentOf(r).Invoke(ctx, input("wait")); !errors.Is(err, context.Canceled) {
@@ -238,7 +264,7 @@ func TestCancel(t *testing.T) {
 // A secret is sent to the server of the URL alone, and no error shows it.
 func TestSecret(t *testing.T) {
 	t.Setenv("AGENT_TOKEN", "Bearer s3cretive-token")
-	r := newRemote(t, options{streams: true})
+	r := newRemote(t, options{Streams: true})
 	cfg := client.Config{URL: r.url, Header: map[string]rest.Value{"Authorization": {Env: "AGENT_TOKEN"}}}
 	if _, err := client.New(call.Metadata{}, cfg).Invoke(t.Context(), input("slate")); err != nil {
 		t.Fatal(err)
@@ -302,7 +328,7 @@ func pipeline(url string) stone.Ashlar {
 
 // What the agent asks is a question of the run. It is answered in another process, and the task goes on.
 func TestAsk(t *testing.T) {
-	r := newRemote(t, options{streams: true})
+	r := newRemote(t, options{Streams: true})
 	db := &journal.Memory{}
 	run := func(resume bool) (stone.Result, error) {
 		cfg := stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{Resume: resume})}
@@ -329,7 +355,7 @@ func TestAsk(t *testing.T) {
 
 // A failed task is replaced when the run is resumed.
 func TestResumeFailed(t *testing.T) {
-	r := newRemote(t, options{streams: true})
+	r := newRemote(t, options{Streams: true})
 	db := &journal.Memory{}
 	for try := 1; try <= 2; try++ {
 		cfg := stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{Resume: try > 1})}
@@ -344,7 +370,7 @@ func TestResumeFailed(t *testing.T) {
 
 // The text of the agent is streamed to those who watch the run.
 func TestWatch(t *testing.T) {
-	r := newRemote(t, options{streams: true})
+	r := newRemote(t, options{Streams: true})
 	var heard eventtest.Recorder
 	if _, err := stone.Run(t.Context(), pipeline(r.url), stone.Config{Input: dag.Of(topic.With("stream")), Watch: &heard}); err != nil {
 		t.Fatal(err)
@@ -357,7 +383,19 @@ func TestWatch(t *testing.T) {
 // A child is a process that runs the pipeline with a journal in a folder.
 const childVar = "STONE_TEST_A2A_CHILD"
 
+// remoteVar makes the test binary a remote with the options in JSON. It prints its address and ends with its input.
+const remoteVar = "STONE_TEST_A2A_REMOTE"
+
 func TestMain(m *testing.M) {
+	if text := os.Getenv(remoteVar); text != "" {
+		var o options
+		if err := json.Unmarshal([]byte(text), &o); err != nil {
+			panic(err)
+		}
+		fmt.Println(newRemote(new(testing.T), o).url)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}
 	where, url, ok := strings.Cut(os.Getenv(childVar), " ")
 	if !ok {
 		os.Exit(m.Run())
@@ -376,7 +414,7 @@ func TestMain(m *testing.M) {
 
 // A process that is killed while the agent works, at any point, starts no second task.
 func TestKill(t *testing.T) {
-	for _, o := range []options{{streams: true, lists: true}, {lists: true, rest: true}} {
+	for _, o := range []options{{Streams: true, Lists: true}, {Lists: true, Rest: true}} {
 		for round := range 3 {
 			r, dir := newRemote(t, o), t.TempDir()
 			start := func() *exec.Cmd {

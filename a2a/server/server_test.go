@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -44,6 +45,30 @@ var (
 	asks     = dag.NewType[string]("asks")
 	reply    = dag.NewType[agent.Text]("reply")
 )
+
+// slow is a model that writes a word, and then another one.
+type slow struct{ llm.Model }
+
+func (m slow) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		for d, err := range m.Model.Stream(ctx, req) {
+			if d.Kind == llm.Text && req.Messages[len(req.Messages)-1].Text() == "slowly" {
+				for word := range strings.SplitAfterSeq(d.Text, " ") {
+					one := d
+					one.Text = word
+					if !yield(one, nil) {
+						return
+					}
+					time.Sleep(150 * time.Millisecond)
+				}
+				continue
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
 
 // house is a server over a journal that outlives it.
 type house struct {
@@ -96,7 +121,7 @@ func (h *house) start() {
 	model := script.Func(func(_ int, req *llm.Request) script.Answer {
 		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
 	})
-	chat := agent.New("chat", reply, model, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
+	chat := agent.New("chat", reply, slow{model}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
 	s, err := serve.New(serve.Config{
 		Journal: h.journal, Access: h.access, Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: server.Mounts(h.cfg),
 		Pipelines: []serve.Pipeline{
@@ -331,6 +356,10 @@ func TestStream(t *testing.T) {
 			lines, text, last, err := collect(c.SendStreamingMessage(t.Context(), message("chat", "Hello")))
 			if err != nil || lines[0] != "task" || last == nil || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
 				t.Errorf("%v: %q, %v", lines, text, err)
+			}
+			lines, text, last, err = collect(c.SendStreamingMessage(t.Context(), message("chat", "slowly")))
+			if err != nil || len(lines) < 4 || lines[1] != "artifact false" || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
+				t.Errorf("while the model writes: %v: %q, %v", lines, text, err)
 			}
 			lines, _, last, err = collect(c.SendStreamingMessage(t.Context(), message("page", "slate")))
 			if err != nil || last == nil || last.Status.State != sdk.TaskStateInputRequired {

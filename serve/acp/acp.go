@@ -57,13 +57,13 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 		a.pipelines = append(a.pipelines, pipeline{p, shape})
 	}
 	from, to := io.Pipe() // which can be closed while in is read
-	go func() {
-		_, err := io.Copy(to, in)
-		to.CloseWithError(err)
-	}()
 	defer from.Close()
 	a.editor = sdk.NewAgentSideConnection(a, out, from)
 	a.editor.SetLogger(slog.New(slog.DiscardHandler)) // it would write to standard error of the editor
+	go func() {                                       // no request comes before there is an editor to tell
+		_, err := io.Copy(to, in)
+		to.CloseWithError(err)
+	}()
 	select {
 	case <-a.editor.Done():
 	case <-ctx.Done():

@@ -39,18 +39,17 @@ var (
 type editor struct {
 	*testing.T
 	*sdk.ClientSideConnection
-	journal journal.Journal
-	answer  string // the option that the user chooses; empty cancels
-	asked   []string
-	mu      sync.Mutex
-	said    string
-	steps   []string
-	stop    func()
+	answer string // the option that the user chooses; empty cancels
+	asked  []string
+	mu     sync.Mutex
+	said   string
+	steps  []string
+	gate   chan struct{} // of the pipelines
+	stop   func()
 }
 
-var gate = make(chan struct{})
-
-func pipelines() []serve.Pipeline {
+// pipelines are published. With the text "wait", a page waits for the gate.
+func pipelines(gate <-chan struct{}) []serve.Pipeline {
 	write := stone.Func("write", topic, draft, func(ctx context.Context, s string) (string, error) {
 		if s == "wait" {
 			select {
@@ -83,7 +82,8 @@ func open(t *testing.T, file string) journal.Journal {
 
 // start starts the program that an editor starts, over pipes.
 func start(t *testing.T, db journal.Journal) *editor {
-	s, err := serve.New(serve.Config{Journal: db, Pipelines: pipelines(), Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	gate := make(chan struct{})
+	s, err := serve.New(serve.Config{Journal: db, Pipelines: pipelines(gate), Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func start(t *testing.T, db journal.Journal) *editor {
 	running, served := make(chan struct{}), make(chan error, 1)
 	go func() { s.Run(ctx); close(running) }()
 	go func() { served <- acp.Serve(ctx, s, acp.Config{By: "user ada"}, in, out) }()
-	e := &editor{T: t, journal: db}
+	e := &editor{T: t, gate: gate}
 	e.ClientSideConnection = sdk.NewClientSideConnection(e, toAgent, fromAgent)
 	e.SetLogger(slog.New(slog.DiscardHandler))
 	e.stop = sync.OnceFunc(func() { // as an editor that goes
@@ -325,7 +325,7 @@ func TestCancel(t *testing.T) {
 	if _, err := e.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
 		t.Fatal(err)
 	}
-	close(gate)
+	close(e.gate)
 	said, _ := e.prompt(id, "slate") // the turn before asks first
 	t.Log(said)
 	if text, err := json.Marshal(e.asked); err != nil || len(e.asked) != 2 {

@@ -174,14 +174,15 @@ func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, er
 	heard, stop := v.listen(ctx, run.ID)
 	defer func() { stop(); <-heard }()
 	for {
-		var err error
-		if run, err = a.api.Result(ctx, run.ID, time.Minute); err != nil && ctx.Err() == nil {
-			return run, err
-		}
+		now, err := a.api.Result(ctx, run.ID, time.Minute)
 		if ctx.Err() != nil {
 			a.abandon(ctx, run.ID)
 			return run, context.Cause(ctx)
 		}
+		if err != nil {
+			return run, err
+		}
+		run = now
 		if run.Over() {
 			select {
 			case <-heard: // its last steps were told
