@@ -45,6 +45,7 @@ type remote struct {
 	answers  []string
 	canceled int
 	headers  []http.Header
+	down     bool          // messages are refused for now
 	gate     chan struct{} // "wait" waits until it is closed
 	url      string
 }
@@ -152,7 +153,12 @@ func newRemote(t testing.TB, o options) *remote {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.headers = append(r.headers, req.Header.Clone())
+		down := r.down && req.Method == http.MethodPost
 		r.mu.Unlock()
+		if down {
+			http.Error(w, "later", http.StatusServiceUnavailable)
+			return
+		}
 		mux.ServeHTTP(w, req)
 	}))
 	url := "http://" + s.Listener.Addr().String()
@@ -365,6 +371,23 @@ func TestResumeFailed(t *testing.T) {
 		if _, err := stone.Run(t.Context(), pipeline(r.url), cfg); err == nil || r.count() != try {
 			t.Errorf("try %d: %v, %d tasks", try, err, r.count())
 		}
+	}
+}
+
+// A message that could not be sent is sent when the run is resumed.
+func TestResumeUnsent(t *testing.T) {
+	r := newRemote(t, options{Streams: true})
+	db := &journal.Memory{}
+	r.down = true
+	if _, err := stone.Run(t.Context(), pipeline(r.url), stone.Config{RunID: "trip", Input: dag.Of(topic.With("slate")), Recorder: journal.Keep(db, journal.Options{})}); err == nil || r.count() != 0 {
+		t.Fatalf("%v, %d tasks", err, r.count())
+	}
+	r.mu.Lock()
+	r.down = false
+	r.mu.Unlock()
+	result, err := stone.Run(t.Context(), pipeline(r.url), stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{Resume: true})})
+	if err != nil || r.count() != 1 || !strings.Contains(result.Node.Text(), "about slate") {
+		t.Errorf("%v, %d tasks", err, r.count())
 	}
 }
 

@@ -45,6 +45,8 @@ type talk struct {
 	secrets *secrets
 	out     output
 	task    sdk.TaskID // empty as long as there is none
+	told    string     // the question that was answered last
+	stale   int        // how often in a row the task has asked it since
 }
 
 // begun is what a sent message has led to: a task, or the answer.
@@ -145,7 +147,7 @@ func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 			if stopped {
 				return reply, err
 			}
-			if err == errAnswered {
+			if errors.Is(err, errAnswered) {
 				continue
 			}
 		}
@@ -173,6 +175,9 @@ func (t *talk) settle(ctx context.Context, task *sdk.Task) (reply *call.Reply, s
 	case sdk.TaskStateAuthRequired:
 		return nil, true, &call.Error{Type: call.Unavailable, Message: "the agent wants the user to log in" + said}
 	case sdk.TaskStateInputRequired:
+		if t.unread(task) {
+			return nil, false, nil
+		}
 		if err = t.ask(ctx, task); err == nil {
 			return nil, false, errAnswered
 		}
@@ -191,6 +196,28 @@ type question struct {
 	Choices  []string `json:"choices"`
 }
 
+// asked identifies what a task asks. A question that it puts again is another one, by the time or its id.
+func asked(task *sdk.Task) string {
+	about := []string{string(task.ID), textOf(task.Status.Message)}
+	if m := task.Status.Message; m != nil {
+		about = append(about, m.ID)
+	}
+	if when := task.Status.Timestamp; when != nil {
+		about = append(about, when.UTC().Format(time.RFC3339Nano))
+	}
+	return strings.Join(about, "\n")
+}
+
+// unread reports whether a task still asks what was answered just now. An agent that gives its questions
+// neither times nor ids may mean it.
+func (t *talk) unread(task *sdk.Task) bool {
+	if asked(task) != t.told {
+		return false
+	}
+	t.stale++
+	return t.stale <= maxLost
+}
+
 // ask puts the question of a task to the people of the run, and sends their answer.
 func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	text := t.secrets.clean(textOf(task.Status.Message))
@@ -202,12 +229,8 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 			}
 		}
 	}
-	// A question that the agent puts again is another one.
-	about := []string{string(task.ID), text, q.Version}
-	if m := task.Status.Message; m != nil {
-		about = append(about, m.ID)
-	}
-	answer, err := stone.Step(ctx, "input", about, func(ctx context.Context, _ []string) (string, error) {
+	about := asked(task)
+	answer, err := stone.Step(ctx, "input", about, func(ctx context.Context, _ string) (string, error) {
 		return stone.In(ctx).Ask(ask.Question{Name: t.id, Text: text, Choices: q.Choices})
 	})
 	switch {
@@ -220,7 +243,8 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 		}
 		return failed("the agent asks %q, which nobody answers: %v", text, err)
 	}
-	sum := sha256.Sum256([]byte(strings.Join(about, "\n")))
+	t.told, t.stale = about, 0
+	sum := sha256.Sum256([]byte(about))
 	m := &sdk.Message{ID: t.names.key + "-" + hex.EncodeToString(sum[:8]), Role: sdk.MessageRoleUser, TaskID: task.ID, ContextID: task.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(answer)}}
 	if q.Question != "" {
 		m.SetMeta("question", q.Question)

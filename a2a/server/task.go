@@ -77,6 +77,8 @@ func status(run api.Run, asked []api.Question) sdk.TaskStatus {
 	switch q, open := oldest(asked); {
 	case s.State == sdk.TaskStateInputRequired && open:
 		s.Message = question(of, q)
+	case s.State == sdk.TaskStateInputRequired: // it was answered just now
+		s.State = sdk.TaskStateWorking
 	case s.State == sdk.TaskStateFailed && run.Failure != nil:
 		say(fmt.Sprintf("%s: %s (at %s)", run.Failure.Kind, run.Failure.Reason, run.Failure.Path))
 	case s.State == sdk.TaskStateCompleted && run.Result == nil:
