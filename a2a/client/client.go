@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 // Config names an agent. The zero value fails with call.Unavailable.
@@ -126,10 +127,18 @@ func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call
 	defer func() { _ = agent.Destroy() }()
 	t := &talk{cfg: c, id: id, agent: agent, streams: card.Capabilities.Streaming, req: req, names: namesOf(req.Key), secrets: own, out: output{voice: req.Voice}}
 	reply, err := t.run(ctx, parts)
-	if err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), journal.ErrDrained) {
+	if err != nil && ctx.Err() != nil && !goesOn(context.Cause(ctx)) {
 		t.cancel(ctx)
 	}
+	if err == nil {
+		reply.Out = call.JSON(own.clean(string(reply.Out)))
+	}
 	return reply, err
+}
+
+// goesOn reports whether another process continues a run that was stopped for a reason.
+func goesOn(why error) bool {
+	return errors.Is(why, journal.ErrDrained) || errors.Is(why, kind.RecorderFailed)
 }
 
 // failure is an error of the client. The errors of package http would show the whole URL.

@@ -374,6 +374,27 @@ func TestResumeFailed(t *testing.T) {
 	}
 }
 
+// A run that is drained leaves the task to the next process.
+func TestDrain(t *testing.T) {
+	r := newRemote(t, options{Streams: true})
+	db, drain := &journal.Memory{}, make(chan struct{})
+	go func() {
+		for r.count() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		close(drain)
+	}()
+	_, err := stone.Run(t.Context(), pipeline(r.url), stone.Config{RunID: "trip", Input: dag.Of(topic.With("wait")), Recorder: journal.Keep(db, journal.Options{Drain: drain, Grace: 50 * time.Millisecond})})
+	if !errors.Is(err, journal.ErrDrained) || r.canceled != 0 {
+		t.Fatalf("%v, %d cancelled", err, r.canceled)
+	}
+	close(r.gate)
+	result, err := stone.Run(t.Context(), pipeline(r.url), stone.Config{RunID: "trip", Recorder: journal.Keep(db, journal.Options{Resume: true})})
+	if err != nil || r.count() != 1 || !strings.Contains(result.Node.Text(), "waited") {
+		t.Errorf("%v, %d tasks", err, r.count())
+	}
+}
+
 // A message that could not be sent is sent when the run is resumed.
 func TestResumeUnsent(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
