@@ -138,7 +138,7 @@ func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call
 
 // goesOn reports whether another process continues a run that was stopped for a reason.
 func goesOn(why error) bool {
-	return errors.Is(why, journal.ErrDrained) || errors.Is(why, kind.RecorderFailed)
+	return errors.Is(why, journal.ErrDrained) || errors.Is(why, kind.Recorder)
 }
 
 // failure is an error of the client. The errors of package http would show the whole URL.
