@@ -36,7 +36,7 @@ func (a *app) root() *cobra.Command {
 		root.AddCommand(a.index(), a.search())
 	}
 	if a.linked.server != nil {
-		root.AddCommand(a.serve(), a.mcp(), a.token(), a.inspect())
+		root.AddCommand(a.serve(), a.mcp(), a.acp(), a.token(), a.inspect())
 	}
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // a shell would run the help text

@@ -13,8 +13,8 @@ import (
 
 // A Part is something large that a program has only if its main function names it:
 // cel.Part, mcp.Part, sat.Part, search.Part and uci.Part of the packages below call, screen.Part,
-// search.Part and serve.Part of those below cli, postgres.Part, and what [Provide] returns. The linker
-// leaves out the others.
+// search.Part and serve.Part of those below cli, postgres.Part, what [Provide] returns, and the parts of other
+// modules, such as a2a.Parts. The linker leaves out the others.
 type Part interface{ Part() }
 
 // Provide returns the pipeline of a package as a part. It answers for capabilities of kind
@@ -34,11 +34,12 @@ func (provided) Part() {}
 
 // linked are the parts of a program.
 type linked struct {
-	kinds    kinds.Set
-	screen   display.Screen  // nil for none
-	server   *publish.Server // nil for none
-	postgres *stores.Server  // nil for none
-	library  *library.Library
+	kinds     kinds.Set
+	screen    display.Screen     // nil for none
+	server    *publish.Server    // nil for none
+	postgres  *stores.Server     // nil for none
+	protocols []publish.Protocol // of the server
+	library   *library.Library
 }
 
 func link(parts []Part) (l linked, err error) {
@@ -54,6 +55,8 @@ func link(parts []Part) (l linked, err error) {
 			l.server = p
 		case *library.Library:
 			l.library = p
+		case publish.Protocol:
+			l.protocols = append(l.protocols, p)
 		case stores.Server:
 			l.postgres = &p
 		default:

@@ -151,7 +151,7 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	switch {
 	case c == c.Root():
 		link.Always = append(link.Always, screenPackage)
-	case c.Name() == "serve" || c.Name() == "mcp":
+	case c.Name() == "serve" || c.Name() == "mcp" || c.Name() == "acp":
 		link.Always = append(link.Always, servePackage)
 	case c.Name() == "eval":
 		link.Always = append(link.Always, kinds.Homes(kinds.Expression)...)

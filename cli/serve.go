@@ -35,8 +35,8 @@ type serveFlags struct {
 	models   bool
 }
 
-// publishedArgs describes the arguments of serve and mcp.
-const publishedArgs = "\n\nEach PIPELINE is a Go package, by directory or import path, or a plan, by the name of its .edn or .json file.\nOne package may take ARGs."
+// publishedArgs describes the arguments of serve, mcp and acp.
+const publishedArgs = "\n\nEach PIPELINE is a Go package, by directory or import path, a plan, by the name of its .edn or .json file, or\nan intent or capability to talk with, as :chat/answer. One package may take ARGs."
 
 func (a *app) serve() *cobra.Command {
 	var flags serveFlags
@@ -78,7 +78,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 		return err
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models}
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models, Protocols: a.linked.protocols}
 		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
@@ -132,7 +132,7 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 			return err
 		}
 	}
-	if a.fromArgument() && len(before) == 1 && !isPlan(before[0]) {
+	if a.fromArgument() && len(before) == 1 && !isPlan(before[0]) && !isIntent(before[0]) {
 		return a.build(c, before, after)
 	}
 	if a.fromArgument() && len(after) > 0 {
@@ -180,7 +180,7 @@ func callers(flags serveFlags) (tokens *token.File, first string, err error) {
 // packagesOf returns the packages among pipelines, as they are linked: directories in full.
 func (a *app) packagesOf(pipelines []string) (packages []string, err error) {
 	for _, p := range pipelines {
-		if isPlan(p) {
+		if isPlan(p) || isIntent(p) {
 			continue
 		}
 		if p, err = linkName(p); err != nil {
@@ -218,10 +218,16 @@ func (a *app) published(pipelines, args []string) (all []publish.Pipeline, err e
 	return all, nil
 }
 
-// publishedFrom makes the pipeline of a plan, or of a package that is linked.
+// publishedFrom makes the pipeline of a plan, of an intent or capability, or of a package that is linked.
 func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 	if isPlan(name) {
 		return a.publishedPlan(name)
+	}
+	if isIntent(name) {
+		p.Name = strings.ReplaceAll(strings.TrimPrefix(name, ":"), "/", "-")
+		p.Grant = []string{} // publish takes that of the configuration
+		p.Ashlar, err = a.answering(a.calls.conf.App, name)
+		return p, err
 	}
 	link, err := linkName(name)
 	if err != nil {
@@ -289,7 +295,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	cfg.IgnoreTools = conf.IgnoreTools
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
-		if p.Result == call.EmitType {
+		if p.Result == call.EmitType || p.Grant != nil {
 			cfg.Pipelines[i].Grant = cfg.Grant
 		}
 	}

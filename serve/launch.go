@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -226,7 +227,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	if !ok {
 		return nil, notPublished()
 	}
-	p := s.pipeline(src.Published)
+	p := cmp.Or(s.pipeline(src.Published), s.hidden[src.Published])
 	if h := s.hooks[src.Published]; h != nil {
 		p = h.pipeline
 	}

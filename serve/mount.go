@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -13,6 +14,9 @@ type Mount func(*Server) (Handler, error)
 
 // Handler handles a request of a caller that was let in and has not sent too many. What
 // the caller may do is checked by the handler of [Server.As].
+//
+// A pattern with the segment .well-known is public: its handler also gets the requests of those
+// who are not let in, with a Principal that has no roles.
 type Handler func(w http.ResponseWriter, r *http.Request, who Principal)
 
 // mount adds the handlers of Config.Mounts.
@@ -21,6 +25,16 @@ func (s *Server) mount(mux *http.ServeMux) error {
 		handle, err := m(s)
 		if err != nil {
 			return err
+		}
+		if strings.Contains(pattern, "/.well-known/") {
+			mux.HandleFunc(pattern, s.meters.count(pattern, func(w http.ResponseWriter, r *http.Request) {
+				who, err := s.access().Principal(s.withToken(r))
+				if err != nil || !tenantName.MatchString(who.Tenant) {
+					who = Principal{Roles: []Role{}}
+				}
+				handle(w, r, who)
+			}))
+			continue
 		}
 		mux.HandleFunc(pattern, s.serve(route{pattern, "", func(w http.ResponseWriter, r *http.Request, who Principal) error {
 			if r.Method == http.MethodGet { // which these protocols use for streams alone

@@ -43,7 +43,7 @@ func (s *Server) pageRoutes() (routes []route) {
 func (s *Server) view(r *http.Request) page.View {
 	who, _ := r.Context().Value(callerKey{}).(Principal)
 	view := page.View{Journal: s.cfg.Journal, Tenant: who.Tenant}
-	if who.Tenant != "" {
+	if who.Tenant != "" || len(s.hidden) > 0 {
 		view.Journal = tenantJournal{server: s, who: who}
 	}
 	if s.session(r) != "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// tenantJournal is a journal as a caller of a tenant reads it: it has the runs of that
-// tenant alone, under the ids by which the caller calls them.
+// tenantJournal is a journal as a caller reads it: it has the runs of its tenant alone, of all without a
+// tenant, under the ids by which the caller calls them, and no run with secrets.
 type tenantJournal struct {
 	journal.Journal // nil, so that what is not read here cannot be reached
 	server          *Server
@@ -34,7 +34,7 @@ func (t tenantJournal) Runs(ctx context.Context, q journal.Query) ([]journal.Run
 	if q.Labels == nil {
 		q.Labels = map[string]string{}
 	}
-	q.Labels[tenantLabel] = t.who.Tenant
+	maps.Copy(q.Labels, t.who.labels())
 	if q.Before != "" {
 		q.Before = keyOf(t.who, q.Before)
 	}

@@ -39,6 +39,7 @@ type hook struct {
 	keys     [][]byte
 	sender   *webhook.Sender
 	receiver receiver
+	of       *Receivers // of runs; nil for a Webhook of the configuration
 }
 
 // unsent is a notice that was not accepted.
@@ -51,6 +52,8 @@ type unsent struct {
 type notice struct {
 	ID   string `json:"id"`
 	Body string `json:"body"` // JSON, byte for byte as it is signed
+	// To is the receiver of a run; nil for a Webhook.
+	To *Receiver `json:"to,omitempty"`
 }
 
 type receipt struct {
@@ -96,32 +99,43 @@ func (s *Server) addWebhooks(all []Webhook) error {
 				s.cfg.Log.Warn("a webhook names a pipeline that this server does not publish: check the name", "webhook", w.Name, "pipeline", name)
 			}
 		}
-		h.pipeline = &Pipeline{Name: hookName(w.Name), Grant: []string{}, Ashlar: stone.Func("send", noticeType, receiptType,
-			func(ctx context.Context, n notice) (receipt, error) { return receipt{n.ID}, s.send(ctx, h, n) })}
-		s.hooks[h.pipeline.Name] = h
+		s.addHook(h, s.sending)
 	}
 	return nil
 }
 
+// addHook adds the pipeline that sends the notices of a hook. They share places.
+func (s *Server) addHook(h *hook, places chan struct{}) {
+	h.pipeline = &Pipeline{Name: hookName(h.Name), Grant: []string{}, Ashlar: stone.Func("send", noticeType, receiptType,
+		func(ctx context.Context, n notice) (receipt, error) {
+			select {
+			case places <- struct{}{}:
+				defer func() { <-places }()
+			case <-ctx.Done():
+				return receipt{}, context.Cause(ctx)
+			}
+			return receipt{n.ID}, s.send(ctx, h, n)
+		})}
+	s.hooks[h.pipeline.Name] = h
+}
+
 // send sends a notice once.
 func (s *Server) send(ctx context.Context, h *hook, n notice) error {
-	select {
-	case s.sending <- struct{}{}:
-		defer func() { <-s.sending }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	run := stone.In(ctx).RunID()
-	if !h.receiver.admits(run) { // while it waited here
+	if !h.receiver.admits(run) { // while it waited for its place
 		return errors.New("the receiver does not answer: this notice waits until it does")
 	}
-	err := h.sender.Send(ctx, h.URL, n.ID, []byte(n.Body), h.keys...)
+	url, header, keys := h.URL, map[string]string(nil), h.keys
+	if n.To != nil {
+		url, header, keys = n.To.URL, n.To.Header, n.To.keys()
+	}
+	err := h.sender.Send(ctx, url, n.ID, []byte(n.Body), header, keys...)
 	result := "ok"
 	if err != nil {
 		result = "failed"
 	}
 	s.meters.webhooks.Add(1, result)
-	if ctx.Err() == nil && h.receiver.tried(run, err, s.cfg.Scan) {
+	if ctx.Err() == nil && h.of == nil && h.receiver.tried(run, err, s.cfg.Scan) {
 		s.hurry(h)
 	}
 	if status := webhook.StatusError(0); errors.As(err, &status) && status == 410 {
@@ -136,7 +150,7 @@ const goneKind = "gone"
 // owed returns the names of the webhooks for runs of a pipeline that the caller starts.
 func (s *Server) owed(pipeline string, who Principal) (names []string) {
 	for _, h := range s.hooks {
-		if (h.Pipelines == nil || slices.Contains(h.Pipelines, pipeline)) && (h.Tenant == "" || h.Tenant == who.Tenant) {
+		if h.of == nil && (h.Pipelines == nil || slices.Contains(h.Pipelines, pipeline)) && (h.Tenant == "" || h.Tenant == who.Tenant) {
 			names = append(names, h.Name)
 		}
 	}
@@ -188,6 +202,18 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 			}
 		}
 	}
+	for _, h := range s.hooks {
+		if h.of == nil {
+			continue
+		}
+		all, err := h.of.notices(ctx, who, info)
+		for _, n := range all {
+			err = errors.Join(err, note(s.deliver(ctx, h, who, n, info.Ended)))
+		}
+		if err != nil {
+			return started, err
+		}
+	}
 	return started, nil
 }
 
@@ -198,9 +224,22 @@ func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice,
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(text)
-	id := "msg_" + hex.EncodeToString(sum[:16])
-	key := keyOf(who, "webhook-"+id)
+	id := noticeID(text)
+	if text, err = json.Marshal(n); err != nil {
+		return nil, err
+	}
+	return s.deliver(ctx, h, who, notice{ID: id, Body: string(text)}, ended)
+}
+
+// noticeID identifies a notice by what it is about.
+func noticeID(about []byte) string {
+	sum := sha256.Sum256(about)
+	return "msg_" + hex.EncodeToString(sum[:16])
+}
+
+// deliver starts the run that sends a notice about a run that ended at a time, as tell does.
+func (s *Server) deliver(ctx context.Context, h *hook, who Principal, n notice, ended time.Time) (*active, error) {
+	key := keyOf(who, "webhook-"+n.ID)
 	if _, err := s.exactly(ctx, key); !errors.Is(err, journal.ErrNoRun) {
 		return nil, err
 	}
@@ -208,12 +247,9 @@ func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice,
 		h.receiver.misses(ended)
 		return nil, nil
 	}
-	if text, err = json.Marshal(n); err != nil {
-		return nil, err
-	}
 	run, _, err := s.launch(task{
 		Pipeline: h.pipeline, source: source{Published: h.pipeline.Name, Grant: []string{}},
-		run:  stone.Config{RunID: key, Grant: []string{}, Input: dag.Of(noticeType.With(notice{ID: id, Body: string(text)}))},
+		run:  stone.Config{RunID: key, Grant: []string{}, Input: dag.Of(noticeType.With(n))},
 		keep: journal.Options{Labels: who.labels()},
 	})
 	return run, err

@@ -1,5 +1,5 @@
 // Package serve has the server of the command: with its part, cli.Main has the
-// sub-commands serve and mcp, and run and chat take the names of intents and capabilities.
+// sub-commands serve, mcp and acp, and run and chat take the names of intents and capabilities.
 //
 //	func main() { cli.Main(Pipeline, serve.Part) }
 package serve
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -18,12 +19,23 @@ import (
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/acp"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/mcp"
 )
 
 // Part is the server.
-var Part = &publish.Server{Serve: run, MCP: serveMCP, HTML: serve.WriteHTML, Chat: chat}
+var Part = &publish.Server{Serve: run, MCP: serveMCP, ACP: serveACP, HTML: serve.WriteHTML, Chat: chat}
+
+// A Protocol is a part of programs whose server speaks another protocol, by patterns of
+// http.ServeMux as in serve.Config.
+type Protocol struct{ Mounts map[string]serve.Mount }
+
+// Part makes a Protocol a part of a program, see cli.Part.
+func (Protocol) Part() {}
+
+// Protocol tells it from other parts.
+func (Protocol) Protocol() {}
 
 // closeTime is how long open requests may take when the server ends. Streams end at once.
 const closeTime = 5 * time.Second
@@ -36,6 +48,9 @@ func run(ctx context.Context, cfg publish.Config) error {
 	} else {
 		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
 		of.IgnoreTools = cfg.IgnoreTools
+		for _, p := range cfg.Protocols {
+			maps.Copy(of.Mounts, p.(Protocol).Mounts)
+		}
 	}
 	s, err := serve.New(of)
 	if err != nil {
@@ -92,9 +107,23 @@ func configOf(cfg publish.Config) serve.Config {
 	return of
 }
 
-// serveMCP serves one client. Its calls get what became of their runs when the server is
-// drained.
+// serveMCP serves one client of the Model Context Protocol.
 func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
+	return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
+		return mcp.Serve(ctx, s, mcp.Config{By: cfg.By, ModelMayAnswer: cfg.Models}, in, out)
+	})
+}
+
+// serveACP serves one editor.
+func serveACP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
+	return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
+		return acp.Serve(ctx, s, acp.Config{By: cfg.By}, in, out)
+	})
+}
+
+// serveOne serves one client. Its calls get what became of their runs when the server is
+// drained.
+func serveOne(ctx context.Context, cfg publish.Config, client func(context.Context, *serve.Server) error) error {
 	s, err := serve.New(configOf(cfg))
 	if err != nil {
 		return err
@@ -115,7 +144,7 @@ func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writ
 		s.Run(running)
 		cancel()
 	}()
-	err = mcp.Serve(ctx, s, mcp.Config{By: cfg.By, ModelMayAnswer: cfg.Models}, in, out)
+	err = client(ctx, s)
 	drain()
 	<-drained
 	return err

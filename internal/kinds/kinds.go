@@ -45,6 +45,7 @@ const (
 
 // homes are the packages that have the kinds and their features.
 var homes = map[string]string{
+	"a2a":        "a2a/client",
 	"chess":      "call/uci",
 	LegalMove:    "call/uci",
 	"mcp":        "call/mcp",
@@ -55,12 +56,15 @@ var homes = map[string]string{
 	"solver/sat": "call/sat",
 }
 
-// Homes returns the packages whose parts names need, each once, sorted. Names that need none
-// are ignored.
+// apart are the homes that are modules of their own, so that no program has them by itself.
+var apart = map[string]bool{"a2a/client": true}
+
+// Homes returns the packages of this module whose parts names need, each once, sorted. Names that need
+// none are ignored.
 func Homes(names ...string) []string {
 	var paths []string
 	for _, name := range names {
-		if home := homes[name]; home != "" {
+		if home := homes[name]; home != "" && !apart[home] {
 			paths = append(paths, module+home)
 		}
 	}
@@ -72,7 +76,7 @@ func Homes(names ...string) []string {
 func Packages() []string { return Homes(slices.Collect(maps.Keys(homes))...) }
 
 // Names returns the kinds that can be linked, without the part after a slash.
-func Names() []string { return []string{"chess", "mcp", "search", "solver"} }
+func Names() []string { return []string{"a2a", "chess", "mcp", "search", "solver"} }
 
 // Language returns the language of an applicator.
 func Language(app *call.Applicator) (call.Language, error) {

@@ -82,5 +82,8 @@ func (s *Set) Missing(name string) error {
 	if home == "" {
 		return nil
 	}
+	if apart[home] {
+		return fmt.Errorf("%q is not linked into this program: write one whose main function gives cli.Main the part of package %s, which is in a module of its own", name, module+home)
+	}
 	return fmt.Errorf("%q is not linked into this program: give cli.Main the part of package %s, or the parts of %s for all", name, module+home, module+"cli/all")
 }

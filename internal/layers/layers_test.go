@@ -120,6 +120,7 @@ var table = []struct{ pkg, imports string }{
 	{"stonetest", "agent llm/script"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 
+	{"internal/inside", "serve"},
 	{"internal/edn", "internal/jsonv2"},
 	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"cli/internal/display", "."},
@@ -140,11 +141,12 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/uistream", "llm serve/internal/turn"},
 	{"serve/internal/agui", "llm serve/internal/turn"},
 	{"serve", "journal batch call tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/turn serve/internal/uistream serve/internal/agui serve/internal/page internal/view"},
-	{"serve/mcp", "serve"},
+	{"serve/mcp", "serve internal/inside"},
+	{"serve/acp", "serve internal/inside llm"},
 	{"serve/internal/servetest", "journal serve"},
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},
-	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
+	{"cli/serve", "agent call serve serve/mcp serve/acp cli/internal/publish cli/internal/token"},
 	{"cli/search", "cli/internal/library internal/text retrieve retrieve/pdf retrieve/sqlite"},
 	{"cli/all", "cli cli/screen cli/search cli/serve call/... journal/postgres"},
 	{"cli", "*"},

@@ -23,10 +23,10 @@ func Module(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for !exists(filepath.Join(root, "go.mod")) {
+	for !exists(filepath.Join(root, "testdata", "peers", "package.json")) { // also above a module of its own
 		up := filepath.Dir(root)
 		if up == root {
-			t.Fatal("no go.mod above the folder of the test")
+			t.Fatal("no testdata/peers above the folder of the test")
 		}
 		root = up
 	}

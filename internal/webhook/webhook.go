@@ -95,20 +95,25 @@ func (e StatusError) Error() string {
 	return fmt.Sprintf("the receiver answered with status %d %s", int(e), http.StatusText(int(e)))
 }
 
-// Send sends a webhook once and returns an error unless the receiver accepts it. The error does
+// Send sends a webhook once, with further headers, and returns an error unless the receiver accepts it. The error does
 // not contain the URL, which may contain a secret. Its type is StatusError if the receiver
-// answered.
-func (s *Sender) Send(ctx context.Context, address, id string, body []byte, keys ...[]byte) error {
+// answered. Without keys, it is not signed.
+func (s *Sender) Send(ctx context.Context, address, id string, body []byte, header map[string]string, keys ...[]byte) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return errors.New("the URL of the receiver is invalid")
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
 	}
 	now := time.Now()
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Stone-Webhook/1")
 	req.Header.Set("Webhook-Id", id)
 	req.Header.Set("Webhook-Timestamp", strconv.FormatInt(now.Unix(), 10))
-	req.Header.Set("Webhook-Signature", Sign(id, now, body, keys...))
+	if len(keys) > 0 {
+		req.Header.Set("Webhook-Signature", Sign(id, now, body, keys...))
+	}
 	resp, err := s.client.Do(req)
 	if err != nil {
 		if u, ok := errors.AsType[*url.Error](err); ok {

@@ -60,7 +60,7 @@ func TestSend(t *testing.T) {
 	}))
 	defer receiver.Close()
 	send := func(private bool, at string) error {
-		return NewSender(private).Send(t.Context(), at, "msg_1", []byte("{}"), key)
+		return NewSender(private).Send(t.Context(), at, "msg_1", []byte("{}"), nil, key)
 	}
 	// A name that resolves to a loopback address is rejected too.
 	for _, at := range []string{receiver.URL + "/t0ken", strings.Replace(receiver.URL, "127.0.0.1", "localhost", 1) + "/t0ken"} {

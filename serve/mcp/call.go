@@ -58,11 +58,11 @@ func begin(ctx context.Context, c client, req *sdk.CallToolRequest, p pipeline) 
 			return run, said, err
 		}
 		// Even if the call is cancelled meanwhile: a run must be known to be cancelled.
-		run, err = c.start(context.WithoutCancel(ctx), p.Name, input)
+		run, err = c.Start(context.WithoutCancel(ctx), p.Name, input)
 		return run, said, err
 	}
 	id := stateOf(req).run
-	if run, err = c.run(ctx, id); err != nil || run.Pipeline != p.Name {
+	if run, err = c.Run(ctx, id); err != nil || run.Pipeline != p.Name {
 		return run, said, errState
 	}
 	said, err = given(ctx, c, run.ID, req)
@@ -73,7 +73,7 @@ var errState = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "request
 
 // given records the answers of a user that a call brings with it.
 func given(ctx context.Context, c client, run string, req *sdk.CallToolRequest) (said, error) {
-	open, err := c.questions(ctx, run)
+	open, err := c.Questions(ctx, run)
 	if err != nil {
 		return said{}, err
 	}
@@ -110,7 +110,7 @@ func stateOf(req *sdk.CallToolRequest) (s state) {
 func abandon(ctx context.Context, c client, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	_, _ = c.cancel(ctx, run) // it is over, or the server closes
+	_, _ = c.Cancel(ctx, run) // it is over, or the server closes
 }
 
 // maxRefused is how often in a row a user may answer what is not accepted.
@@ -161,14 +161,14 @@ func (s *server) await(ctx context.Context, c client, req *sdk.CallToolRequest, 
 
 // stopped returns a run when it has stopped or after the wait, and its open questions.
 func stopped(ctx context.Context, c client, id string, wait time.Duration) (run api.Run, open []api.Question, err error) {
-	if run, err = c.result(ctx, id, wait); err != nil {
+	if run, err = c.Result(ctx, id, wait); err != nil {
 		return run, nil, err
 	}
 	if ctx.Err() != nil {
 		return run, nil, context.Cause(ctx)
 	}
 	if run.State == journal.Waiting {
-		open, err = c.questions(ctx, id)
+		open, err = c.Questions(ctx, id)
 	}
 	return run, open, err
 }

@@ -32,7 +32,7 @@ func (s *server) addHelpers() {
 	no, yes := false, true
 	reads := &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
 	helper(s, &sdk.Tool{Name: "run_status", Description: "Say how far a run is, and what it asks.", Annotations: reads}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
-		run, err := c.run(ctx, in.Run)
+		run, err := c.Run(ctx, in.Run)
 		if err != nil {
 			return nil, err
 		}
@@ -41,7 +41,7 @@ func (s *server) addHelpers() {
 	helper(s, &sdk.Tool{Name: "run_result", Description: "Wait for a run, and return its result.", Annotations: reads}, func(ctx context.Context, c client, req *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
 		told := s.tell(ctx, c, req, in.Run)
 		defer told.stop()
-		run, err := c.result(ctx, in.Run, s.wait)
+		run, err := c.Result(ctx, in.Run, s.wait)
 		if err != nil {
 			return nil, err
 		}
@@ -55,7 +55,7 @@ func (s *server) addHelpers() {
 	}
 	stops := &sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &yes, OpenWorldHint: &no}
 	helper(s, &sdk.Tool{Name: "run_cancel", Description: "Cancel a run.", Annotations: stops}, func(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
-		run, err := c.cancel(ctx, in.Run)
+		run, err := c.Cancel(ctx, in.Run)
 		if err != nil {
 			return nil, err
 		}
@@ -67,10 +67,10 @@ func (s *server) addHelpers() {
 
 // modelAnswers answers a question with what the model says.
 func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
-	if err := (client{api: c.model}).answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response}); err != nil {
+	if err := c.model.Answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response}); err != nil {
 		return nil, err
 	}
-	run, err := c.result(ctx, in.Run, s.wait)
+	run, err := c.Result(ctx, in.Run, s.wait)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequ
 
 // userAnswers has the client ask its user the questions of a run. The model says nothing.
 func (s *server) userAnswers(ctx context.Context, c client, req *sdk.CallToolRequest, in ofRun) (*sdk.CallToolResult, error) {
-	run, err := c.run(ctx, in.Run)
+	run, err := c.Run(ctx, in.Run)
 	if err != nil {
 		return nil, err
 	}
@@ -115,14 +115,14 @@ func helper[In any](s *server, t *sdk.Tool, handle func(context.Context, client,
 func (s *server) described(ctx context.Context, c client, run api.Run) (*sdk.CallToolResult, error) {
 	if run.State == journal.Done && run.Result == nil {
 		var err error
-		if run, err = c.result(ctx, run.ID, 0); err != nil {
+		if run, err = c.Result(ctx, run.ID, 0); err != nil {
 			return nil, err
 		}
 	}
 	var open []api.Question
 	if run.State == journal.Waiting {
 		var err error
-		if open, err = c.questions(ctx, run.ID); err != nil {
+		if open, err = c.Questions(ctx, run.ID); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +143,7 @@ func (s *server) readNode(ctx context.Context, req *sdk.ReadResourceRequest) (*s
 	if !ok || !found || errRun != nil || errNode != nil {
 		return nil, sdk.ResourceNotFoundError(uri)
 	}
-	n, err := callerOf(ctx).node(ctx, run, node)
+	n, err := callerOf(ctx).Node(ctx, run, node)
 	if notFound(err) {
 		return nil, sdk.ResourceNotFoundError(uri)
 	}

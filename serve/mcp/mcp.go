@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/serve"
 )
 
@@ -167,6 +168,18 @@ func version() string {
 		}
 	}
 	return "(devel)"
+}
+
+// client is the API as a caller.
+type client struct {
+	inside.Client
+	model inside.Client // for answers of the model of the caller
+}
+
+func clientOf(of *serve.Server, who serve.Principal) client {
+	model := who
+	model.By = "the model of " + cmp.Or(who.By, who.Name, "an unknown client")
+	return client{inside.As(of, who), inside.As(of, model)}
 }
 
 type clientKey struct{}

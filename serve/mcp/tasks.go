@@ -93,7 +93,7 @@ func runOf(ctx context.Context, session *sdk.ServerSession, params *taskParams) 
 	if !takesTasks(session) {
 		return run, &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "the request does not declare the extension " + tasksExtension, Data: []byte(`{"requiredCapabilities":{"extensions":{"` + tasksExtension + `":{}}}}`)}
 	}
-	if run, err = callerOf(ctx).result(ctx, params.ID, 0); notFound(err) {
+	if run, err = callerOf(ctx).Result(ctx, params.ID, 0); notFound(err) {
 		return run, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
 	}
 	return run, err
@@ -111,7 +111,7 @@ func (s *server) getTask(ctx context.Context, session *sdk.ServerSession, params
 	case journal.Done, journal.Failed, journal.Refused: // failed is for errors of the protocol
 		t.Status, t.Result = "completed", s.outcomeOf(run, nil)
 	case journal.Waiting:
-		open, err := callerOf(ctx).questions(ctx, run.ID)
+		open, err := callerOf(ctx).Questions(ctx, run.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +130,7 @@ func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, par
 		return nil, &jsonrpc.Error{Code: sdk.CodeMissingRequiredClientCapabilities, Message: "the client has not declared that it can ask its user", Data: []byte(`{"requiredCapabilities":{"elicitation":{}}}`)}
 	}
 	c := callerOf(ctx)
-	open, err := c.questions(ctx, run.ID)
+	open, err := c.Questions(ctx, run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *server) updateTask(ctx context.Context, session *sdk.ServerSession, par
 func (s *server) cancelTask(ctx context.Context, session *sdk.ServerSession, params *taskParams) (*done, error) {
 	run, err := runOf(ctx, session, params)
 	if err == nil && !run.Over() {
-		_, err = callerOf(ctx).cancel(ctx, run.ID)
+		_, err = callerOf(ctx).Cancel(ctx, run.ID)
 	}
 	if err != nil && !notFound(err) { // it may be over by now
 		return nil, err

@@ -80,7 +80,7 @@ func TestExample(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"kind", `{:capabilities {:a {:cap/kind :llmm}}}`, `1:31: capabilities.a.cap/kind: unknown kind "llmm"; known are answers, chess, command, go, http, llm, mcp, plan, search, solver; did you mean "llm"?`},
+		{"kind", `{:capabilities {:a {:cap/kind :llmm}}}`, `1:31: capabilities.a.cap/kind: unknown kind "llmm"; known are a2a, answers, chess, command, go, http, llm, mcp, plan, search, solver; did you mean "llm"?`},
 		{"no kind", `{:capabilities {:a {}}}`, `1:20: capabilities.a.cap/kind: the field "cap/kind" is missing`},
 		{"other id", `{:capabilities {:a {:cap/kind :solver :solver :sat :cap/id :b}}}`, `1:60: capabilities.a.cap/id: expected "a", under which it is registered, found "b"`},
 		{"expression", `{:capabilities {:a {:cap/kind :solver :solver :cel :expression "1 +"}}}`, `1:20: capabilities.a: expression "1 +": 1:4: `},

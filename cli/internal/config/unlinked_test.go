@@ -22,6 +22,19 @@ var notLinked = []struct{ name, text, at, home string }{
 	{"legal-move", `{:policy {:default {:done {:must #{:legal-move}}}}}`, `1:34: policy.default.done.must: the check "legal-move"`, "call/uci"},
 }
 
+// A kind of another module is named with its part, and no program is built with it.
+func TestNotLinkedOfOtherModule(t *testing.T) {
+	file := write(t, `{:capabilities {:a {:cap/kind :a2a :url "http://127.0.0.1:1"}}}`)
+	_, err := config.Load(file, &kinds.Set{})
+	const want = `the kind "a2a" is not linked into this program: write one whose main function gives cli.Main the part of package github.com/stonelayer/stone/a2a/client, which is in a module of its own`
+	if err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got  %v\nwant …%s", err, want)
+	}
+	if paths, _ := config.Imports(file, &kinds.Set{}); len(paths) > 0 {
+		t.Errorf("a program that uses it would link %v", paths)
+	}
+}
+
 func TestNotLinked(t *testing.T) {
 	for _, c := range notLinked {
 		t.Run(c.name, func(t *testing.T) {

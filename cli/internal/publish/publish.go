@@ -37,6 +37,13 @@ type Config struct {
 	Grace             time.Duration
 	Drain             <-chan struct{} // ends the server gently
 	Warn              func(string)    // says what goes wrong
+	Protocols         []Protocol      // that are mounted, too
+}
+
+// A Protocol is a part with mounts of the server, as package cli/serve defines it.
+type Protocol interface {
+	Part()
+	Protocol()
 }
 
 // Pipeline is a published pipeline.
@@ -66,6 +73,8 @@ type Server struct {
 	// MCP publishes to one client of the Model Context Protocol, until it ends, ctx is done or
 	// the server is drained. It needs no Listener.
 	MCP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
+	// ACP publishes to one editor, over the Agent Client Protocol, as MCP does.
+	ACP func(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error
 	// HTML writes a run as one file for a browser.
 	HTML func(ctx context.Context, w io.Writer, j journal.Journal, run string) error
 	// Chat returns an agent without tools that asks an intent or a capability for its turns.

@@ -1,0 +1,166 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient"
+	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+
+	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/transport"
+)
+
+// secrets are those of a request, and of the run around it.
+type secrets struct {
+	own *redact.Set
+	run *redact.Set // nil for none
+}
+
+func newSecrets(ctx context.Context) *secrets {
+	s := &secrets{own: new(redact.Set), run: redact.From(ctx)}
+	s.run.Join(s.own)
+	return s
+}
+
+// clean returns a text without them.
+func (s *secrets) clean(text string) string { return s.run.Text(s.own.Text(text)) }
+
+// header reads the values of Header.
+func (c Config) header(own *secrets) (http.Header, error) {
+	values := map[string]kinds.Value{}
+	for name, v := range c.Header {
+		values[name] = kinds.Value{Text: v.Text, Secret: kinds.Secret{Env: v.Env, File: v.File}}
+	}
+	read, err := kinds.Open(values)
+	if err != nil {
+		return nil, fmt.Errorf("header %w", err)
+	}
+	out := http.Header{}
+	for name, v := range read {
+		if strings.ContainsFunc(string(v), unicode.IsControl) {
+			return nil, fmt.Errorf("header %s: the value is not one line of text", name)
+		}
+		if out.Set(name, string(v)); values[name].Text == "" {
+			own.own.NoteHeader(string(v))
+		}
+	}
+	own.run.Join(own.own)
+	return out, nil
+}
+
+// http returns the client of a request: it sends the header to the server of the URL, stays within the
+// scope, and bounds what it reads.
+func (c Config) http(ctx context.Context, header http.Header) *http.Client {
+	client := &http.Client{}
+	if c.Client != nil {
+		*client = *c.Client
+	}
+	first, _ := url.Parse(c.URL) // Check has
+	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		const most = 5
+		if len(via) > most {
+			return fmt.Errorf("more than %d redirects", most)
+		}
+		return c.Scope.Net.Follow(via[0].URL, r.URL)
+	}
+	client = transport.Client(ctx, client)
+	out := *client
+	next := client.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	out.Transport = &door{next, first, c.Scope.Net, header, int64(c.MaxBody)}
+	return &out
+}
+
+// A door is the transport of a request.
+type door struct {
+	next   http.RoundTripper
+	first  *url.URL
+	scope  scope.Net
+	header http.Header
+	most   int64
+}
+
+func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := d.scope.Follow(d.first, r.URL); err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	if r.URL.Host == d.first.Host && r.URL.Scheme == d.first.Scheme {
+		for name, values := range d.header {
+			r.Header[name] = values
+		}
+	}
+	resp, err := d.next.RoundTrip(r)
+	if err == nil {
+		resp.Body = &bounded{resp.Body, d.most, d.most}
+	}
+	return resp, err
+}
+
+// bounded is a body that fails after so many bytes.
+type bounded struct {
+	io.ReadCloser
+	left, most int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the agent answers with more than %d bytes", b.most)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// connect reads the card of the agent.
+func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Client, *sdk.AgentCard, error) {
+	base, options := c.URL, []agentcard.ResolveOption(nil)
+	if strings.HasSuffix(base, ".json") {
+		options = append(options, agentcard.WithPath(""))
+	}
+	// Cards of version 0.3 are read too.
+	card, err := (&agentcard.Resolver{Client: client, CardParser: a2av0.NewAgentCardParser()}).Resolve(ctx, base, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	first, _ := url.Parse(c.URL) // Check has
+	var reached []*sdk.AgentInterface
+	var refused error
+	for _, i := range card.SupportedInterfaces {
+		u, err := url.Parse(i.URL)
+		if err == nil {
+			err = c.Scope.Net.Follow(first, u)
+		}
+		if err != nil {
+			refused = errors.Join(refused, err)
+			continue
+		}
+		reached = append(reached, i)
+	}
+	if len(reached) == 0 && refused != nil {
+		return nil, nil, fmt.Errorf("the card names no interface that may be used: %w", refused)
+	}
+	card.SupportedInterfaces = reached
+	const before a2aVersion = "0.3"
+	agent, err := a2aclient.NewFromCard(ctx, card,
+		a2aclient.WithJSONRPCTransport(client), a2aclient.WithRESTTransport(client),
+		a2aclient.WithCompatTransport(before, sdk.TransportProtocolJSONRPC, a2av0.NewJSONRPCTransportFactory(a2av0.JSONRPCTransportConfig{Client: client})),
+		a2aclient.WithCompatTransport(before, sdk.TransportProtocolHTTPJSON, a2av0.NewRESTTransportFactory(a2av0.RESTTransportConfig{Client: client})),
+	)
+	return agent, card, err
+}
+
+type a2aVersion = sdk.ProtocolVersion

@@ -1,0 +1,140 @@
+package client
+
+import (
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/llm"
+)
+
+// An output collects the artifacts of a task while they are streamed.
+type output struct {
+	voice     *event.Voice
+	artifacts []*sdk.Artifact
+	spoken    string
+}
+
+// begin takes the artifacts that a task has.
+func (o *output) begin(all []*sdk.Artifact) {
+	o.artifacts = nil
+	for _, a := range all {
+		o.artifacts = append(o.artifacts, &sdk.Artifact{ID: a.ID, Parts: a.Parts})
+	}
+	o.speak()
+}
+
+// update takes a chunk.
+func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
+	if e.Artifact == nil {
+		return
+	}
+	var to *sdk.Artifact
+	for _, a := range o.artifacts {
+		if a.ID == e.Artifact.ID {
+			to = a
+		}
+	}
+	if to == nil {
+		to = &sdk.Artifact{ID: e.Artifact.ID}
+		o.artifacts = append(o.artifacts, to)
+	}
+	if !e.Append {
+		to.Parts = nil
+	}
+	to.Parts = append(to.Parts[:len(to.Parts):len(to.Parts)], e.Artifact.Parts...)
+	o.speak()
+}
+
+// speak streams what the text has more than before, and takes back what it has no more.
+func (o *output) speak() {
+	text := textIn(o.artifacts)
+	more, follows := strings.CutPrefix(text, o.spoken)
+	if !follows {
+		o.voice.Again("the agent has replaced its answer")
+		more = text
+	}
+	if o.spoken = text; more != "" {
+		o.voice.Say(event.Text, more)
+	}
+}
+
+// message is the answer of an agent that makes no task.
+func (o *output) message(m *sdk.Message) (*call.Reply, error) {
+	return o.reply([]*sdk.Artifact{{Parts: m.Parts}})
+}
+
+// task is the answer of a task that is completed: its artifacts, or else the last that the agent says.
+func (o *output) task(t *sdk.Task) (*call.Reply, error) {
+	if len(t.Artifacts) > 0 {
+		return o.reply(t.Artifacts)
+	}
+	if t.Status.Message != nil {
+		return o.message(t.Status.Message)
+	}
+	for i := len(t.History) - 1; i >= 0; i-- {
+		if t.History[i].Role == sdk.MessageRoleAgent {
+			return o.message(t.History[i])
+		}
+	}
+	return o.reply(nil)
+}
+
+func (o *output) reply(all []*sdk.Artifact) (*call.Reply, error) {
+	o.artifacts = all
+	if o.voice.Said() || textIn(all) != "" {
+		o.speak()
+	}
+	var out struct {
+		Text  string       `json:"text"`
+		Data  []any        `json:"data,omitempty"`
+		Media []*llm.Media `json:"media,omitempty"`
+	}
+	out.Text = textIn(all)
+	for _, a := range all {
+		for _, part := range a.Parts {
+			switch content := part.Content.(type) {
+			case sdk.Data:
+				out.Data = append(out.Data, content.Value)
+			case sdk.Raw:
+				out.Media = append(out.Media, &llm.Media{Type: part.MediaType, Data: content, Name: part.Filename})
+			case sdk.URL:
+				out.Media = append(out.Media, &llm.Media{Type: part.MediaType, URL: string(content), Name: part.Filename})
+			}
+		}
+	}
+	value := any(out)
+	if len(out.Data) == 1 && out.Text == "" && out.Media == nil {
+		value = out.Data[0]
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, &call.Error{Type: call.SchemaInvalid, Message: "the answer has no JSON: " + err.Error(), Cause: err}
+	}
+	return &call.Reply{Type: call.Value, Out: text}, nil
+}
+
+// textIn is the text of artifacts, one after the other.
+func textIn(all []*sdk.Artifact) string {
+	var texts []string
+	for _, a := range all {
+		if text := textOf(&sdk.Message{Parts: a.Parts}); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// textOf is the text of a message, which may be nil.
+func textOf(m *sdk.Message) string {
+	var text strings.Builder
+	if m != nil {
+		for _, part := range m.Parts {
+			text.WriteString(part.Text())
+		}
+	}
+	return text.String()
+}

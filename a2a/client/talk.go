@@ -1,0 +1,290 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/kind"
+)
+
+// names are the ids of a request.
+type names struct {
+	key   string
+	known bool // it is the same in the next process
+}
+
+func namesOf(key string) names {
+	if key == "" {
+		return names{key: "stone-" + strings.ToLower(rand.Text())}
+	}
+	sum := sha256.Sum256([]byte(key))
+	return names{"stone-" + hex.EncodeToString(sum[:16]), true}
+}
+
+// A talk is a request while the agent works on it.
+type talk struct {
+	cfg     Config
+	id      string // of the capability
+	agent   *a2aclient.Client
+	streams bool
+	req     *call.Request
+	names   names
+	secrets *secrets
+	out     output
+	task    sdk.TaskID // empty as long as there is none
+	told    string     // the question that was answered last
+	stale   int        // how often in a row the task has asked it since
+}
+
+// begun is what a sent message has led to: a task, or the answer.
+type begun struct {
+	Task    sdk.TaskID   `json:"task,omitempty"`
+	Message *sdk.Message `json:"message,omitempty"`
+}
+
+// run sends the message, or finds the task that it has started, and waits for the answer.
+func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, error) {
+	for n := 1; n <= maxTasks; n++ {
+		fresh := false
+		at, err := stone.Step(ctx, "send", fmt.Sprintf("%s-%d", t.names.key, n), func(ctx context.Context, id string) (begun, error) {
+			fresh = true
+			return t.send(ctx, id, parts)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if at.Message != nil {
+			return t.out.message(at.Message)
+		}
+		t.task = at.Task
+		reply, err := t.follow(ctx)
+		if gone := (*goneError)(nil); !fresh && errors.As(err, &gone) {
+			continue // the run was resumed, for another try
+		}
+		return reply, err
+	}
+	return nil, failed("%d tasks of the agent have failed", maxTasks)
+}
+
+// A goneError is the failure of a task that can only be replaced by another one.
+type goneError struct{ err *call.Error }
+
+func (e *goneError) Error() string { return e.err.Error() }
+func (e *goneError) Unwrap() error { return e.err }
+
+// send sends the message, unless there is a task of it.
+func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (begun, error) {
+	if t.names.known {
+		if task := t.find(ctx); task != "" {
+			return begun{Task: task}, nil
+		}
+	}
+	m := &sdk.Message{ID: id, ContextID: t.names.key, Role: sdk.MessageRoleUser, Parts: parts}
+	if t.cfg.Skill != "" {
+		m.SetMeta("skill", t.cfg.Skill)
+	}
+	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true, AcceptedOutputModes: []string{"text/plain", "application/json"}}})
+	if err != nil {
+		return begun{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
+	}
+	switch result := result.(type) {
+	case *sdk.Message:
+		return begun{Message: result}, nil
+	case *sdk.Task:
+		t.task = result.ID // to cancel it
+		return begun{Task: result.ID}, nil
+	}
+	return begun{}, failed("the agent answers with %T: want a task or a message", result)
+}
+
+// find returns the task of the request that has not failed. An agent that lists no tasks has none, and may
+// still recognise the message.
+func (t *talk) find(ctx context.Context) sdk.TaskID {
+	list, err := t.agent.ListTasks(ctx, &sdk.ListTasksRequest{ContextID: t.names.key, PageSize: 100})
+	for i := 0; err == nil && i < len(list.Tasks); i++ {
+		if one := list.Tasks[i]; one.ContextID == t.names.key && !lost(one.Status.State) {
+			return one.ID
+		}
+	}
+	return ""
+}
+
+func lost(s sdk.TaskState) bool {
+	return s == sdk.TaskStateFailed || s == sdk.TaskStateCanceled || s == sdk.TaskStateRejected
+}
+
+// follow waits for the end of the task, and answers what it asks.
+func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
+	misses := 0
+	for {
+		if t.streams {
+			t.listen(ctx)
+		}
+		task, err := t.agent.GetTask(ctx, &sdk.GetTaskRequest{ID: t.task})
+		switch {
+		case errors.Is(err, sdk.ErrTaskNotFound):
+			return nil, &goneError{failed("the agent has lost the task %s", t.task)}
+		case err != nil:
+			if misses++; ctx.Err() != nil || misses == maxLost {
+				return nil, t.cfg.failure(t.secrets, "the task cannot be read: ", err)
+			}
+		default:
+			misses = 0
+			reply, stopped, err := t.settle(ctx, task)
+			if stopped {
+				return reply, err
+			}
+			if errors.Is(err, errAnswered) {
+				continue
+			}
+		}
+		select {
+		case <-time.After(t.cfg.Poll * time.Duration(1+misses)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// errAnswered says that the task continues with an answer.
+var errAnswered = errors.New("answered")
+
+// settle returns the answer of a task that has stopped.
+func (t *talk) settle(ctx context.Context, task *sdk.Task) (reply *call.Reply, stopped bool, err error) {
+	said := t.secrets.clean(textOf(task.Status.Message))
+	if said != "" {
+		said = ": " + said
+	}
+	switch s := task.Status.State; s {
+	case sdk.TaskStateCompleted:
+		reply, err = t.out.task(task)
+		return reply, true, err
+	case sdk.TaskStateAuthRequired:
+		return nil, true, &call.Error{Type: call.Unavailable, Message: "the agent wants the user to log in" + said}
+	case sdk.TaskStateInputRequired:
+		if t.unread(task) {
+			return nil, false, nil
+		}
+		if err = t.ask(ctx, task); err == nil {
+			return nil, false, errAnswered
+		}
+		return nil, true, err
+	case sdk.TaskStateFailed, sdk.TaskStateRejected, sdk.TaskStateCanceled:
+		how := strings.ToLower(strings.TrimPrefix(string(s), "TASK_STATE_"))
+		return nil, true, &goneError{failed("the task of the agent is %s%s", how, said)}
+	}
+	return nil, false, nil
+}
+
+// question is what the agent says about its question in data, if it is one of this package's server.
+type question struct {
+	Question string   `json:"question"`
+	Version  string   `json:"version"`
+	Choices  []string `json:"choices"`
+}
+
+// asked identifies what a task asks. A question that it puts again is another one, by the time or its id.
+func asked(task *sdk.Task) string {
+	about := []string{string(task.ID), textOf(task.Status.Message)}
+	if m := task.Status.Message; m != nil {
+		about = append(about, m.ID)
+	}
+	if when := task.Status.Timestamp; when != nil {
+		about = append(about, when.UTC().Format(time.RFC3339Nano))
+	}
+	return strings.Join(about, "\n")
+}
+
+// unread reports whether a task still asks what was answered just now. An agent that gives its questions
+// neither times nor ids may mean it.
+func (t *talk) unread(task *sdk.Task) bool {
+	if asked(task) != t.told {
+		return false
+	}
+	t.stale++
+	return t.stale <= maxLost
+}
+
+// ask puts the question of a task to the people of the run, and sends their answer.
+func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
+	text := t.secrets.clean(textOf(task.Status.Message))
+	var q question
+	if m := task.Status.Message; m != nil {
+		for _, part := range m.Parts {
+			if data, err := json.Marshal(part.Data()); err == nil && part.Data() != nil {
+				_ = json.Unmarshal(data, &q) // of another agent it may be anything
+			}
+		}
+	}
+	about := asked(task)
+	answer, err := stone.Step(ctx, "input", about, func(ctx context.Context, _ string) (string, error) {
+		return stone.In(ctx).Ask(ask.Question{Name: t.id, Text: text, Choices: q.Choices})
+	})
+	switch {
+	case errors.Is(err, kind.Waiting) || ctx.Err() != nil:
+		return err
+	case err != nil || answer == "":
+		t.cancel(ctx)
+		if err == nil {
+			err = errors.New("the question was cancelled")
+		}
+		return failed("the agent asks %q, which nobody answers: %v", text, err)
+	}
+	t.told, t.stale = about, 0
+	sum := sha256.Sum256([]byte(about))
+	m := &sdk.Message{ID: t.names.key + "-" + hex.EncodeToString(sum[:8]), Role: sdk.MessageRoleUser, TaskID: task.ID, ContextID: task.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(answer)}}
+	if q.Question != "" {
+		m.SetMeta("question", q.Question)
+		m.SetMeta("version", q.Version)
+	}
+	_, err = t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}})
+	if err != nil {
+		return t.cfg.failure(t.secrets, "the answer cannot be sent: ", err)
+	}
+	return nil
+}
+
+// listen streams what the agent says until the stream ends, whatever its end is.
+func (t *talk) listen(ctx context.Context) {
+	for event, err := range t.agent.SubscribeToTask(ctx, &sdk.SubscribeToTaskRequest{ID: t.task}) {
+		if err != nil {
+			return
+		}
+		switch e := event.(type) {
+		case *sdk.Task:
+			t.out.begin(e.Artifacts)
+		case *sdk.TaskArtifactUpdateEvent:
+			t.out.update(e)
+		case *sdk.TaskStatusUpdateEvent:
+			if e.Status.State.Terminal() || e.Status.State == sdk.TaskStateInputRequired {
+				return
+			}
+		}
+	}
+}
+
+// cancel cancels the task, although the request is over.
+func (t *talk) cancel(ctx context.Context) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+	defer stop()
+	if t.task == "" { // the reply with its id may have been lost
+		t.task = t.find(ctx)
+	}
+	if t.task == "" {
+		return
+	}
+	_, _ = t.agent.CancelTask(ctx, &sdk.CancelTaskRequest{ID: t.task}) // it is over, or out of reach
+}

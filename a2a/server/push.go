@@ -1,0 +1,105 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2asrv/push"
+
+	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// tokenHeader has the token of a configuration.
+const tokenHeader = "A2A-Notification-Token"
+
+// receiver is the receiver of a configuration. A configuration without an id has that of its URL.
+func receiver(p *sdk.PushConfig) serve.Receiver {
+	r := serve.Receiver{ID: p.ID, URL: p.URL, Header: map[string]string{}, Secret: p.Token}
+	if r.ID == "" {
+		sum := sha256.Sum256([]byte(p.URL))
+		r.ID = "push-" + hex.EncodeToString(sum[:8])
+	}
+	if p.Token != "" {
+		r.Header[tokenHeader] = p.Token
+	}
+	if p.Auth != nil && p.Auth.Credentials != "" {
+		r.Header["Authorization"] = p.Auth.Scheme + " " + p.Auth.Credentials
+	}
+	return r
+}
+
+// config is the configuration of a receiver, without its secrets.
+func config(run string, r serve.Receiver) *sdk.TaskPushConfig {
+	out := &sdk.TaskPushConfig{TaskID: sdk.TaskID(run), Config: sdk.PushConfig{ID: r.ID, URL: r.URL}}
+	if scheme, _, ok := strings.Cut(r.Header["Authorization"], " "); ok {
+		out.Config.Auth = &sdk.PushAuthInfo{Scheme: scheme}
+	}
+	return out
+}
+
+// notice is the notification about a run that has stopped.
+func (a *agent) notice(ctx context.Context, who serve.Principal, run api.Run) ([]byte, error) {
+	c := caller{inside.As(a.of, who), who}
+	run, err := c.Result(ctx, run.ID, 0)
+	if err != nil {
+		return nil, err
+	}
+	t, err := task(ctx, c, run, new(int))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(sdk.StreamResponse{Event: t})
+}
+
+// CreateTaskPushConfig implements a2asrv.RequestHandler.
+func (a *agent) CreateTaskPushConfig(ctx context.Context, req *sdk.CreateTaskPushConfigRequest) (*sdk.TaskPushConfig, error) {
+	if _, err := a.known(ctx, req.TaskID); err != nil {
+		return nil, err
+	}
+	r := receiver(&req.Config)
+	if err := a.push.Save(ctx, callerOf(ctx).who, string(req.TaskID), r); err != nil {
+		return nil, failure(err)
+	}
+	return config(string(req.TaskID), r), nil
+}
+
+// ListTaskPushConfigs implements a2asrv.RequestHandler.
+func (a *agent) ListTaskPushConfigs(ctx context.Context, req *sdk.ListTaskPushConfigRequest) ([]*sdk.TaskPushConfig, error) {
+	if _, err := a.known(ctx, req.TaskID); err != nil {
+		return nil, err
+	}
+	all, err := a.push.List(ctx, callerOf(ctx).who, string(req.TaskID))
+	out := []*sdk.TaskPushConfig{}
+	for _, r := range all {
+		out = append(out, config(string(req.TaskID), r))
+	}
+	return out, failure(err)
+}
+
+// GetTaskPushConfig implements a2asrv.RequestHandler.
+func (a *agent) GetTaskPushConfig(ctx context.Context, req *sdk.GetTaskPushConfigRequest) (*sdk.TaskPushConfig, error) {
+	all, err := a.ListTaskPushConfigs(ctx, &sdk.ListTaskPushConfigRequest{TaskID: req.TaskID})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range all {
+		if one.Config.ID == req.ID {
+			return one, nil
+		}
+	}
+	return nil, push.ErrPushConfigNotFound
+}
+
+// DeleteTaskPushConfig implements a2asrv.RequestHandler.
+func (a *agent) DeleteTaskPushConfig(ctx context.Context, req *sdk.DeleteTaskPushConfigRequest) error {
+	if _, err := a.known(ctx, req.TaskID); err != nil {
+		return err
+	}
+	return failure(a.push.Remove(ctx, callerOf(ctx).who, string(req.TaskID), req.ID))
+}

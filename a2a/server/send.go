@@ -1,0 +1,188 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// inMessage stands between who has answered a question and the id of the message with the answer.
+const inMessage = " in message "
+
+// accept takes a message: it starts a run, or answers a question of one.
+func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
+	switch {
+	case req == nil || req.Message == nil:
+		return run, invalid("the request has no message")
+	case req.Message.ID == "":
+		return run, invalid("the message has no id: set messageId")
+	case len(req.Message.Parts) == 0:
+		return run, invalid("the message has no parts")
+	case req.Message.Role != sdk.MessageRoleUser:
+		return run, invalid(fmt.Sprintf("the message has the role %q: want %q", req.Message.Role, sdk.MessageRoleUser))
+	}
+	var push *sdk.PushConfig
+	if req.Config != nil {
+		push = req.Config.PushConfig
+	}
+	if push != nil {
+		if err := a.push.Check(receiver(push)); err != nil {
+			return run, failure(err)
+		}
+	}
+	if req.Message.TaskID != "" {
+		run, err = a.answer(ctx, req.Message)
+	} else {
+		run, err = a.start(ctx, req)
+	}
+	if err == nil && push != nil {
+		err = failure(a.push.Save(ctx, callerOf(ctx).who, run.ID, receiver(push)))
+	}
+	return run, err
+}
+
+// start starts the run of a message, or returns the one that the message has started.
+func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
+	m, c := req.Message, callerOf(ctx)
+	s, err := a.skillFor(req)
+	if err != nil {
+		return run, err
+	}
+	input, err := s.input(m)
+	if err != nil {
+		return run, err
+	}
+	key := digest(c, m, s.Name)
+	id, group := "task-"+key, cmp.Or(m.ContextID, "context-"+key)
+	if run, err = c.Result(ctx, id, 0); err == nil {
+		return run, nil // whatever the context has got since
+	} else if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != api.NotFound {
+		return run, failure(err)
+	}
+	if m.ContextID != "" {
+		before, err := a.before(ctx, c, s, group)
+		if err != nil {
+			return run, failure(err)
+		}
+		input = s.With(input, before)
+	}
+	// Even if the client has gone: it may send the message again, and finds the task.
+	run, err = c.Put(context.WithoutCancel(ctx), id, api.Start{Pipeline: s.Name, Input: input, Labels: map[string]string{contextLabel: group}})
+	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at once, and the context went on
+		return again, nil
+	}
+	return run, failure(err)
+}
+
+// before returns the result of the last task of a context that is done, nil for none.
+func (a *agent) before(ctx context.Context, c caller, s skill, group string) (*api.Node, error) {
+	if len(s.Optional) == 0 {
+		return nil, nil
+	}
+	return c.Last(ctx, s.Name, contextLabel, group)
+}
+
+// answer answers the question that a message is about.
+func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err error) {
+	if run, err = a.known(ctx, m.TaskID); err != nil {
+		return run, err
+	}
+	if m.ContextID != "" && m.ContextID != infoOf(run).ContextID {
+		return run, invalid(fmt.Sprintf("the task %s belongs to another context than the message", m.TaskID))
+	}
+	c := callerOf(ctx)
+	asked, err := c.Asked(ctx, run.ID)
+	if err != nil {
+		return run, failure(err)
+	}
+	id := m.ID
+	if len(id) > ask.MaxBy/2 {
+		id = digest(c, m, "")
+	}
+	for _, q := range asked {
+		if strings.HasSuffix(q.By, inMessage+id) { // it is sent again
+			return run, nil
+		}
+	}
+	if run.Over() {
+		return run, sdk.NewError(sdk.ErrUnsupportedOperation, fmt.Sprintf("the task is %s: send the message without a task, in the context %s", run.State, infoOf(run).ContextID))
+	}
+	q, open := oldest(asked)
+	if path := named(m.Metadata, "question"); path != "" {
+		open = false
+		for _, one := range asked {
+			if one.Path == path && one.Answered.IsZero() {
+				q, open = one, true
+			}
+		}
+	}
+	if !open {
+		return run, sdk.NewError(sdk.ErrUnsupportedOperation, "the task asks no such question: wait until it is input-required")
+	}
+	text, data, err := said(m)
+	if err != nil {
+		return run, err
+	}
+	if data != nil && text == "" {
+		text = string(data)
+	}
+	if text == "" {
+		return run, invalid("the answer is empty")
+	}
+	who := c.who
+	by := cmp.Or(who.By, who.Name, "an A2A client")
+	who.By = by[:min(len(by), ask.MaxBy-len(inMessage)-len(id))] + inMessage + id
+	given := api.Answer{Question: q.Path, Response: text, Version: cmp.Or(named(m.Metadata, "version"), q.Version)}
+	if err := inside.As(a.of, who).Answer(context.WithoutCancel(ctx), run.ID, given); err != nil {
+		return run, failure(err)
+	}
+	run, err = c.Run(ctx, run.ID)
+	return run, failure(err)
+}
+
+// await returns a run, with its result, when it has stopped.
+func await(ctx context.Context, c caller, run api.Run) (api.Run, error) {
+	for {
+		var err error
+		if run, err = c.Result(ctx, run.ID, time.Minute); err != nil {
+			return run, failure(err)
+		}
+		if stopped(run) {
+			return run, nil
+		}
+		if ctx.Err() != nil {
+			return run, context.Cause(ctx)
+		}
+	}
+}
+
+// SendMessage implements a2asrv.RequestHandler.
+func (a *agent) SendMessage(ctx context.Context, req *sdk.SendMessageRequest) (sdk.SendMessageResult, error) {
+	run, err := a.accept(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	c := callerOf(ctx)
+	if req.Config != nil && req.Config.ReturnImmediately {
+		run, err = c.Result(ctx, run.ID, 0)
+	} else {
+		run, err = await(ctx, c, run)
+	}
+	if err != nil {
+		return nil, failure(err)
+	}
+	var most *int
+	if req.Config != nil {
+		most = req.Config.HistoryLength
+	}
+	return task(ctx, c, run, most)
+}

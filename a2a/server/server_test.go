@@ -1,0 +1,575 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2aclient"
+	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/a2a/server"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/serve"
+)
+
+type doc struct {
+	Text string `json:"text"`
+	Lang string `json:"lang,omitempty"`
+}
+
+var (
+	order    = dag.NewType[doc]("order")
+	draft    = dag.NewType[string]("draft")
+	page     = dag.NewType[string]("page")
+	approval = dag.NewType[stone.Answer]("approval")
+	asks     = dag.NewType[string]("asks")
+	reply    = dag.NewType[agent.Text]("reply")
+)
+
+// slow is a model that writes a word, and then another one.
+type slow struct{ llm.Model }
+
+func (m slow) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		for d, err := range m.Model.Stream(ctx, req) {
+			if d.Kind == llm.Text && req.Messages[len(req.Messages)-1].Text() == "slowly" {
+				for word := range strings.SplitAfterSeq(d.Text, " ") {
+					one := d
+					one.Text = word
+					if !yield(one, nil) {
+						return
+					}
+					time.Sleep(150 * time.Millisecond)
+				}
+				continue
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// house is a server over a journal that outlives it.
+type house struct {
+	*testing.T
+	journal journal.Journal
+	access  serve.Access
+	cfg     server.Config
+	written atomic.Int32
+	gate    chan struct{} // "wait" waits until it is closed
+	file    string        // or this file exists, if it is not empty
+	url     string
+	stop    func()
+}
+
+func newHouse(t *testing.T) *house {
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "stone.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{T: t, journal: db, gate: make(chan struct{}), cfg: server.Config{Private: true}}
+	t.Cleanup(func() {
+		h.stop()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	h.start()
+	return h
+}
+
+func (h *house) start() {
+	write := stone.Func("write", order, draft, func(ctx context.Context, o doc) (string, error) {
+		h.written.Add(1)
+		switch o.Text {
+		case "bad":
+			return "", stone.Fail("refused", "not this text")
+		case "wait":
+			select {
+			case <-h.gate:
+			case <-exists(h.file):
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}
+		return "About " + o.Text, nil
+	}, stone.Effects())
+	approve := stone.Ask("approve", draft, approval, func(s string) string { return "Publish " + s + "?" }, stone.Choices("yes", "no"))
+	again := stone.Ask("sure", draft, dag.NewType[stone.Answer]("sure"), func(s string) string { return "Sure?" }, stone.Choices("yes", "no"))
+	publish := stone.Func2("publish", draft, approval, page, func(_ context.Context, s string, a stone.Answer) (string, error) { return a.Response + ": " + s, nil }, stone.Effects())
+	model := script.Func(func(_ int, req *llm.Request) script.Answer {
+		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
+	})
+	chat := agent.New("chat", reply, slow{model}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
+	s, err := serve.New(serve.Config{
+		Journal: h.journal, Access: h.access, Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: server.Mounts(h.cfg),
+		Pipelines: []serve.Pipeline{
+			{Name: "draft", Ashlar: write, Description: "Write a draft."}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)},
+			{Name: "careful", Ashlar: stone.Seq("careful", write, approve, again, publish)}, {Name: "chat", Ashlar: chat},
+		},
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { s.Run(ctx); close(ended) }()
+	over := httptest.NewServer(s)
+	h.url, h.stop = over.URL, sync.OnceFunc(func() { cancel(); over.CloseClientConnections(); <-ended; over.Close() })
+}
+
+// client returns a client of the SDK over a protocol.
+func (h *house) client(over sdk.TransportProtocol) *a2aclient.Client {
+	h.Helper()
+	card, err := agentcard.NewResolver(nil).Resolve(h.Context(), h.url)
+	if err != nil {
+		h.Fatal(err)
+	}
+	c, err := a2aclient.NewFromCard(h.Context(), card, a2aclient.WithConfig(a2aclient.Config{PreferredTransports: []sdk.TransportProtocol{over}}))
+	if err != nil {
+		h.Fatal(err)
+	}
+	return c
+}
+
+func message(skill, text string) *sdk.SendMessageRequest {
+	m := sdk.NewMessage(sdk.MessageRoleUser, sdk.NewTextPart(text))
+	m.SetMeta("skill", skill)
+	return &sdk.SendMessageRequest{Message: m}
+}
+
+// answer is a message of a task.
+func answer(t *sdk.Task, text string) *sdk.SendMessageRequest {
+	return &sdk.SendMessageRequest{Message: sdk.NewMessageForTask(sdk.MessageRoleUser, t, sdk.NewTextPart(text))}
+}
+
+func (h *house) send(c *a2aclient.Client, req *sdk.SendMessageRequest) *sdk.Task {
+	h.Helper()
+	res, err := c.SendMessage(h.Context(), req)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return res.(*sdk.Task)
+}
+
+// said is the state and what is said of a task: its result, or the message of its status.
+func shown(t *sdk.Task) string {
+	text := strings.ToLower(strings.TrimPrefix(string(t.Status.State), "TASK_STATE_")) + ":"
+	parts := sdk.ContentParts(nil)
+	if len(t.Artifacts) > 0 {
+		parts = t.Artifacts[0].Parts
+	} else if t.Status.Message != nil {
+		parts = t.Status.Message.Parts[:1]
+	}
+	for _, p := range parts {
+		if text += " " + p.Text(); p.Data() != nil {
+			data, _ := json.Marshal(p.Data())
+			text += string(data)
+		}
+	}
+	return text
+}
+
+func want(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+var protocols = []sdk.TransportProtocol{sdk.TransportProtocolJSONRPC, sdk.TransportProtocolHTTPJSON}
+
+func TestTasks(t *testing.T) {
+	for _, over := range protocols {
+		t.Run(string(over), func(t *testing.T) {
+			h := newHouse(t)
+			h.T = t
+			c := h.client(over)
+			req := message("draft", "slate")
+			done := h.send(c, req)
+			want(t, shown(done), "completed: About slate")
+			if again := h.send(c, req); again.ID != done.ID || h.written.Load() != 1 {
+				t.Errorf("the message was sent again: task %s and %s, written %d times", done.ID, again.ID, h.written.Load())
+			}
+			failed := h.send(c, message("draft", "bad"))
+			want(t, shown(failed), "failed: refused: not this text (at write)")
+
+			waiting := h.send(c, message("page", "slate"))
+			want(t, shown(waiting), "input_required: Publish About slate?")
+			if _, err := c.SendMessage(t.Context(), answer(waiting, "perhaps")); err == nil || !strings.Contains(err.Error(), "want one of: yes, no") {
+				t.Errorf("an answer that is none: %v", err)
+			}
+			published := h.send(c, answer(waiting, "yes"))
+			want(t, shown(published), "completed: yes: About slate")
+			if n := len(published.History); n != 2 || published.History[1].Parts[0].Text() != "yes" {
+				t.Errorf("the history has %d messages: %v", n, published.History)
+			}
+			if _, err := c.SendMessage(t.Context(), answer(published, "more")); !errors.Is(err, sdk.ErrUnsupportedOperation) {
+				t.Errorf("a message of a task that is over: %v", err)
+			}
+			got, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: published.ID})
+			if err != nil || shown(got) != shown(published) {
+				t.Errorf("%v, %v", got, err)
+			}
+			list, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{Status: sdk.TaskStateCompleted, IncludeArtifacts: true})
+			if err != nil || len(list.Tasks) != 2 || list.TotalSize != 2 || shown(list.Tasks[0]) != shown(published) {
+				t.Errorf("%+v, %v", list, err)
+			}
+			one, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{ContextID: failed.ContextID})
+			if err != nil || len(one.Tasks) != 1 || one.Tasks[0].ID != failed.ID {
+				t.Errorf("%+v, %v", one, err)
+			}
+		})
+	}
+}
+
+// A message that is sent again never answers a later question.
+func TestAnswerAgain(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(sdk.TransportProtocolJSONRPC)
+	first := h.send(c, message("careful", "slate"))
+	yes := answer(first, "yes")
+	second := h.send(c, yes)
+	want(t, shown(second), "input_required: Sure?")
+	want(t, shown(h.send(c, yes)), "input_required: Sure?")
+	stale := answer(first, "yes")
+	stale.Message.SetMeta("question", first.Status.Message.Parts[1].Data().(map[string]any)["question"])
+	if _, err := c.SendMessage(t.Context(), stale); err == nil {
+		t.Error("an answer to the question before was accepted")
+	}
+	want(t, shown(h.send(c, answer(second, "no"))), "completed: yes: About slate")
+}
+
+// The next message of a context continues the conversation, also in a second process.
+func TestConversation(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(sdk.TransportProtocolHTTPJSON)
+	first := h.send(c, message("chat", "Hello"))
+	want(t, shown(first), "completed: I have read 1 message(s).")
+	h.stop()
+	h.start()
+	c = h.client(sdk.TransportProtocolJSONRPC)
+	next := message("chat", "And now?")
+	next.Message.ContextID = first.ContextID
+	second := h.send(c, next)
+	want(t, shown(second), "completed: I have read 3 message(s).")
+	if second.ID == first.ID || second.ContextID != first.ContextID {
+		t.Errorf("tasks %s and %s, contexts %s and %s", first.ID, second.ID, first.ContextID, second.ContextID)
+	}
+	want(t, shown(h.send(c, next)), shown(second)) // and it is the same task, though the context has another result now
+}
+
+// A task outlives the server that has it, with the clients that wait for it.
+func TestRestart(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(sdk.TransportProtocolJSONRPC)
+	req := message("draft", "wait")
+	req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
+	working := h.send(c, req)
+	want(t, shown(working), "working:")
+	waiting := h.send(c, message("page", "slate"))
+	h.stop()
+	h.start()
+	c = h.client(sdk.TransportProtocolJSONRPC)
+	want(t, shown(h.send(c, req)), "working:")
+	close(h.gate)
+	req.Config = nil
+	if done := h.send(c, req); done.ID != working.ID || shown(done) != "completed: About wait" {
+		t.Errorf("%s: %s, want %s", done.ID, shown(done), working.ID)
+	}
+	want(t, shown(h.send(c, answer(waiting, "no"))), "completed: no: About slate")
+}
+
+func TestCancel(t *testing.T) {
+	for _, over := range protocols {
+		t.Run(string(over), func(t *testing.T) {
+			h := newHouse(t)
+			h.T = t
+			c := h.client(over)
+			req := message("draft", "wait")
+			req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
+			working := h.send(c, req)
+			got, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: working.ID})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, shown(got), "canceled:")
+			if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: working.ID}); !errors.Is(err, sdk.ErrTaskNotCancelable) {
+				t.Errorf("cancelled again: %v", err)
+			}
+			if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: "none"}); !errors.Is(err, sdk.ErrTaskNotFound) {
+				t.Errorf("cancelled what there is not: %v", err)
+			}
+		})
+	}
+}
+
+// collect returns what a stream says, in a line for each event.
+func collect(events func(func(sdk.Event, error) bool)) (lines []string, text string, last *sdk.TaskStatusUpdateEvent, err error) {
+	events(func(e sdk.Event, failed error) bool {
+		switch e := e.(type) {
+		case *sdk.Task:
+			lines = append(lines, "task")
+		case *sdk.TaskArtifactUpdateEvent:
+			if !e.Append {
+				text = ""
+			}
+			text += e.Artifact.Parts[0].Text()
+			lines = append(lines, fmt.Sprintf("artifact %v", e.LastChunk))
+		case *sdk.TaskStatusUpdateEvent:
+			last = e
+			lines = append(lines, string(e.Status.State))
+		}
+		err = failed
+		return failed == nil
+	})
+	return lines, text, last, err
+}
+
+func TestStream(t *testing.T) {
+	for _, over := range protocols {
+		t.Run(string(over), func(t *testing.T) {
+			h := newHouse(t)
+			h.T = t
+			c := h.client(over)
+			lines, text, last, err := collect(c.SendStreamingMessage(t.Context(), message("chat", "Hello")))
+			if err != nil || lines[0] != "task" || last == nil || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
+				t.Errorf("%v: %q, %v", lines, text, err)
+			}
+			lines, text, last, err = collect(c.SendStreamingMessage(t.Context(), message("chat", "slowly")))
+			if err != nil || len(lines) < 4 || lines[1] != "artifact false" || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
+				t.Errorf("while the model writes: %v: %q, %v", lines, text, err)
+			}
+			lines, _, last, err = collect(c.SendStreamingMessage(t.Context(), message("page", "slate")))
+			if err != nil || last == nil || last.Status.State != sdk.TaskStateInputRequired {
+				t.Fatalf("%v, %v", lines, err)
+			}
+			// A second viewer sees the end of a task that another client has started.
+			req := message("draft", "wait")
+			req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
+			working := h.send(c, req)
+			viewers := make(chan string, 2)
+			for range 2 {
+				go func() {
+					_, text, _, err := collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: working.ID}))
+					viewers <- fmt.Sprint(text, err)
+				}()
+			}
+			time.Sleep(50 * time.Millisecond)
+			close(h.gate)
+			for range 2 {
+				want(t, <-viewers, "About wait<nil>")
+			}
+		})
+	}
+}
+
+// receiver gets notifications.
+type receiver struct {
+	*httptest.Server
+	got    chan string
+	status atomic.Int32
+}
+
+func newReceiver(t *testing.T) *receiver {
+	r := &receiver{got: make(chan string, 16)}
+	r.status.Store(200)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(int(r.status.Load()))
+		var event sdk.StreamResponse
+		if err := json.Unmarshal(body, &event); err != nil {
+			t.Errorf("%v: %s", err, body)
+			return
+		}
+		r.got <- fmt.Sprintf("%s %s %s %v", shown(event.Event.(*sdk.Task)), req.Header.Get("A2A-Notification-Token"), req.Header.Get("Authorization"), req.Header.Get("Webhook-Signature") != "")
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func TestPush(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(sdk.TransportProtocolJSONRPC)
+	r := newReceiver(t)
+	req := message("page", "slate")
+	req.Config = &sdk.SendMessageConfig{ReturnImmediately: true, PushConfig: &sdk.PushConfig{ID: "one", URL: r.URL, Token: "t0ken", Auth: &sdk.PushAuthInfo{Scheme: "Bearer", Credentials: "s3cret"}}}
+	task := h.send(c, req)
+	want(t, <-r.got, "input_required: Publish About slate? t0ken Bearer s3cret false")
+	// The receiver is down while the task ends, and the server is another one when it is back.
+	r.status.Store(503)
+	want(t, shown(h.send(c, answer(task, "yes"))), "completed: yes: About slate")
+	<-r.got
+	h.stop()
+	r.status.Store(200)
+	for len(r.got) > 0 {
+		<-r.got
+	}
+	h.start()
+	want(t, <-r.got, "completed: yes: About slate t0ken Bearer s3cret false")
+
+	c = h.client(sdk.TransportProtocolHTTPJSON)
+	signed := &sdk.CreateTaskPushConfigRequest{TaskID: task.ID, Config: sdk.PushConfig{URL: r.URL + "/2", Token: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}
+	if _, err := c.CreateTaskPushConfig(t.Context(), signed); err != nil {
+		t.Fatal(err)
+	}
+	want(t, <-r.got, "completed: yes: About slate "+signed.Config.Token+"  true") // it was over
+	all, err := c.ListTaskPushConfigs(t.Context(), &sdk.ListTaskPushConfigRequest{TaskID: task.ID})
+	text, _ := json.Marshal(all)
+	if err != nil || len(all) != 2 || strings.Contains(string(text), "s3cret") || strings.Contains(string(text), "t0ken") {
+		t.Errorf("%s, %v", text, err)
+	}
+	runs, err := h.journal.Runs(t.Context(), journal.Query{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range runs { // no request returns the secrets
+		for _, path := range []string{"/v1/runs/" + run.ID, "/runs/" + run.ID} {
+			resp, err := http.Get(h.url + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if hidden := strings.HasPrefix(run.Pipeline, "webhook/"); (resp.StatusCode == 404) != hidden {
+				t.Errorf("%s of %s: status %d", path, run.Pipeline, resp.StatusCode)
+			}
+		}
+	}
+	if err := c.DeleteTaskPushConfig(t.Context(), &sdk.DeleteTaskPushConfigRequest{TaskID: task.ID, ID: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err = c.ListTaskPushConfigs(t.Context(), &sdk.ListTaskPushConfigRequest{TaskID: task.ID}); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// Receivers outside the public Internet are refused, unless the operator allows them.
+func TestPushPrivate(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	h.cfg.Private = false
+	h.start()
+	c := h.client(sdk.TransportProtocolJSONRPC)
+	for _, url := range []string{"http://127.0.0.1:1/x", "ftp://example.com", "https://user:pass@example.com"} {
+		req := message("draft", "slate")
+		req.Config = &sdk.SendMessageConfig{PushConfig: &sdk.PushConfig{URL: url}}
+		if _, err := c.SendMessage(t.Context(), req); err == nil || h.written.Load() != 0 {
+			t.Errorf("%s: %v, and the task has started: %v", url, err, h.written.Load() > 0)
+		}
+	}
+}
+
+// tokens knows callers by their tokens.
+type tokens map[string]serve.Principal
+
+func (k tokens) Principal(r *http.Request) (serve.Principal, error) {
+	who, ok := k[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	if !ok {
+		return who, errors.New("unknown token")
+	}
+	return who, nil
+}
+
+func TestTenants(t *testing.T) {
+	h := newHouse(t)
+	h.stop()
+	h.access = tokens{"a": {Name: "a", Tenant: "red"}, "b": {Name: "b", Tenant: "blue"}, "r": {Name: "r", Tenant: "red", Roles: []serve.Role{serve.Read}}}
+	h.start()
+	with := func(token string) *a2aclient.Client {
+		card, err := agentcard.NewResolver(nil).Resolve(t.Context(), h.url, agentcard.WithRequestHeader("Authorization", "Bearer "+token))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known := h.access.(tokens)[token].Name != ""; len(card.Skills) > 0 != known {
+			t.Errorf("the card for token %q has %d skills", token, len(card.Skills))
+		}
+		store := a2aclient.NewInMemoryCredentialsStore()
+		store.Set("s", "token", a2aclient.AuthCredential(token))
+		c, err := a2aclient.NewFromCard(t.Context(), card, a2aclient.WithCallInterceptors(&a2aclient.AuthInterceptor{Service: store}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	ctx := a2aclient.AttachSessionID(t.Context(), "s")
+	req := message("page", "slate")
+	res, err := with("a").SendMessage(ctx, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := res.(*sdk.Task)
+	if _, err := with("b").GetTask(ctx, &sdk.GetTaskRequest{ID: task.ID}); !errors.Is(err, sdk.ErrTaskNotFound) {
+		t.Errorf("another tenant: %v", err)
+	}
+	if _, err := with("b").SendMessage(ctx, answer(task, "yes")); !errors.Is(err, sdk.ErrTaskNotFound) {
+		t.Errorf("an answer of another tenant: %v", err)
+	}
+	if _, err := with("r").GetTask(ctx, &sdk.GetTaskRequest{ID: task.ID}); err != nil {
+		t.Errorf("a reader: %v", err)
+	}
+	if _, err := with("r").SendMessage(ctx, answer(task, "yes")); err == nil {
+		t.Error("a reader has answered")
+	}
+	if _, err := with("").GetTask(ctx, &sdk.GetTaskRequest{ID: task.ID}); err == nil {
+		t.Error("a caller without a token was let in")
+	}
+	other, err := with("b").SendMessage(ctx, req)
+	if err != nil || h.written.Load() != 2 {
+		t.Errorf("the same message of another tenant: %v, %v", other, err)
+	}
+	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 4 || len(card.Capabilities.Extensions) != 1 {
+		t.Errorf("%v, %v", card, err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(sdk.TransportProtocolJSONRPC)
+	data := func(v any) *sdk.SendMessageRequest {
+		m := sdk.NewMessage(sdk.MessageRoleUser, sdk.NewDataPart(v))
+		m.SetMeta("skill", "draft")
+		return &sdk.SendMessageRequest{Message: m}
+	}
+	file := message("draft", "x")
+	file.Message.Parts = append(file.Message.Parts, sdk.NewRawPart([]byte("x")))
+	nobody := message("draft", "x")
+	nobody.Message.Metadata = nil
+	for want, req := range map[string]*sdk.SendMessageRequest{
+		`did you mean "draft"`:       message("draf", "x"),
+		"the message names no skill": nobody,
+		"neither text nor data":      file,
+		`lang`:                       data(map[string]any{"text": "x", "lang": 1}),
+	} {
+		if _, err := c.SendMessage(t.Context(), req); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %s, got %v", want, err)
+		}
+	}
+	both := data(map[string]any{"lang": "en"})
+	both.Message.Parts = append(both.Message.Parts, sdk.NewTextPart("slate"))
+	want(t, shown(h.send(c, both)), "completed: About slate")
+	want(t, shown(h.send(c, message("draft", `{"text": "stone", "lang": "en"}`))), "completed: About stone")
+}

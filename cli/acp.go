@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stonelayer/stone/cli/internal/publish"
+)
+
+func (a *app) acp() *cobra.Command {
+	var db string
+	var grace time.Duration
+	c := &cobra.Command{
+		Use:   "acp [flags] [-- ARG…]",
+		Short: "Serve pipelines as an agent to an editor that speaks the Agent Client Protocol",
+		Long: "Acp serves pipelines to one editor, over standard input and output: the editor starts the command by\n" +
+			"itself. Each prompt is a run, so that sessions are durable: the editor loads them again, and show, diff and\n" +
+			"resume work on their turns. With several pipelines, the mode of a session chooses one. The user of the editor\n" +
+			"answers questions and approves tool calls, and may do everything that the flags and the configuration grant.",
+		Example:               a.example("acp ./support", "acp :chat/answer --max-usd 2"),
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withPublished(c, args, func(all []publish.Pipeline) error {
+				return a.publish(c, db, 0, publish.Config{Pipelines: all, Grace: grace, By: user()}, func(ctx context.Context, cfg publish.Config) error {
+					return a.linked.server.ACP(ctx, cfg, a.Stdin, a.Stdout)
+				})
+			})
+		},
+	}
+	if a.fromArgument() {
+		c.Use = "acp [flags] [PIPELINE…] [-- ARG…]"
+		c.Long += publishedArgs
+	}
+	f := c.Flags()
+	dbFlag(f, &db)
+	graceFlag(f, &grace)
+	a.trustFlag(f)
+	a.callFlags(f)
+	return c
+}

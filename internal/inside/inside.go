@@ -1,0 +1,186 @@
+// Package inside sends requests to the API of a server in this process, as a caller that was let in: for
+// protocols that are mounted on the server.
+package inside
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Client is the API for one caller. The error of a refused request is an *api.Problem.
+type Client struct{ api http.Handler }
+
+// As returns the API of a server as a caller.
+func As(of *serve.Server, who serve.Principal) Client { return Client{of.As(who)} }
+
+// do sends a request and reads the reply into out.
+func (c Client) do(ctx context.Context, method, path string, body, out any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	w := &reply{}
+	if err := c.send(ctx, w, method, path, bytes.NewReader(text)); err != nil {
+		return err
+	}
+	if err := w.problem(); err != nil {
+		return err
+	}
+	return json.Unmarshal(w.body.Bytes(), out)
+}
+
+// problem returns the error of a refused request.
+func (w *reply) problem() error {
+	if w.status < 300 {
+		return nil
+	}
+	problem := &api.Problem{Status: w.status}
+	if json.Unmarshal(w.body.Bytes(), problem) != nil {
+		problem.Detail = "no such thing"
+	}
+	return problem
+}
+
+func (c Client) send(ctx context.Context, w *reply, method, path string, body io.Reader) error {
+	r, err := http.NewRequestWithContext(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	w.header, w.status = http.Header{}, http.StatusOK
+	c.api.ServeHTTP(w, r)
+	return nil
+}
+
+// Start starts a run of a pipeline.
+func (c Client) Start(ctx context.Context, pipeline string, input json.RawMessage) (r api.Run, err error) {
+	return r, c.do(ctx, http.MethodPost, "/v1/runs", api.Start{Pipeline: pipeline, Input: input}, &r)
+}
+
+// Put starts a run with an id, or returns the one that the same request has started.
+func (c Client) Put(ctx context.Context, id string, start api.Start) (r api.Run, err error) {
+	return r, c.do(ctx, http.MethodPut, runPath(id), start, &r)
+}
+
+// Runs returns a page of runs that a query of the API selects.
+func (c Client) Runs(ctx context.Context, query url.Values) (page api.Runs, err error) {
+	return page, c.do(ctx, http.MethodGet, "/v1/runs?"+query.Encode(), nil, &page)
+}
+
+// Run describes a run.
+func (c Client) Run(ctx context.Context, id string) (r api.Run, err error) {
+	return r, c.do(ctx, http.MethodGet, runPath(id), nil, &r)
+}
+
+// Result returns the run when it has stopped, or after the wait.
+func (c Client) Result(ctx context.Context, id string, wait time.Duration) (r api.Run, err error) {
+	err = c.do(ctx, http.MethodGet, runPath(id)+"/result?wait="+wait.String(), nil, &r)
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Run != nil { // it is refused
+		return *p.Run, nil
+	}
+	return r, err
+}
+
+// Cancel cancels a run.
+func (c Client) Cancel(ctx context.Context, id string) (r api.Run, err error) {
+	return r, c.do(ctx, http.MethodPost, runPath(id)+"/cancel", nil, &r)
+}
+
+// Answer answers a question of a run.
+func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
+	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
+}
+
+// Last returns the result of the newest run of a pipeline with a label that is done, nil for none.
+func (c Client) Last(ctx context.Context, pipeline, label, value string) (*api.Node, error) {
+	page, err := c.Runs(ctx, url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done)}, "limit": {"1"}})
+	if err != nil || len(page.Runs) == 0 {
+		return nil, err
+	}
+	run, err := c.Result(ctx, page.Runs[0].ID, 0)
+	return run.Result, err
+}
+
+// Questions returns the open questions of a run.
+func (c Client) Questions(ctx context.Context, id string) (open []api.Question, err error) {
+	all, err := c.Asked(ctx, id)
+	for _, q := range all {
+		if q.Answered.IsZero() {
+			open = append(open, q)
+		}
+	}
+	return open, err
+}
+
+// Asked returns all questions that a run has asked.
+func (c Client) Asked(ctx context.Context, id string) ([]api.Question, error) {
+	var all api.Questions
+	err := c.do(ctx, http.MethodGet, runPath(id)+"/questions", nil, &all)
+	return all.Questions, err
+}
+
+// Node returns a node of a run.
+func (c Client) Node(ctx context.Context, run, node string) (n api.Node, err error) {
+	return n, c.do(ctx, http.MethodGet, runPath(run)+"/nodes/"+url.PathEscape(node), nil, &n)
+}
+
+// Follow calls each with the events of a run until it is over, ctx ends or the server closes. With
+// said, it has events with the answers that models are writing. The error is that of a refused request.
+func (c Client) Follow(ctx context.Context, run string, said bool, each func(api.Event)) error {
+	w := &reply{frame: func(data []byte) {
+		var e api.Event
+		if json.Unmarshal(data, &e) == nil {
+			each(e)
+		}
+	}}
+	if err := c.send(ctx, w, http.MethodGet, runPath(run)+"/events?said="+strconv.FormatBool(said), http.NoBody); err != nil {
+		return err
+	}
+	return w.problem()
+}
+
+func runPath(id string) string { return "/v1/runs/" + url.PathEscape(id) }
+
+// reply is the http.ResponseWriter of a request within the process. With frame it calls
+// that with the data of each server-sent event and keeps nothing.
+type reply struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+	frame  func(data []byte)
+}
+
+func (w *reply) Header() http.Header    { return w.header }
+func (w *reply) WriteHeader(status int) { w.status = status }
+func (w *reply) Flush()                 {}
+
+func (w *reply) Write(p []byte) (int, error) {
+	n, _ := w.body.Write(p)
+	if w.frame == nil {
+		return n, nil
+	}
+	for {
+		frame, rest, ok := strings.Cut(w.body.String(), "\n\n")
+		if !ok {
+			return n, nil
+		}
+		w.body.Reset()
+		w.body.WriteString(rest)
+		for line := range strings.Lines(frame) {
+			if data, ok := strings.CutPrefix(line, "data: "); ok {
+				w.frame([]byte(data))
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package inside
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// A Shape is what the input of a pipeline takes from messages of text and JSON.
+type Shape struct {
+	Kind     string          // of the input, as in JSON Schema; empty if it is not one of these
+	Text     string          // the property that text is, if the input is an object with one required string
+	Optional map[string]bool // the properties that are not required
+	schema   string
+}
+
+// ShapeOf returns the shape of the inputs of a schema.
+func ShapeOf(schema json.RawMessage) (Shape, error) {
+	s := Shape{Optional: map[string]bool{}, schema: string(schema)}
+	var head struct {
+		Type       any                        `json:"type"`
+		Properties map[string]json.RawMessage `json:"properties"`
+		Required   []string                   `json:"required"`
+	}
+	if err := json.Unmarshal(schema, &head); err != nil {
+		return s, fmt.Errorf("its input schema: %w", err)
+	}
+	s.Kind, _ = head.Type.(string)
+	var texts []string
+	for name, property := range head.Properties {
+		var of struct {
+			Type string `json:"type"`
+		}
+		switch required := slices.Contains(head.Required, name); {
+		case !required:
+			s.Optional[name] = true
+		case json.Unmarshal(property, &of) == nil && of.Type == "string":
+			texts = append(texts, name)
+		}
+	}
+	if len(texts) == 1 {
+		s.Text = texts[0]
+	}
+	return s, nil
+}
+
+// Read returns the input that a message with text or data, or both, makes. Whether it fits the schema is
+// left to the API.
+func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case text == "" && data != nil:
+		return data, nil
+	case s.Kind == "string" && data == nil:
+		return json.Marshal(text)
+	case s.Text != "":
+		var object map[string]json.RawMessage
+		if data != nil && json.Unmarshal(data, &object) != nil {
+			return nil, errors.New("the data beside the text is no object")
+		}
+		if data == nil && json.Unmarshal([]byte(text), &object) == nil && object[s.Text] != nil { // the whole input as text
+			return json.RawMessage(text), nil
+		}
+		if data == nil || object == nil {
+			object = map[string]json.RawMessage{}
+		}
+		if object[s.Text] != nil {
+			return nil, fmt.Errorf("there is text, and %q in the data: want one of them", s.Text)
+		}
+		said, err := json.Marshal(text)
+		if err != nil {
+			return nil, err
+		}
+		object[s.Text] = said
+		return json.Marshal(object)
+	case data == nil && json.Valid([]byte(text)):
+		return json.RawMessage(text), nil
+	}
+	return nil, fmt.Errorf("it takes no text: want data of the schema %s", s.schema)
+}
+
+// With adds the result of an earlier run to an input, where the pipeline reads it, as an agent with a
+// conversation does.
+func (s Shape) With(input json.RawMessage, before *api.Node) json.RawMessage {
+	var object map[string]json.RawMessage
+	if before == nil || !s.Optional[before.Type] || json.Unmarshal(input, &object) != nil || object[before.Type] != nil {
+		return input
+	}
+	object[before.Type] = before.Content
+	out, err := json.Marshal(object)
+	if err != nil {
+		return input
+	}
+	return out
+}
+
+// Plain returns the content of a node as people read it: without the fields beside it, and as text if
+// it is one or an object of one, such as the answer of an agent. Data is the content if it is not text.
+func Plain(n *api.Node) (text string, data json.RawMessage) {
+	content := n.Content
+	var object map[string]json.RawMessage
+	if json.Unmarshal(content, &object) == nil && object != nil {
+		for name := range strings.SplitSeq(n.Meta[dag.MetaBeside], ",") {
+			delete(object, name)
+		}
+		content, _ = json.Marshal(object) // it was read from JSON
+		if only, ok := object["text"]; ok && len(object) == 1 {
+			content = only
+		}
+	}
+	if json.Unmarshal(content, &text) == nil {
+		return text, nil
+	}
+	return "", content
+}
+
+// After returns what a text that is being said has more than an earlier one, or false if it does not
+// continue that. Of a long text, now is only the end: see api.Event.
+func After(before, now string) (more string, follows bool) {
+	tail, cut := strings.CutPrefix(now, "…")
+	if !cut {
+		return strings.CutPrefix(now, before)
+	}
+	for n := min(len(tail), len(before)); n > 0; n-- {
+		if strings.HasSuffix(before, tail[:n]) {
+			return tail[n:], true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,88 @@
+package inside_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+func TestShape(t *testing.T) {
+	const doc = `{"type":"object","properties":{"text":{"type":"string"},"lang":{"type":"string"},"n":{"type":"integer"}},"required":["text","n"]}`
+	for _, c := range []struct{ schema, text, data, want string }{
+		{`{"type":"string"}`, "x", "", `"x"`},
+		{`{"type":"string"}`, "", `"y"`, `"y"`},
+		{`{"type":"array"}`, "[1]", "", "[1]"},
+		{`{"type":"array"}`, "x", "", `it takes no text: want data of the schema {"type":"array"}`},
+		{doc, "x", "", `{"text":"x"}`},
+		{doc, "x", `{"n":1}`, `{"n":1,"text":"x"}`},
+		{doc, "x", `{"text":"y"}`, `there is text, and "text" in the data: want one of them`},
+		{doc, "x", `[1]`, `the data beside the text is no object`},
+		{doc, `{"text":"x","n":1}`, "", `{"text":"x","n":1}`},
+		{doc, `{"n":1}`, "", `{"text":"{\"n\":1}"}`},
+		{doc, `null`, "", `{"text":"null"}`},
+		{doc, "x", `null`, `{"text":"x"}`},
+	} {
+		s, err := inside.ShapeOf(json.RawMessage(c.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var data json.RawMessage
+		if c.data != "" {
+			data = json.RawMessage(c.data)
+		}
+		got, err := s.Read(c.text, data)
+		if err != nil {
+			got = json.RawMessage(err.Error())
+		}
+		if string(got) != c.want {
+			t.Errorf("%s with %q and %q: got %s, want %s", c.schema, c.text, c.data, got, c.want)
+		}
+	}
+}
+
+func TestWith(t *testing.T) {
+	s, err := inside.ShapeOf(json.RawMessage(`{"type":"object","properties":{"asks":{"type":"string"},"reply":{}},"required":["asks"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for of, want := range map[string]string{"reply": `{"asks":"x","reply":1}`, "other": `{"asks":"x"}`, "asks": `{"asks":"x"}`} {
+		if got := s.With(json.RawMessage(`{"asks":"x"}`), &api.Node{Type: of, Content: json.RawMessage("1")}); string(got) != want {
+			t.Errorf("after a %s: got %s, want %s", of, got, want)
+		}
+	}
+}
+
+// The pieces of a text that grows are the text, also where only its end is known.
+func TestAfter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching(`[a-c]{1,9} [0-9]{6}`), 1, 40).Draw(t, "words")
+		most := rapid.IntRange(60, 200).Draw(t, "most")
+		whole, told := "", ""
+		for _, w := range words {
+			whole += w
+			now := whole
+			if len(now) > most {
+				now = "…" + now[len(now)-most:]
+			}
+			more, follows := inside.After(told, now)
+			if !follows {
+				t.Fatalf("%q does not follow %q", now, told)
+			}
+			told += more
+		}
+		if told != whole {
+			t.Fatalf("told %q of %q", told, whole)
+		}
+	})
+	if _, follows := inside.After("one", "two"); follows {
+		t.Error("another text follows")
+	}
+	if more, follows := inside.After("", "…"+strings.Repeat("x", 9)); follows {
+		t.Errorf("the end of an unknown text follows with %q", more)
+	}
+}

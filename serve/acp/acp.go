@@ -1,0 +1,296 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// Config configures how pipelines are served. Its zero value is usable.
+type Config struct {
+	// By names the user of the editor in the record of its answers, as "user ada".
+	By string
+}
+
+// The labels of the runs of a session.
+const (
+	sessionLabel = "acp-session"
+	folderLabel  = "acp-cwd"
+	promptLabel  = "acp-prompt" // the beginning of the prompt
+)
+
+// maxPrompt is how much of a prompt is kept as a label, in bytes.
+const maxPrompt = 500
+
+// Serve serves the pipelines to one editor, who may do everything, until it ends or ctx is done. When it
+// returns, a read of in may still be in progress.
+func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
+	all, err := of.Pipelines()
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errors.New("acp: there is no pipeline to talk with: name one")
+	}
+	a := &agent{api: inside.As(of, serve.Principal{By: cfg.By}), sessions: map[sdk.SessionId]*session{}}
+	for _, p := range all {
+		shape, err := inside.ShapeOf(p.Input)
+		if err != nil {
+			return fmt.Errorf("acp: pipeline %q: %w", p.Name, err)
+		}
+		a.pipelines = append(a.pipelines, pipeline{p, shape})
+	}
+	from, to := io.Pipe() // which can be closed while in is read
+	defer from.Close()
+	a.editor = sdk.NewAgentSideConnection(a, out, from)
+	a.editor.SetLogger(slog.New(slog.DiscardHandler)) // it would write to standard error of the editor
+	go func() {                                       // no request comes before there is an editor to tell
+		_, err := io.Copy(to, in)
+		to.CloseWithError(err)
+	}()
+	select {
+	case <-a.editor.Done():
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// A pipeline is a published one, as a mode of sessions.
+type pipeline struct {
+	api.Pipeline
+	inside.Shape
+}
+
+// A session is open in this process.
+type session struct {
+	folder string
+	mode   string
+	turn   sync.Mutex // held during a prompt
+}
+
+// agent implements sdk.Agent over the API of a server.
+type agent struct {
+	api       inside.Client
+	editor    *sdk.AgentSideConnection
+	pipelines []pipeline
+
+	mu       sync.Mutex
+	sessions map[sdk.SessionId]*session
+}
+
+var (
+	_ sdk.Agent       = (*agent)(nil)
+	_ sdk.AgentLoader = (*agent)(nil)
+)
+
+// Initialize implements sdk.Agent.
+func (a *agent) Initialize(context.Context, sdk.InitializeRequest) (sdk.InitializeResponse, error) {
+	return sdk.InitializeResponse{
+		ProtocolVersion: sdk.ProtocolVersionNumber,
+		AgentInfo:       &sdk.Implementation{Name: "stone", Title: sdk.Ptr("Stone"), Version: "1"},
+		AuthMethods:     []sdk.AuthMethod{},
+		AgentCapabilities: sdk.AgentCapabilities{
+			LoadSession:         true,
+			PromptCapabilities:  sdk.PromptCapabilities{EmbeddedContext: true},
+			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},
+		},
+	}, nil
+}
+
+// Authenticate implements sdk.Agent.
+func (a *agent) Authenticate(context.Context, sdk.AuthenticateRequest) (sdk.AuthenticateResponse, error) {
+	return sdk.AuthenticateResponse{}, nil
+}
+
+// NewSession implements sdk.Agent.
+func (a *agent) NewSession(_ context.Context, req sdk.NewSessionRequest) (sdk.NewSessionResponse, error) {
+	id := sdk.SessionId("s-" + strings.ToLower(rand.Text()))
+	s := a.open(id, req.Cwd, "")
+	return sdk.NewSessionResponse{SessionId: id, Modes: a.modes(s)}, nil
+}
+
+// open opens a session, unless it is open.
+func (a *agent) open(id sdk.SessionId, folder, mode string) *session {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.sessions[id]
+	if s == nil {
+		if !slices.ContainsFunc(a.pipelines, func(p pipeline) bool { return p.Name == mode }) {
+			mode = a.pipelines[0].Name
+		}
+		s = &session{folder: folder, mode: mode}
+		a.sessions[id] = s
+	}
+	return s
+}
+
+func (a *agent) modes(s *session) *sdk.SessionModeState {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := &sdk.SessionModeState{CurrentModeId: sdk.SessionModeId(s.mode)}
+	for _, p := range a.pipelines {
+		mode := sdk.SessionMode{Id: sdk.SessionModeId(p.Name), Name: p.Name}
+		if p.Description != "" {
+			mode.Description = sdk.Ptr(p.Description)
+		}
+		out.AvailableModes = append(out.AvailableModes, mode)
+	}
+	return out
+}
+
+// SetSessionMode implements sdk.Agent: a mode is a pipeline.
+func (a *agent) SetSessionMode(_ context.Context, req sdk.SetSessionModeRequest) (sdk.SetSessionModeResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.sessions[req.SessionId]
+	switch {
+	case s == nil:
+		return sdk.SetSessionModeResponse{}, wrong("there is no session %q: load it", req.SessionId)
+	case !slices.ContainsFunc(a.pipelines, func(p pipeline) bool { return p.Name == string(req.ModeId) }):
+		return sdk.SetSessionModeResponse{}, wrong("there is no mode %q", req.ModeId)
+	}
+	s.mode = string(req.ModeId)
+	return sdk.SetSessionModeResponse{}, nil
+}
+
+// SetSessionConfigOption implements sdk.Agent.
+func (a *agent) SetSessionConfigOption(context.Context, sdk.SetSessionConfigOptionRequest) (sdk.SetSessionConfigOptionResponse, error) {
+	return sdk.SetSessionConfigOptionResponse{}, wrong("a session has no options")
+}
+
+// CloseSession implements sdk.Agent.
+func (a *agent) CloseSession(ctx context.Context, req sdk.CloseSessionRequest) (sdk.CloseSessionResponse, error) {
+	a.mu.Lock()
+	delete(a.sessions, req.SessionId)
+	a.mu.Unlock()
+	turns, err := a.turns(ctx, req.SessionId, 1)
+	if err == nil && len(turns) > 0 && !turns[0].Over() {
+		_, _ = a.api.Cancel(ctx, turns[0].ID) // it may be over by now
+	}
+	return sdk.CloseSessionResponse{}, err
+}
+
+// Cancel implements sdk.Agent. The connection has cancelled the context of the prompt.
+func (a *agent) Cancel(context.Context, sdk.CancelNotification) error { return nil }
+
+// wrong is an error that the editor shows.
+func wrong(format string, args ...any) error {
+	return sdk.NewInvalidParams(map[string]any{"error": fmt.Sprintf(format, args...)})
+}
+
+// turns returns the newest runs of a session, the newest first.
+func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int) ([]api.Run, error) {
+	page, err := a.api.Runs(ctx, url.Values{"label." + sessionLabel: {string(id)}, "limit": {fmt.Sprint(most)}})
+	return page.Runs, err
+}
+
+// maxListed is how many runs are read to list sessions, and how many turns a loaded history has.
+const maxListed = 1000
+
+// ListSessions implements sdk.Agent: it lists the sessions of the newest runs.
+func (a *agent) ListSessions(ctx context.Context, req sdk.ListSessionsRequest) (sdk.ListSessionsResponse, error) {
+	out := sdk.ListSessionsResponse{Sessions: []sdk.SessionInfo{}}
+	page, err := a.api.Runs(ctx, url.Values{"limit": {fmt.Sprint(maxListed)}})
+	if err != nil {
+		return out, err
+	}
+	at := map[string]int{}
+	for _, run := range page.Runs {
+		id := run.Labels[sessionLabel]
+		if id == "" || req.Cwd != nil && run.Labels[folderLabel] != *req.Cwd {
+			continue
+		}
+		title := sdk.Ptr(run.Labels[promptLabel])
+		if i, seen := at[id]; seen { // of an older run
+			out.Sessions[i].Title = title
+			continue
+		}
+		at[id] = len(out.Sessions)
+		last := run.Started
+		if run.Ended.After(last) {
+			last = run.Ended
+		}
+		out.Sessions = append(out.Sessions, sdk.SessionInfo{SessionId: sdk.SessionId(id), Cwd: run.Labels[folderLabel], Title: title, UpdatedAt: sdk.Ptr(last.Format(time.RFC3339))})
+	}
+	return out, nil
+}
+
+// LoadSession implements sdk.AgentLoader.
+func (a *agent) LoadSession(ctx context.Context, req sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
+	s, turns, err := a.reopen(ctx, req.SessionId, req.Cwd)
+	if err == nil {
+		err = a.replay(ctx, req.SessionId, turns)
+	}
+	if err != nil {
+		return sdk.LoadSessionResponse{}, err
+	}
+	return sdk.LoadSessionResponse{Modes: a.modes(s)}, nil
+}
+
+// ResumeSession implements sdk.Agent.
+func (a *agent) ResumeSession(ctx context.Context, req sdk.ResumeSessionRequest) (sdk.ResumeSessionResponse, error) {
+	s, _, err := a.reopen(ctx, req.SessionId, req.Cwd)
+	if err != nil {
+		return sdk.ResumeSessionResponse{}, err
+	}
+	return sdk.ResumeSessionResponse{Modes: a.modes(s)}, nil
+}
+
+// reopen opens a session that has turns.
+func (a *agent) reopen(ctx context.Context, id sdk.SessionId, folder string) (*session, []api.Run, error) {
+	turns, err := a.turns(ctx, id, maxListed)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(turns) == 0 {
+		return nil, nil, wrong("there is no session %q", id)
+	}
+	return a.open(id, cmp.Or(folder, turns[0].Labels[folderLabel]), turns[0].Pipeline), turns, nil
+}
+
+// replay sends the history of a session.
+func (a *agent) replay(ctx context.Context, id sdk.SessionId, turns []api.Run) error {
+	v := &voice{a: a, id: id}
+	rest := len(turns)
+	for i, run := range turns {
+		if run.State != journal.Done {
+			continue
+		}
+		run, err := a.api.Result(ctx, run.ID, 0)
+		if err != nil {
+			return err
+		}
+		if told := conversation(run.Result); len(told) > 0 {
+			for _, m := range told {
+				v.message(ctx, m)
+			}
+			rest = i // what is newer
+		}
+		break
+	}
+	for _, run := range slices.Backward(turns[:rest]) {
+		v.update(ctx, sdk.UpdateUserMessageText(run.Labels[promptLabel]))
+		run, err := a.api.Result(ctx, run.ID, 0)
+		if err != nil {
+			return err
+		}
+		v.end(ctx, run)
+	}
+	return nil
+}

@@ -1,0 +1,335 @@
+package acp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/acp"
+)
+
+var (
+	topic    = dag.NewType[string]("topic")
+	draft    = dag.NewType[string]("draft")
+	page     = dag.NewType[string]("page")
+	approval = dag.NewType[stone.Answer]("approval")
+	asks     = dag.NewType[string]("asks")
+	reply    = dag.NewType[agent.Text]("reply")
+	wish     = dag.NewType[stone.Answer]("wish")
+)
+
+// editor is the client side of a connection, with a user who answers.
+type editor struct {
+	*testing.T
+	*sdk.ClientSideConnection
+	answer string // the option that the user chooses; empty cancels
+	asked  []string
+	mu     sync.Mutex
+	said   string
+	steps  []string
+	gate   chan struct{} // of the pipelines
+	stop   func()
+}
+
+// pipelines are published. With the text "wait", a page waits for the gate.
+func pipelines(gate <-chan struct{}) []serve.Pipeline {
+	write := stone.Func("write", topic, draft, func(ctx context.Context, s string) (string, error) {
+		if s == "wait" {
+			select {
+			case <-gate:
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		}
+		return "About " + s, nil
+	}, stone.Effects())
+	approve := stone.Ask("approve", draft, approval, func(s string) string { return "Publish " + s + "?" }, stone.Choices("yes", "no", "no: …"))
+	publish := stone.Func2("publish", draft, approval, page, func(_ context.Context, s string, a stone.Answer) (string, error) { return a.Response + ": " + s, nil }, stone.Effects())
+	which := stone.Ask("which", topic, wish, func(s string) string { return "Which " + s + "?" })
+	pick := stone.Func("pick", wish, page, func(_ context.Context, a stone.Answer) (string, error) { return "picked " + a.Response, nil }, stone.Effects())
+	model := script.Func(func(_ int, req *llm.Request) script.Answer {
+		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
+	})
+	chat := agent.New("chat", reply, model, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
+	return []serve.Pipeline{{Name: "chat", Ashlar: chat}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)}, {Name: "pick", Ashlar: stone.Seq("pick", which, pick)}}
+}
+
+func open(t *testing.T, file string) journal.Journal {
+	db, err := sqlite.Open(file, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// start starts the program that an editor starts, over pipes.
+func start(t *testing.T, db journal.Journal) *editor {
+	gate := make(chan struct{})
+	s, err := serve.New(serve.Config{Journal: db, Pipelines: pipelines(gate), Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	in, toAgent := io.Pipe()
+	fromAgent, out := io.Pipe()
+	running, served := make(chan struct{}), make(chan error, 1)
+	go func() { s.Run(ctx); close(running) }()
+	go func() { served <- acp.Serve(ctx, s, acp.Config{By: "user ada"}, in, out) }()
+	e := &editor{T: t, gate: gate}
+	e.ClientSideConnection = sdk.NewClientSideConnection(e, toAgent, fromAgent)
+	e.SetLogger(slog.New(slog.DiscardHandler))
+	e.stop = sync.OnceFunc(func() { // as an editor that goes
+		_ = toAgent.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_ = fromAgent.Close()
+		cancel()
+		<-running
+	})
+	t.Cleanup(e.stop)
+	if _, err := e.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber}); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (e *editor) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	names := []string{}
+	for _, o := range r.Options {
+		names = append(names, o.Name+" "+string(o.Kind))
+	}
+	e.asked = append(e.asked, fmt.Sprint(*r.ToolCall.Title, names))
+	for _, o := range r.Options {
+		if o.Name == e.answer {
+			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}, nil
+		}
+	}
+	return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}, nil
+}
+
+func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch u := n.Update; {
+	case u.AgentMessageChunk != nil:
+		e.said += u.AgentMessageChunk.Content.Text.Text
+	case u.UserMessageChunk != nil:
+		e.said += "<" + u.UserMessageChunk.Content.Text.Text + ">"
+	case u.ToolCall != nil:
+		e.steps = append(e.steps, u.ToolCall.Title)
+	case u.ToolCallUpdate != nil && *u.ToolCallUpdate.Status == sdk.ToolCallStatusCompleted:
+		e.steps = append(e.steps, "done")
+	}
+	return nil
+}
+
+func (*editor) ReadTextFile(context.Context, sdk.ReadTextFileRequest) (r sdk.ReadTextFileResponse, err error) {
+	return r, sdk.NewMethodNotFound("fs/read_text_file")
+}
+
+func (*editor) WriteTextFile(context.Context, sdk.WriteTextFileRequest) (r sdk.WriteTextFileResponse, err error) {
+	return r, sdk.NewMethodNotFound("fs/write_text_file")
+}
+
+func (*editor) CreateTerminal(context.Context, sdk.CreateTerminalRequest) (r sdk.CreateTerminalResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/create")
+}
+
+func (*editor) KillTerminal(context.Context, sdk.KillTerminalRequest) (r sdk.KillTerminalResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/kill")
+}
+
+func (*editor) TerminalOutput(context.Context, sdk.TerminalOutputRequest) (r sdk.TerminalOutputResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/output")
+}
+
+func (*editor) ReleaseTerminal(context.Context, sdk.ReleaseTerminalRequest) (r sdk.ReleaseTerminalResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/release")
+}
+
+func (*editor) WaitForTerminalExit(context.Context, sdk.WaitForTerminalExitRequest) (r sdk.WaitForTerminalExitResponse, err error) {
+	return r, sdk.NewMethodNotFound("terminal/wait_for_exit")
+}
+
+// session opens a session in a mode.
+func (e *editor) session(mode string) sdk.SessionId {
+	e.Helper()
+	res, err := e.NewSession(e.Context(), sdk.NewSessionRequest{Cwd: "/tmp", McpServers: []sdk.McpServer{}})
+	if err != nil {
+		e.Fatal(err)
+	}
+	if _, err := e.SetSessionMode(e.Context(), sdk.SetSessionModeRequest{SessionId: res.SessionId, ModeId: sdk.SessionModeId(mode)}); err != nil {
+		e.Fatal(err)
+	}
+	return res.SessionId
+}
+
+// prompt takes a turn, and returns what was said.
+func (e *editor) prompt(id sdk.SessionId, text string) (string, sdk.StopReason) {
+	e.Helper()
+	e.mu.Lock()
+	e.said, e.steps = "", nil
+	e.mu.Unlock()
+	res, err := e.Prompt(e.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)}})
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.said, res.StopReason
+}
+
+func want(t *testing.T, got any, want string) {
+	t.Helper()
+	if fmt.Sprint(got) != want {
+		t.Errorf("got  %v\nwant %s", got, want)
+	}
+}
+
+// A conversation continues, and another process loads it.
+func TestConversation(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	e := start(t, db)
+	id := e.session("chat")
+	said, reason := e.prompt(id, "Hello")
+	want(t, said, "I have read 1 message(s).")
+	want(t, reason, "end_turn")
+	said, _ = e.prompt(id, "And now?")
+	want(t, said, "I have read 3 message(s).")
+	e.stop()
+
+	e = start(t, db)
+	list, err := e.ListSessions(t.Context(), sdk.ListSessionsRequest{})
+	if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id || *list.Sessions[0].Title != "Hello" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := e.Prompt(t.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock("x")}}); err == nil {
+		t.Error("a prompt of a session that was not loaded")
+	}
+	if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: "none", Cwd: "/tmp", McpServers: []sdk.McpServer{}}); err == nil {
+		t.Error("a session that there is not was loaded")
+	}
+	loaded, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/tmp", McpServers: []sdk.McpServer{}})
+	if err != nil || loaded.Modes.CurrentModeId != "chat" || len(loaded.Modes.AvailableModes) != 3 {
+		t.Errorf("%+v, %v", loaded, err)
+	}
+	want(t, e.said, "<Hello>I have read 1 message(s).<And now?>I have read 3 message(s).")
+	said, _ = e.prompt(id, "Still there?")
+	want(t, said, "I have read 5 message(s).")
+}
+
+// Questions with choices ask for permission, and steps are shown.
+func TestPermission(t *testing.T) {
+	for answer, wants := range map[string][2]string{"yes": {"yes: About slate", "end_turn"}, "no": {"no: About slate", "end_turn"}, "": {"The turn is canceled.", "cancelled"}} {
+		e := start(t, &journal.Memory{})
+		e.answer = answer
+		id := e.session("page")
+		said, reason := e.prompt(id, "slate")
+		if strings.HasPrefix(said, "canceled:") { // with the reason of the failure
+			said = "The turn is canceled."
+		}
+		want(t, said, wants[0])
+		want(t, reason, wants[1])
+		want(t, e.asked, "[Publish About slate?[yes allow_once no reject_once]]")
+		if answer == "yes" {
+			want(t, e.steps, "[page/write done page/approve done page/publish done]")
+		}
+		e.stop()
+	}
+}
+
+// A question without choices is answered by the next prompt, also in another process.
+func TestQuestion(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	e := start(t, db)
+	id := e.session("pick")
+	said, _ := e.prompt(id, "stone")
+	want(t, said, "Which stone?")
+	e.stop()
+	e = start(t, db)
+	if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/tmp", McpServers: []sdk.McpServer{}}); err != nil {
+		t.Fatal(err)
+	}
+	said, _ = e.prompt(id, "slate")
+	want(t, said, "picked slate")
+}
+
+// statesOf are the states of the runs.
+func statesOf(t *testing.T, db journal.Journal) string {
+	t.Helper()
+	runs, err := db.Runs(t.Context(), journal.Query{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var states []string
+	for _, r := range runs {
+		states = append(states, string(r.State))
+	}
+	return strings.Join(states, " ")
+}
+
+// Cancelling a turn cancels its run. An editor that goes leaves it, and the next one waits for it.
+func TestCancel(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	e := start(t, db)
+	id := e.session("page")
+	running := func() {
+		for !strings.HasPrefix(statesOf(t, db), "running") {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	go func() {
+		running()
+		if err := e.Cancel(context.Background(), sdk.CancelNotification{SessionId: id}); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, reason := e.prompt(id, "wait")
+	want(t, reason, "cancelled")
+	want(t, statesOf(t, db), "canceled")
+
+	gone := make(chan error, 1)
+	go func() {
+		_, err := e.Prompt(context.Background(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock("wait")}})
+		gone <- err
+	}()
+	running()
+	e.stop()
+	if err := <-gone; err == nil {
+		t.Error("a turn whose connection ended has no error")
+	}
+	want(t, statesOf(t, db), "drained canceled")
+	e = start(t, db)
+	e.answer = "yes"
+	if _, err := e.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
+		t.Fatal(err)
+	}
+	close(e.gate)
+	said, _ := e.prompt(id, "slate") // the turn before asks first
+	t.Log(said)
+	if text, err := json.Marshal(e.asked); err != nil || len(e.asked) != 2 {
+		t.Errorf("%s, %v", text, err)
+	}
+	want(t, statesOf(t, db), "done done canceled")
+}

@@ -1,0 +1,289 @@
+package acp
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// textOf returns the text of a prompt.
+func textOf(prompt []sdk.ContentBlock) (string, error) {
+	var texts []string
+	for _, block := range prompt {
+		switch {
+		case block.Text != nil:
+			texts = append(texts, block.Text.Text)
+		case block.ResourceLink != nil:
+			texts = append(texts, block.ResourceLink.Uri)
+		case block.Resource != nil && block.Resource.Resource.TextResourceContents != nil:
+			r := block.Resource.Resource.TextResourceContents
+			texts = append(texts, fmt.Sprintf("\n%s:\n%s\n", r.Uri, r.Text))
+		default:
+			return "", wrong("the prompt has a picture, a sound or binary data: want text and files of text")
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, " ")), nil
+}
+
+// Prompt implements sdk.Agent: it is a turn.
+func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptResponse, error) {
+	a.mu.Lock()
+	s := a.sessions[req.SessionId]
+	a.mu.Unlock()
+	if s == nil {
+		return sdk.PromptResponse{}, wrong("there is no session %q: load it", req.SessionId)
+	}
+	text, err := textOf(req.Prompt)
+	if err == nil && text == "" {
+		err = wrong("the prompt is empty")
+	}
+	if err != nil {
+		return sdk.PromptResponse{}, err
+	}
+	s.turn.Lock() // the editor cancels the turn before
+	defer s.turn.Unlock()
+	v := &voice{a: a, id: req.SessionId}
+	reason, err := a.take(ctx, s, v, text)
+	if ctx.Err() != nil {
+		reason, err = sdk.StopReasonCancelled, nil
+	}
+	if err != nil {
+		if p, ok := errors.AsType[*api.Problem](err); ok {
+			err = wrong("%s", p.Error())
+		}
+		return sdk.PromptResponse{}, err
+	}
+	return sdk.PromptResponse{StopReason: reason}, nil
+}
+
+// take takes a turn with a prompt, after the one before is over.
+func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sdk.StopReason, error) {
+	turns, err := a.turns(ctx, v.id, 1)
+	if err != nil {
+		return "", err
+	}
+	if len(turns) > 0 && !turns[0].Over() {
+		run, err := a.stopped(ctx, v, turns[0]) // of an earlier process, or a question
+		if err != nil {
+			return "", err
+		}
+		answered, err := a.answer(ctx, run, text)
+		if err != nil {
+			return "", err
+		}
+		reason, err := a.follow(ctx, v, run)
+		if answered || err != nil || reason != sdk.StopReasonEndTurn {
+			return reason, err
+		}
+		if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // it has another question, which is the reply
+			return reason, err
+		}
+		v.say(ctx, "\n\n")
+	}
+	run, err := a.start(ctx, s, v.id, text)
+	if err != nil {
+		return "", err
+	}
+	return a.follow(ctx, v, run)
+}
+
+// start starts the run of a turn.
+func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, text string) (api.Run, error) {
+	a.mu.Lock()
+	mode, folder := s.mode, s.folder
+	a.mu.Unlock()
+	for _, p := range a.pipelines {
+		if p.Name != mode {
+			continue
+		}
+		input, err := p.Read(text, nil)
+		if err != nil {
+			return api.Run{}, wrong("the pipeline %s: %v", mode, err)
+		}
+		before, err := a.api.Last(ctx, mode, sessionLabel, string(id))
+		if err != nil {
+			return api.Run{}, err
+		}
+		labels := map[string]string{sessionLabel: string(id), folderLabel: cut(folder), promptLabel: cut(text)}
+		return a.api.Put(context.WithoutCancel(ctx), "acp-"+strings.ToLower(rand.Text()), api.Start{Pipeline: mode, Input: p.With(input, before), Labels: labels, Interactive: true})
+	}
+	return api.Run{}, wrong("there is no mode %q", mode)
+}
+
+// cut is the beginning of a text as a label.
+func cut(text string) string {
+	if len(text) <= maxPrompt {
+		return text
+	}
+	n := maxPrompt
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}
+
+// follow streams a run to its end, and asks for what it waits.
+func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReason, error) {
+	for {
+		run, err := a.stopped(ctx, v, run)
+		if err != nil {
+			return "", err
+		}
+		if run.State != journal.Waiting {
+			v.end(ctx, run)
+			return reasonOf(run), nil
+		}
+		open, err := a.api.Questions(ctx, run.ID)
+		if err != nil {
+			return "", err
+		}
+		for _, q := range open {
+			asked, err := a.permit(ctx, v, run, q)
+			if err != nil {
+				return "", err
+			}
+			if !asked {
+				v.say(ctx, messageOf(q))
+				return sdk.StopReasonEndTurn, nil // the next prompt answers it
+			}
+		}
+	}
+}
+
+func reasonOf(run api.Run) sdk.StopReason {
+	if run.State == journal.Canceled {
+		return sdk.StopReasonCancelled
+	}
+	return sdk.StopReasonEndTurn
+}
+
+// stopped returns a run when it has stopped. If the editor cancels the turn, the run is cancelled; if the editor
+// goes, it is not.
+func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, error) {
+	heard, stop := v.listen(ctx, run.ID)
+	defer func() { stop(); <-heard }()
+	for {
+		now, err := a.api.Result(ctx, run.ID, time.Minute)
+		if ctx.Err() != nil {
+			a.abandon(ctx, run.ID)
+			return run, context.Cause(ctx)
+		}
+		if err != nil {
+			return run, err
+		}
+		run = now
+		if run.Over() {
+			select {
+			case <-heard: // its last steps were told
+			case <-time.After(lastSteps):
+			}
+		}
+		if run.Over() || run.State == journal.Waiting {
+			return run, nil
+		}
+	}
+}
+
+// abandon cancels the run of a turn that the editor has cancelled.
+func (a *agent) abandon(ctx context.Context, run string) {
+	select {
+	case <-a.editor.Done():
+		return
+	case <-time.After(goneTime): // the connection says so right after it cancels its requests
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	_, _ = a.api.Cancel(ctx, run) // it is over, or the server closes
+}
+
+// lastSteps is how long the steps of a run that is over may take to be told.
+const lastSteps = time.Second
+
+// goneTime is how long the end of a connection may take to be known.
+const goneTime = 100 * time.Millisecond
+
+// permit asks the user of the editor a question with choices. It returns false for other questions.
+func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Question) (bool, error) {
+	options, responses := choices(q)
+	if len(options) == 0 {
+		return false, nil
+	}
+	call := sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(q.Path), Title: sdk.Ptr(messageOf(q)), Status: sdk.Ptr(sdk.ToolCallStatusPending), Kind: sdk.Ptr(sdk.ToolKindOther)}
+	if q.Call != nil {
+		call.RawInput = json.RawMessage(q.Call.Input)
+	}
+	res, err := a.editor.RequestPermission(ctx, sdk.RequestPermissionRequest{SessionId: v.id, ToolCall: call, Options: options})
+	if err != nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
+			a.abandon(ctx, run.ID)
+		}
+		return true, errors.Join(err, context.Cause(ctx))
+	}
+	if res.Outcome.Selected == nil { // the turn is cancelled with its question
+		_, err := a.api.Cancel(context.WithoutCancel(ctx), run.ID)
+		return true, err
+	}
+	err = a.api.Answer(ctx, run.ID, api.Answer{Question: q.Path, Response: responses[res.Outcome.Selected.OptionId], Version: q.Version})
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == api.Conflict {
+		err = nil // someone else has answered
+	}
+	return true, err
+}
+
+// choices are the options for a question, and what each answers. A choice with a blank can only refuse.
+func choices(q api.Question) (options []sdk.PermissionOption, responses map[sdk.PermissionOptionId]string) {
+	responses = map[sdk.PermissionOptionId]string{}
+	for i, choice := range q.Choices {
+		if _, blank := ask.Blank(choice); blank {
+			continue
+		}
+		id := sdk.PermissionOptionId(fmt.Sprint(i + 1))
+		kind := sdk.PermissionOptionKindAllowOnce
+		switch word := strings.ToLower(choice); {
+		case strings.HasPrefix(word, "always"):
+			kind = sdk.PermissionOptionKindAllowAlways
+		case strings.HasPrefix(word, "never"):
+			kind = sdk.PermissionOptionKindRejectAlways
+		case strings.HasPrefix(word, "no"):
+			kind = sdk.PermissionOptionKindRejectOnce
+		}
+		options = append(options, sdk.PermissionOption{OptionId: id, Name: choice, Kind: kind})
+		responses[id] = choice
+	}
+	return options, responses
+}
+
+func messageOf(q api.Question) string {
+	if q.Problem != "" {
+		return q.Text + "\n\nThe previous answer was not accepted: " + q.Problem
+	}
+	return q.Text
+}
+
+// answer answers the question that was the reply of the turn before, if there is one.
+func (a *agent) answer(ctx context.Context, run api.Run, text string) (answered bool, err error) {
+	if run.State != journal.Waiting {
+		return false, nil
+	}
+	open, err := a.api.Questions(ctx, run.ID)
+	if err != nil {
+		return false, err
+	}
+	for _, q := range open {
+		if options, _ := choices(q); len(options) == 0 {
+			return true, a.api.Answer(ctx, run.ID, api.Answer{Question: q.Path, Response: text, Version: q.Version})
+		}
+	}
+	return false, nil
+}
