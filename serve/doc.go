@@ -23,6 +23,12 @@
 // that nobody holds: runs of a server that was stopped or died, and runs whose
 // questions have been answered, wherever that happened.
 //
+// # Chats
+//
+// Programs that speak to OpenAI use pipelines as models, at /v1/responses and /v1/chat/completions. Chat
+// UIs of the AI SDK (useChat) talk with them at /v1/ui/NAME, those of AG-UI at /v1/agui/NAME: each turn of a
+// conversation is a run, and a client that comes back gets the reply that is being written.
+//
 // # Callers
 //
 // Config.Access says who sends a request. A caller with a tenant sees and starts only

@@ -30,7 +30,6 @@ import (
 var (
 	spoken  = dag.NewType[string]("message")
 	replied = dag.NewType[agent.Text]("answer")
-	carved  = dag.NewType[servetest.Doc]("carved")
 )
 
 // A quarry publishes pipelines for front ends.

@@ -22,7 +22,6 @@ type part struct {
 	MediaType  string `json:"mediaType"`
 	Filename   string `json:"filename"`
 	ToolCallID string `json:"toolCallId"`
-	State      string `json:"state"`
 	Approval   struct {
 		ID       string `json:"id"`
 		Approved *bool  `json:"approved"`

@@ -18,8 +18,9 @@ type Stream struct {
 	Seen    turn.Seen // what the client has
 
 	sent turn.Progress[sent]
-	turn string // of the last part
-	step bool   // a step is open
+	call map[string]bool // the ids of the calls that the client has
+	turn string          // of the last part
+	step bool            // a step is open
 	out  []Chunk
 }
 
@@ -96,6 +97,13 @@ func name(k turn.Kind) string {
 
 func (s *Stream) send(c ...Chunk) { s.out = append(s.out, c...) }
 
+func (s *Stream) has(call string) {
+	if s.call == nil {
+		s.call = map[string]bool{}
+	}
+	s.call[call] = true
+}
+
 // begin begins a part, in a step of its turn.
 func (s *Stream) begin(p *turn.Part) {
 	if p.Turn != s.turn {
@@ -144,6 +152,7 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 	id := turn.ID(s.Run, p.ID)
 	if !at.begun && s.Seen.Has(s.Run, p) {
 		at.begun, at.input = true, true
+		s.has(id)
 	}
 	if !at.begun {
 		if at.over || p.State == turn.Void || p.Tool == "" {
@@ -152,6 +161,7 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 		s.begin(p)
 		s.send(Chunk{"type": "tool-input-start", "toolCallId": id, "toolName": p.Tool, "providerExecuted": true})
 		at.begun = true
+		s.has(id)
 	}
 	if more := p.Text[min(at.text, len(p.Text)):]; more != "" && !at.input {
 		s.send(Chunk{"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": more})
@@ -200,5 +210,8 @@ func (s *Stream) ask(p *turn.Part, at *sent) {
 		return
 	}
 	call := turn.ID(s.Run, q.Path)
+	if !s.call[call] { // no agent has made it
+		s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": true})
+	}
 	s.send(Chunk{"type": "tool-approval-request", "approvalId": id, "toolCallId": call})
 }
