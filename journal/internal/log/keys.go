@@ -23,6 +23,7 @@ type RunSelection struct {
 	Until    int64             // started at or before this time
 	Ended    int64             // at or after this time
 	Most     int               // only the newest, all if 0
+	All      bool              // also boards, and runs that nobody has started; no times go with it
 }
 
 // unfinished are the states of few runs.
@@ -65,7 +66,10 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	few := len(states) > 0 && !slices.ContainsFunc(states, func(s string) bool { return !slices.Contains(unfinished, s) })
 	byState := few || len(states) > 0 && len(labels) == 0 && s.Pipeline == "" && s.Started == 0 && s.Ended == 0
 	byTime := !byState && len(labels) == 0 && s.Pipeline == "" && (s.Started != 0 || s.Ended != 0)
-	if !byTime { // a run with a time was started
+	switch {
+	case s.All:
+		where = append(where, "true")
+	case !byTime: // a run with a time was started
 		where = append(where, Visible(schema))
 	}
 	switch {
