@@ -63,6 +63,7 @@ type Config struct {
 // Main runs the command of this process over the pipeline and exits. The command has the
 // parts that are named.
 func Main(pipeline any, parts ...Part) {
+	keepCrashes()
 	os.Exit(Run(context.Background(), Config{Pipeline: pipeline, Parts: parts}))
 }
 

@@ -49,6 +49,12 @@ func (j *Journal) Check(ctx context.Context, found func(*journal.DamageError)) (
 	return c.runs, c.records, nil
 }
 
+// Probe commits an empty transaction, which fails if the database cannot be written or is locked for
+// Options.Retry, and returns the version of its tables.
+func (j *Journal) Probe(context.Context) (schema int, err error) {
+	return j.opts.Schema, j.out.write(&write{do: func(*transaction) error { return nil }})
+}
+
 type checker struct {
 	*Journal
 	found         func(*journal.DamageError)
