@@ -136,6 +136,7 @@ var table = []struct{ pkg, imports string }{
 	{"cli/all", "cli cli/screen cli/serve call/... journal/postgres"},
 	{"cli", "*"},
 	{"cmd/...", "*"},
+	{"internal/dist", "cli cli/all"},
 	{"examples", ""},
 	{"examples/...", "*"},
 }
