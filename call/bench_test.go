@@ -78,4 +78,3 @@ func BenchmarkCall(b *testing.B) {
 		})
 	}
 }
-

@@ -68,19 +68,17 @@ func (a *app) dbCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Read a whole database and report all damage",
 		Long: "Check reads every row of a database and compares checksums, addresses of nodes, parents, numbers of\n" +
-			"rows, tables and indexes. Runs may continue meanwhile. It changes nothing. The exit code is 1 if it\n" +
-			"finds damage. Other runs of a damaged database still work; restore a copy for the damaged ones.",
+			"rows, tables and indexes. Runs may continue meanwhile. It repairs nothing. The exit code is 1 if\n" +
+			"it finds damage. Other runs of a damaged database still work; restore a copy for the damaged ones.",
 		Example:           a.example("db check", "db check --db stone-2026-11-27.db --json"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := a.openStore(c.Context(), db, "", false)
-			if err != nil {
-				if name := storeName(db); name != "" && !isAddress(name) {
-					if _, missing := os.Stat(name); missing == nil { // it is there, and so damaged that it does not open
-						return failed("%w", err)
-					}
-				}
+			switch {
+			case err != nil && isFile(db): // it is there, and so damaged that it does not open
+				return failed("%w", err)
+			case err != nil:
 				return err
 			}
 			return errors.Join(a.check(c.Context(), s, asJSON), s.Close())
@@ -91,9 +89,20 @@ func (a *app) dbCheck() *cobra.Command {
 	return c
 }
 
+// isFile reports whether a flag, the environment or the project name a database that is an existing file.
+func isFile(flag string) bool {
+	s := &store{file: storeName(flag)}
+	if isAddress(s.file) || s.file == "" && s.inProject(false) != nil {
+		return false
+	}
+	_, err := os.Stat(s.file)
+	return err == nil
+}
+
 func (a *app) check(ctx context.Context, s *store, asJSON bool) error {
 	report := checkReport{Database: s.file, Damage: []damage{}}
 	all := 0
+	var unsaid error
 	var err error
 	report.Runs, report.Records, err = s.Check(ctx, func(e *journal.DamageError) {
 		if all++; all > mostDamage {
@@ -101,19 +110,21 @@ func (a *app) check(ctx context.Context, s *store, asJSON bool) error {
 		}
 		report.Damage = append(report.Damage, damage{e.Run, e.Path, e.Node, e.Reason})
 		if !asJSON {
-			_, err := fmt.Fprintln(a.Stdout, text.Line(e.Error()))
-			_ = err // the sum is written to the same place, and reports it
+			if _, err := fmt.Fprintln(a.Stdout, text.Line(e.Error())); unsaid == nil {
+				unsaid = err
+			}
 		}
 	})
 	if err != nil {
 		return failed("%w", err)
 	}
-	if asJSON {
+	switch {
+	case asJSON:
 		err = printJSON(a.Stdout, report)
-	} else if all == 0 {
+	case all == 0:
 		_, err = fmt.Fprintf(a.Stdout, "%s: %s, %s, no damage\n", s.file, text.Plural(report.Runs, "run"), text.Plural(report.Records, "record"))
 	}
-	if err != nil {
+	if err = errors.Join(unsaid, err); err != nil {
 		return output(err)
 	}
 	if all > 0 {

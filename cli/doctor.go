@@ -150,15 +150,8 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 	if len(runs) == 1000 {
 		count = "1,000 or more runs"
 	}
-	d.State, d.Value = good, fmt.Sprintf("%s%s, schema %d, %s, can be written", withoutPasswordOf(opened.file), size, schema, count)
+	d.State, d.Value = good, fmt.Sprintf("%s%s, schema %d, %s, can be written", opened.file, size, schema, count)
 	return d, written
-}
-
-func withoutPasswordOf(name string) string {
-	if isAddress(name) {
-		return withoutPassword(name)
-	}
-	return name
 }
 
 // clock compares the clock with what was written by it, and with the age of Go itself.
@@ -291,5 +284,5 @@ func crashed() diagnosis {
 	case line == "":
 		return diagnosis{"last crash", good, "none", ""}
 	}
-	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + line, "report it with " + file + ", after you have read it: it may have texts of your runs"}
+	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
 }

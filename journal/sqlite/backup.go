@@ -22,7 +22,11 @@ func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("backup: %w", err)
 	}
-	part, err := os.CreateTemp(filepath.Dir(name), ".stone-backup-*")
+	dir, err := filepath.Abs(filepath.Dir(name)) // SQLite would take a name such as file:x for an address
+	if err != nil {
+		return 0, fmt.Errorf("backup %s: %w", name, err)
+	}
+	part, err := os.CreateTemp(dir, ".stone-backup-*")
 	if err != nil {
 		return 0, fmt.Errorf("backup %s: %w", name, err)
 	}
@@ -48,7 +52,7 @@ func (db *DB) Backup(ctx context.Context, name string) (size int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("backup: %w", err)
 	}
-	return info.Size(), syncFolder(filepath.Dir(name))
+	return info.Size(), syncFolder(dir)
 }
 
 // syncFolder makes the name of a new file durable, where folders can be synchronized.

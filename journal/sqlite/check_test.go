@@ -227,6 +227,9 @@ func TestBackup(t *testing.T) {
 	}()
 	<-started
 	size, err := db.Backup(t.Context(), copied)
+	if found, runs, _ := checked(t, db); found != "" || runs != 4 { // while the other one writes
+		t.Errorf("%d runs, damage: %s", runs, found)
+	}
 	stop()
 	n := <-written
 	if err != nil {
