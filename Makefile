@@ -6,20 +6,20 @@
 # make test-faults   40 rounds of each kind of fault, with a table; an hour at most
 # make lint    gofmt, go vet, staticcheck
 # make vuln    known vulnerabilities that the code reaches; asks vuln.go.dev, or $GOVULNDB
-# make release the command for $GOOS and $GOARCH in dist/, with its parts as CycloneDX
+# make dist    archives of the command for all platforms in dist/, with checksums and lists of their modules
+# make cross   vets everything for macOS and Windows, tests too
 # make reproducible   builds twice, from different folders and caches, and compares the bytes
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
-CYCLONEDX = github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
 
 # Everything that decides about the bytes of a release: the toolchain, no C compiler, no
 # paths of the machine.
 TOOLCHAIN = go1.26.8
 BUILD = GOTOOLCHAIN=$(TOOLCHAIN) GOFLAGS= GOAMD64= GOARM64= GOEXPERIMENT= CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 
-.PHONY: test test-all test-faults test-temporal bench bench-against lint peers vuln release reproducible
+.PHONY: test test-all test-faults test-temporal bench bench-against lint cross peers vuln dist reproducible
 
 # -w: these binaries are not debugged. Under the race detector a process sleeps for a second before it
 # exits, which tests that run themselves again and again pay for each time.
@@ -78,12 +78,18 @@ vuln:
 	cd engine/temporal && $(GO) run $(GOVULNCHECK) ./...
 	cd a2a && $(GO) run $(GOVULNCHECK) ./...
 
-# What is listed is read from the binary. The tool runs here, whatever the binary is for.
-release: NAME = dist/stone-$$($(GO) env GOOS)-$$($(GO) env GOARCH)
-release:
-	mkdir -p dist
-	$(BUILD) -o $(NAME) ./cmd/stone
-	name=$(NAME) && GOOS= GOARCH= $(GO) run $(CYCLONEDX) bin -json -std -noserial -notimestamp -output $$name.cdx.json $$name
+TARGETS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+dist:
+	rm -rf dist
+	for target in $(TARGETS); do \
+		GOOS=$${target%/*} GOARCH=$${target#*/} $(BUILD) -o dist/bin/$$target/stone ./cmd/stone || exit 1; \
+	done
+	$(GO) run ./internal/dist dist $(TARGETS:%=dist/bin/%/stone)
+
+# Vetting a package compiles its tests.
+cross:
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
 
 # The second build has an empty cache: with that of the first only linking would be compared.
 PROGRAM = ./cmd/stone

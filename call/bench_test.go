@@ -2,13 +2,12 @@ package call_test
 
 import (
 	"context"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -69,22 +68,13 @@ func BenchmarkCall(b *testing.B) {
 			}
 			p := stone.Seq("calls", steps...)
 			b.ReportAllocs()
-			start := cpu(b)
+			start := cputime.Used()
 			for b.Loop() {
 				if _, err := stone.Run(b.Context(), p, stone.Config{Input: d}); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(cpu(b)-start)/float64(b.N)/calls, "cpu-ns/call")
+			b.ReportMetric(float64(cputime.Used()-start)/float64(b.N)/calls, "cpu-ns/call")
 		})
 	}
-}
-
-// cpu is the CPU time of the process, which others on the machine do not change.
-func cpu(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

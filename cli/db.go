@@ -9,12 +9,12 @@ import (
 func (a *app) db() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "db",
-		Short: "Maintain a PostgreSQL database of runs",
-		Long:  "Db maintains a PostgreSQL database of runs. Files need no maintenance.",
+		Short: "Back up, check and migrate a database of runs",
+		Long:  "Db copies a database of runs, checks it for damage and, for PostgreSQL, migrates its tables. Files\nmigrate when they are opened.",
 		Args:  unknown,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(a.migrate())
+	c.AddCommand(a.backup(), a.dbCheck(), a.migrate())
 	return c
 }
 

@@ -63,6 +63,7 @@ type Config struct {
 // Main runs the command of this process over the pipeline and exits. The command has the
 // parts that are named.
 func Main(pipeline any, parts ...Part) {
+	keepCrashes()
 	os.Exit(Run(context.Background(), Config{Pipeline: pipeline, Parts: parts}))
 }
 
@@ -71,8 +72,7 @@ func Main(pipeline any, parts ...Part) {
 // the first cancels the run, or, if it is SIGTERM and the run is recorded, drains it:
 // running steps finish. The second signal of the same kind ends the process.
 func Run(ctx context.Context, cfg Config) int {
-	a := &app{Config: cfg}
-	a.Name = cmp.Or(cfg.Name, filepath.Base(os.Args[0]))
+	a := newApp(cfg)
 	if a.Args == nil {
 		a.Args = os.Args[1:]
 	}
@@ -86,9 +86,8 @@ func Run(ctx context.Context, cfg Config) int {
 		a.Stderr = os.Stderr
 	}
 	a.Stdout, a.Stderr = shield(a.Stdout), shield(a.Stderr)
-	var err error
-	if a.linked, err = link(cfg.Parts); err != nil {
-		return a.exit(nil, err)
+	if a.linkFault != nil {
+		return a.exit(nil, a.linkFault)
 	}
 	a.secrets.Note(keys()...)
 	if terminal(a.Stdin) != nil {
@@ -99,13 +98,28 @@ func Run(ctx context.Context, cfg Config) int {
 	return a.exit(cmd, err)
 }
 
+// Command returns the command with all commands below it, for programs that write its completions and
+// manual pages. It is not to be executed: see Run.
+func Command(cfg Config) (*cobra.Command, error) {
+	a := newApp(cfg)
+	return a.root(), a.linkFault
+}
+
+func newApp(cfg Config) *app {
+	a := &app{Config: cfg}
+	a.Name = cmp.Or(cfg.Name, filepath.Base(os.Args[0]))
+	a.linked, a.linkFault = link(cfg.Parts)
+	return a
+}
+
 // app is one run of the command.
 type app struct {
 	Config
-	linked   linked
-	calls    calls
-	secrets  redact.Set // of everything that runs
-	trusting bool       // whatever is found, see consent
+	linked    linked
+	linkFault error
+	calls     calls
+	secrets   redact.Set // of everything that runs
+	trusting  bool       // whatever is found, see consent
 }
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }

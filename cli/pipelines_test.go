@@ -23,6 +23,7 @@ import (
 // programs are the pipelines of the scripts, each under the name of its command.
 var programs = map[string]any{
 	"hello":     hello(),
+	"crasher":   crasher(),
 	"greet":     greet,
 	"shape":     func() stone.Ashlar { return step[any]("shape", number, map[string]any{"b": []int{1, 2}, "a": "<&>"}) },
 	"warned":    func() stone.Ashlar { return stone.Seq("warned", step("aside", number, 1), hello()) },
@@ -56,6 +57,14 @@ var (
 
 func step[T any](name string, t dag.Type[T], v T) stone.Ashlar {
 	return stone.Func0(name, t, func(context.Context) (T, error) { return v, nil })
+}
+
+// crasher panics where nothing recovers, with a secret.
+func crasher() stone.Ashlar {
+	return stone.Func0("crash", word, func(context.Context) (string, error) {
+		go func() { panic("no luck with " + os.Getenv("ANTHROPIC_API_KEY")) }()
+		select {}
+	})
 }
 
 func hello() stone.Ashlar { return step("say-hello", word, "hello") }

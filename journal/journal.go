@@ -324,7 +324,7 @@ func (e *AmbiguousError) Error() string {
 
 // DamageError reports that a record was changed or lost after it was written.
 type DamageError struct {
-	Where, Run string
+	Where, Run string // Run is empty for damage of the database itself
 	Path       string // of the step, empty for a node that no step made
 	Node       string // id of the node, empty if the record has none
 	Reason     string
@@ -338,6 +338,9 @@ func (e *DamageError) Error() string {
 	}
 	if e.Node != "" {
 		what += fmt.Sprintf(" (node %.12s)", e.Node)
+	}
+	if e.Run == "" {
+		return fmt.Sprintf("%s %s: restore a copy of it", e.Where, e.Reason)
 	}
 	return fmt.Sprintf("run %q in %s: %s %s: restore a copy of it, or start a new run", e.Run, e.Where, what, e.Reason)
 }

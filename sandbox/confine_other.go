@@ -9,15 +9,17 @@ func (o order) confine() error {
 	if o.Method == Unconfined {
 		return nil
 	}
-	return errors.New("only Linux can confine commands")
+	return errLinux
 }
 
-func connector(Method) (string, error) { return "", errors.New("only Linux can confine commands") }
+func connector(Method) (string, error) { return "", errLinux }
+
+var errLinux = errors.New("only Linux can confine commands: run this in a container or virtual machine with Linux")
 
 // link exists on Linux only.
 type link struct{}
 
-func newLink() (*link, error)      { return nil, errors.New("only Linux can confine commands") }
+func newLink() (*link, error)      { return nil, errLinux }
 func (*link) files() []uintptr     { return nil }
 func (*link) connect(string) error { return nil }
 func (*link) close()               {}

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/journal/postgres"
 )
 
 // commandVar makes the test binary the command stone.
@@ -26,6 +27,9 @@ const commandVar = "STONE_TEST_COMMAND"
 func TestMain(m *testing.M) {
 	if os.Getenv(commandVar) == "" {
 		os.Exit(m.Run())
+	}
+	if ledger := os.Getenv(ledgerVar); ledger != "" {
+		os.Exit(cli.Run(context.Background(), cli.Config{Parts: append(parts, postgres.Part), Pipeline: counted(ledger), Name: "counted", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
 	}
 	os.Exit(cli.Run(context.Background(), cli.Config{Parts: parts, Pipeline: paging(), Name: "page", Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
 }

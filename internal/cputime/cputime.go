@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package cputime measures work in tests where allocations are no measure. It compares
 // processor time with a fixed piece of work in the same run, so that neither the machine
 // nor its other programs decide whether a test passes.
@@ -7,18 +5,8 @@ package cputime
 
 import (
 	"crypto/sha256"
-	"syscall"
 	"time"
 )
-
-// Used returns the processor time that this process has used.
-func Used() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it cannot fail for the process itself
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // unit is the number of hashed bytes in one unit of work.
 const unit = 64 << 20

@@ -44,6 +44,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/boxtest", "internal/need sandbox"},
 	{"sandbox", "internal/notice"},
 	{"internal/layers", ""},
+	{"internal/dist", "cli cli/all"},
 	{"internal/cputime", ""},
 	{"internal/memdir", "internal/need"},
 	{"internal/pgtest", "internal/memdir internal/need"},

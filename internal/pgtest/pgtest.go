@@ -20,7 +20,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -145,30 +144,13 @@ func programs() (string, error) {
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) })), nil
 }
 
-// unprivileged returns the user of the server if this process is root's, and otherwise nil.
-func unprivileged() *syscall.Credential {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		if u, err := user.Lookup(name); err == nil {
-			uid, failed := strconv.ParseUint(u.Uid, 10, 32)
-			gid, err := strconv.ParseUint(u.Gid, 10, 32)
-			if failed == nil && err == nil {
-				return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-			}
-		}
-	}
-	return nil
-}
-
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.bin, name)
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Dir = s.home
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: unprivileged(), Setpgid: true}
+	apart(cmd, true)
 	return cmd
 }
 
@@ -193,7 +175,8 @@ rm -rf "$1"`
 	}
 	defer in.Close()
 	cmd := exec.Command("sh", "-c", script, "sh", s.home)
-	cmd.Stdin, cmd.SysProcAttr = in, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdin = in
+	apart(cmd, false)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -336,7 +319,7 @@ func (s *Server) Signal(sig syscall.Signal) error {
 	}
 	var stopped []int
 	if sig == syscall.SIGKILL { // so that it neither starts further ones nor ends these
-		if err := syscall.Kill(first, syscall.SIGSTOP); err != nil {
+		if err := kill(first, stop); err != nil {
 			return err
 		}
 	}
@@ -344,7 +327,7 @@ func (s *Server) Signal(sig syscall.Signal) error {
 		stopped = append(stopped, pid)
 	}
 	for _, pid := range append(stopped, first) {
-		if err := syscall.Kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := kill(pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return err
 		}
 	}

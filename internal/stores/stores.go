@@ -13,6 +13,10 @@ type Store interface {
 	journal.Journal
 	// Abandoned yields runs whose process died, as it finds them.
 	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
+	// Check reads everything, calls found with each damage, and counts runs and records.
+	Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
+	// Probe commits an empty transaction, and returns the version of the tables.
+	Probe(ctx context.Context) (schema int, err error)
 	Close() error
 }
 

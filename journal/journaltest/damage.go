@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,9 +34,28 @@ func TestDamage(t *testing.T, store func() (open func() journal.Journal, execute
 				must(t, j.Answer(t.Context(), id, "p", ask.Answer{Response: "yes"}))
 				finish(t, j, id, journal.Outcome{State: journal.Drained, Ended: moment, Steps: 7})
 			}
+			wantChecked(t, open(), "")
 			execute(statement)
-			testDamaged(t, open(), facts(name))
+			damaged := open()
+			wantChecked(t, damaged, "run")
+			testDamaged(t, damaged, facts(name))
 		})
+	}
+}
+
+// wantChecked checks a journal of three runs, of which at most one is damaged.
+func wantChecked(t *testing.T, j journal.Journal, damaged string) {
+	t.Helper()
+	c, ok := j.(interface {
+		Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
+	})
+	if !ok {
+		return // a journal may have no check
+	}
+	found := ""
+	runs, records, err := c.Check(t.Context(), func(e *journal.DamageError) { found = e.Run })
+	if err != nil || runs != 3 || found != damaged || damaged == "" && records == 0 {
+		t.Errorf("Check: %d runs, %d records, damaged: %q, %v; want 3 runs and the damage %q", runs, records, found, err, damaged)
 	}
 }
 

@@ -94,7 +94,7 @@ func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 		return nil, errors.Join(d.Explain(err), d.Close())
 	}
 	return &DB{log.New(d, log.Options{
-		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll,
+		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll, Schema: version,
 		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
 	}), d}, nil
 }

@@ -296,3 +296,18 @@ func scanBlock(v [][]byte) *log.Block {
 	}
 	return b
 }
+
+// Verify implements [log.Verifier]. Pages and indexes are checked by the server's own pg_amcheck.
+func (f *database) Verify(ctx context.Context, found func(string)) error {
+	for _, table := range []string{"records", "questions", "blocks", "labels"} {
+		lost, err := rows(ctx, f.reader, func(v [][]byte) int64 { return integer(v[0]) },
+			"SELECT count(*) FROM stone."+table+" t WHERE NOT EXISTS (SELECT 1 FROM stone.runs r WHERE r.run = t.run)")
+		if err != nil {
+			return err
+		}
+		if n := lost[0]; n > 0 {
+			found(fmt.Sprintf("has %d rows in the table %s of runs that it does not have", n, table))
+		}
+	}
+	return nil
+}

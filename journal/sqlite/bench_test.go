@@ -14,25 +14,16 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
-
-// cpu is the processor time of this process.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 const callers = 32
 
@@ -160,9 +151,9 @@ func rawRows(b *testing.B, db *sql.DB, from, n int) {
 
 func measure(b *testing.B, f func()) {
 	b.ResetTimer()
-	used := cpu()
+	used := cputime.Used()
 	f()
-	used = cpu() - used
+	used = cputime.Used() - used
 	b.StopTimer()
 	b.ReportMetric(float64(used.Nanoseconds())/float64(b.N), "cpu-ns/op")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "op/s")
@@ -184,7 +175,7 @@ func BenchmarkResume(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			file := filepath.Join(b.TempDir(), "stone.db")
 			for i := -1; i == -1 || b.Loop(); i++ {
-				begin, used := time.Now(), cpu()
+				begin, used := time.Now(), cputime.Used()
 				db := open(b, file, Options{})
 				body := func(ctx context.Context, _ dag.DAG) (string, error) { return manySteps(ctx, n, i, c.value) }
 				_, err := stone.Run(b.Context(), stone.New("many", draft, body), stone.Config{RunID: "r", Recorder: db})
@@ -193,7 +184,7 @@ func BenchmarkResume(b *testing.B) {
 				}
 				if i >= 0 {
 					b.ReportMetric(time.Since(begin).Seconds(), "s-to-new-step")
-					b.ReportMetric((cpu() - used).Seconds(), "cpu-s-to-new-step")
+					b.ReportMetric((cputime.Used() - used).Seconds(), "cpu-s-to-new-step")
 				}
 				db.Close()
 			}

@@ -109,7 +109,7 @@ func TestDamage(t *testing.T) {
 		file := filepath.Join(memdir.New(t), "stone.db")
 		return func() journal.Journal { return open(t, file, Options{Lease: time.Second}) }, func(statement string) { execute(t, file, statement) }
 	}, map[string]string{
-		"digest":         "UPDATE records SET digest = zeroblob(32) WHERE path = 'a' AND seq >> 32 = (SELECT run FROM runs WHERE id = 'run')",
+		"digest":         "UPDATE records SET digest = zeroblob(32) WHERE path LIKE '%a' AND seq >> 32 = (SELECT run FROM runs WHERE id = 'run')",
 		"content":        "UPDATE records SET content = x'32' WHERE digest IS NOT NULL AND seq >> 32 = (SELECT run FROM runs WHERE id = 'run')",
 		"lost":           "DELETE FROM records WHERE seq >> 32 = (SELECT run FROM runs WHERE id = 'run')",
 		"question":       "UPDATE questions SET question = replace(question, 'yes', 'not'), open = 1 WHERE run = (SELECT run FROM runs WHERE id = 'run')",

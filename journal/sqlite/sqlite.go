@@ -69,7 +69,7 @@ func Open(name string, opts Options) (*DB, error) {
 		return nil, errors.Join(f.Explain(err), f.Close())
 	}
 	return &DB{log.New(f, log.Options{
-		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll,
+		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll, Schema: version,
 		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
 	}), f}, nil
 }

@@ -24,6 +24,7 @@ type Options struct {
 	RetryResults time.Duration    // how long a failed result of a step is retried
 	Poll         time.Duration    // how often Follow looks for rows of other processes
 	Now          func() time.Time // the clock of rows
+	Schema       int              // the version of the tables
 	// Reached is called at the points at which tests kill the process.
 	Reached func(point string)
 }

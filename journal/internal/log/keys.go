@@ -28,6 +28,7 @@ type RunSelection struct {
 	Failed   bool              // with a failure
 	Failure  string            // with this text in its failure, in lower case
 	Most     int               // only the newest, all if 0
+	All      bool              // also boards, and runs that nobody has started; no times go with it
 }
 
 // unfinished are the states of few runs.
@@ -71,7 +72,10 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	byState := few || len(states) > 0 && len(labels) == 0 && s.Started == 0 && s.Ended == 0
 	byTime := !byState && len(labels) == 0 && s.Pipeline == "" && (s.Started != 0 || s.Ended != 0)
 	costly := s.Cost > 0 && !s.Failed && !byState && !byTime && len(labels) == 0 && s.Pipeline == ""
-	if !byTime && !s.Failed && s.Cost == 0 { // a run with one of them was started
+	switch {
+	case s.All:
+		where = append(where, "true")
+	case !byTime && !s.Failed && s.Cost == 0: // a run with one of them was started
 		where = append(where, Visible(schema))
 	}
 	switch {

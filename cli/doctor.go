@@ -1,0 +1,288 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/sandbox"
+)
+
+// The states of a diagnosis.
+const (
+	good  = "ok"
+	note  = "note" // worth knowing; not wrong in itself
+	wrong = "wrong"
+)
+
+// diagnosis is a line of doctor.
+type diagnosis struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Value string `json:"value"`
+	Next  string `json:"next,omitempty"` // what to do, unless it is good
+}
+
+func (a *app) doctor() *cobra.Command {
+	var db string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check the installation, the database, the configuration and the machine",
+		Long: "Doctor prints what a request for support needs: versions, sandbox, database, limits, keys, trust,\n" +
+			"configuration, configured servers and the last crash. It prints no key and no password, and sends no request: it only\n" +
+			"connects to the servers of the configuration. The exit code is 1 if something is wrong.",
+		Example:           a.example("doctor", "doctor --json"),
+		Args:              none,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			defer a.closeCalls()
+			all := a.diagnose(c.Context(), db)
+			bad := 0
+			for i := range all {
+				d := &all[i]
+				d.Value, d.Next = text.Line(a.secrets.Clean(d.Value)), text.Line(a.secrets.Clean(d.Next))
+				if d.State == wrong {
+					bad++
+				}
+			}
+			var err error
+			if asJSON {
+				err = printJSON(a.Stdout, all)
+			} else {
+				err = a.printDiagnoses(all)
+			}
+			if err == nil && bad > 0 {
+				return &exitError{code: Failed}
+			}
+			return output(err)
+		},
+	}
+	dbFlag(c.Flags(), &db)
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	return c
+}
+
+func (a *app) printDiagnoses(all []diagnosis) error {
+	marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
+	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	for _, d := range all {
+		fmt.Fprintf(table, "%s %s\t%s\n", marks[d.State], d.Name, d.Value) // Flush tells of errors
+		if d.Next != "" {
+			fmt.Fprintf(table, "\t→ %s\n", d.Next)
+		}
+	}
+	return table.Flush()
+}
+
+func (a *app) diagnose(ctx context.Context, db string) []diagnosis {
+	all := []diagnosis{{Name: "program", State: good, Value: version()}, sandboxed()}
+	kept, written := a.database(ctx, db)
+	all = append(all, kept, clock(time.Now(), written), filesLimit(openFiles()), memoryLimit())
+	all = append(all, a.configuration()...)
+	all = append(all, providerKeys())
+	return append(append(all, a.servers(ctx)...), crashed())
+}
+
+func sandboxed() diagnosis {
+	d := diagnosis{Name: "sandbox", State: good, Value: strings.TrimPrefix(confinement(), "sandbox ")}
+	if _, err := sandbox.Find(); err != nil {
+		d.State, d.Next = note, "commands with a scope need Linux: run Stone in a container or a virtual machine with Linux"
+		if runtime.GOOS == "linux" {
+			d.State, d.Next = wrong, "install bubblewrap, or allow it user namespaces"
+		}
+	}
+	return d
+}
+
+// database checks the database of runs, and returns when it was last written, if that is known.
+func (a *app) database(ctx context.Context, flag string) (d diagnosis, written time.Time) {
+	d = diagnosis{Name: "database", State: wrong}
+	s := &store{file: storeName(flag)}
+	if s.file == "" {
+		if err := s.inProject(false); err != nil {
+			d.Value, d.Next = err.Error(), "go to the folder of a project, or name a database with --db"
+			return d, written
+		}
+	}
+	size := ""
+	if !isAddress(s.file) {
+		info, err := os.Stat(s.file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return diagnosis{"database", note, s.file + " does not exist", "the first run makes it"}, written
+		}
+		if err == nil {
+			size, written = ", "+megabytes(info.Size()), info.ModTime()
+		}
+		if log, err := os.Stat(s.file + "-wal"); err == nil && log.Size() > 0 {
+			size += " and a log of " + megabytes(log.Size())
+		}
+	}
+	opened, err := a.openStore(ctx, flag, "", false)
+	if err != nil {
+		d.Value, d.Next = err.Error(), "restore a copy, or name another database with --db"
+		return d, written
+	}
+	defer opened.Close()
+	runs, err := opened.Runs(ctx, journal.Query{Limit: 1000})
+	schema, failed := opened.Probe(ctx)
+	if err = cmp.Or(err, failed); err != nil {
+		d.Value, d.Next = err.Error(), "until then no run can start or continue"
+		return d, written
+	}
+	count := text.Plural(len(runs), "run")
+	if len(runs) == 1000 {
+		count = "1,000 or more runs"
+	}
+	d.State, d.Value = good, fmt.Sprintf("%s%s, schema %d, %s, can be written", opened.file, size, schema, count)
+	return d, written
+}
+
+// clock compares the clock with what was written by it, and with the age of Go itself.
+func clock(now, written time.Time) diagnosis {
+	d := diagnosis{Name: "clock", State: good, Value: now.Format(time.RFC3339)}
+	switch {
+	case now.Year() < 2026:
+		d.State, d.Value = wrong, d.Value+" is before this program was made"
+	case written.After(now.Add(time.Minute)):
+		d.State, d.Value = wrong, d.Value+" is before the database was last written, "+written.Format(time.RFC3339)
+	}
+	if d.State == wrong {
+		d.Next = "set the clock: certificates, days of budgets and times of runs depend on it"
+	}
+	return d
+}
+
+func filesLimit(open uint64) diagnosis {
+	const few = 1024
+	d := diagnosis{Name: "open files", State: good, Value: "no limit known"}
+	if open > 0 {
+		d.Value = "at most " + strconv.FormatUint(open, 10)
+	}
+	if open > 1<<40 {
+		d.Value = "no limit"
+	}
+	if open > 0 && open < few {
+		d.State, d.Next = note, "raise the limit for servers and large fan-outs: ulimit -n 65536"
+	}
+	return d
+}
+
+// memoryLimit returns the processors and the memory that this process may use.
+func memoryLimit() diagnosis {
+	d := diagnosis{Name: "processors", State: good, Value: fmt.Sprintf("%d of %d, memory: ", runtime.GOMAXPROCS(0), runtime.NumCPU())}
+	group, err := os.ReadFile("/sys/fs/cgroup/memory.max") // of a container; elsewhere there is none
+	bytes, numberless := strconv.ParseInt(strings.TrimSpace(string(group)), 10, 64)
+	limit := debug.SetMemoryLimit(-1)
+	switch {
+	case limit < math.MaxInt64:
+		d.Value += "GOMEMLIMIT " + megabytes(limit)
+	case err == nil && numberless == nil:
+		d.State, d.Value = note, d.Value+"the container has "+megabytes(bytes)+", Go knows no limit"
+		d.Next = fmt.Sprintf("set GOMEMLIMIT=%dMiB, nine tenths of it, so that memory is freed before the container is killed", bytes*9/10>>20)
+	default:
+		d.Value += "no limit"
+	}
+	return d
+}
+
+// configuration reads the configuration and says whether it is trusted.
+func (a *app) configuration() []diagnosis {
+	conf, err := a.configured()
+	if err != nil {
+		return []diagnosis{{"configuration", wrong, err.Error(), a.Name + " config check prints every fault"}}
+	}
+	if conf.File == "" {
+		return []diagnosis{{"configuration", note, "none here or above", a.Name + " init makes one, where calls and plans need it"}}
+	}
+	all := []diagnosis{{"configuration", good, fmt.Sprintf("%s: %s, %s", conf.File, text.Plural(len(conf.Capabilities), "capability"), text.Plural(len(conf.Tools), "tool")), ""}}
+	f, err := a.foundConfig()
+	if err != nil {
+		return append(all, diagnosis{"trust", wrong, err.Error(), "mend the files of .stone"})
+	}
+	if len(f.wants) == 0 {
+		return append(all, diagnosis{"trust", good, "nothing needs it", ""})
+	}
+	changed, known, err := f.changed()
+	switch {
+	case err != nil:
+		return append(all, diagnosis{"trust", wrong, err.Error(), "make the user's configuration directory readable"})
+	case !known:
+		return append(all, diagnosis{"trust", note, "the project is not trusted: its programs and servers are not used", a.Name + " trust shows what they are and trusts them"})
+	case len(changed) > 0:
+		return append(all, diagnosis{"trust", note, "changed since it was trusted: " + strings.Join(changed, ", "), a.Name + " trust shows what it does now and trusts it"})
+	}
+	return append(all, diagnosis{"trust", good, "trusted, unchanged", ""})
+}
+
+// providerKeys says which keys of providers the environment has, and nothing of their values.
+func providerKeys() diagnosis {
+	var set, unset []string
+	for _, name := range config.KeyEnvs() {
+		if os.Getenv(name) != "" {
+			set = append(set, name)
+		} else {
+			unset = append(unset, name)
+		}
+	}
+	if len(set) == 0 {
+		return diagnosis{"keys", note, "none of " + strings.Join(unset, ", ") + " is set", "set the key of your provider, or configure a server that needs none"}
+	}
+	value := strings.Join(set, ", ") + " set"
+	if len(unset) > 0 {
+		value += "; not set: " + strings.Join(unset, ", ")
+	}
+	return diagnosis{"keys", good, value, ""}
+}
+
+// servers probes the capabilities of the configuration and the server of the default model.
+func (a *app) servers(ctx context.Context) (found []diagnosis) {
+	var all []capability
+	if a.calls.conf != nil {
+		all = listed(a.calls.conf)
+	}
+	if s, err := settings(); err == nil && s.URL != "" {
+		all = append(all, capability{At: s.URL, reached: kinds.Reached{ID: "default model", At: s.URL}})
+	}
+	probe(ctx, all)
+	up := 0
+	for _, c := range all {
+		if c.Why == "" {
+			up++
+			continue
+		}
+		found = append(found, diagnosis{c.reached.ID, wrong, "is not available: " + c.Why, "start the server or program, set the key, or change the configuration"})
+	}
+	if up > 0 {
+		found = append(found, diagnosis{"capabilities", good, fmt.Sprintf("%d of %d available", up, len(all)), ""})
+	}
+	return found
+}
+
+func crashed() diagnosis {
+	line, at, err := lastCrash()
+	file, _ := crashFile()
+	switch {
+	case err != nil:
+		return diagnosis{"last crash", note, "is not known: " + err.Error(), "set HOME or XDG_CACHE_HOME to a folder that can be written"}
+	case line == "":
+		return diagnosis{"last crash", good, "none", ""}
+	}
+	return diagnosis{"last crash", note, at.Format(time.RFC3339) + " " + text.Cut(line, 200), "report it with " + file + ", after you have read it: it may have texts of your runs"}
+}

@@ -1,0 +1,59 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/cli"
+)
+
+// Every version reads what version 0.1.0 wrote: see docs/reference/formats.md. These files are never
+// changed.
+func TestFormatsOfReleases(t *testing.T) {
+	folders, err := filepath.Glob("../testdata/[0-9]*")
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("%q, %v: want a folder for each release whose formats are read", folders, err)
+	}
+	for _, folder := range folders {
+		t.Run(filepath.Base(folder), func(t *testing.T) {
+			dir := t.TempDir()
+			for from, to := range map[string]string{"stone.edn": ".stone/stone.edn", "stone.db": ".stone/stone.db", "plan.edn": "plan.edn", "trace.jsonl": "trace.jsonl", "recording.jsonl": "recording.jsonl"} {
+				text, err := os.ReadFile(filepath.Join(folder, from))
+				if err == nil {
+					err = os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o777)
+				}
+				if err == nil {
+					err = os.WriteFile(filepath.Join(dir, to), text, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Chdir(dir)
+			t.Setenv("STONE_TRUST", "1")
+			for _, step := range []struct{ line, want string }{
+				{"db check", "2 runs, 58 records, no damage\n"},
+				{"runs --label team=a", " done "},
+				{"show done", "✓ weather "},
+				{"show done --dag", `"rain in the evening"`},
+				{"answer waiting 1 no", ""},
+				{"runs --state answered", "waiting "}, // package sqlite tests that it resumes
+				{"validate plan.edn --grant net", "Plan is valid"},
+				{"run -q plan.edn --grant net --bind city=Graz --replay recording.jsonl --id again --reuse=done", ""},
+				{"answer again 1 yes", ""},
+				{"resume -q again", "\"sizes\": [\n    1,\n    2\n  ],\n  \"weather\": \"rain in the evening\""},
+				{"trace tally trace.jsonl", "19  ashlar-end"},
+			} {
+				var out, errs bytes.Buffer
+				code := cli.Run(t.Context(), cli.Config{Name: "stone", Pipeline: cli.FromArgument, Parts: []cli.Part{cel.Part}, Args: strings.Fields(step.line), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+				if want := cli.Done; code != want && !strings.Contains(step.line, "--id again") || !strings.Contains(out.String(), step.want) {
+					t.Errorf("stone %s: exit code %d\n%s%s\nwant %q", step.line, code, &out, &errs, step.want)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+// Command dist packs binaries of the command stone for a release. It runs for "make dist":
+//
+//	go run ./internal/dist OUT BINARY...
+//
+// Each binary says what it is for and which modules it has. Its archive has the binary, completions,
+// manual pages, and the licences of all modules in it. Beside the archives are a list of each one's modules
+// (CycloneDX) and SHA256SUMS. Equal binaries give equal archives: times in them are those of the commit.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) < 3 {
+		log.Fatal("usage: dist OUT BINARY...")
+	}
+	if err := dist(os.Args[1], os.Args[2:]); err != nil {
+		log.Fatal("dist: ", err)
+	}
+}
+
+// file is a file of an archive.
+type file struct {
+	name string
+	mode int64
+	data []byte
+}
+
+// dist packs binaries into a folder, which is made.
+func dist(out string, binaries []string) error {
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return err
+	}
+	var sums bytes.Buffer
+	for _, name := range binaries {
+		info, err := buildinfo.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		made, err := pack(name, info)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, f := range made {
+			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(f.data), f.name)
+			if err := os.WriteFile(filepath.Join(out, f.name), f.data, 0o666); err != nil {
+				return err
+			}
+		}
+	}
+	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), sums.Bytes(), 0o666)
+}
+
+// pack returns the archive of a binary and the list of its modules.
+func pack(name string, info *debug.BuildInfo) ([]file, error) {
+	binary, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	system, base := setting(info, "GOOS"), "stone"
+	files := []file{{"stone", 0o755, binary}}
+	if system == "windows" {
+		files[0].name = "stone.exe"
+	}
+	for _, more := range []func() ([]file, error){manuals(commitTime(info)), completions, func() ([]file, error) { return licences(info) }} {
+		found, err := more()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
+	base = strings.Join([]string{base, versionOf(info), system, setting(info, "GOARCH")}, "_")
+	archive, err := archived(base, system, commitTime(info), files)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := components(info, sha256.Sum256(binary))
+	return []file{archive, {name: base + ".cdx.json", data: parts}}, err
+}
+
+func setting(info *debug.BuildInfo, key string) string {
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// commitTime is the time of the commit, so that it is the same in every build of it.
+func commitTime(info *debug.BuildInfo) time.Time {
+	at, err := time.Parse(time.RFC3339, setting(info, "vcs.time"))
+	if err != nil { // built without version control, as for a test
+		return time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC) // the first that a zip can have
+	}
+	return at.UTC()
+}
+
+// versionOf is the version of the program as a part of a file's name.
+func versionOf(info *debug.BuildInfo) string {
+	if v := strings.Trim(info.Main.Version, "()"); v != "" {
+		return strings.TrimPrefix(v, "v")
+	}
+	return "devel"
+}

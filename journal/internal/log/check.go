@@ -1,0 +1,248 @@
+package log
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/outline"
+)
+
+// A Verifier is a [Database] that can check its own structure: pages, indexes, tables, and rows that
+// belong to no run.
+type Verifier interface {
+	// Verify calls found with each fault, as "has no index nodes".
+	Verify(ctx context.Context, found func(fault string)) error
+}
+
+// Check reads everything that the journal has and calls found with each damage. It returns the
+// numbers of runs and records. The checksums of records, questions, outlines and facts about runs must
+// match, no record may be missing, the address of each node must be the hash of its content, parents
+// and type, and its parents must come before it. The journal may be in use meanwhile. What accounts
+// have spent has no checksum.
+func (j *Journal) Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error) {
+	c := &checker{Journal: j, found: found}
+	if v, ok := j.data.(Verifier); ok {
+		err = v.Verify(ctx, func(fault string) { c.report("", fault) })
+	}
+	if err = c.unreadable(ctx, "", err); err != nil {
+		return 0, 0, err
+	}
+	for r, err := range j.data.Runs(ctx, RunSelection{All: true}) {
+		if err == nil {
+			err = c.unreadable(ctx, r.ID, c.run(ctx, r))
+		} else {
+			err = c.unreadable(ctx, "", err)
+		}
+		if err != nil {
+			return c.runs, c.records, err
+		}
+	}
+	return c.runs, c.records, nil
+}
+
+// Probe commits an empty transaction, which fails if the database cannot be written or is locked for
+// Options.Retry, and returns the version of its tables.
+func (j *Journal) Probe(context.Context) (schema int, err error) {
+	return j.opts.Schema, j.out.write(&write{do: func(*transaction) error { return nil }})
+}
+
+type checker struct {
+	*Journal
+	found         func(*journal.DamageError)
+	runs, records int
+}
+
+func (c *checker) report(run, reason string) {
+	c.found(&journal.DamageError{Where: c.data.Name(), Run: strings.TrimSuffix(run, onBoard), Reason: reason})
+}
+
+// unreadable reports rows that cannot be read, and returns errors that say nothing about the rows.
+func (c *checker) unreadable(ctx context.Context, run string, err error) error {
+	if err == nil || ctx.Err() != nil || c.data.Passing(err) || errors.Is(err, journal.ErrUnavailable) || errors.Is(err, ErrClosed) {
+		return cmp.Or(context.Cause(ctx), c.data.Explain(err))
+	}
+	c.report(run, "cannot be read: "+strings.Join(strings.Fields(err.Error()), " "))
+	return nil
+}
+
+// run checks a run or a board that was found in the list of all.
+func (c *checker) run(ctx context.Context, listed *Run) error {
+	name := listed.ID
+	before, err := c.data.Run(ctx, name)
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		for r, err := range c.data.Runs(ctx, RunSelection{All: true, Before: listed.Row + 1, Most: 1}) {
+			if err == nil && r.Row == listed.Row { // it was not removed meanwhile
+				c.report(name, "is not found by its id")
+			}
+			return err
+		}
+		return nil
+	}
+	isBoard := before.Owner == boardOwner && strings.HasSuffix(name, onBoard)
+	if !isBoard && (before.Info != nil || before.Rows > 0) {
+		c.runs++
+	}
+	info, err := c.opened(before, true)
+	if err != nil && !isBoard {
+		c.report(name, errChanged.Error())
+	} else if !isBoard {
+		if err := c.columns(ctx, before, info); err != nil {
+			return err
+		}
+	}
+	count, err := c.rowsOf(ctx, before, info, isBoard)
+	c.records += count
+	if err != nil {
+		return err
+	}
+	after, err := c.data.Run(ctx, name)
+	if err != nil || after == nil || after.Row != before.Row { // removed meanwhile
+		return err
+	}
+	low, high := before.Rows, after.Rows
+	if isBoard {
+		low, high = before.Tip, after.Tip
+	}
+	if int64(count) < low && after.Tail == before.Tail || int64(count) > high { // a run that goes on drops records of its outcome
+		c.report(name, fmt.Sprintf("is not complete: it has %d rows and wrote %d", count, low))
+	}
+	return c.beside(ctx, before)
+}
+
+// columns checks the fields of a run by which lists find it, which have no checksum.
+func (c *checker) columns(ctx context.Context, r *Run, info journal.RunInfo) error {
+	if r.Info == nil {
+		return nil
+	}
+	if r.Pipeline != Column(info.Pipeline) || r.Started != millis(info.Started) || r.Ended != millis(info.Ended) {
+		c.report(r.ID, "has other columns than facts: lists do not find it by pipeline or time")
+	}
+	if len(info.Labels) == 0 {
+		return nil
+	}
+	for same, err := range c.data.Runs(ctx, RunSelection{Labels: info.Labels, Before: r.Row + 1, Most: 1}) {
+		if err != nil || same.Row == r.Row {
+			return err
+		}
+	}
+	c.report(r.ID, "is not found by its labels")
+	return nil
+}
+
+// rowsOf checks the records of a run and returns their number.
+func (c *checker) rowsOf(ctx context.Context, r *Run, info journal.RunInfo, isBoard bool) (count int, err error) {
+	nodes := map[half]bool{}
+	heads := map[dag.ID]bool{}
+	for _, id := range info.Heads {
+		heads[id] = true
+	}
+	for _, aside := range []bool{false, true} {
+		for row, err := range c.data.Rows(ctx, r.Row, Selection{Aside: aside}) {
+			if err != nil {
+				return count, err
+			}
+			if !aside {
+				count++
+			}
+			if err := c.row(row, nodes, isBoard); err != nil {
+				c.found(c.damage(strings.TrimSuffix(r.ID, onBoard), row, err).(*journal.DamageError))
+			}
+			if row.Node != nil {
+				nodes[halfOf(id(row.Node))] = true
+				delete(heads, id(row.Node))
+			}
+		}
+	}
+	for id := range heads {
+		c.found(c.damage(r.ID, &Row{Node: id[:]}, errLost).(*journal.DamageError))
+	}
+	return count, nil
+}
+
+// row checks a record, whose parents must be among nodes.
+func (c *checker) row(row *Row, nodes map[half]bool, isBoard bool) error {
+	if err := row.check(true); err != nil || isBoard {
+		return err
+	}
+	h, err := row.open()
+	if err != nil || row.Node == nil {
+		return err
+	}
+	parents := slices.AppendSeq([]dag.ID{}, ids(row.Parents))
+	text, err := canon.Append(nil, struct {
+		Content json.RawMessage `json:"content"`
+		Parents []dag.ID        `json:"parents"`
+		Type    string          `json:"type"`
+	}{h.Record.Content, parents, h.Record.Type})
+	if err != nil {
+		return fmt.Errorf("cannot be read: %w", err)
+	}
+	if sum := sha256.Sum256(text); sum != id(row.Node) {
+		return fmt.Errorf("has the address %.12s, but its content, type and parents give %.12s", id(row.Node), dag.ID(sum))
+	}
+	for _, p := range parents {
+		if !nodes[halfOf(p)] {
+			return fmt.Errorf("has the parent %.12s, which is not before it", p)
+		}
+	}
+	return nil
+}
+
+// beside checks the questions and the outline of a run.
+func (c *checker) beside(ctx context.Context, r *Run) error {
+	questions, err := c.data.Questions(ctx, r.Row, QuestionSelection{})
+	if err != nil {
+		return err
+	}
+	for _, q := range questions {
+		if _, err := c.asked(q, r.ID); err != nil {
+			c.found(err.(*journal.DamageError))
+		}
+	}
+	store := blockStore{c.data, r.Row}
+	tree, err := outline.Open(ctx, store)
+	if err == nil && tree.At > 0 {
+		err = c.level(ctx, tree, "")
+	}
+	switch {
+	case errors.Is(err, outline.ErrForm):
+		c.report(r.ID, "has a damaged outline, which readers make again from the records")
+	case errors.Is(err, outline.ErrMoved): // the run goes on
+	default:
+		return err
+	}
+	return nil
+}
+
+// level reads an outline below a path.
+func (c *checker) level(ctx context.Context, tree *outline.Tree, path string) error {
+	for from := (outline.Page{Limit: 512}); ; {
+		l, err := tree.Level(ctx, path, from)
+		if err != nil {
+			return err
+		}
+		for _, b := range l.Branches {
+			if b.Below > 0 {
+				if err := c.level(ctx, tree, b.Path); err != nil {
+					return err
+				}
+			}
+		}
+		if l.Next == "" {
+			return nil
+		}
+		from.From = l.Next
+	}
+}
