@@ -37,7 +37,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"newer", func(t *testing.T, file string) {
 			open(t, file, Options{}).Close()
 			execute(t, file, "PRAGMA user_version = 9")
-		}, "has schema 9, this program knows 5: use the version that made it, or a newer one"},
+		}, fmt.Sprintf("has schema 9, this program knows %d: use the version that made it, or a newer one", version)},
 		{"a directory", func(t *testing.T, file string) {
 			if err := os.Mkdir(file, 0o755); err != nil {
 				t.Fatal(err)
