@@ -73,7 +73,8 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 }
 
 // Cancel cancels the batches of a run at their providers, which bill what they have answered by then. It visits the
-// pipeline as Run does, to learn which requests wait, and sends no new ones.
+// pipeline as Run does, to learn which requests wait, and makes no new batches. Steps that wait for nothing do their work
+// in this visit, as those after an answered question.
 func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) error {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {

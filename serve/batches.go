@@ -7,6 +7,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 // This file runs pipelines whose models answer in batches. Such a run holds no process while it waits: it is looked at
@@ -19,14 +21,49 @@ const batchLabel = "batch"
 func (s *Server) inBatches(ctx context.Context, t task) error {
 	cfg := batch.Config{Journal: s.cfg.Journal, NoWait: true}
 	if t.cancel {
-		// The visit that finds out what it waits for is not canceled by its first event.
-		if err := batch.Cancel(context.WithoutCancel(ctx), t.Ashlar, t.run, cfg); err != nil {
+		if err := s.cancelBatches(context.WithoutCancel(ctx), t, cfg); err != nil {
 			s.cfg.Log.Warn("batches of a canceled run go on at their provider", "run", t.run.RunID, "error", err)
 		}
 	}
 	_, err := batch.Run(ctx, t.Ashlar, t.run, cfg)
 	return err
 }
+
+// cancelBatches finds out which batches a run waits for, by a visit that starts nothing new, and cancels them. It is
+// not canceled by the first event of the visit, as the run is.
+func (s *Server) cancelBatches(ctx context.Context, t task, cfg batch.Config) error {
+	steps, err := s.cfg.Journal.Steps(ctx, t.run.RunID)
+	if err != nil {
+		return err
+	}
+	begun := begunOnly{s.cfg.Journal, map[[2]string]bool{}}
+	for _, one := range steps {
+		begun.steps[[2]string{one.Path, one.Kind}] = true
+	}
+	run := t.run
+	run.Recorder = journal.Keep(begun, t.keep)
+	return batch.Cancel(ctx, t.Ashlar, run, cfg)
+}
+
+// begunOnly is a journal in whose runs only steps work that had begun before.
+type begunOnly struct {
+	journal.Journal
+	steps map[[2]string]bool // by path and kind
+}
+
+// Do implements journal.Journal.
+func (j begunOnly) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	if key.Kind != "value" && !j.steps[[2]string{key.Path, key.Kind}] {
+		work = func(context.Context) (step.Record, error) { return step.Record{}, notBegun{} }
+	}
+	return j.Journal.Do(ctx, key, work)
+}
+
+// notBegun is the error of a step that is not to begin.
+type notBegun struct{}
+
+func (notBegun) Error() string        { return "the run is being canceled" }
+func (notBegun) Is(target error) bool { return target == kind.Waiting }
 
 // look resumes the runs whose batches may have ended.
 func (s *Server) look(ctx context.Context) error {

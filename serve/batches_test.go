@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/batchtest"
@@ -27,8 +29,10 @@ import (
 type night struct {
 	testing.TB
 	*batchtest.Server
-	journal journal.Memory
-	url     string
+	journal   journal.Memory
+	url       string
+	scan      time.Duration
+	published atomic.Bool
 }
 
 func (d *night) open() *servetest.Server {
@@ -44,7 +48,7 @@ func (d *night) open() *servetest.Server {
 			return texts, nil
 		})))
 	base := llm.WithTable(context.Background(), func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1, Out: 10}} })
-	s := servetest.Start(d, serve.Config{Journal: &d.journal, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}}, Base: func() context.Context { return base }})
+	s := servetest.Start(d, serve.Config{Journal: &d.journal, Scan: d.scan, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}, {Name: "releasing", Ashlar: d.releasing()}}, Base: func() context.Context { return base }})
 	d.url = s.URL
 	return s
 }
@@ -163,4 +167,33 @@ func TestBatchRefused(t *testing.T) {
 	if len(d.Batches) != 1 {
 		t.Errorf("%d batches", len(d.Batches))
 	}
+}
+
+// A run that is canceled while it waits for a batch starts nothing else, although a person has answered meanwhile.
+func TestCancelStartsNothing(t *testing.T) {
+	d := &night{TB: t, Server: batchtest.New(t, 1<<30), scan: time.Hour}
+	d.open()
+	d.do("PUT", "/v1/runs/r", `{"pipeline":"releasing","batch":true}`)
+	d.until("r", asks(" of 1 done"))
+	if err := d.journal.Answer(t.Context(), "r", "releasing/both[1]/release/approve", ask.Answer{Response: "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	d.do("POST", "/v1/runs/r/cancel", "")
+	d.until("r", state(journal.Canceled))
+	d.Lock()
+	defer d.Unlock()
+	if d.published.Load() || len(d.Batches) != 1 || !d.Batches[0].Canceled {
+		t.Errorf("published %t, batches %+v", d.published.Load(), d.Batches)
+	}
+}
+
+// releasing asks a model, and beside it publishes what a person approves.
+func (d *night) releasing() stone.Ashlar {
+	said, approved, out := dag.NewType[agent.Text]("notes"), dag.NewType[stone.Answer]("approved"), dag.NewType[string]("published")
+	notes := agent.New("notes", said, openai.New(openai.Config{URL: d.URL, Key: "key", Model: "m"}), agent.Config{User: agent.Say("question 1"), MaxTokens: 500})
+	release := stone.Seq("release",
+		stone.Ask("approve", dag.Nothing, approved, func(struct{}) string { return "Publish?" }, stone.Choices("yes", "no")),
+		stone.Func("publish", approved, out, func(context.Context, stone.Answer) (string, error) { d.published.Store(true); return "out", nil }))
+	return stone.Seq("releasing", stone.Parallel("both", notes, release, stone.AllLanes()),
+		stone.Reduce(stone.Func0("end", dag.NewType[string]("end"), func(context.Context) (string, error) { return "end", nil })))
 }
