@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,7 @@ func (a *app) improve() *cobra.Command {
 		Long: "Improve revises prompts that are marked as adjustable: those of agent.Adjustable, and those of the\n" +
 			"capabilities that the pipeline may ask. The model --by reads cases of the split dev that went wrong and\n" +
 			"proposes a better prompt; what does better on dev is kept and revised again. If a version beats the\n" +
-			"prompts that there are, both answer the split test, once. If the test shows an improvement, you are\n" +
+			"present prompts, both answer the split test, once. If the test shows an improvement, you are\n" +
 			"asked whether to accept it; accepted prompts are written to --out, a file each. With --max-usd, the\n" +
 			"money for the test is kept back.",
 		Example: a.example("eval improve ./triage --data cases.jsonl --score exact --by llm/large --max-usd 5 --out prompts"),
@@ -147,13 +148,16 @@ func (a *app) printRevision(r eval.Revision, flags improveFlags) error {
 	if err != nil || !r.Accepted {
 		return err
 	}
-	if err := os.MkdirAll(flags.out, 0o755); err != nil {
-		return err
-	}
 	for _, c := range r.Changes {
-		file := filepath.Join(flags.out, strings.NewReplacer("/", "-", ":", "-").Replace(c.Prompt)+".md")
-		err = errors.Join(err, os.WriteFile(file, []byte(c.After+"\n"), 0o644))
+		name := strings.ReplaceAll(c.Prompt, ":", "@") + ".md" // which no name of a capability has
+		if !filepath.IsLocal(name) {
+			name = url.PathEscape(name)
+		}
+		file := filepath.Join(flags.out, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(c.After+"\n"), 0o644)); err != nil {
+			return err
+		}
 		a.complain("%s is in %s: name it in the configuration as {:file %q}, or embed it in the program", c.Prompt, file, file)
 	}
-	return err
+	return nil
 }

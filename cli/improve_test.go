@@ -67,7 +67,7 @@ func TestImprove(t *testing.T) {
 		{improve + " --by llm/large --id a --max-usd 1", 3, "", "round 1: llm/sort of version 0, 0 → 4 on 4 cases: version 1, 1.0000 of dev"},
 		{"answer a", 0, "Accept these prompts?", ""},
 		{"answer a 1 accept", 0, "", ""},
-		{"resume a -q", 0, "+ An invoice is billing.", filepath.Join("new", "llm-sort.md") + ": name it in the configuration"},
+		{"resume a -q", 0, "+ An invoice is billing.", filepath.Join("new", "llm", "sort.md") + ": name it in the configuration"},
 		{improve + " --by llm/large --id b -q --rounds 1", 3, "", ""},
 		{"resume b -q", 3, "", ""},
 		{"answer b 1 refuse", 0, "", ""},
@@ -78,7 +78,7 @@ func TestImprove(t *testing.T) {
 			t.Errorf("%s: code %d, want %d\n%s\n%s", c.args, code, c.code, stdout, stderr)
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join("new", "llm-sort.md")); err != nil || string(text) != "Sort the letter.\nAn invoice is billing.\n" {
+	if text, err := os.ReadFile(filepath.Join("new", "llm", "sort.md")); err != nil || string(text) != "Sort the letter.\nAn invoice is billing.\n" {
 		t.Errorf("written: %q, %v", text, err)
 	}
 	if lessons != 2 {

@@ -20,7 +20,7 @@ import (
 // Improving revises prompts of a pipeline: those of agent.Adjustable, and those of the capabilities that its
 // calls may ask. Again and again it takes a version of the prompts, shows a capability some cases of the
 // split dev on which it fell short, and asks for a better prompt. A version that does better on these cases is
-// tried on all of dev. If the best one beats the prompts that there are, both answer the split test, once.
+// tried on all of dev. If the best one beats the present prompts, both answer the split test, once.
 //
 // Versions are chosen from those that no other one matches in every case, each as often as there are cases
 // in which it is the best, as in GEPA: L. A. Agrawal et al. (arXiv 2507.19457), section 3.

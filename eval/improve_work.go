@@ -31,7 +31,7 @@ func (v *version) value(id string) float64 { return v.attempts[id].Value }
 type work struct {
 	*improver
 	Revision
-	pool    []*version // the first one has the prompts that there are
+	pool    []*version // the first one has the present prompts
 	perCase float64    // USD, in the mean
 	perTry  float64    // USD of a proposal
 }
@@ -54,7 +54,7 @@ func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	return dag.NewNode(dag.Spec{Type: Improved.Name(), Content: w.Revision, Parents: d.Next()})
 }
 
-// begin has the prompts that there are answer dev.
+// begin has the present prompts answer dev.
 func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	attempts, usd, err := w.dev.answers(ctx, d, w.texts, w.dev.ids)
 	if err != nil {

@@ -440,5 +440,5 @@ func (s *Server) remove(ctx context.Context, who Principal, id string) error {
 	if running {
 		return conflict("the run has not ended: cancel it first")
 	}
-	return s.cfg.Journal.Remove(ctx, info.ID)
+	return s.cfg.Journal.Remove(context.WithoutCancel(ctx), info.ID) // also if the client goes meanwhile
 }

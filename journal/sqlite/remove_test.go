@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -55,6 +56,11 @@ func TestRemoveLargeRun(t *testing.T) {
 	info, err := db.Find(t.Context(), "r")
 	if err != nil || info.State != journal.Failed || info.Failure == nil || info.Failure.Kind != "removed" {
 		t.Errorf("the run is %+v, %v", info.Outcome, err)
+	}
+	_, err = db.Acquire(t.Context(), "r")
+	began := db.Begin(t.Context(), journal.RunInfo{ID: "r", Pipeline: "p"}, dag.DAG{})
+	if err := errors.Join(err, db.Release("r")); err != nil || began == nil || !strings.Contains(began.Error(), "remove it again") {
+		t.Errorf("resumed: %v, %v", began, err)
 	}
 	if err := db.Remove(t.Context(), "r"); err != nil {
 		t.Fatal(err)

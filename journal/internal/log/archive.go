@@ -215,9 +215,16 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 // AtOnce bounds the records that one transaction removes: those of other runs wait for it.
 var AtOnce int64 = 10_000
 
+// removing is the failure of a run whose removal has begun. It cannot be resumed: records of it are missing.
+const removing = "removed"
+
+const interrupted = "its removal was interrupted: remove it again"
+
+func isRemoving(o journal.Outcome) bool { return o.Failure != nil && o.Failure.Kind == removing }
+
 // shrink removes the records of a large run but for a few, in several transactions. If that is interrupted, the run says so.
 func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
-	text, err := json.Marshal(journal.Outcome{State: journal.Failed, Ended: j.now(), Failure: &journal.Failure{Kind: "removed", Reason: "its removal was interrupted: remove it again"}})
+	text, err := json.Marshal(journal.Outcome{State: journal.Failed, Ended: j.now(), Failure: &journal.Failure{Kind: removing, Reason: interrupted}})
 	if err != nil {
 		return err
 	}

@@ -102,6 +102,10 @@ func (c *checker) run(ctx context.Context, listed *Run) error {
 			return err
 		}
 	}
+	if isRemoving(info.Outcome) {
+		c.report(name, interrupted)
+		return nil
+	}
 	count, err := c.rowsOf(ctx, before, info, isBoard)
 	c.records += count
 	if err != nil {

@@ -141,6 +141,9 @@ func (t *transaction) begin(r *run, as Run, labels map[string]string, input *res
 	if err != nil {
 		return refused{err}
 	}
+	if isRemoving(before.Outcome) {
+		return refused{fmt.Errorf("run %q: %s", r.id, interrupted)}
+	}
 	var removed int64
 	if row.Tail > 0 {
 		if removed, err = t.Delete(row.Row, row.Tail, row.Tip); err != nil {
