@@ -97,7 +97,7 @@ func (s *session) run(ctx context.Context, p stone.Ashlar, run stone.Config) (st
 	for {
 		result, err := stone.Run(s.context(ctx), p, run)
 		s.release()
-		if errors.Is(err, kind.Canceled) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also if it had come to wait by then
 			return result, errors.Join(err, s.abandon(ctx))
 		}
 		if !errors.Is(err, kind.Waiting) || !s.waits() {

@@ -112,6 +112,9 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := req.Context().Err(); err != nil {
+		return nil, err // a canceled run does not wait
+	}
 	a, ok := h.ask(req.Context(), to, line, same)
 	if !ok {
 		return nil, budget.Costly(held{}, budget.Usage{})

@@ -21,7 +21,7 @@ const batchLabel = "batch"
 func (s *Server) inBatches(ctx context.Context, t task) error {
 	cfg := batch.Config{Journal: s.cfg.Journal, NoWait: true}
 	if t.cancel {
-		if err := s.cancelBatches(context.WithoutCancel(ctx), t, cfg); err != nil {
+		if err := s.cancelBatches(ctx, t, cfg); err != nil {
 			s.cfg.Log.Warn("batches of a canceled run go on at their provider", "run", t.run.RunID, "error", err)
 		}
 	}
@@ -29,8 +29,8 @@ func (s *Server) inBatches(ctx context.Context, t task) error {
 	return err
 }
 
-// cancelBatches finds out which batches a run waits for, by a visit that starts nothing new, and cancels them. It is
-// not canceled by the first event of the visit, as the run is.
+// cancelBatches finds out which batches a run waits for, by a visit that starts nothing new, and cancels them. Nobody
+// watches the visit: at its first event the run would be canceled, before it can record that.
 func (s *Server) cancelBatches(ctx context.Context, t task, cfg batch.Config) error {
 	steps, err := s.cfg.Journal.Steps(ctx, t.run.RunID)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Server) cancelBatches(ctx context.Context, t task, cfg batch.Config) er
 		begun.steps[[2]string{one.Path, one.Kind}] = true
 	}
 	run := t.run
-	run.Recorder = journal.Keep(begun, t.keep)
+	run.Recorder, run.Watch = journal.Keep(begun, t.keep), nil
 	return batch.Cancel(ctx, t.Ashlar, run, cfg)
 }
 

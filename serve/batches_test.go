@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/batchtest"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/serve"
@@ -29,13 +31,16 @@ import (
 type night struct {
 	testing.TB
 	*batchtest.Server
-	journal   journal.Memory
+	journal   journal.Journal // in memory, if nil
 	url       string
 	scan      time.Duration
 	published atomic.Bool
 }
 
 func (d *night) open() *servetest.Server {
+	if d.journal == nil {
+		d.journal = new(journal.Memory)
+	}
 	lane, said, all := dag.NewType[int]("lane"), dag.NewType[agent.Text]("said"), dag.NewType[[]string]("all")
 	list := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return []int{0, 1, 2}, nil })
 	ask := agent.New("ask", said, openai.New(openai.Config{URL: d.URL, Key: "key", Model: "m"}),
@@ -48,7 +53,7 @@ func (d *night) open() *servetest.Server {
 			return texts, nil
 		})))
 	base := llm.WithTable(context.Background(), func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1, Out: 10}} })
-	s := servetest.Start(d, serve.Config{Journal: &d.journal, Scan: d.scan, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}, {Name: "releasing", Ashlar: d.releasing()}}, Base: func() context.Context { return base }})
+	s := servetest.Start(d, serve.Config{Journal: d.journal, Scan: d.scan, Pipelines: []serve.Pipeline{{Name: "asking", Ashlar: asking}, {Name: "releasing", Ashlar: d.releasing()}}, Base: func() context.Context { return base }})
 	d.url = s.URL
 	return s
 }
@@ -133,18 +138,35 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A run that waits for a batch and is canceled cancels it.
+// A run that waits for a batch and is canceled cancels it, also right after its start.
 func TestCancelBatches(t *testing.T) {
-	d := &night{TB: t, Server: batchtest.New(t, 1<<30)}
-	d.open()
-	d.do("PUT", "/v1/runs/r", startAsking)
-	d.until("r", asks(" of 3 done"))
-	d.do("POST", "/v1/runs/r/cancel", "")
-	d.until("r", state(journal.Canceled))
-	d.Lock()
-	defer d.Unlock()
-	if len(d.Batches) != 1 || !d.Batches[0].Canceled {
-		t.Errorf("batches %+v", d.Batches)
+	for name, wait := range map[string]bool{"waiting": true, "at once": false} {
+		t.Run(name, func(t *testing.T) {
+			db, err := sqlite.Open(filepath.Join(t.TempDir(), "stone.db"), sqlite.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := db.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			d := &night{TB: t, Server: batchtest.New(t, 1<<30), journal: db}
+			d.open()
+			d.do("PUT", "/v1/runs/r", startAsking)
+			if wait {
+				d.until("r", asks(" of 3 done"))
+			}
+			if r := d.do("POST", "/v1/runs/r/cancel", ""); r.State != journal.Canceled {
+				t.Errorf("after the request the run is %s", r.State)
+			}
+			d.until("r", state(journal.Canceled))
+			d.Lock()
+			defer d.Unlock()
+			if wait && len(d.Batches) != 1 || len(d.Batches) > 1 || len(d.Batches) == 1 && !d.Batches[0].Canceled {
+				t.Errorf("batches %+v", d.Batches)
+			}
+		})
 	}
 }
 
@@ -183,7 +205,7 @@ func TestCancelStartsNothing(t *testing.T) {
 	d.Lock()
 	defer d.Unlock()
 	if d.published.Load() || len(d.Batches) != 1 || !d.Batches[0].Canceled {
-		t.Errorf("published %t, batches %+v", d.published.Load(), d.Batches)
+		t.Errorf("published %t, %d batches, canceled %t", d.published.Load(), len(d.Batches), d.Batches[0].Canceled)
 	}
 }
 

@@ -254,39 +254,62 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	}
 }
 
-// stop cancels a run. It first resumes a run that waits for an answer.
-func (s *Server) stop(ctx context.Context, info journal.RunInfo) (err error) {
+// stop cancels a run. It first resumes a run that waits for an answer. The server may have resumed it, too, to look at
+// its batches or answers: then it is canceled after that.
+func (s *Server) stop(ctx context.Context, info journal.RunInfo) error {
+	const most = 5
+	for n := 1; ; n++ {
+		over, err := s.cancel(ctx, info)
+		if err != nil || over {
+			return err
+		}
+		if info, err = s.exactly(ctx, info.ID); err != nil {
+			return err
+		}
+		if n == most {
+			return conflict("the run is %s", info.State)
+		}
+	}
+}
+
+// cancel cancels a run once, and reports whether it is canceled.
+func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, err error) {
 	s.mu.Lock()
 	run := s.active[info.ID]
 	s.mu.Unlock()
 	if run != nil {
 		run.cancel()
 		if err := waitFor(ctx, run.ended); err != nil {
-			return err
+			return false, err
 		}
-		if info, err = s.exactly(ctx, info.ID); err != nil || info.State == journal.Canceled {
-			return err
+		if info, err = s.exactly(ctx, info.ID); err != nil {
+			return false, err
 		}
 	}
-	switch info.State {
-	case journal.Done, journal.Failed, journal.Canceled:
-		return conflict("the run is already %s", info.State)
+	switch src, _ := sourceOf(info); {
+	case run != nil && info.State == journal.Canceled && src.Batch: // its batches go on, perhaps
+	case run != nil && info.State == journal.Canceled:
+		return true, nil
+	case info.State == journal.Done, info.State == journal.Failed, info.State == journal.Canceled:
+		return false, conflict("the run is already %s", info.State)
 	}
 	if run, err = s.resume(ctx, info, task{cancel: true}); err != nil {
-		return err
+		return false, err
 	}
 	if err := waitFor(ctx, run.ended); err != nil {
-		return err
+		return false, err
 	}
 	switch info, err = s.exactly(ctx, info.ID); {
 	case err != nil || info.State == journal.Canceled:
-		return err
+		return err == nil, err
 	case errors.As(run.err, new(*journal.HeldError)):
-		return conflict("another process runs it: cancel it there")
+		return false, conflict("another process runs it: cancel it there")
 	case errors.As(run.err, new(*journal.ChangedError)):
-		return run.err
+		return false, run.err
+	case info.State == journal.Done, info.State == journal.Failed:
+		return false, conflict("the run is %s", info.State)
 	}
-	return conflict("the run is %s", info.State)
+	return false, nil
 }
 
 func waitFor(ctx context.Context, done <-chan struct{}) error {
