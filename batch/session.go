@@ -130,6 +130,7 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 type held struct{}
 
 func (held) Error() string        { return "the request waits for a batch" }
+func (held) FailureKind() string  { return string(kind.Waiting) }
 func (held) Is(target error) bool { return target == kind.Waiting }
 func (held) Retryable() bool      { return false }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/journal"
 )
 
 // improveFlags are the flags of eval improve.
@@ -73,6 +74,17 @@ func (a *app) improve() *cobra.Command {
 				return fmt.Errorf("--%s is missing: name %s", need.flag, need.what)
 			}
 		}
+		for _, n := range []struct {
+			flag  string
+			value int
+		}{{"rounds", flags.rounds}, {"shown", flags.shown}, {"lanes", flags.lanes}} {
+			if c.Flags().Changed(n.flag) && n.value < 1 {
+				return fmt.Errorf("--%s %d: want 1 or more", n.flag, n.value)
+			}
+		}
+		if info, err := os.Stat(flags.out); err == nil && !info.IsDir() {
+			return fmt.Errorf("--out %s is a file: name a folder for the accepted prompts", flags.out)
+		}
 		var err error // of a plan, the columns are slots
 		if a.calls.slots, err = flags.data.Columns(); err != nil {
 			return fmt.Errorf("--data: %w", err)
@@ -104,10 +116,17 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 		return fmt.Errorf("--score: %w", err)
 	}
 	cfg := a.calls.base
-	q, err := eval.Improving{
+	improving := eval.Improving{
 		Program: p, Data: flags.data, Scorer: scorers[0], Applicator: conf.App, By: flags.by,
 		Prompts: flags.prompts, Rounds: flags.rounds, Shown: flags.shown, Lanes: flags.lanes,
-	}.Pipeline(ctx, cfg)
+	}
+	q, err := improving.Pipeline(ctx, cfg)
+	if err == nil && !flags.run.keep.none {
+		improving.Looks, err = a.earlierLooks(ctx, flags.run.keep, eval.TestOf(q))
+	}
+	if err == nil {
+		q, err = improving.Pipeline(ctx, cfg)
+	}
 	if err != nil {
 		return err
 	}
@@ -122,19 +141,27 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 		cfg.Watch = eval.Watch(q, shown.show)
 	}
 	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
-	return a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, run *keptRun) error {
+	return a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, _ *keptRun) error {
 		if result.Node == nil {
 			return nil
 		}
 		r, err := eval.Improved.Of(result.Node)
-		if err == nil && r.Test != nil {
-			r.Test.Looks, err = run.looks(ctx)
-		}
 		if err != nil {
 			return err
 		}
 		return a.printRevision(r, flags)
 	})
+}
+
+// earlierLooks returns how many finished runs have looked at a test split.
+func (a *app) earlierLooks(ctx context.Context, k keepFlags, test string) (int, error) {
+	s, err := a.newStore(ctx, k.db, k.resume)
+	if err != nil {
+		return 0, err
+	}
+	before := &keptRun{store: s, opts: journal.Options{Labels: map[string]string{testLabel: test}}}
+	n, err := before.looks(ctx)
+	return n - 1, errors.Join(err, s.Close())
 }
 
 // printRevision prints a revision and writes the accepted prompts.

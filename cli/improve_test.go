@@ -64,6 +64,8 @@ func TestImprove(t *testing.T) {
 		{improve, 2, "", "--by is missing: name a capability"},
 		{improve + " --by llm/largo", 2, "", "llm/largo, which is to revise, is not configured: did you mean llm/large?"},
 		{improve + " --by llm/large --prompt llm/sorts", 2, "", `no prompt "llm/sorts" to revise; it has llm/sort: did you mean`},
+		{improve + " --by llm/large --rounds 0", 2, "", "--rounds 0: want 1 or more"},
+		{strings.Replace(improve, "--out new", "--out rows.jsonl", 1) + " --by llm/large", 2, "", "--out rows.jsonl is a file"},
 		{improve + " --by llm/large --id a --max-usd 1", 3, "", "round 1: llm/sort of version 0, 0 → 4 on 4 cases: version 1, 1.0000 of dev"},
 		{"answer a", 0, "Accept these prompts?", ""},
 		{"answer a 1 accept", 0, "", ""},
@@ -71,7 +73,7 @@ func TestImprove(t *testing.T) {
 		{improve + " --by llm/large --id b -q --rounds 1", 3, "", ""},
 		{"resume b -q", 3, "", ""},
 		{"answer b 1 refuse", 0, "", ""},
-		{"resume b -q", 0, "which 2 runs have looked at", ""},
+		{"resume b -q", 0, "look 2 at it", ""},
 	} {
 		code, stdout, stderr := run(strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {

@@ -38,6 +38,7 @@ type Improving struct {
 	Prompts []string
 	Rounds  int // proposals at most; zero means 12
 	Shown   int // cases that a proposal is made from; zero means 4
+	Looks   int // how many runs have looked at the test split before, for the question
 }
 
 // Improved is the type of the last node of an Improving.

@@ -37,7 +37,7 @@ type Tested struct {
 	After      stat.Estimate `json:"after"`
 	Difference stat.Estimate `json:"difference"`       // of the same cases
 	Errors     int           `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
-	Looks      int           `json:"looks,omitempty"`  // finished runs on this test split, this one included; the command counts them
+	Looks      int           `json:"looks"`            // runs that have looked at this test split, this one included, as far as Improving.Looks says
 }
 
 // A Round is one proposal.
@@ -92,10 +92,7 @@ func (r Revision) verdict() string {
 		return "no version does better on dev; the test was not looked at"
 	}
 	d := r.Test.Difference
-	line := fmt.Sprintf("difference on the test, looked at once: %s (%s) on %s", signed(d.Mean), between(d), text.Plural(d.N, "case"))
-	if r.Test.Looks > 1 {
-		line += fmt.Sprintf(", which %d runs have looked at", r.Test.Looks)
-	}
+	line := fmt.Sprintf("difference on the test, look %d at it: %s (%s) on %s", r.Test.Looks, signed(d.Mean), between(d), text.Plural(d.N, "case"))
 	if r.Test.Errors > 0 {
 		line += fmt.Sprintf(", and %d left out, because an answer is missing", r.Test.Errors)
 	}

@@ -136,7 +136,7 @@ func TestImprove(t *testing.T) {
 			if got := p.tested.Load(); got != 2*40 {
 				t.Errorf("%d answers to cases of test, want each of 40 twice", got)
 			}
-			if text := r.Text(); !strings.Contains(text, "looked at once") || !strings.Contains(text, "+ rule of 3") || !strings.Contains(text, "  Answer.") {
+			if text := r.Text(); !strings.Contains(text, "look 1 at it") || !strings.Contains(text, "+ rule of 3") || !strings.Contains(text, "  Answer.") {
 				t.Errorf("printed:\n%s", text)
 			}
 		})

@@ -241,7 +241,7 @@ func (w *work) finish(ctx context.Context, d dag.DAG) error {
 
 // compare compares two versions on the cases of the test that both have a score for.
 func (w *work) compare(before, after map[string]attempt) *Tested {
-	t := &Tested{}
+	t := &Tested{Looks: w.improver.Looks + 1}
 	var was, is []float64
 	var at []int
 	for i, id := range w.test.ids {

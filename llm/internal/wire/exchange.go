@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
+	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 )
@@ -171,6 +172,9 @@ func (c *Client) try(ctx context.Context, q question, key llm.Secret) (*http.Res
 	// The error of http.Client quotes the URL, with any secret in it.
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err
+	}
+	if errors.Is(err, kind.Waiting) { // the transport of a run holds the request back
+		return nil, err
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" && e.Timeout() {
 		err = &llm.TimeoutError{Phase: "connect", Limit: c.timeouts.Connect}
