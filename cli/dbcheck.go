@@ -74,6 +74,9 @@ func (a *app) dbCheck() *cobra.Command {
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if isEmpty(db) {
+				return failed("database %s is empty: there is nothing in it, not even tables", storeName(db))
+			}
 			s, err := a.openStore(c.Context(), db, "", false)
 			switch {
 			case err != nil && isFile(db): // it is there, and so damaged that it does not open
@@ -87,6 +90,16 @@ func (a *app) dbCheck() *cobra.Command {
 	dbFlag(c.Flags(), &db)
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return c
+}
+
+// isEmpty reports whether a flag or the environment names an empty file, which opening would make a database of.
+func isEmpty(flag string) bool {
+	name := storeName(flag)
+	if name == "" || isAddress(name) {
+		return false
+	}
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }
 
 // isFile reports whether a flag, the environment or the project name a database that is an existing file.

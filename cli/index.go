@@ -213,6 +213,8 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 		}
 	}
 	switch {
+	case !answer.Words && answer.Bare > 0:
+		a.complain("%s without a vector, ranked by words alone: stone index adds them", text.Plural(answer.Bare, "text"))
 	case !answer.Words || flags.words:
 	case answer.Built == "":
 		a.complain("words alone: the index has no vectors")

@@ -237,6 +237,6 @@ func (a *app) printLost(result stone.Result, err error) {
 		fmt.Fprintln(a.Stderr, "  "+text.Line(failure.Error()))
 	}
 	if more := len(result.Lost) - maxLost; more > 0 {
-		fmt.Fprintf(a.Stderr, "  … and %d more: --dag FILE keeps them all\n", more)
+		fmt.Fprintf(a.Stderr, "  … and %d more\n", more)
 	}
 }

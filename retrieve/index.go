@@ -159,7 +159,7 @@ func (x *Index) Check(ctx context.Context) error {
 	switch name := x.name(); {
 	case err != nil:
 		return err
-	case x.Folder != "" && state.Folder != "" && x.Folder != state.Folder:
+	case x.Folder != "" && state.Folder != "" && x.Folder != state.Folder && state.Documents > 0:
 		return &folderError{state.Folder, x.Folder}
 	case name != "" && state.Embedder != "" && name != state.Embedder && !x.Rebuild:
 		return &EmbedderError{state.Embedder, name}

@@ -119,6 +119,6 @@ func search(ctx context.Context, x *retrieve.Index, state retrieve.State, q libr
 		h.File = path(h.File)
 		out.Hits = append(out.Hits, library.Hit{Source: h.Source(), Heading: h.Heading, Text: h.Text})
 	}
-	out.JSON, out.Words, out.Built = a, a.By == "words", state.Embedder
+	out.JSON, out.Words, out.Built, out.Bare = a, a.By == "words", state.Embedder, state.Bare
 	return out, nil
 }

@@ -62,6 +62,7 @@ type Answer struct {
 	Hits  []Hit
 	Words bool // only words were compared
 	Built string
+	Bare  int // texts without a vector, which rank by words alone
 }
 
 // A Hit is a passage.
