@@ -131,9 +131,12 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.
 		out.send()
 	}
 	var err error
+	var log *turn.Log
 	send(t.Start())
 	for out.err == nil {
-		log := c.logOf(info.ID)
+		if log == nil {
+			log = c.logOf(info.ID)
+		}
 		if log == nil {
 			if info, err = c.exactly(c.ctx, info.ID); err == nil && (goesOn(info.State) || c.runs(info.ID)) {
 				if c.closing() || !p.wait(out, after(pollEvery), nil) {
@@ -164,7 +167,9 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.
 			return nil
 		}
 		parts, news := log.Now()
-		if send(t.Next(parts)); news != nil && !p.wait(out, news, nil) {
+		if send(t.Next(parts)); news == nil {
+			log = nil // all of it was sent, before its record is
+		} else if !p.wait(out, news, nil) {
 			break
 		}
 	}
