@@ -106,6 +106,12 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 // follow does what a request asks for, and returns the run that replies, and the id of its message. The
 // same request again does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
+	if !c.who.may(Start) && !c.who.may(Answer) {
+		if len(req.Answers) > 0 {
+			return info, "", lacking(Answer)
+		}
+		return info, "", lacking(Start)
+	}
 	if n := len(req.Message); n > bounds.LabelValue || n == 0 && len(req.Answers) == 0 {
 		return info, "", invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
 	}

@@ -150,7 +150,7 @@ func TestConversationsOfTenants(t *testing.T) {
 		{"acme", "", approving("other", asked.message, asked.question), 404, "no such run"},
 		{"acme", "read start", approving("chat", asked.message, asked.question), 403, `this needs the role "answer", which the caller does not have`},
 		{"acme", "read answer", saying("new", "m1", "hello"), 403, `this needs the role "start", which the caller does not have`},
-		{"acme", "answer", approving("chat", asked.message, asked.question), 200, ""},
+		{"acme", "read answer", approving("chat", asked.message, asked.question), 200, ""},
 		{"acme", "", approving("chat", asked.message, asked.question), 200, ""}, // the same answer again
 	} {
 		if r := chat(t, "POST", url, c.body, whole, "X-Tenant", c.tenant, "X-Roles", c.roles); r.status != c.status || r.problem != c.problem {
@@ -162,6 +162,52 @@ func TestConversationsOfTenants(t *testing.T) {
 	}
 	if r := chat(t, "GET", url+"/chat/stream?message=m1", "", whole, "X-Tenant", "globex"); r.question == "" {
 		t.Errorf("the other tenant has %+v", r)
+	}
+}
+
+// Every reply of a conversation needs the role read, and what a message does another one. "yes" answered a question of the
+// conversation, so that it is sent again as its own answer.
+func TestConversationRoles(t *testing.T) {
+	const read, start, answer = `this needs the role "read"`, `this needs the role "start"`, `this needs the role "answer"`
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	asks := func(c string) *reply { return chat(t, "POST", q.URL+"/v1/ui/mason", saying(c, "m1", "buy"), whole) }
+	chat(t, "POST", q.URL+"/v1/ui/page", saying("said", "m1", "slate"), whole)
+	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("said", "m2", "yes", "said-turn-1"), whole); r.text() != "yes: slate" {
+		t.Fatalf("%+v", r)
+	}
+	for _, c := range []struct {
+		roles                         string
+		start, answer, again, resumed string // the problem with it
+	}{
+		{"none", read, read, read, read},
+		{"start", read, read, read, read},
+		{"answer", read, read, read, read},
+		{"start answer", read, read, read, read},
+		{"read", start, answer, start, ""},
+		{"read start", "", answer, "", ""},
+		{"read answer", start, "", "", ""},
+		{"", "", "", "", ""}, // all
+	} {
+		id := strings.ReplaceAll(c.roles, " ", "-") + "x"
+		asked := asks(id)
+		resume := fmt.Sprintf(`{"threadId":%q,"runId":"2","messages":[],"resume":[{"interruptId":%q,"status":"resolved","payload":{"approved":true}}]}`, id+"ag", asks(id+"ag").question)
+		for _, r := range []struct{ name, method, path, body, problem string }{
+			{"ui start", "POST", "ui/mason", saying("ui"+id, "m1", "hello"), c.start},
+			{"agui start", "POST", "agui/mason", fmt.Sprintf(`{"threadId":%q,"runId":"1","messages":[{"id":"1","role":"user","content":"hello"}]}`, "ag"+id), c.start},
+			{"ui answer", "POST", "ui/mason", approving(id, asked.message, asked.question), c.answer},
+			{"agui answer", "POST", "agui/mason", resume, c.answer},
+			{"ui said", "POST", "ui/page", saying("said", "m3", "yes"), c.again},
+			{"agui said", "POST", "agui/page", `{"threadId":"said","runId":"1","messages":[{"id":"m3","role":"user","content":"yes"}]}`, c.again},
+			{"stream", "GET", "ui/page/said/stream?message=m1", "", c.resumed},
+		} {
+			status := http.StatusOK
+			if r.problem != "" {
+				status = http.StatusForbidden
+			}
+			if got := chat(t, r.method, q.URL+"/v1/"+r.path, r.body, whole, "X-Roles", c.roles); got.status != status || !strings.HasPrefix(got.problem, r.problem) {
+				t.Errorf("%s with %q: %d %s", r.name, c.roles, got.status, got.problem)
+			}
+		}
 	}
 }
 

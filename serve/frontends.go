@@ -16,9 +16,9 @@ import (
 // client comes back to it, and cancels its run.
 func (s *Server) frontendRoutes() []route {
 	return []route{
-		{"POST /v1/ui/{name}", "", s.postUI}, // a turn needs another role than an answer
+		{"POST /v1/ui/{name}", Read, s.postUI}, // and Start or Answer, see conversation.follow
 		{"GET /v1/ui/{name}/{chat}/stream", Read, s.getUI},
-		{"POST /v1/agui/{name}", "", s.postAGUI},
+		{"POST /v1/agui/{name}", Read, s.postAGUI},
 	}
 }
 
