@@ -60,14 +60,29 @@ func (s *Server) conversation(ctx context.Context, who Principal, pipeline, name
 // newest returns the newest turn with the labels, or journal.ErrNoRun.
 func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) {
 	q := journal.Query{Labels: map[string]string{chatLabel: c.name}, Limit: 1}
+	if c.who.Tenant == "" { // no query leaves tenants out
+		q.Limit = somePage
+	}
 	maps.Copy(q.Labels, c.who.labels())
 	maps.Copy(q.Labels, labels)
-	runs, err := c.cfg.Journal.Runs(c.ctx, q)
-	if err != nil || len(runs) == 0 {
-		return journal.RunInfo{}, cmp.Or(err, journal.ErrNoRun)
+	for {
+		runs, err := c.cfg.Journal.Runs(c.ctx, q)
+		if err != nil {
+			return journal.RunInfo{}, err
+		}
+		if i := slices.IndexFunc(runs, c.owns); i >= 0 {
+			return runs[i], c.ours(runs[i])
+		}
+		if len(runs) < q.Limit {
+			return journal.RunInfo{}, journal.ErrNoRun
+		}
+		q.Before = runs[len(runs)-1].ID
 	}
-	return runs[0], c.ours(runs[0])
 }
+
+// owns reports whether a run is of the caller's tenant. A caller without one sees the runs of all, and continues
+// the conversations of none.
+func (c conversation) owns(info journal.RunInfo) bool { return info.Labels[tenantLabel] == c.who.Tenant }
 
 // ours checks that a run of the conversation is one of the pipeline.
 func (c conversation) ours(info journal.RunInfo) error {
@@ -80,7 +95,7 @@ func (c conversation) ours(info journal.RunInfo) error {
 // turn returns the turn with the name of a run, or journal.ErrNoRun.
 func (c conversation) turn(run string) (journal.RunInfo, error) {
 	info, err := c.owned(c.ctx, c.who, run)
-	if err == nil && info.Labels[chatLabel] != c.name {
+	if err == nil && (info.Labels[chatLabel] != c.name || !c.owns(info)) {
 		err = journal.ErrNoRun
 	}
 	if err == nil {

@@ -165,6 +165,37 @@ func TestConversationsOfTenants(t *testing.T) {
 	}
 }
 
+// A caller without a tenant, who sees all runs, has conversations of its own too.
+func TestConversationsWithoutTenant(t *testing.T) {
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	url := q.URL + "/v1/ui/mason"
+	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("other", "m1", "slate"), whole, "X-Tenant", "acme"); r.status != http.StatusOK {
+		t.Fatalf("%+v", r)
+	}
+	const some = 35 // more than are read at once
+	for n := 1; n <= 1+2*some; n += some {
+		for i := n; i < n+some; i++ {
+			if r := chat(t, "POST", url, saying("chat", fmt.Sprint("a", i), "hello"), whole, "X-Tenant", "acme"); r.message != fmt.Sprint("chat-turn-", i) {
+				t.Fatalf("%d: %+v", i, r)
+			}
+		}
+		number, message := n/some+1, fmt.Sprint("m", n)
+		id, text := fmt.Sprint("chat-turn-", number), fmt.Sprintf("%d: hello", 2*number-1)
+		if r := chat(t, "POST", url, saying("chat", message, "hello"), whole); r.message != id || r.text() != text {
+			t.Errorf("%+v", r)
+		}
+		if r := chat(t, "GET", url+"/chat/stream?message="+message, "", whole); r.message != id || r.text() != text {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := chat(t, "GET", url+"/chat/stream?message=a105", "", whole); r.status != http.StatusNoContent {
+		t.Errorf("%+v", r)
+	}
+	if r := chat(t, "POST", url, saying("other", "m1", "hello", "acme.other-turn-1"), whole); r.message != "other-turn-1" || r.text() != "1: hello" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Every reply of a conversation needs the role read, and what a message does another one. "yes" answered a question of the
 // conversation, so that it is sent again as its own answer.
 func TestConversationRoles(t *testing.T) {
