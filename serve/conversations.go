@@ -82,7 +82,9 @@ func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) 
 
 // owns reports whether a run is of the caller's tenant. A caller without one sees the runs of all, and continues
 // the conversations of none.
-func (c conversation) owns(info journal.RunInfo) bool { return info.Labels[tenantLabel] == c.who.Tenant }
+func (c conversation) owns(info journal.RunInfo) bool {
+	return info.Labels[tenantLabel] == c.who.Tenant
+}
 
 // ours checks that a run of the conversation is one of the pipeline.
 func (c conversation) ours(info journal.RunInfo) error {
@@ -108,7 +110,10 @@ func (c conversation) turn(run string) (journal.RunInfo, error) {
 // that sends no replies means the newest turn, unless it replaces its first message.
 func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 	for i, id := range req.Replies {
-		if info, err := c.turn(turn.Run(id)); !errors.Is(err, journal.ErrNoRun) || i == maxReplies {
+		if i == maxReplies {
+			return journal.RunInfo{}, conflict("none of the newest %d replies before the message is one of the conversation %q: send the ids that came with its replies, or only the message to continue its newest turn", maxReplies, c.name)
+		}
+		if info, err := c.turn(turn.Run(id)); !errors.Is(err, journal.ErrNoRun) {
 			return info, err
 		}
 	}

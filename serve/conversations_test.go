@@ -131,6 +131,34 @@ func approving(chat, reply, question string) string {
 	return fmt.Sprintf(`{"id":%q,"messages":[{"id":%q,"role":"assistant","parts":[{"type":"tool-buy","toolCallId":"x","approval":{"id":%q,"approved":true}}]}]}`, chat, reply, question)
 }
 
+// A history of replies that are none of the conversation starts no turn without it.
+func TestConversationUnknownReplies(t *testing.T) {
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	url := q.URL + "/v1/ui/mason"
+	chat(t, "POST", url, saying("chat", "m1", "hello"), whole)
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprint("foreign-", i))
+	}
+	const lost = `none of the newest 32 replies before the message is one of the conversation "chat": send the ids that came with its replies, or only the message to continue its newest turn`
+	for _, c := range []struct {
+		replies []string
+		problem string
+		text    string
+	}{
+		{many, lost, ""},
+		{append([]string{"chat-turn-1"}, many...), lost, ""},
+		{append([]string{"chat-turn-1"}, many[:31]...), "", "3: hello"},
+		{many[:32], "", "5: hello"}, // the newest turn
+	} {
+		id := fmt.Sprint("m", len(c.replies), c.replies[0])
+		r := chat(t, "POST", url, saying("chat", id, "hello", c.replies...), whole)
+		if r.problem != c.problem || r.text() != c.text || (r.status == http.StatusConflict) != (c.problem != "") {
+			t.Errorf("%d replies: %+v", len(c.replies), r)
+		}
+	}
+}
+
 // Tenants have conversations of their own under the same ids, and what a caller may do is checked.
 func TestConversationsOfTenants(t *testing.T) {
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
