@@ -65,19 +65,15 @@ func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) 
 	}
 	maps.Copy(q.Labels, c.who.labels())
 	maps.Copy(q.Labels, labels)
-	for {
-		runs, err := c.cfg.Journal.Runs(c.ctx, q)
+	for info, err := range c.each(c.ctx, q) {
 		if err != nil {
 			return journal.RunInfo{}, err
 		}
-		if i := slices.IndexFunc(runs, c.owns); i >= 0 {
-			return runs[i], c.ours(runs[i])
+		if c.owns(info) {
+			return info, c.ours(info)
 		}
-		if len(runs) < q.Limit {
-			return journal.RunInfo{}, journal.ErrNoRun
-		}
-		q.Before = runs[len(runs)-1].ID
 	}
+	return journal.RunInfo{}, journal.ErrNoRun
 }
 
 // owns reports whether a run is of the caller's tenant. A caller without one sees the runs of all, and continues
