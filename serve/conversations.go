@@ -233,6 +233,10 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		}
 		return at, conflict("the turn before is %s: wait for it, or cancel its run %s", at.State, nameOf(c.who, at.ID))
 	}
+	last, err := c.newest(nil) // before the message is looked for, so that one that comes twice at once gets one number
+	if err != nil && !errors.Is(err, journal.ErrNoRun) {
+		return at, err
+	}
 	same, err := c.newest(map[string]string{messageLabel: req.Message})
 	switch {
 	case errors.Is(err, journal.ErrNoRun):
@@ -255,10 +259,6 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		if at, err = c.number(at.Labels[afterLabel]); err != nil {
 			return at, err
 		}
-	}
-	last, err := c.newest(nil)
-	if err != nil && !errors.Is(err, journal.ErrNoRun) {
-		return at, err
 	}
 	n, _ := strconv.Atoi(last.Labels[turnLabel])
 	start, err := c.request(strconv.Itoa(n+1), cmp.Or(at.Labels[turnLabel], "0"), req)
