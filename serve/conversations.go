@@ -60,13 +60,26 @@ func (s *Server) conversation(ctx context.Context, who Principal, pipeline, name
 // newest returns the newest turn with the labels, or journal.ErrNoRun.
 func (c conversation) newest(labels map[string]string) (journal.RunInfo, error) {
 	q := journal.Query{Labels: map[string]string{chatLabel: c.name}, Limit: 1}
+	if c.who.Tenant == "" { // no query leaves tenants out
+		q.Limit = somePage
+	}
 	maps.Copy(q.Labels, c.who.labels())
 	maps.Copy(q.Labels, labels)
-	runs, err := c.cfg.Journal.Runs(c.ctx, q)
-	if err != nil || len(runs) == 0 {
-		return journal.RunInfo{}, cmp.Or(err, journal.ErrNoRun)
+	for info, err := range c.each(c.ctx, q) {
+		if err != nil {
+			return journal.RunInfo{}, err
+		}
+		if c.owns(info) {
+			return info, c.ours(info)
+		}
 	}
-	return runs[0], c.ours(runs[0])
+	return journal.RunInfo{}, journal.ErrNoRun
+}
+
+// owns reports whether a run is of the caller's tenant. A caller without one sees the runs of all, and continues
+// the conversations of none.
+func (c conversation) owns(info journal.RunInfo) bool {
+	return info.Labels[tenantLabel] == c.who.Tenant
 }
 
 // ours checks that a run of the conversation is one of the pipeline.
@@ -80,7 +93,7 @@ func (c conversation) ours(info journal.RunInfo) error {
 // turn returns the turn with the name of a run, or journal.ErrNoRun.
 func (c conversation) turn(run string) (journal.RunInfo, error) {
 	info, err := c.owned(c.ctx, c.who, run)
-	if err == nil && info.Labels[chatLabel] != c.name {
+	if err == nil && (info.Labels[chatLabel] != c.name || !c.owns(info)) {
 		err = journal.ErrNoRun
 	}
 	if err == nil {
@@ -93,7 +106,10 @@ func (c conversation) turn(run string) (journal.RunInfo, error) {
 // that sends no replies means the newest turn, unless it replaces its first message.
 func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 	for i, id := range req.Replies {
-		if info, err := c.turn(turn.Run(id)); !errors.Is(err, journal.ErrNoRun) || i == maxReplies {
+		if i == maxReplies {
+			return journal.RunInfo{}, conflict("none of the newest %d replies before the message is one of the conversation %q: send the ids that came with its replies, or only the message to continue its newest turn", maxReplies, c.name)
+		}
+		if info, err := c.turn(turn.Run(id)); !errors.Is(err, journal.ErrNoRun) {
 			return info, err
 		}
 	}
@@ -106,6 +122,12 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 // follow does what a request asks for, and returns the run that replies, and the id of its message. The
 // same request again does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
+	if !c.who.may(Start) && !c.who.may(Answer) {
+		if len(req.Answers) > 0 {
+			return info, "", lacking(Answer)
+		}
+		return info, "", lacking(Start)
+	}
 	if n := len(req.Message); n > bounds.LabelValue || n == 0 && len(req.Answers) == 0 {
 		return info, "", invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
 	}
@@ -211,6 +233,10 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		}
 		return at, conflict("the turn before is %s: wait for it, or cancel its run %s", at.State, nameOf(c.who, at.ID))
 	}
+	last, err := c.newest(nil) // before the message is looked for, so that one that comes twice at once gets one number
+	if err != nil && !errors.Is(err, journal.ErrNoRun) {
+		return at, err
+	}
 	same, err := c.newest(map[string]string{messageLabel: req.Message})
 	switch {
 	case errors.Is(err, journal.ErrNoRun):
@@ -233,10 +259,6 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		if at, err = c.number(at.Labels[afterLabel]); err != nil {
 			return at, err
 		}
-	}
-	last, err := c.newest(nil)
-	if err != nil && !errors.Is(err, journal.ErrNoRun) {
-		return at, err
 	}
 	n, _ := strconv.Atoi(last.Labels[turnLabel])
 	start, err := c.request(strconv.Itoa(n+1), cmp.Or(at.Labels[turnLabel], "0"), req)

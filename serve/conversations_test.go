@@ -131,6 +131,34 @@ func approving(chat, reply, question string) string {
 	return fmt.Sprintf(`{"id":%q,"messages":[{"id":%q,"role":"assistant","parts":[{"type":"tool-buy","toolCallId":"x","approval":{"id":%q,"approved":true}}]}]}`, chat, reply, question)
 }
 
+// A history of replies that are none of the conversation starts no turn without it.
+func TestConversationUnknownReplies(t *testing.T) {
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
+	url := q.URL + "/v1/ui/mason"
+	chat(t, "POST", url, saying("chat", "m1", "hello"), whole)
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprint("foreign-", i))
+	}
+	const lost = `none of the newest 32 replies before the message is one of the conversation "chat": send the ids that came with its replies, or only the message to continue its newest turn`
+	for _, c := range []struct {
+		replies []string
+		problem string
+		text    string
+	}{
+		{many, lost, ""},
+		{append([]string{"chat-turn-1"}, many...), lost, ""},
+		{append([]string{"chat-turn-1"}, many[:31]...), "", "3: hello"},
+		{many[:32], "", "5: hello"}, // the newest turn
+	} {
+		id := fmt.Sprint("m", len(c.replies), c.replies[0])
+		r := chat(t, "POST", url, saying("chat", id, "hello", c.replies...), whole)
+		if r.problem != c.problem || r.text() != c.text || (r.status == http.StatusConflict) != (c.problem != "") {
+			t.Errorf("%d replies: %+v", len(c.replies), r)
+		}
+	}
+}
+
 // Tenants have conversations of their own under the same ids, and what a caller may do is checked.
 func TestConversationsOfTenants(t *testing.T) {
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
@@ -150,7 +178,7 @@ func TestConversationsOfTenants(t *testing.T) {
 		{"acme", "", approving("other", asked.message, asked.question), 404, "no such run"},
 		{"acme", "read start", approving("chat", asked.message, asked.question), 403, `this needs the role "answer", which the caller does not have`},
 		{"acme", "read answer", saying("new", "m1", "hello"), 403, `this needs the role "start", which the caller does not have`},
-		{"acme", "answer", approving("chat", asked.message, asked.question), 200, ""},
+		{"acme", "read answer", approving("chat", asked.message, asked.question), 200, ""},
 		{"acme", "", approving("chat", asked.message, asked.question), 200, ""}, // the same answer again
 	} {
 		if r := chat(t, "POST", url, c.body, whole, "X-Tenant", c.tenant, "X-Roles", c.roles); r.status != c.status || r.problem != c.problem {
@@ -162,6 +190,83 @@ func TestConversationsOfTenants(t *testing.T) {
 	}
 	if r := chat(t, "GET", url+"/chat/stream?message=m1", "", whole, "X-Tenant", "globex"); r.question == "" {
 		t.Errorf("the other tenant has %+v", r)
+	}
+}
+
+// A caller without a tenant, who sees all runs, has conversations of its own too.
+func TestConversationsWithoutTenant(t *testing.T) {
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	url := q.URL + "/v1/ui/mason"
+	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("other", "m1", "slate"), whole, "X-Tenant", "acme"); r.status != http.StatusOK {
+		t.Fatalf("%+v", r)
+	}
+	const some = 35 // more than are read at once
+	for n := 1; n <= 1+2*some; n += some {
+		for i := n; i < n+some; i++ {
+			if r := chat(t, "POST", url, saying("chat", fmt.Sprint("a", i), "hello"), whole, "X-Tenant", "acme"); r.message != fmt.Sprint("chat-turn-", i) {
+				t.Fatalf("%d: %+v", i, r)
+			}
+		}
+		number, message := n/some+1, fmt.Sprint("m", n)
+		id, text := fmt.Sprint("chat-turn-", number), fmt.Sprintf("%d: hello", 2*number-1)
+		if r := chat(t, "POST", url, saying("chat", message, "hello"), whole); r.message != id || r.text() != text {
+			t.Errorf("%+v", r)
+		}
+		if r := chat(t, "GET", url+"/chat/stream?message="+message, "", whole); r.message != id || r.text() != text {
+			t.Errorf("%+v", r)
+		}
+	}
+	if r := chat(t, "GET", url+"/chat/stream?message=a105", "", whole); r.status != http.StatusNoContent {
+		t.Errorf("%+v", r)
+	}
+	if r := chat(t, "POST", url, saying("other", "m1", "hello", "acme.other-turn-1"), whole); r.message != "other-turn-1" || r.text() != "1: hello" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Every reply of a conversation needs the role read, and what a message does another one. "yes" answered a question of the
+// conversation, so that it is sent again as its own answer.
+func TestConversationRoles(t *testing.T) {
+	const read, start, answer = `this needs the role "read"`, `this needs the role "start"`, `this needs the role "answer"`
+	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
+	asks := func(c string) *reply { return chat(t, "POST", q.URL+"/v1/ui/mason", saying(c, "m1", "buy"), whole) }
+	chat(t, "POST", q.URL+"/v1/ui/page", saying("said", "m1", "slate"), whole)
+	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("said", "m2", "yes", "said-turn-1"), whole); r.text() != "yes: slate" {
+		t.Fatalf("%+v", r)
+	}
+	for _, c := range []struct {
+		roles                         string
+		start, answer, again, resumed string // the problem with it
+	}{
+		{"none", read, read, read, read},
+		{"start", read, read, read, read},
+		{"answer", read, read, read, read},
+		{"start answer", read, read, read, read},
+		{"read", start, answer, start, ""},
+		{"read start", "", answer, "", ""},
+		{"read answer", start, "", "", ""},
+		{"", "", "", "", ""}, // all
+	} {
+		id := strings.ReplaceAll(c.roles, " ", "-") + "x"
+		asked := asks(id)
+		resume := fmt.Sprintf(`{"threadId":%q,"runId":"2","messages":[],"resume":[{"interruptId":%q,"status":"resolved","payload":{"approved":true}}]}`, id+"ag", asks(id+"ag").question)
+		for _, r := range []struct{ name, method, path, body, problem string }{
+			{"ui start", "POST", "ui/mason", saying("ui"+id, "m1", "hello"), c.start},
+			{"agui start", "POST", "agui/mason", fmt.Sprintf(`{"threadId":%q,"runId":"1","messages":[{"id":"1","role":"user","content":"hello"}]}`, "ag"+id), c.start},
+			{"ui answer", "POST", "ui/mason", approving(id, asked.message, asked.question), c.answer},
+			{"agui answer", "POST", "agui/mason", resume, c.answer},
+			{"ui said", "POST", "ui/page", saying("said", "m3", "yes"), c.again},
+			{"agui said", "POST", "agui/page", `{"threadId":"said","runId":"1","messages":[{"id":"m3","role":"user","content":"yes"}]}`, c.again},
+			{"stream", "GET", "ui/page/said/stream?message=m1", "", c.resumed},
+		} {
+			status := http.StatusOK
+			if r.problem != "" {
+				status = http.StatusForbidden
+			}
+			if got := chat(t, r.method, q.URL+"/v1/"+r.path, r.body, whole, "X-Roles", c.roles); got.status != status || !strings.HasPrefix(got.problem, r.problem) {
+				t.Errorf("%s with %q: %d %s", r.name, c.roles, got.status, got.problem)
+			}
+		}
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 // client comes back to it, and cancels its run.
 func (s *Server) frontendRoutes() []route {
 	return []route{
-		{"POST /v1/ui/{name}", "", s.postUI}, // a turn needs another role than an answer
+		{"POST /v1/ui/{name}", Read, s.postUI}, // and Start or Answer, see conversation.follow
 		{"GET /v1/ui/{name}/{chat}/stream", Read, s.getUI},
-		{"POST /v1/agui/{name}", "", s.postAGUI},
+		{"POST /v1/agui/{name}", Read, s.postAGUI},
 	}
 }
 
@@ -131,9 +131,12 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.
 		out.send()
 	}
 	var err error
+	var log *turn.Log
 	send(t.Start())
 	for out.err == nil {
-		log := c.logOf(info.ID)
+		if log == nil {
+			log = c.logOf(info.ID)
+		}
 		if log == nil {
 			if info, err = c.exactly(c.ctx, info.ID); err == nil && (goesOn(info.State) || c.runs(info.ID)) {
 				if c.closing() || !p.wait(out, after(pollEvery), nil) {
@@ -164,7 +167,9 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.
 			return nil
 		}
 		parts, news := log.Now()
-		if send(t.Next(parts)); news != nil && !p.wait(out, news, nil) {
+		if send(t.Next(parts)); news == nil {
+			log = nil // all of it was sent, before its record is
+		} else if !p.wait(out, news, nil) {
 			break
 		}
 	}

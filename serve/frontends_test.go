@@ -110,7 +110,7 @@ func (q *quarry) pipelines() []serve.Pipeline {
 		case last.Role == llm.RoleTool:
 			return script.Text("So " + text + ".")
 		case text == "look" || text == "buy":
-			a := script.Call(text, `{"stone":"slate"}`)
+			a := script.Call(text, `{"stone": "slate"}`) // longer than its record
 			a.Reply.Text, a.Reply.Reasoning = "I "+text+". ", "Hm."
 			return a
 		default:

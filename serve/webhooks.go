@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -351,10 +352,10 @@ func (s *Server) notifyAll(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// each yields the runs that a query selects. An error is the last thing that it yields.
+// each yields the runs that a query selects, and reads Limit of them at once. An error is the last thing that it yields.
 func (s *Server) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
-		for q.Limit = maxPage; ; {
+		for q.Limit = cmp.Or(q.Limit, maxPage); ; {
 			runs, more, err := pageOf(ctx, s.cfg.Journal, q)
 			if err != nil {
 				yield(journal.RunInfo{}, err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ const (
 	sessionLabel = "acp-session"
 	folderLabel  = "acp-cwd"
 	promptLabel  = "acp-prompt" // the beginning of the prompt
+	tenantLabel  = "tenant"     // set by a server with tenants
 )
 
 // maxPrompt is how much of a prompt is kept as a label, in bytes.
@@ -179,7 +181,7 @@ func (a *agent) CloseSession(ctx context.Context, req sdk.CloseSessionRequest) (
 	a.mu.Lock()
 	delete(a.sessions, req.SessionId)
 	a.mu.Unlock()
-	turns, err := a.turns(ctx, req.SessionId, 1)
+	turns, err := a.turns(ctx, req.SessionId, 1, nil)
 	if err == nil && len(turns) > 0 && !turns[0].Over() {
 		_, _ = a.api.Cancel(ctx, turns[0].ID) // it may be over by now
 	}
@@ -194,10 +196,26 @@ func wrong(format string, args ...any) error {
 	return sdk.NewInvalidParams(map[string]any{"error": fmt.Sprintf(format, args...)})
 }
 
-// turns returns the newest runs of a session, the newest first.
-func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int) ([]api.Run, error) {
-	page, err := a.api.Runs(ctx, url.Values{"label." + sessionLabel: {string(id)}, "limit": {fmt.Sprint(most)}})
-	return page.Runs, err
+// turns returns the newest runs of a session that are selected by more of a query, the newest first. The runs of
+// tenants are none of them: the editor sees all runs of the database, and who starts a run chooses its labels.
+func (a *agent) turns(ctx context.Context, id sdk.SessionId, most int, more url.Values) (turns []api.Run, err error) {
+	query := url.Values{"label." + sessionLabel: {string(id)}, "limit": {fmt.Sprint(most)}}
+	maps.Copy(query, more)
+	for {
+		page, err := a.api.Runs(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range page.Runs {
+			if run.Labels[tenantLabel] == "" && len(turns) < most {
+				turns = append(turns, run)
+			}
+		}
+		if len(turns) == most || page.Next == "" {
+			return turns, nil
+		}
+		query.Set("before", page.Next)
+	}
 }
 
 // maxListed is how many runs are read to list sessions, and how many turns a loaded history has.
@@ -213,7 +231,7 @@ func (a *agent) ListSessions(ctx context.Context, req sdk.ListSessionsRequest) (
 	at := map[string]int{}
 	for _, run := range page.Runs {
 		id := run.Labels[sessionLabel]
-		if id == "" || req.Cwd != nil && run.Labels[folderLabel] != *req.Cwd {
+		if id == "" || run.Labels[tenantLabel] != "" || req.Cwd != nil && run.Labels[folderLabel] != *req.Cwd {
 			continue
 		}
 		title := sdk.Ptr(run.Labels[promptLabel])
@@ -254,7 +272,7 @@ func (a *agent) ResumeSession(ctx context.Context, req sdk.ResumeSessionRequest)
 
 // reopen opens a session that has turns.
 func (a *agent) reopen(ctx context.Context, id sdk.SessionId, folder string) (*session, []api.Run, error) {
-	turns, err := a.turns(ctx, id, maxListed)
+	turns, err := a.turns(ctx, id, maxListed, nil)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,12 +17,14 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/acp"
+	"github.com/stonelayer/stone/serve/api"
 )
 
 var (
@@ -237,6 +239,55 @@ func TestConversation(t *testing.T) {
 	want(t, e.said, "<Hello>I have read 1 message(s).<And now?>I have read 3 message(s).")
 	said, _ = e.prompt(id, "Still there?")
 	want(t, said, "I have read 5 message(s).")
+}
+
+// The runs of tenants that share the database are in no session, whatever their labels say.
+func TestTenants(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	e := start(t, db)
+	id := e.session("chat")
+	e.prompt(id, "Hello")
+	e.prompt(id, "And now?")
+	s, err := serve.New(serve.Config{Journal: db, Pipelines: pipelines(nil), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acme := inside.As(s, serve.Principal{Tenant: "acme"})
+	for pipeline, input := range map[string]string{"chat": `{"asks":"Of acme"}`, "page": `"Of acme"`, "pick": `"Of acme"`} {
+		for _, session := range []string{string(id), "s-acme"} {
+			run := session + pipeline
+			labels := map[string]string{"acp-session": session, "acp-cwd": "/tmp", "acp-prompt": "Of acme"}
+			if _, err := acme.Put(t.Context(), run, api.Start{Pipeline: pipeline, Input: json.RawMessage(input), Labels: labels}); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := acme.Result(t.Context(), run, time.Minute); err != nil || !r.Over() && r.State != journal.Waiting {
+				t.Fatal(r, err)
+			}
+		}
+	}
+	said, _ := e.prompt(id, "Still there?")
+	want(t, said, "I have read 5 message(s).")
+	list, err := e.ListSessions(t.Context(), sdk.ListSessionsRequest{})
+	if err != nil || len(list.Sessions) != 1 || *list.Sessions[0].Title != "Hello" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: "s-acme", Cwd: "/tmp", McpServers: []sdk.McpServer{}}); err == nil {
+		t.Error("a session of a tenant was loaded")
+	}
+}
+
+// A word decides what a choice does.
+func TestChoices(t *testing.T) {
+	for choice, wants := range map[string]string{
+		"no": "reject_once", "No, thanks": "reject_once", "no: too dear": "reject_once", "north": "allow_once", "notify me": "allow_once",
+		"never": "reject_always", "Never again": "reject_always", "nevertheless": "allow_once",
+		"always": "allow_always", "Always, here": "allow_always", "alwaysland": "allow_once", "yes": "allow_once", "": "allow_once",
+	} {
+		options, _ := acp.Choices(api.Question{Choices: []string{choice}})
+		if len(options) != 1 || string(options[0].Kind) != wants {
+			t.Errorf("%q: %v, want %s", choice, options, wants)
+		}
+	}
 }
 
 // Questions with choices ask for permission, and steps are shown.

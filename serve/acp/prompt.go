@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -69,7 +71,7 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 
 // take takes a turn with a prompt, after the one before is over.
 func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sdk.StopReason, error) {
-	turns, err := a.turns(ctx, v.id, 1)
+	turns, err := a.turns(ctx, v.id, 1, nil)
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +113,7 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, text st
 		if err != nil {
 			return api.Run{}, wrong("the pipeline %s: %v", mode, err)
 		}
-		before, err := a.api.Last(ctx, mode, sessionLabel, string(id))
+		before, err := a.last(ctx, id, mode)
 		if err != nil {
 			return api.Run{}, err
 		}
@@ -119,6 +121,16 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, text st
 		return a.api.Put(context.WithoutCancel(ctx), "acp-"+strings.ToLower(rand.Text()), api.Start{Pipeline: mode, Input: p.With(input, before), Labels: labels, Interactive: true})
 	}
 	return api.Run{}, wrong("there is no mode %q", mode)
+}
+
+// last returns the result of the last turn of a session with a pipeline, nil for none.
+func (a *agent) last(ctx context.Context, id sdk.SessionId, pipeline string) (*api.Node, error) {
+	turns, err := a.turns(ctx, id, 1, url.Values{"pipeline": {pipeline}, "state": {string(journal.Done)}})
+	if err != nil || len(turns) == 0 {
+		return nil, err
+	}
+	run, err := a.api.Result(ctx, turns[0].ID, 0)
+	return run.Result, err
 }
 
 // cut is the beginning of a text as a label.
@@ -241,7 +253,8 @@ func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Questio
 	return true, err
 }
 
-// choices are the options for a question, and what each answers. A choice with a blank can only refuse.
+// choices are the options for a question, and what each answers. A choice with a blank can only refuse. The first word of
+// a choice decides its kind.
 func choices(q api.Question) (options []sdk.PermissionOption, responses map[sdk.PermissionOptionId]string) {
 	responses = map[sdk.PermissionOptionId]string{}
 	for i, choice := range q.Choices {
@@ -250,12 +263,16 @@ func choices(q api.Question) (options []sdk.PermissionOption, responses map[sdk.
 		}
 		id := sdk.PermissionOptionId(fmt.Sprint(i + 1))
 		kind := sdk.PermissionOptionKindAllowOnce
-		switch word := strings.ToLower(choice); {
-		case strings.HasPrefix(word, "always"):
+		word := strings.ToLower(choice)
+		if end := strings.IndexFunc(word, func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
+			word = word[:end]
+		}
+		switch word {
+		case "always":
 			kind = sdk.PermissionOptionKindAllowAlways
-		case strings.HasPrefix(word, "never"):
+		case "never":
 			kind = sdk.PermissionOptionKindRejectAlways
-		case strings.HasPrefix(word, "no"):
+		case "no":
 			kind = sdk.PermissionOptionKindRejectOnce
 		}
 		options = append(options, sdk.PermissionOption{OptionId: id, Name: choice, Kind: kind})

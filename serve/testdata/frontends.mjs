@@ -142,7 +142,7 @@ for (const name of ['ai', 'ai7']) {
 }
 
 // AG-UI
-const text = m => [m.role, typeof m.content === 'string' ? m.content : '', ...(m.toolCalls ?? []).map(c => c.function.name + c.function.arguments)].join(' ')
+const text = m => [m.role, typeof m.content === 'string' ? m.content : '', ...(m.toolCalls ?? []).map(c => c.function.name + JSON.stringify(JSON.parse(c.function.arguments)))].join(' ')
 function agent(pipeline, threadId, more = {}) {
 	const a = new HttpAgent({ url: base + '/v1/agui/' + pipeline, threadId, ...more })
 	a.events = []

@@ -2,6 +2,7 @@ package agui
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -24,6 +25,14 @@ type Stream struct {
 type sent struct {
 	begun, ended, over bool
 	text               int
+}
+
+// of returns what was sent of the text of a part.
+func (at *sent) of(p *turn.Part) string {
+	if at.ended { // its record may have another length
+		return p.Text
+	}
+	return strings.TrimSuffix(p.Text, p.After(at.text))
 }
 
 // Start begins the run.
@@ -150,7 +159,7 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 	if p.Kind == turn.Reasoning {
 		kind = "REASONING_MESSAGE"
 	}
-	if more := p.Text[at.text:]; more != "" {
+	if more := p.After(at.text); more != "" {
 		s.send(Event{"type": kind + "_CONTENT", "messageId": id, "delta": more})
 		at.text = len(p.Text)
 	}
@@ -169,7 +178,7 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 		s.send(Event{"type": "TOOL_CALL_START", "toolCallId": id, "toolCallName": p.Tool, "parentMessageId": s.parent(p)})
 		at.begun = true
 	}
-	if more := p.Text[at.text:]; more != "" {
+	if more := p.After(at.text); more != "" && !at.ended {
 		s.send(Event{"type": "TOOL_CALL_ARGS", "toolCallId": id, "delta": more})
 		at.text = len(p.Text)
 	}
@@ -267,13 +276,13 @@ func (s *Stream) snapshot(parts []turn.Part) []any {
 		}
 		switch p.Kind {
 		case turn.Text:
-			message(id, "assistant")["content"] = p.Text[:at.text]
+			message(id, "assistant")["content"] = at.of(p)
 		case turn.Reasoning:
-			message(id, "reasoning")["content"] = p.Text[:at.text]
+			message(id, "reasoning")["content"] = at.of(p)
 		case turn.Tool:
 			m := message(s.parent(p), "assistant")
 			calls, _ := m["toolCalls"].([]any)
-			m["toolCalls"] = append(calls, map[string]any{"id": id, "type": "function", "function": map[string]any{"name": p.Tool, "arguments": p.Text[:at.text]}})
+			m["toolCalls"] = append(calls, map[string]any{"id": id, "type": "function", "function": map[string]any{"name": p.Tool, "arguments": at.of(p)}})
 			if p.Output != nil && at.over {
 				out = append(out, map[string]any{"id": id + "/result", "role": "tool", "toolCallId": id, "content": *p.Output})
 			}

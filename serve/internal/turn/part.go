@@ -46,6 +46,10 @@ type Part struct {
 	Question *journal.Question // of an Ask; its ID is that of the call that it is about, if any
 }
 
+// After returns what the text has after its first n bytes. A recorded text may be shorter than what was sent of it:
+// arguments of calls are recorded without the spaces that the model wrote.
+func (p *Part) After(n int) string { return p.Text[min(n, len(p.Text)):] }
+
 // Role says what the answers of a leaf are to the conversation.
 type Role uint8
 

@@ -28,7 +28,7 @@ type Request struct {
 
 // An Answer is an answer to a question.
 type Answer struct {
-	ID       string // of QuestionID; "" for the only open one
+	ID       string // of QuestionID
 	Response string
 	Approved *bool // of an approval, in place of a Response
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,7 +64,7 @@ func says(text string) llm.Model {
 }
 
 func call(name, stone string) llm.ToolCall {
-	return llm.ToolCall{ID: "call_" + stone, Name: name, Input: json.RawMessage(fmt.Sprintf(`{"stone":%q}`, stone))}
+	return llm.ToolCall{ID: "call_" + stone, Name: name, Input: json.RawMessage(fmt.Sprintf(`{"stone": %q}`, stone))}
 }
 
 func talker(name string, out dag.Type[agent.Text], model llm.Model, use ...agent.Middleware) stone.Ashlar {
@@ -229,6 +230,46 @@ func transcript(t *testing.T, p stone.Ashlar, roles map[string]turn.Role, respon
 			fmt.Fprintf(&out, "\n# %s\n", responses[again])
 			if err := journal.Answer(t.Context(), store, "r", q.Path, ask.Answer{Response: responses[again]}); err != nil {
 				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A viewer of a turn goes over to its record, in which the arguments of calls are written in another way. What was sent
+// is not sent again.
+func TestRecordedArguments(t *testing.T) {
+	for name, input := range map[string]string{"shorter": `{"stone":"<slate>"}`, "longer": `{"stone":"\u003cslate\u003e"}`} {
+		written, output := `{"stone": "<slate>"}`, "bought slate"
+		live := []turn.Part{{Kind: turn.Tool, ID: "mason/tool-1-1", Turn: "mason/turn-1", Tool: "buy", Text: written, Input: json.RawMessage(written)}}
+		recorded := slices.Clone(live)
+		recorded[0].Text, recorded[0].Input, recorded[0].Output, recorded[0].State = input, json.RawMessage(input), &output, turn.Done
+		bad := turn.Part{Kind: turn.Text, ID: "mason/turn-2/text", Turn: "mason/turn-2", Text: "Bad."}
+		void := bad
+		void.State = turn.Void
+		for _, to := range []teller{&uistream.Stream{Run: "r"}, &agui.Stream{Name: "r"}} {
+			var arguments string
+			var snapshot []any
+			send := func(parts []turn.Part) {
+				for _, e := range to.Next(parts) {
+					switch e["type"] {
+					case "TOOL_CALL_ARGS":
+						arguments += e["delta"].(string)
+					case "tool-input-delta":
+						arguments += e["inputTextDelta"].(string)
+					case "MESSAGES_SNAPSHOT":
+						snapshot = e["messages"].([]any)
+					}
+				}
+			}
+			send(live)
+			send(recorded)
+			send(append(recorded, bad))
+			send(append(recorded, void))
+			if arguments != written {
+				t.Errorf("%s, %T: the arguments %s", name, to, arguments)
+			}
+			if _, ag := to.(*agui.Stream); ag && !strings.Contains(fmt.Sprint(snapshot), input) {
+				t.Errorf("%s: the messages %v", name, snapshot)
 			}
 		}
 	}

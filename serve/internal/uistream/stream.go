@@ -132,7 +132,7 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 		s.send(Chunk{"type": name + "-start", "id": id, "providerMetadata": map[string]any{"stone": metadata}})
 		at.begun = true
 	}
-	if more := p.Text[min(at.text, len(p.Text)):]; more != "" {
+	if more := p.After(at.text); more != "" {
 		s.send(Chunk{"type": name + "-delta", "id": id, "delta": more})
 		at.text = len(p.Text)
 	}
@@ -163,7 +163,7 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 		at.begun = true
 		s.has(id)
 	}
-	if more := p.Text[min(at.text, len(p.Text)):]; more != "" && !at.input {
+	if more := p.After(at.text); more != "" && !at.input {
 		s.send(Chunk{"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": more})
 		at.text = len(p.Text)
 	}

@@ -1,0 +1,4 @@
+package acp
+
+// Choices is choices, for tests.
+var Choices = choices
