@@ -100,7 +100,7 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	info, err := s.exactly(ctx, keyOf(who, id))
-	if err == nil && (!who.sees(info) || s.secret(info)) {
+	if err == nil && (!who.sees(info) || secret(info)) {
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	return info, err

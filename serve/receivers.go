@@ -68,8 +68,8 @@ type Receivers struct {
 // maxReceivers bounds the receivers of a run.
 const maxReceivers = 8
 
-// receivesLabel is the label with the run of a receiver.
-const receivesLabel = "receives"
+// keeps ends the names of the pipelines whose runs keep receivers.
+const keeps = "/receiver"
 
 var receiverType = dag.NewType[Receiver]("webhook/receiver")
 
@@ -82,7 +82,7 @@ func (s *Server) Receivers(name string, private bool, body func(ctx context.Cont
 		return nil, fmt.Errorf("serve: receivers named %q: a webhook has this name, or it is none: choose another one", name)
 	}
 	h.of = &Receivers{s, private, body, &Pipeline{
-		Name: hookName(name) + "/receiver", Grant: []string{},
+		Name: hookName(name) + keeps, Grant: []string{},
 		Ashlar: stone.Func("keep", receiverType, receiptType, func(_ context.Context, r Receiver) (receipt, error) { return receipt{r.ID}, nil }, stone.Effects()),
 	}}
 	s.hidden[h.of.pipeline.Name] = h.of.pipeline
@@ -118,7 +118,7 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 		return err
 	}
 	labels := who.labels()
-	labels[receivesLabel] = keyOf(who, run)
+	labels[webhook.Receives] = keyOf(who, run)
 	started, _, err := r.s.launch(task{
 		Pipeline: r.pipeline, source: source{Published: r.pipeline.Name, Grant: []string{}},
 		run:  stone.Config{RunID: r.key(who, run, to.ID), Grant: []string{}, Input: dag.Of(receiverType.With(to))},
@@ -157,7 +157,7 @@ func (r *Receivers) List(ctx context.Context, who Principal, run string) ([]Rece
 }
 
 func (r *Receivers) of(ctx context.Context, who Principal, info journal.RunInfo) (all []Receiver, err error) {
-	labels := map[string]string{receivesLabel: info.ID}
+	labels := map[string]string{webhook.Receives: info.ID}
 	maps.Copy(labels, who.labels())
 	for kept, err := range r.s.each(ctx, journal.Query{Pipeline: r.pipeline.Name, Labels: labels}) {
 		if err != nil {
@@ -191,10 +191,11 @@ func (r *Receivers) Remove(ctx context.Context, who Principal, run, id string) e
 	return err
 }
 
-// secret reports whether a run keeps the secrets of a receiver of a run, which nobody may read.
-func (s *Server) secret(info journal.RunInfo) bool {
-	h := s.hooks[info.Pipeline]
-	return h != nil && h.of != nil || s.hidden[info.Pipeline] != nil
+// secret reports whether a run keeps the secrets of a receiver of a run, which nobody may read. The record says
+// it, whatever this server is configured for.
+func secret(info journal.RunInfo) bool {
+	kept, ok := strings.CutPrefix(info.Pipeline, webhook.Runs)
+	return ok && (info.Labels[webhook.Receives] != "" || strings.HasSuffix(kept, keeps))
 }
 
 // notices returns the notices for the receivers of a run that has stopped.

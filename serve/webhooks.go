@@ -182,7 +182,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 		case journal.Done, journal.Failed, journal.Canceled, journal.Refused:
 			described := run(who, info)
 			n := api.Notice{Type: "run." + string(info.State), Timestamp: info.Ended, Run: &described}
-			if err := note(s.tell(ctx, h, who, n, info.Ended, info.ID)); err != nil {
+			if err := note(s.tell(ctx, h, who, n, info)); err != nil {
 				return started, err
 			}
 		case journal.Waiting:
@@ -196,7 +196,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 				}
 				asked := question(who, q)
 				n := api.Notice{Type: "question.asked", Timestamp: q.Asked, Question: &asked}
-				if err := note(s.tell(ctx, h, who, n, info.Ended, info.ID, q.Path, q.Problem)); err != nil {
+				if err := note(s.tell(ctx, h, who, n, info, q.Path, q.Problem)); err != nil {
 					return started, err
 				}
 			}
@@ -208,7 +208,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 		}
 		all, err := h.of.notices(ctx, who, info)
 		for _, n := range all {
-			err = errors.Join(err, note(s.deliver(ctx, h, who, n, info.Ended)))
+			err = errors.Join(err, note(s.deliver(ctx, h, who, n, info)))
 		}
 		if err != nil {
 			return started, err
@@ -217,10 +217,10 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 	return started, nil
 }
 
-// tell starts the run that sends a notice about a run that ended at a time, unless that run exists or
-// the receiver is down. The parts in about identify the subject of the notice.
-func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, ended time.Time, about ...string) (*active, error) {
-	text, err := json.Marshal(append(about, h.Name, n.Type, n.Timestamp.Format(time.RFC3339Nano)))
+// tell starts the run that sends a notice about a run that has stopped, unless that run exists or
+// the receiver is down. The parts in about identify the subject of the notice in the run.
+func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, info journal.RunInfo, about ...string) (*active, error) {
+	text, err := json.Marshal(append(append([]string{info.ID}, about...), h.Name, n.Type, n.Timestamp.Format(time.RFC3339Nano)))
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice,
 	if text, err = json.Marshal(n); err != nil {
 		return nil, err
 	}
-	return s.deliver(ctx, h, who, notice{ID: id, Body: string(text)}, ended)
+	return s.deliver(ctx, h, who, notice{ID: id, Body: string(text)}, info)
 }
 
 // noticeID identifies a notice by what it is about.
@@ -237,20 +237,24 @@ func noticeID(about []byte) string {
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// deliver starts the run that sends a notice about a run that ended at a time, as tell does.
-func (s *Server) deliver(ctx context.Context, h *hook, who Principal, n notice, ended time.Time) (*active, error) {
+// deliver starts the run that sends a notice about a run that has stopped, as tell does.
+func (s *Server) deliver(ctx context.Context, h *hook, who Principal, n notice, info journal.RunInfo) (*active, error) {
 	key := keyOf(who, "webhook-"+n.ID)
 	if _, err := s.exactly(ctx, key); !errors.Is(err, journal.ErrNoRun) {
 		return nil, err
 	}
 	if !h.receiver.admits(key) {
-		h.receiver.misses(ended)
+		h.receiver.misses(info.Ended)
 		return nil, nil
+	}
+	labels := who.labels()
+	if n.To != nil {
+		labels[webhook.Receives] = info.ID
 	}
 	run, _, err := s.launch(task{
 		Pipeline: h.pipeline, source: source{Published: h.pipeline.Name, Grant: []string{}},
 		run:  stone.Config{RunID: key, Grant: []string{}, Input: dag.Of(noticeType.With(n))},
-		keep: journal.Options{Labels: who.labels()},
+		keep: journal.Options{Labels: labels},
 	})
 	return run, err
 }

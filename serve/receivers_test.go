@@ -1,0 +1,113 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/servetest"
+)
+
+// A protocol is a server with receivers of runs, over a journal that outlives it.
+type protocol struct {
+	*house
+	receivers *serve.Receivers
+}
+
+func newProtocol(t *testing.T) *protocol {
+	p := &protocol{house: &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}}
+	p.Server = servetest.Start(t, serve.Config{
+		Journal: p.journal, Access: tenants{}, Log: slog.New(slog.DiscardHandler), Mounts: map[string]serve.Mount{"GET /push": p.mount},
+		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: p.Write()}, {Name: "page", Ashlar: p.Publish()}, {Name: "slow", Ashlar: p.Slow()}},
+	})
+	return p
+}
+
+func (p *protocol) mount(of *serve.Server) (_ serve.Handler, err error) {
+	p.receivers, err = of.Receivers("push", true, func(_ context.Context, _ serve.Principal, run api.Run) ([]byte, error) {
+		return json.Marshal(api.Notice{Type: "run." + string(run.State), Timestamp: run.Ended, Run: &run})
+	})
+	return func(w http.ResponseWriter, _ *http.Request, _ serve.Principal) {}, err
+}
+
+// as sends a request of a tenant.
+func (p *protocol) as(tenant, method, path, body string, status int) string {
+	p.Helper()
+	got, text := p.do(method, path, body, "X-Tenant", tenant)
+	if got != status {
+		p.Fatalf("%s %s by %s: %d %s, want %d", method, path, tenant, got, text, status)
+	}
+	return text
+}
+
+func (p *protocol) save(who serve.Principal, run string, to serve.Receiver) {
+	p.Helper()
+	if err := p.receivers.Save(p.Context(), who, run, to); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// kept returns the runs of webhooks in the journal, whose pipelines end so.
+func (p *protocol) kept(end string) (all []journal.RunInfo) {
+	p.Helper()
+	runs, err := p.journal.Runs(p.Context(), journal.Query{Limit: 10_000})
+	if err != nil {
+		p.Fatal(err)
+	}
+	for _, info := range runs {
+		if strings.HasPrefix(info.Pipeline, "webhook/") && strings.HasSuffix(info.Pipeline, end) {
+			all = append(all, info)
+		}
+	}
+	return all
+}
+
+var acme = serve.Principal{Tenant: "acme"}
+
+// A server that does not have the protocol does not return its secrets either.
+func TestReceiverSecretsElsewhere(t *testing.T) {
+	p, r := newProtocol(t), newReceiver(t)
+	p.as("acme", "PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201)
+	p.save(acme, "a", serve.Receiver{ID: "one", URL: r.URL, Header: map[string]string{"Authorization": "Bearer s3cret"}})
+	r.await(1)
+	p.Stop()
+	if kept, sent := p.kept("/receiver"), p.kept("push"); len(kept) != 1 || len(sent) != 1 {
+		t.Fatalf("the journal has %d receivers and %d notices", len(kept), len(sent))
+	}
+	other, err := serve.New(serve.Config{Journal: p.journal, Access: tenants{}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	everyone, err := serve.New(serve.Config{Journal: p.journal, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer everyone.Close()
+	for _, info := range p.kept("") {
+		input, err := journal.Input(t.Context(), p.journal, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node := input.Heads()[0].ID().String()
+		for s, id := range map[*serve.Server]string{other: strings.TrimPrefix(info.ID, "acme."), everyone: info.ID} {
+			for _, path := range []string{"/v1/runs/ID", "/v1/runs/ID/nodes/" + node, "/v1/runs/ID/events", "/v1/runs/ID/result", "/runs/ID", "/runs/ID/nodes/" + node, "/runs/ID/profile", "/runs/ID/trace"} {
+				req := httptest.NewRequestWithContext(t.Context(), "GET", strings.ReplaceAll(path, "ID", id), nil)
+				req.Host = "localhost"
+				req.Header.Set("X-Tenant", "reader")
+				w := httptest.NewRecorder()
+				s.ServeHTTP(w, req)
+				if w.Code != 404 || strings.Contains(w.Body.String(), "s3cret") {
+					t.Errorf("%s of %s: %d %.200s", path, info.Pipeline, w.Code, w.Body)
+				}
+			}
+		}
+	}
+}
