@@ -77,7 +77,7 @@ var receiverType = dag.NewType[Receiver]("webhook/receiver")
 // makes the notice of a run for somebody with its tenant who may read. Unless private is true,
 // receivers are in the public Internet. It is for a [Mount], before the server serves.
 func (s *Server) Receivers(name string, private bool, body func(ctx context.Context, who Principal, run api.Run) ([]byte, error)) (*Receivers, error) {
-	h := &hook{Webhook: Webhook{Name: name}, sender: webhook.NewSender(private)}
+	h := &hook{Webhook: Webhook{Name: name}, receivers: map[string]*receiver{}, sender: webhook.NewSender(private)}
 	if !pipelineName.MatchString(name) || s.hooks[hookName(name)] != nil {
 		return nil, fmt.Errorf("serve: receivers named %q: a webhook has this name, or it is none: choose another one", name)
 	}
@@ -86,7 +86,7 @@ func (s *Server) Receivers(name string, private bool, body func(ctx context.Cont
 		Ashlar: stone.Func("keep", receiverType, receiptType, func(_ context.Context, r Receiver) (receipt, error) { return receipt{r.ID}, nil }, stone.Effects()),
 	}}
 	s.hidden[h.of.pipeline.Name] = h.of.pipeline
-	s.addHook(h, make(chan struct{}, hookAtOnce))
+	s.addHook(h, newPlaces(hookAtOnce, hooksOfOne))
 	return h.of, nil
 }
 
@@ -217,7 +217,7 @@ func (r *Receivers) notices(ctx context.Context, who Principal, info journal.Run
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, notice{ID: noticeID(about), Body: string(body), To: &one})
+		all = append(all, notice{ID: noticeID(about), Body: string(body), To: &one, Tenant: who.Tenant})
 	}
 	return all, nil
 }

@@ -3,12 +3,15 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -24,7 +27,7 @@ type protocol struct {
 func newProtocol(t *testing.T) *protocol {
 	p := &protocol{house: &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}}
 	p.Server = servetest.Start(t, serve.Config{
-		Journal: p.journal, Access: tenants{}, Log: slog.New(slog.DiscardHandler), Mounts: map[string]serve.Mount{"GET /push": p.mount},
+		Journal: p.journal, Access: tenants{}, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: map[string]serve.Mount{"GET /push": p.mount},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: p.Write()}, {Name: "page", Ashlar: p.Publish()}, {Name: "slow", Ashlar: p.Slow()}},
 	})
 	return p
@@ -110,4 +113,51 @@ func TestReceiverSecretsElsewhere(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The receivers of a tenant that hang delay neither the runs nor the notices of another one.
+func TestReceiversThatHang(t *testing.T) {
+	p, r := newProtocol(t), newReceiver(t)
+	gate := make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-gate }))
+	t.Cleanup(func() { close(gate); hanging.Close() })
+	for i := range 34 {
+		id := fmt.Sprint("r", i)
+		p.as("acme", "PUT", "/v1/runs/"+id, `{"pipeline":"draft","input":{"text":"marble"}}`, 201)
+		p.as("acme", "GET", "/v1/runs/"+id+"/result?wait=30s", "", 200)
+		for n := range 8 {
+			p.save(acme, id, serve.Receiver{ID: fmt.Sprint(n), URL: fmt.Sprint(hanging.URL, "/", i, "/", n)})
+		}
+	}
+	p.as("globex", "PUT", "/v1/runs/b", `{"pipeline":"page","input":{"text":"slate"}}`, 201)
+	p.as("globex", "GET", "/v1/runs/b/result?wait=30s", "", 202)
+	if err := journal.Answer(t.Context(), p.journal, "globex.b", "approve", ask.Answer{Response: "no"}); err != nil {
+		t.Fatal(err)
+	}
+	p.as("globex", "GET", "/v1/runs/b/result?wait=15s", "", 200)
+	p.save(serve.Principal{Tenant: "globex"}, "b", serve.Receiver{ID: "one", URL: r.URL})
+	r.await(1)
+}
+
+// A receiver that is down costs a few attempts, whatever the number of its runs. It gets all notices when it
+// is up again, and a tenant with the same receiver has its own experience of it.
+func TestReceiverDown(t *testing.T) {
+	const runs = 30
+	p, r := newProtocol(t), newReceiver(t)
+	r.set(503)
+	for i := range runs {
+		id := fmt.Sprint("r", i)
+		p.as("acme", "PUT", "/v1/runs/"+id, `{"pipeline":"draft","input":{"text":"marble"}}`, 201)
+		p.as("acme", "GET", "/v1/runs/"+id+"/result?wait=30s", "", 200)
+		p.save(acme, id, serve.Receiver{ID: "one", URL: r.URL})
+		if i < 3 {
+			r.await(i + 1)
+			time.Sleep(10 * time.Millisecond) // until the server has read the refusal
+		}
+	}
+	if sent := len(p.kept("push")); sent > runs/2 {
+		t.Errorf("%d notices were started for a receiver that is down", sent)
+	}
+	r.set(200)
+	r.await(runs)
 }

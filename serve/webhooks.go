@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -38,22 +39,36 @@ type hook struct {
 	pipeline *Pipeline // sends a notice
 	keys     [][]byte
 	sender   *webhook.Sender
-	receiver receiver
 	of       *Receivers // of runs; nil for a Webhook of the configuration
+
+	mu        sync.Mutex
+	receivers map[string]*receiver // by their names, as in receiver
 }
 
 // unsent is a notice that was not accepted.
 type unsent struct {
-	hook *hook
-	at   time.Time // when it is tried again
+	hook     *hook
+	receiver string    // its name
+	at       time.Time // when it is tried again
 }
 
 // notice is the input of the run that sends it.
 type notice struct {
 	ID   string `json:"id"`
 	Body string `json:"body"` // JSON, byte for byte as it is signed
-	// To is the receiver of a run; nil for a Webhook.
-	To *Receiver `json:"to,omitempty"`
+	// To is the receiver of a run, of a tenant; nil for a Webhook.
+	To     *Receiver `json:"to,omitempty"`
+	Tenant string    `json:"tenant,omitempty"`
+}
+
+// receiver names the receiver of the notice among those of its hook. A tenant whose receiver does not
+// answer, or that names the receiver of another one, delays only itself.
+func (n *notice) receiver() string {
+	if n.To == nil {
+		return ""
+	}
+	about, _ := json.Marshal([]string{n.Tenant, n.To.URL}) // texts have JSON
+	return noticeID(about)
 }
 
 type receipt struct {
@@ -69,12 +84,14 @@ var (
 // slash, so nobody can start one.
 func hookName(name string) string { return webhook.Runs + name }
 
-// hookAtOnce is the maximum number of notices that are sent concurrently.
-const hookAtOnce = 16
+const (
+	hookAtOnce = 16 // notices that are sent concurrently
+	hooksOfOne = 8  // of those for the receivers of runs, for one tenant
+)
 
 func (s *Server) addWebhooks(all []Webhook) error {
 	for _, w := range all {
-		h := &hook{Webhook: w, sender: webhook.NewSender(w.Private)}
+		h := &hook{Webhook: w, receivers: map[string]*receiver{}, sender: webhook.NewSender(w.Private)}
 		wrong := func(err error) error { return fmt.Errorf("serve: webhook %q: %w", w.Name, err) }
 		switch {
 		case !pipelineName.MatchString(w.Name):
@@ -105,15 +122,14 @@ func (s *Server) addWebhooks(all []Webhook) error {
 }
 
 // addHook adds the pipeline that sends the notices of a hook. They share places.
-func (s *Server) addHook(h *hook, places chan struct{}) {
+func (s *Server) addHook(h *hook, places *places) {
 	h.pipeline = &Pipeline{Name: hookName(h.Name), Grant: []string{}, Ashlar: stone.Func("send", noticeType, receiptType,
 		func(ctx context.Context, n notice) (receipt, error) {
-			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-			case <-ctx.Done():
-				return receipt{}, context.Cause(ctx)
+			leave, err := places.enter(ctx, nil, n.Tenant)
+			if err != nil {
+				return receipt{}, err
 			}
+			defer leave()
 			return receipt{n.ID}, s.send(ctx, h, n)
 		})}
 	s.hooks[h.pipeline.Name] = h
@@ -121,8 +137,8 @@ func (s *Server) addHook(h *hook, places chan struct{}) {
 
 // send sends a notice once.
 func (s *Server) send(ctx context.Context, h *hook, n notice) error {
-	run := stone.In(ctx).RunID()
-	if !h.receiver.admits(run) { // while it waited for its place
+	run, receiver := stone.In(ctx).RunID(), n.receiver()
+	if !h.receiver(receiver).admits(run) { // while it waited for its place
 		return errors.New("the receiver does not answer: this notice waits until it does")
 	}
 	url, header, keys := h.URL, map[string]string(nil), h.keys
@@ -135,14 +151,17 @@ func (s *Server) send(ctx context.Context, h *hook, n notice) error {
 		result = "failed"
 	}
 	s.meters.webhooks.Add(1, result)
-	if ctx.Err() == nil && h.of == nil && h.receiver.tried(run, err, s.cfg.Scan) {
-		s.hurry(h)
+	if ctx.Err() == nil && h.receiver(receiver).tried(run, err, s.cfg.Scan) {
+		s.hurry(h, receiver)
 	}
 	if status := webhook.StatusError(0); errors.As(err, &status) && status == 410 {
 		return stone.Fail(goneKind, "%v", err)
 	}
 	return err
 }
+
+// receiverLabel is the label of a notice with the name of its receiver.
+const receiverLabel = "receiver"
 
 // goneKind is the failure of a notice whose receiver answers status 410: it is not retried.
 const goneKind = "gone"
@@ -174,8 +193,8 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 		if h == nil {
 			continue // the configuration no longer has it
 		}
-		if h.receiver.waits() {
-			h.receiver.misses(info.Ended)
+		if r := h.receiver(""); r.waits() {
+			r.misses(info.Ended)
 			continue
 		}
 		switch info.State {
@@ -243,13 +262,14 @@ func (s *Server) deliver(ctx context.Context, h *hook, who Principal, n notice, 
 	if _, err := s.exactly(ctx, key); !errors.Is(err, journal.ErrNoRun) {
 		return nil, err
 	}
-	if !h.receiver.admits(key) {
-		h.receiver.misses(info.Ended)
+	r := h.receiver(n.receiver())
+	if !r.admits(key) {
+		r.misses(info.Ended)
 		return nil, nil
 	}
 	labels := who.labels()
 	if n.To != nil {
-		labels[webhook.Receives] = info.ID
+		labels[webhook.Receives], labels[receiverLabel] = info.ID, n.receiver()
 	}
 	run, _, err := s.launch(task{
 		Pipeline: h.pipeline, source: source{Published: h.pipeline.Name, Grant: []string{}},
@@ -272,17 +292,17 @@ func (s *Server) again(h *hook, info journal.RunInfo) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsent[info.ID] = unsent{h, info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))}
+	s.unsent[info.ID] = unsent{h, info.Labels[receiverLabel], info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))}
 	return true
 }
 
-// hurry makes the notices of a webhook due whose receiver answers again.
-func (s *Server) hurry(h *hook) {
+// hurry makes the notices due of a receiver that answers again.
+func (s *Server) hurry(h *hook, receiver string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, n := range s.unsent {
-		if n.hook == h {
-			s.unsent[id] = unsent{h, time.Time{}}
+		if n.hook == h && n.receiver == receiver {
+			s.unsent[id] = unsent{h, receiver, time.Time{}}
 		}
 	}
 }
@@ -292,7 +312,7 @@ func (s *Server) sendAgain(ctx context.Context) {
 	s.mu.Lock()
 	var due []string
 	for id, n := range s.unsent {
-		if len(due) < resumeAtOnce && time.Now().After(n.at) && n.hook.receiver.admits(id) {
+		if len(due) < resumeAtOnce && time.Now().After(n.at) && n.hook.receiver(n.receiver).admits(id) {
 			due = append(due, id)
 			delete(s.unsent, id)
 		}
@@ -304,12 +324,14 @@ func (s *Server) sendAgain(ctx context.Context) {
 		}
 	}
 	for _, h := range s.hooks {
-		since, any := h.receiver.missed()
-		if !any {
+		since, up := h.missed()
+		if len(up) == 0 {
 			continue
 		}
 		if err := s.notifyAll(ctx, since); err != nil {
-			h.receiver.misses(since)
+			for _, r := range up {
+				r.misses(since)
+			}
 		}
 	}
 }
