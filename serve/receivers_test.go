@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,4 +162,52 @@ func TestReceiverDown(t *testing.T) {
 	}
 	r.set(200)
 	r.await(runs)
+}
+
+// A caller without a tenant changes the receivers of a run as its tenant does.
+func TestReceiverOfForeignRun(t *testing.T) {
+	p, r := newProtocol(t), newReceiver(t)
+	p.as("acme", "PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201)
+	operator := serve.Principal{}
+	p.save(operator, "acme.a", serve.Receiver{ID: "one", URL: r.URL})
+	if got := r.await(1)[0].notice.Run.ID; got != "a" {
+		t.Errorf("the notice is about %s", got)
+	}
+	p.save(acme, "a", serve.Receiver{ID: "one", URL: r.URL + "/2"})
+	for id, who := range map[string]serve.Principal{"acme.a": operator, "a": acme} {
+		if all, err := p.receivers.List(t.Context(), who, id); err != nil || len(all) != 1 || all[0].URL != r.URL+"/2" {
+			t.Errorf("the receivers of %s: %+v, %v", id, all, err)
+		}
+	}
+	if err := p.receivers.Remove(t.Context(), operator, "acme.a", "one"); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := p.receivers.List(t.Context(), acme, "a"); err != nil || len(all) > 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A run has at most eight receivers, however many come at once, and keeps one that cannot be replaced.
+func TestReceiversAtOnce(t *testing.T) {
+	p, r := newProtocol(t), newReceiver(t)
+	p.as("acme", "PUT", "/v1/runs/a", `{"pipeline":"slow","input":{"text":"marble"}}`, 201)
+	starter := serve.Principal{Tenant: "acme", Roles: []serve.Role{serve.Start}}
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() { // most are refused
+			_ = p.receivers.Save(t.Context(), starter, "a", serve.Receiver{ID: fmt.Sprint("n", i%16), URL: fmt.Sprint(r.URL, "/", i)})
+		})
+	}
+	all.Wait()
+	before, err := p.receivers.List(t.Context(), acme, "a")
+	if err != nil || len(before) != 8 || len(p.kept("/receiver")) != 8 {
+		t.Fatalf("%d receivers, %d runs with them: %v", len(before), len(p.kept("/receiver")), err)
+	}
+	p.Stop()
+	if err := p.receivers.Save(t.Context(), acme, "a", serve.Receiver{ID: before[0].ID, URL: r.URL + "/other"}); err == nil {
+		t.Error("a server that is closed has saved a receiver")
+	}
+	if after, err := p.receivers.List(t.Context(), acme, "a"); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("%+v, %v, want %+v", after, err, before)
+	}
 }
