@@ -440,5 +440,8 @@ func (s *Server) remove(ctx context.Context, who Principal, id string) error {
 	if running {
 		return conflict("the run has not ended: cancel it first")
 	}
-	return s.cfg.Journal.Remove(ctx, info.ID)
+	if err := s.cfg.Journal.Remove(ctx, info.ID); err != nil {
+		return err
+	}
+	return s.forget(ctx, info.ID)
 }

@@ -73,9 +73,6 @@ type Receivers struct {
 // maxReceivers bounds the receivers of a run.
 const maxReceivers = 8
 
-// keeps ends the names of the pipelines whose runs keep receivers.
-const keeps = "/receiver"
-
 var receiverType = dag.NewType[Receiver]("webhook/receiver")
 
 // Receivers returns the receivers of a protocol, whose name other protocols must not have. Body
@@ -87,7 +84,7 @@ func (s *Server) Receivers(name string, private bool, body func(ctx context.Cont
 		return nil, fmt.Errorf("serve: receivers named %q: a webhook has this name, or it is none: choose another one", name)
 	}
 	h.of = &Receivers{s: s, private: private, body: body, locked: map[string]chan struct{}{}, pipeline: &Pipeline{
-		Name: hookName(name) + keeps, Grant: []string{},
+		Name: hookName(name) + webhook.Keep, Grant: []string{},
 		Ashlar: stone.Func("keep", receiverType, receiptType, func(_ context.Context, r Receiver) (receipt, error) { return receipt{r.ID}, nil }, stone.Effects()),
 	}}
 	s.hidden[h.of.pipeline.Name] = h.of.pipeline
@@ -267,11 +264,29 @@ func (r *Receivers) remove(ctx context.Context, info journal.RunInfo, doomed fun
 	return nil
 }
 
+// forget removes the receivers of a run that was removed, of all protocols.
+func (s *Server) forget(ctx context.Context, run string) error {
+	var gone []string // at the end, as in remove
+	for info, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: run}}) {
+		if err != nil {
+			return err
+		}
+		if webhook.Keeps(info.Pipeline) {
+			gone = append(gone, info.ID)
+		}
+	}
+	for _, id := range gone {
+		if err := s.cfg.Journal.Remove(ctx, id); err != nil && !errors.Is(err, journal.ErrNoRun) {
+			return err
+		}
+	}
+	return nil
+}
+
 // secret reports whether a run keeps the secrets of a receiver of a run, which nobody may read. The record says
 // it, whatever this server is configured for.
 func secret(info journal.RunInfo) bool {
-	kept, ok := strings.CutPrefix(info.Pipeline, webhook.Runs)
-	return ok && (info.Labels[webhook.Receives] != "" || strings.HasSuffix(kept, keeps))
+	return webhook.Keeps(info.Pipeline) || strings.HasPrefix(info.Pipeline, webhook.Runs) && info.Labels[webhook.Receives] != ""
 }
 
 // notices returns the notices for the receivers of a run that has stopped.

@@ -211,3 +211,17 @@ func TestReceiversAtOnce(t *testing.T) {
 		t.Errorf("%+v, %v, want %+v", after, err, before)
 	}
 }
+
+// The receivers of a run go with it.
+func TestReceiversOfRemovedRun(t *testing.T) {
+	p, r := newProtocol(t), newReceiver(t)
+	for _, id := range []string{"a", "b"} {
+		p.as("acme", "PUT", "/v1/runs/"+id, `{"pipeline":"draft","input":{"text":"marble"}}`, 201)
+		p.as("acme", "GET", "/v1/runs/"+id+"/result?wait=30s", "", 200)
+		p.save(acme, id, serve.Receiver{ID: "one", URL: r.URL})
+	}
+	p.as("acme", "DELETE", "/v1/runs/a", "", 204)
+	if kept := p.kept("/receiver"); len(kept) != 1 || kept[0].Labels["receives"] != "acme.b" {
+		t.Errorf("%+v", kept)
+	}
+}

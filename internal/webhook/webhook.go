@@ -91,6 +91,14 @@ const Runs = "webhook/"
 // to them. Both have secrets.
 const Receives = "receives"
 
+// Keep ends the names of the pipelines whose runs keep receivers.
+const Keep = "/receiver"
+
+// Keeps reports whether the runs of a pipeline keep receivers of other runs.
+func Keeps(pipeline string) bool {
+	return strings.HasPrefix(pipeline, Runs) && strings.HasSuffix(pipeline, Keep)
+}
+
 // A StatusError is the status of a reply outside 200 to 299.
 type StatusError int
 
