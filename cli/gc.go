@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -31,7 +32,7 @@ func (a *app) gc() *cobra.Command {
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
 			"match both: of all runs, or of those that the other flags choose. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
-			"waiting, answered, interrupted, drained and refused ones. Results that other runs have reused stay\n" +
+			"waiting, answered, interrupted, drained and refused ones. The receivers of a run go with it, and notices do not count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
 		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run"),
 		Args:              none,
@@ -64,26 +65,53 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	if flags.of.pipeline == "" {
 		q.Without = "" // the notices of webhooks, too
 	}
-	var old []journal.RunInfo // if they are only to be listed
-	read, removed := 0, 0
-	for r, err := range s.each(ctx, q) {
-		if err == nil {
-			if read++; !flags.dooms(r, read-1, now) {
-				continue
-			}
-			if flags.dry {
-				old = append(old, r)
-				continue
-			}
-			err = s.Remove(ctx, r.ID)
+	var old, receivers []journal.RunInfo // old ones if they are only to be listed
+	read, younger, removed := 0, 0, 0
+	remove := func(r journal.RunInfo) error {
+		if flags.dry {
+			old = append(old, r)
+			return nil
 		}
-		switch {
-		case errors.As(err, new(*journal.HeldError)), errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
+		err := s.Remove(ctx, r.ID)
+		if errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun) { // it was resumed or removed meanwhile
 			a.complain("%v", err)
-		case err != nil:
-			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-		default:
+			return nil
+		}
+		if err == nil {
 			removed++
+		}
+		return err
+	}
+	for r, err := range s.each(ctx, q) {
+		switch read++; {
+		case errors.Is(err, journal.ErrNoRun):
+			a.complain("%v", err)
+			read--
+			continue
+		case err == nil && webhook.Keeps(r.Pipeline):
+			receivers = append(receivers, r)
+			continue
+		case err == nil && flags.dooms(r, younger, now):
+			err = remove(r)
+		}
+		if err != nil {
+			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+		}
+		if flags.of.pipeline != "" || !strings.HasPrefix(r.Pipeline, webhook.Runs) { // notices do not count
+			younger++
+		}
+	}
+	for _, r := range receivers { // they go with their runs
+		of := r.Labels[webhook.Receives]
+		run, err := s.Find(ctx, of)
+		if err == nil && run.ID == of && !slices.ContainsFunc(old, func(r journal.RunInfo) bool { return r.ID == of }) {
+			continue
+		}
+		if err == nil || errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) {
+			err = remove(r)
+		}
+		if err != nil {
+			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 		}
 	}
 	if flags.dry {

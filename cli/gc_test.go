@@ -2,15 +2,79 @@ package cli_test
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone/cli"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/year"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
+
+// Receivers stay as long as their run, and neither they nor notices count for --keep.
+func TestCollectReceivers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db, err := sqlite.Open(file, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	now := time.Now()
+	put := func(id, pipeline, of string, state journal.State) {
+		now = now.Add(time.Second)
+		info := journal.RunInfo{ID: id, Pipeline: pipeline, Started: now}
+		if of != "" {
+			info.Labels = map[string]string{"receives": of}
+		}
+		if _, err := db.Acquire(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(db.Begin(t.Context(), info, dag.DAG{}), db.End(t.Context(), id, journal.Outcome{State: state, Ended: now}), db.Release(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("waits", "page", "", journal.Waiting)
+	put("waits-r", "webhook/a2a/receiver", "waits", journal.Done)
+	put("old", "page", "", journal.Done)
+	put("old-n", "webhook/a2a", "old", journal.Done)
+	put("old-r", "webhook/a2a/receiver", "old", journal.Done)
+	put("orphan", "webhook/a2a/receiver", "wait", journal.Done) // the beginning of another id
+	put("new", "page", "", journal.Done)
+	put("new-n", "webhook/a2a", "new", journal.Done)
+	put("new-r", "webhook/a2a/receiver", "new", journal.Done)
+	for _, c := range []struct{ args, want, left string }{
+		{"--keep 1 --dry-run", "orphan", "new-r new-n new orphan old-r old-n old waits-r waits"},
+		{"--keep 2", "removed 1 run, kept 8", "new-r new-n new old-r old-n old waits-r waits"},
+		{"--keep 1", "removed 3 runs, kept 5", "new-r new-n new waits-r waits"},
+		{"--keep 1 --pipeline webhook/a2a", "removed 0 runs, kept 1", "new-r new-n new waits-r waits"},
+		{"--keep 0", "removed 3 runs, kept 2", "waits-r waits"},
+		{"--keep 0 --resumable", "removed 2 runs, kept 0", ""},
+	} {
+		var out, errs bytes.Buffer
+		code := cli.Run(t.Context(), cli.Config{
+			Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"runs", "gc", "--db", file}, strings.Fields(c.args)...),
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		})
+		if code != 0 || !strings.Contains(out.String(), c.want) {
+			t.Errorf("gc %s: %d, %q, want %q; %s", c.args, code, out.String(), c.want, errs.String())
+		}
+		all, err := db.Runs(t.Context(), journal.Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, r := range all {
+			left = append(left, r.ID)
+		}
+		if got := strings.Join(left, " "); got != c.left {
+			t.Errorf("gc %s leaves %s, want %s", c.args, got, c.left)
+		}
+	}
+}
 
 // Runs of several pages are removed, and those that are to be kept stay.
 func TestCollectPages(t *testing.T) {

@@ -100,7 +100,7 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	info, err := s.exactly(ctx, keyOf(who, id))
-	if err == nil && (!who.sees(info) || s.secret(info)) {
+	if err == nil && (!who.sees(info) || secret(info)) {
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	return info, err
@@ -440,5 +440,9 @@ func (s *Server) remove(ctx context.Context, who Principal, id string) error {
 	if running {
 		return conflict("the run has not ended: cancel it first")
 	}
-	return s.cfg.Journal.Remove(context.WithoutCancel(ctx), info.ID) // also if the client goes meanwhile
+	ctx = context.WithoutCancel(ctx) // also if the client goes meanwhile
+	if err := s.cfg.Journal.Remove(ctx, info.ID); err != nil {
+		return err
+	}
+	return s.forget(ctx, info.ID)
 }

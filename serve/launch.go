@@ -8,12 +8,14 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
@@ -210,11 +212,16 @@ func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 // resumeAtOnce bounds the runs that a server resumes by itself at the same time.
 const resumeAtOnce = 256
 
-// busy counts the runs of this process.
-func (s *Server) busy() int {
+// busy counts the runs of this process without the notices of webhooks, which may wait for receivers that hang.
+func (s *Server) busy() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.active)
+	for _, run := range s.active {
+		if !strings.HasPrefix(run.pipeline, webhook.Runs) {
+			n++
+		}
+	}
+	return n
 }
 
 func notPublished() *api.Problem {

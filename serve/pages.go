@@ -42,10 +42,7 @@ func (s *Server) pageRoutes() (routes []route) {
 // view returns what a caller sees on pages.
 func (s *Server) view(r *http.Request) page.View {
 	who, _ := r.Context().Value(callerKey{}).(Principal)
-	view := page.View{Journal: s.cfg.Journal, Tenant: who.Tenant}
-	if who.Tenant != "" || len(s.hidden) > 0 {
-		view.Journal = tenantJournal{server: s, who: who}
-	}
+	view := page.View{Journal: tenantJournal{server: s, who: who}, Tenant: who.Tenant}
 	if s.session(r) != "" {
 		view.LogOut = "/logout"
 	}

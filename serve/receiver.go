@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/webhook"
 )
 
-// A receiver is what this server has learned of the receiver of a webhook. While it is down, one
+// A receiver is what this server has learned of the receiver of a webhook, or of a run. While it is down, one
 // notice at a time is tried, with growing pauses. The others wait without a write: notices that
 // have runs, and notices that can be made again from the runs they report.
 type receiver struct {
@@ -18,7 +18,44 @@ type receiver struct {
 	pause  time.Duration // before the next one, while it is down
 	next   time.Time     // when that may be
 	probe  string        // the run of the notice that is tried
+	last   time.Time     // of the failed attempts
 	behind time.Time     // when the first run ended whose notice was not made
+}
+
+// receiver returns what is known of a receiver of the hook by its name, which is empty for a Webhook.
+func (h *hook) receiver(name string) *receiver {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.receivers[name]
+	if r == nil {
+		r = &receiver{}
+		h.receivers[name] = r
+	}
+	return r
+}
+
+// missed returns the receivers that are up and whose notices were not made, and since when. It forgets
+// that, and what else is of no use any more.
+func (h *hook) missed() (since time.Time, up []*receiver) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, r := range h.receivers {
+		if behind, any := r.missed(); any {
+			if up = append(up, r); since.IsZero() || behind.Before(since) {
+				since = behind
+			}
+		} else if r.useless() {
+			delete(h.receivers, name)
+		}
+	}
+	return since, up
+}
+
+// useless reports whether nothing is known of a receiver, or only what is older than any notice that waits.
+func (r *receiver) useless() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed == 0 && r.behind.IsZero() || r.failed > 0 && time.Since(r.last) > retryFor
 }
 
 const (
@@ -71,6 +108,7 @@ func (r *receiver) tried(run string, err error, first time.Duration) (up bool) {
 		r.failed, r.pause = 0, 0
 		return up
 	}
+	r.last = time.Now()
 	if r.failed++; r.failed == downAfter {
 		r.pause = first
 		r.next = time.Now().Add(first)

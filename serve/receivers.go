@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
+	"iter"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -63,13 +65,13 @@ type Receivers struct {
 	private  bool
 	body     func(ctx context.Context, who Principal, run api.Run) ([]byte, error)
 	pipeline *Pipeline // whose runs keep them
+
+	mu     sync.Mutex
+	locked map[string]chan struct{} // the runs whose receivers somebody changes
 }
 
 // maxReceivers bounds the receivers of a run.
 const maxReceivers = 8
-
-// receivesLabel is the label with the run of a receiver.
-const receivesLabel = "receives"
 
 var receiverType = dag.NewType[Receiver]("webhook/receiver")
 
@@ -77,16 +79,16 @@ var receiverType = dag.NewType[Receiver]("webhook/receiver")
 // makes the notice of a run for somebody with its tenant who may read. Unless private is true,
 // receivers are in the public Internet. It is for a [Mount], before the server serves.
 func (s *Server) Receivers(name string, private bool, body func(ctx context.Context, who Principal, run api.Run) ([]byte, error)) (*Receivers, error) {
-	h := &hook{Webhook: Webhook{Name: name}, sender: webhook.NewSender(private)}
+	h := &hook{Webhook: Webhook{Name: name}, receivers: map[string]*receiver{}, sender: webhook.NewSender(private)}
 	if !pipelineName.MatchString(name) || s.hooks[hookName(name)] != nil {
 		return nil, fmt.Errorf("serve: receivers named %q: a webhook has this name, or it is none: choose another one", name)
 	}
-	h.of = &Receivers{s, private, body, &Pipeline{
-		Name: hookName(name) + "/receiver", Grant: []string{},
+	h.of = &Receivers{s: s, private: private, body: body, locked: map[string]chan struct{}{}, pipeline: &Pipeline{
+		Name: hookName(name) + webhook.Keep, Grant: []string{},
 		Ashlar: stone.Func("keep", receiverType, receiptType, func(_ context.Context, r Receiver) (receipt, error) { return receipt{r.ID}, nil }, stone.Effects()),
 	}}
 	s.hidden[h.of.pipeline.Name] = h.of.pipeline
-	s.addHook(h, make(chan struct{}, hookAtOnce))
+	s.addHook(h, newPlaces(hookAtOnce, hooksOfOne))
 	return h.of, nil
 }
 
@@ -101,27 +103,41 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 	if err := r.Check(to); err != nil {
 		return err
 	}
-	all, err := r.List(ctx, who, run)
+	info, err := r.s.owned(ctx, who, run)
 	if err != nil {
 		return err
 	}
-	more := 1
-	for _, one := range all {
-		if one.ID == to.ID {
-			more = 0
-		}
-	}
-	if len(all)+more > maxReceivers {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the run has %d receivers: remove one", maxReceivers)
-	}
-	if err := r.Remove(ctx, who, run, to.ID); err != nil {
+	if err := r.replace(ctx, info, to); err != nil {
 		return err
 	}
-	labels := who.labels()
-	labels[receivesLabel] = keyOf(who, run)
+	// The run may have stopped meanwhile, before it had a receiver.
+	if info, err = r.s.owned(ctx, who, run); err == nil && !goesOn(info.State) {
+		_, err = r.s.notify(context.WithoutCancel(ctx), info)
+	}
+	return err
+}
+
+// replace keeps a receiver of a run, and removes the one with its id once the new one is kept.
+func (r *Receivers) replace(ctx context.Context, info journal.RunInfo, to Receiver) error {
+	unlock, err := r.lock(ctx, info.ID)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := r.of(ctx, info)
+	if err != nil {
+		return err
+	}
+	if len(all) >= maxReceivers && !slices.ContainsFunc(all, func(one Receiver) bool { return one.ID == to.ID }) {
+		return problem(api.TooMuch, http.StatusTooManyRequests, "the run has %d receivers: remove one", maxReceivers)
+	}
+	whose := Principal{Tenant: info.Labels[tenantLabel]} // the caller may have none
+	labels := whose.labels()
+	labels[webhook.Receives] = info.ID
+	id := keyOf(whose, "webhook-"+freshID())
 	started, _, err := r.s.launch(task{
 		Pipeline: r.pipeline, source: source{Published: r.pipeline.Name, Grant: []string{}},
-		run:  stone.Config{RunID: r.key(who, run, to.ID), Grant: []string{}, Input: dag.Of(receiverType.With(to))},
+		run:  stone.Config{RunID: id, Grant: []string{}, Input: dag.Of(receiverType.With(to))},
 		keep: journal.Options{Labels: labels},
 	})
 	if err != nil {
@@ -130,18 +146,33 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 	if err := waitFor(ctx, started.ended); err != nil {
 		return err
 	}
-	// The run may have stopped meanwhile, before it had a receiver.
-	info, err := r.s.owned(ctx, who, run)
-	if err == nil && !goesOn(info.State) {
-		_, err = r.s.notify(context.WithoutCancel(ctx), info)
+	if started.err != nil {
+		return started.err
 	}
-	return errors.Join(started.err, err)
+	return r.remove(ctx, info, func(run string, one Receiver) bool { return one.ID == to.ID && run != id })
 }
 
-// key is the id in the journal of the run that keeps a receiver.
-func (r *Receivers) key(who Principal, run, id string) string {
-	text, _ := json.Marshal([]string{r.pipeline.Name, run, id}) // texts have JSON
-	return keyOf(who, "webhook-"+noticeID(text))
+// lock waits until nobody else of this process changes the receivers of a run.
+func (r *Receivers) lock(ctx context.Context, run string) (unlock func(), err error) {
+	for {
+		r.mu.Lock()
+		other := r.locked[run]
+		if other == nil {
+			mine := make(chan struct{})
+			r.locked[run] = mine
+			r.mu.Unlock()
+			return func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				delete(r.locked, run)
+				close(mine)
+			}, nil
+		}
+		r.mu.Unlock()
+		if err := waitFor(ctx, other); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // List returns the receivers of a run, the newest first. The caller needs the role Read.
@@ -153,27 +184,48 @@ func (r *Receivers) List(ctx context.Context, who Principal, run string) ([]Rece
 	if err != nil {
 		return nil, err
 	}
-	return r.of(ctx, who, info)
+	return r.of(ctx, info)
 }
 
-func (r *Receivers) of(ctx context.Context, who Principal, info journal.RunInfo) (all []Receiver, err error) {
-	labels := map[string]string{receivesLabel: info.ID}
-	maps.Copy(labels, who.labels())
-	for kept, err := range r.s.each(ctx, journal.Query{Pipeline: r.pipeline.Name, Labels: labels}) {
+// of returns the receivers of a run, the newest first.
+func (r *Receivers) of(ctx context.Context, info journal.RunInfo) (all []Receiver, err error) {
+	known := map[string]bool{} // a server may have ended before it removed the older one
+	for kept, err := range r.kept(ctx, info) {
 		if err != nil {
 			return nil, err
 		}
-		input, err := journal.Input(ctx, r.s.cfg.Journal, kept)
-		if err != nil {
-			return nil, err
+		if !known[kept.ID] {
+			known[kept.ID] = true
+			all = append(all, kept.Receiver)
 		}
-		one, err := receiverType.From(input)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
 	}
 	return all, nil
+}
+
+// kept is a receiver and the run that keeps it.
+type kept struct {
+	Receiver
+	run string
+}
+
+// kept yields what the journal has of the receivers of a run, the newest first. An error is the last thing
+// that it yields.
+func (r *Receivers) kept(ctx context.Context, info journal.RunInfo) iter.Seq2[kept, error] {
+	return func(yield func(kept, error) bool) {
+		q := journal.Query{Pipeline: r.pipeline.Name, Labels: map[string]string{webhook.Receives: info.ID}}
+		for one, err := range r.s.each(ctx, q) {
+			var to Receiver
+			if err == nil {
+				var input dag.DAG
+				if input, err = journal.Input(ctx, r.s.cfg.Journal, one); err == nil {
+					to, err = receiverType.From(input)
+				}
+			}
+			if !yield(kept{to, one.ID}, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // Remove removes the receiver of a run with an id, if there is one. The caller needs the role Start.
@@ -181,20 +233,60 @@ func (r *Receivers) Remove(ctx context.Context, who Principal, run, id string) e
 	if !who.may(Start) {
 		return lacking(Start)
 	}
-	if _, err := r.s.owned(ctx, who, run); err != nil {
+	info, err := r.s.owned(ctx, who, run)
+	if err != nil {
 		return err
 	}
-	err := r.s.cfg.Journal.Remove(ctx, r.key(who, run, id))
-	if errors.Is(err, journal.ErrNoRun) {
-		return nil
+	unlock, err := r.lock(ctx, info.ID)
+	if err != nil {
+		return err
 	}
-	return err
+	defer unlock()
+	return r.remove(ctx, info, func(_ string, one Receiver) bool { return one.ID == id })
 }
 
-// secret reports whether a run keeps the secrets of a receiver of a run, which nobody may read.
-func (s *Server) secret(info journal.RunInfo) bool {
-	h := s.hooks[info.Pipeline]
-	return h != nil && h.of != nil || s.hidden[info.Pipeline] != nil
+// remove removes the receivers of a run that are doomed, by the ids of the runs that keep them.
+func (r *Receivers) remove(ctx context.Context, info journal.RunInfo, doomed func(run string, one Receiver) bool) error {
+	var gone []string // at the end: a list of runs goes on from the last one
+	for one, err := range r.kept(ctx, info) {
+		if err != nil {
+			return err
+		}
+		if doomed(one.run, one.Receiver) {
+			gone = append(gone, one.run)
+		}
+	}
+	for _, run := range gone {
+		if err := r.s.cfg.Journal.Remove(ctx, run); err != nil && !errors.Is(err, journal.ErrNoRun) {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget removes the receivers of a run that was removed, of all protocols.
+func (s *Server) forget(ctx context.Context, run string) error {
+	var gone []string // at the end, as in remove
+	for info, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: run}}) {
+		if err != nil {
+			return err
+		}
+		if webhook.Keeps(info.Pipeline) {
+			gone = append(gone, info.ID)
+		}
+	}
+	for _, id := range gone {
+		if err := s.cfg.Journal.Remove(ctx, id); err != nil && !errors.Is(err, journal.ErrNoRun) {
+			return err
+		}
+	}
+	return nil
+}
+
+// secret reports whether a run keeps the secrets of a receiver of a run, which nobody may read. The record says
+// it, whatever this server is configured for.
+func secret(info journal.RunInfo) bool {
+	return webhook.Keeps(info.Pipeline) || strings.HasPrefix(info.Pipeline, webhook.Runs) && info.Labels[webhook.Receives] != ""
 }
 
 // notices returns the notices for the receivers of a run that has stopped.
@@ -202,7 +294,7 @@ func (r *Receivers) notices(ctx context.Context, who Principal, info journal.Run
 	if strings.HasPrefix(info.Pipeline, webhook.Runs) || goesOn(info.State) {
 		return nil, nil
 	}
-	to, err := r.of(ctx, who, info)
+	to, err := r.of(ctx, info)
 	if err != nil || len(to) == 0 {
 		return nil, err
 	}
@@ -216,7 +308,7 @@ func (r *Receivers) notices(ctx context.Context, who Principal, info journal.Run
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, notice{ID: noticeID(about), Body: string(body), To: &one})
+		all = append(all, notice{ID: noticeID(about), Body: string(body), To: &one, Tenant: who.Tenant})
 	}
 	return all, nil
 }

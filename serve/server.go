@@ -100,7 +100,7 @@ type Server struct {
 	died    abandoner            // nil for a journal that cannot tell
 	hooks   map[string]*hook     // by the names of their pipelines
 	hidden  map[string]*Pipeline // that keep the receivers of runs
-	sending chan struct{}        // bounds the notices that are sent concurrently
+	sending *places              // bounds the notices that are sent concurrently
 	places  *places              // for reading lists and missed events
 
 	mu        sync.Mutex
@@ -139,7 +139,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	s.warnOfNoDescription()
-	s.hooks, s.hidden, s.unsent, s.sending = map[string]*hook{}, map[string]*Pipeline{}, map[string]unsent{}, make(chan struct{}, hookAtOnce)
+	s.hooks, s.hidden, s.unsent, s.sending = map[string]*hook{}, map[string]*Pipeline{}, map[string]unsent{}, newPlaces(hookAtOnce, hookAtOnce)
 	if err := s.addWebhooks(cfg.Webhooks); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -39,22 +40,36 @@ type hook struct {
 	pipeline *Pipeline // sends a notice
 	keys     [][]byte
 	sender   *webhook.Sender
-	receiver receiver
 	of       *Receivers // of runs; nil for a Webhook of the configuration
+
+	mu        sync.Mutex
+	receivers map[string]*receiver // by their names, as in receiver
 }
 
 // unsent is a notice that was not accepted.
 type unsent struct {
-	hook *hook
-	at   time.Time // when it is tried again
+	hook     *hook
+	receiver string    // its name
+	at       time.Time // when it is tried again
 }
 
 // notice is the input of the run that sends it.
 type notice struct {
 	ID   string `json:"id"`
 	Body string `json:"body"` // JSON, byte for byte as it is signed
-	// To is the receiver of a run; nil for a Webhook.
-	To *Receiver `json:"to,omitempty"`
+	// To is the receiver of a run, of a tenant; nil for a Webhook.
+	To     *Receiver `json:"to,omitempty"`
+	Tenant string    `json:"tenant,omitempty"`
+}
+
+// receiver names the receiver of the notice among those of its hook. A tenant whose receiver does not
+// answer, or that names the receiver of another one, delays only itself.
+func (n *notice) receiver() string {
+	if n.To == nil {
+		return ""
+	}
+	about, _ := json.Marshal([]string{n.Tenant, n.To.URL}) // texts have JSON
+	return noticeID(about)
 }
 
 type receipt struct {
@@ -70,12 +85,14 @@ var (
 // slash, so nobody can start one.
 func hookName(name string) string { return webhook.Runs + name }
 
-// hookAtOnce is the maximum number of notices that are sent concurrently.
-const hookAtOnce = 16
+const (
+	hookAtOnce = 16 // notices that are sent concurrently
+	hooksOfOne = 8  // of those for the receivers of runs, for one tenant
+)
 
 func (s *Server) addWebhooks(all []Webhook) error {
 	for _, w := range all {
-		h := &hook{Webhook: w, sender: webhook.NewSender(w.Private)}
+		h := &hook{Webhook: w, receivers: map[string]*receiver{}, sender: webhook.NewSender(w.Private)}
 		wrong := func(err error) error { return fmt.Errorf("serve: webhook %q: %w", w.Name, err) }
 		switch {
 		case !pipelineName.MatchString(w.Name):
@@ -106,15 +123,14 @@ func (s *Server) addWebhooks(all []Webhook) error {
 }
 
 // addHook adds the pipeline that sends the notices of a hook. They share places.
-func (s *Server) addHook(h *hook, places chan struct{}) {
+func (s *Server) addHook(h *hook, places *places) {
 	h.pipeline = &Pipeline{Name: hookName(h.Name), Grant: []string{}, Ashlar: stone.Func("send", noticeType, receiptType,
 		func(ctx context.Context, n notice) (receipt, error) {
-			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-			case <-ctx.Done():
-				return receipt{}, context.Cause(ctx)
+			leave, err := places.enter(ctx, nil, n.Tenant)
+			if err != nil {
+				return receipt{}, err
 			}
+			defer leave()
 			return receipt{n.ID}, s.send(ctx, h, n)
 		})}
 	s.hooks[h.pipeline.Name] = h
@@ -122,8 +138,8 @@ func (s *Server) addHook(h *hook, places chan struct{}) {
 
 // send sends a notice once.
 func (s *Server) send(ctx context.Context, h *hook, n notice) error {
-	run := stone.In(ctx).RunID()
-	if !h.receiver.admits(run) { // while it waited for its place
+	run, receiver := stone.In(ctx).RunID(), n.receiver()
+	if !h.receiver(receiver).admits(run) { // while it waited for its place
 		return errors.New("the receiver does not answer: this notice waits until it does")
 	}
 	url, header, keys := h.URL, map[string]string(nil), h.keys
@@ -136,14 +152,17 @@ func (s *Server) send(ctx context.Context, h *hook, n notice) error {
 		result = "failed"
 	}
 	s.meters.webhooks.Add(1, result)
-	if ctx.Err() == nil && h.of == nil && h.receiver.tried(run, err, s.cfg.Scan) {
-		s.hurry(h)
+	if ctx.Err() == nil && h.receiver(receiver).tried(run, err, s.cfg.Scan) {
+		s.hurry(h, receiver)
 	}
 	if status := webhook.StatusError(0); errors.As(err, &status) && status == 410 {
 		return stone.Fail(goneKind, "%v", err)
 	}
 	return err
 }
+
+// receiverLabel is the label of a notice with the name of its receiver.
+const receiverLabel = "receiver"
 
 // goneKind is the failure of a notice whose receiver answers status 410: it is not retried.
 const goneKind = "gone"
@@ -175,15 +194,15 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 		if h == nil {
 			continue // the configuration no longer has it
 		}
-		if h.receiver.waits() {
-			h.receiver.misses(info.Ended)
+		if r := h.receiver(""); r.waits() {
+			r.misses(info.Ended)
 			continue
 		}
 		switch info.State {
 		case journal.Done, journal.Failed, journal.Canceled, journal.Refused:
 			described := run(who, info)
 			n := api.Notice{Type: "run." + string(info.State), Timestamp: info.Ended, Run: &described}
-			if err := note(s.tell(ctx, h, who, n, info.Ended, info.ID)); err != nil {
+			if err := note(s.tell(ctx, h, who, n, info)); err != nil {
 				return started, err
 			}
 		case journal.Waiting:
@@ -197,7 +216,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 				}
 				asked := question(who, q)
 				n := api.Notice{Type: "question.asked", Timestamp: q.Asked, Question: &asked}
-				if err := note(s.tell(ctx, h, who, n, info.Ended, info.ID, q.Path, q.Problem)); err != nil {
+				if err := note(s.tell(ctx, h, who, n, info, q.Path, q.Problem)); err != nil {
 					return started, err
 				}
 			}
@@ -209,7 +228,7 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 		}
 		all, err := h.of.notices(ctx, who, info)
 		for _, n := range all {
-			err = errors.Join(err, note(s.deliver(ctx, h, who, n, info.Ended)))
+			err = errors.Join(err, note(s.deliver(ctx, h, who, n, info)))
 		}
 		if err != nil {
 			return started, err
@@ -218,10 +237,10 @@ func (s *Server) notify(ctx context.Context, info journal.RunInfo) (started []*a
 	return started, nil
 }
 
-// tell starts the run that sends a notice about a run that ended at a time, unless that run exists or
-// the receiver is down. The parts in about identify the subject of the notice.
-func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, ended time.Time, about ...string) (*active, error) {
-	text, err := json.Marshal(append(about, h.Name, n.Type, n.Timestamp.Format(time.RFC3339Nano)))
+// tell starts the run that sends a notice about a run that has stopped, unless that run exists or
+// the receiver is down. The parts in about identify the subject of the notice in the run.
+func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice, info journal.RunInfo, about ...string) (*active, error) {
+	text, err := json.Marshal(append(append([]string{info.ID}, about...), h.Name, n.Type, n.Timestamp.Format(time.RFC3339Nano)))
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +248,7 @@ func (s *Server) tell(ctx context.Context, h *hook, who Principal, n api.Notice,
 	if text, err = json.Marshal(n); err != nil {
 		return nil, err
 	}
-	return s.deliver(ctx, h, who, notice{ID: id, Body: string(text)}, ended)
+	return s.deliver(ctx, h, who, notice{ID: id, Body: string(text)}, info)
 }
 
 // noticeID identifies a notice by what it is about.
@@ -238,20 +257,25 @@ func noticeID(about []byte) string {
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// deliver starts the run that sends a notice about a run that ended at a time, as tell does.
-func (s *Server) deliver(ctx context.Context, h *hook, who Principal, n notice, ended time.Time) (*active, error) {
+// deliver starts the run that sends a notice about a run that has stopped, as tell does.
+func (s *Server) deliver(ctx context.Context, h *hook, who Principal, n notice, info journal.RunInfo) (*active, error) {
 	key := keyOf(who, "webhook-"+n.ID)
 	if _, err := s.exactly(ctx, key); !errors.Is(err, journal.ErrNoRun) {
 		return nil, err
 	}
-	if !h.receiver.admits(key) {
-		h.receiver.misses(ended)
+	r := h.receiver(n.receiver())
+	if !r.admits(key) {
+		r.misses(info.Ended)
 		return nil, nil
+	}
+	labels := who.labels()
+	if n.To != nil {
+		labels[webhook.Receives], labels[receiverLabel] = info.ID, n.receiver()
 	}
 	run, _, err := s.launch(task{
 		Pipeline: h.pipeline, source: source{Published: h.pipeline.Name, Grant: []string{}},
 		run:  stone.Config{RunID: key, Grant: []string{}, Input: dag.Of(noticeType.With(n))},
-		keep: journal.Options{Labels: who.labels()},
+		keep: journal.Options{Labels: labels},
 	})
 	return run, err
 }
@@ -269,17 +293,17 @@ func (s *Server) again(h *hook, info journal.RunInfo) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsent[info.ID] = unsent{h, info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))}
+	s.unsent[info.ID] = unsent{h, info.Labels[receiverLabel], info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))}
 	return true
 }
 
-// hurry makes the notices of a webhook due whose receiver answers again.
-func (s *Server) hurry(h *hook) {
+// hurry makes the notices due of a receiver that answers again.
+func (s *Server) hurry(h *hook, receiver string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, n := range s.unsent {
-		if n.hook == h {
-			s.unsent[id] = unsent{h, time.Time{}}
+		if n.hook == h && n.receiver == receiver {
+			s.unsent[id] = unsent{h, receiver, time.Time{}}
 		}
 	}
 }
@@ -289,7 +313,7 @@ func (s *Server) sendAgain(ctx context.Context) {
 	s.mu.Lock()
 	var due []string
 	for id, n := range s.unsent {
-		if len(due) < resumeAtOnce && time.Now().After(n.at) && n.hook.receiver.admits(id) {
+		if len(due) < resumeAtOnce && time.Now().After(n.at) && n.hook.receiver(n.receiver).admits(id) {
 			due = append(due, id)
 			delete(s.unsent, id)
 		}
@@ -301,12 +325,14 @@ func (s *Server) sendAgain(ctx context.Context) {
 		}
 	}
 	for _, h := range s.hooks {
-		since, any := h.receiver.missed()
-		if !any {
+		since, up := h.missed()
+		if len(up) == 0 {
 			continue
 		}
 		if err := s.notifyAll(ctx, since); err != nil {
-			h.receiver.misses(since)
+			for _, r := range up {
+				r.misses(since)
+			}
 		}
 	}
 }

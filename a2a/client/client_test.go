@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,6 +251,42 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// halfOpen is a transport whose streams say nothing.
+type halfOpen struct{ streams atomic.Int32 }
+
+func (h *halfOpen) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		h.streams.Add(1)
+		resp.Body = silent{resp.Body, r.Context()}
+	}
+	return resp, err
+}
+
+type silent struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (s silent) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}
+
+// A stream whose connection is dead does not hide that the task has ended.
+func TestSilence(t *testing.T) {
+	defer client.SetSilence(50 * time.Millisecond)()
+	r, door := newRemote(t, options{Streams: true}), &halfOpen{}
+	time.AfterFunc(100*time.Millisecond, func() { close(r.gate) })
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	agent := client.New(call.Metadata{ID: "agent"}, client.Config{URL: r.url, Poll: 10 * time.Millisecond, Client: &http.Client{Transport: door}})
+	reply, err := agent.Invoke(ctx, input("wait"))
+	if err != nil || string(reply.Out) != `{"text":"waited"}` || door.streams.Load() == 0 {
+		t.Errorf("%v, %v after %d streams", reply, err, door.streams.Load())
 	}
 }
 

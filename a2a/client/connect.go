@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
@@ -103,17 +104,55 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 			r.Header[name] = values
 		}
 	}
-	resp, err := d.next.RoundTrip(r)
-	if err == nil {
-		resp.Body = &bounded{resp.Body, d.most, d.most}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	over := time.AfterFunc(replyTime, func() { cancel(errSilent) })
+	b := &bounded{left: d.most, most: d.most, ctx: ctx, cancel: cancel, over: over}
+	resp, err := d.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		return nil, b.end(err)
 	}
-	return resp, err
+	b.ReadCloser = resp.Body
+	if b.streams = strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"); b.streams {
+		over.Reset(silence)
+	}
+	resp.Body = b
+	return resp, nil
 }
 
-// bounded is a body that fails after so many bytes.
+// Variables for tests.
+var (
+	// replyTime bounds a request without a stream: an agent may answer a message at once, which takes its time.
+	replyTime = 5 * time.Minute
+	// silence is how long a stream may have nothing, not even the comments that keep it alive.
+	silence = time.Minute
+)
+
+var errSilent = errors.New("the agent has said nothing for too long")
+
+// bounded is a body that fails after so many bytes, or if it takes too long.
 type bounded struct {
 	io.ReadCloser
 	left, most int64
+	streams    bool
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	over       *time.Timer // cancels the request
+}
+
+// end releases the request, and returns why it failed.
+func (b *bounded) end(err error) error {
+	if context.Cause(b.ctx) == errSilent {
+		err = errSilent
+	}
+	b.over.Stop()
+	b.cancel(nil)
+	return err
+}
+
+func (b *bounded) Close() error {
+	err := b.ReadCloser.Close()
+	_ = b.end(nil)
+	return err
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
@@ -122,6 +161,12 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
+	switch {
+	case err != nil && err != io.EOF && context.Cause(b.ctx) == errSilent:
+		err = errSilent
+	case n > 0 && b.streams:
+		b.over.Reset(silence)
+	}
 	return n, err
 }
 

@@ -49,7 +49,7 @@ type talk struct {
 	stale   int        // how often in a row the task has asked it since
 }
 
-// begun is what a sent message has led to: a task, or the answer.
+// begun is the reply of the agent to a message: the id of a new task, or the answer itself.
 type begun struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
 	Message *sdk.Message `json:"message,omitempty"`
@@ -257,7 +257,7 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	return nil
 }
 
-// listen streams what the agent says until the stream ends, whatever its end is.
+// listen streams what the agent says until the stream ends or has been silent for too long. The task says how it went.
 func (t *talk) listen(ctx context.Context) {
 	for event, err := range t.agent.SubscribeToTask(ctx, &sdk.SubscribeToTaskRequest{ID: t.task}) {
 		if err != nil {

@@ -23,6 +23,8 @@
 // context of earlier tasks gives the pipeline the result of the last one if it reads that, as an agent
 // with agent.ConversationOf does.
 //
+// A caller needs the roles Start and Read to send a message, since the reply is the task, and Answer to answer.
+//
 // # Tasks
 //
 // A task is a run, and has its id. So it outlives the server, and every route of the server knows it. Its

@@ -497,7 +497,7 @@ func (k tokens) Principal(r *http.Request) (serve.Principal, error) {
 func TestTenants(t *testing.T) {
 	h := newHouse(t)
 	h.stop()
-	h.access = tokens{"a": {Name: "a", Tenant: "red"}, "b": {Name: "b", Tenant: "blue"}, "r": {Name: "r", Tenant: "red", Roles: []serve.Role{serve.Read}}}
+	h.access = tokens{"a": {Name: "a", Tenant: "red"}, "o": {Name: "o"}, "b": {Name: "b", Tenant: "blue"}, "r": {Name: "r", Tenant: "red", Roles: []serve.Role{serve.Read}}}
 	h.start()
 	with := func(token string) *a2aclient.Client {
 		card, err := agentcard.NewResolver(nil).Resolve(t.Context(), h.url, agentcard.WithRequestHeader("Authorization", "Bearer "+token))
@@ -540,6 +540,19 @@ func TestTenants(t *testing.T) {
 	other, err := with("b").SendMessage(ctx, req)
 	if err != nil || h.written.Load() != 2 {
 		t.Errorf("the same message of another tenant: %v, %v", other, err)
+	}
+	talked, err := with("a").SendMessage(ctx, message("chat", "Hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token, last := range map[string]string{"o": "completed: I have read 1 message(s).", "a": "completed: I have read 3 message(s)."} { // without a tenant it sees all
+		next := message("chat", "And now?")
+		next.Message.ContextID = talked.(*sdk.Task).ContextID
+		res, err := with(token).SendMessage(ctx, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, shown(res.(*sdk.Task)), last)
 	}
 	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 4 || len(card.Capabilities.Extensions) != 1 {
 		t.Errorf("%v, %v", card, err)

@@ -20,10 +20,13 @@ import (
 )
 
 // Client is the API for one caller. The error of a refused request is an *api.Problem.
-type Client struct{ api http.Handler }
+type Client struct {
+	api    http.Handler
+	tenant string
+}
 
 // As returns the API of a server as a caller.
-func As(of *serve.Server, who serve.Principal) Client { return Client{of.As(who)} }
+func As(of *serve.Server, who serve.Principal) Client { return Client{of.As(who), who.Tenant} }
 
 // do sends a request and reads the reply into out.
 func (c Client) do(ctx context.Context, method, path string, body, out any) error {
@@ -102,14 +105,26 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
 
-// Last returns the result of the newest run of a pipeline with a label that is done, nil for none.
+// Last returns the result of the newest run of a pipeline with a label that is done, nil for none. It is of the
+// tenant of the caller: one without a tenant sees the runs of all, which may have the same label.
 func (c Client) Last(ctx context.Context, pipeline, label, value string) (*api.Node, error) {
-	page, err := c.Runs(ctx, url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done)}, "limit": {"1"}})
-	if err != nil || len(page.Runs) == 0 {
-		return nil, err
+	query := url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done)}, "limit": {"16"}}
+	for {
+		page, err := c.Runs(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range page.Runs {
+			if run.Labels["tenant"] == c.tenant {
+				run, err = c.Result(ctx, run.ID, 0)
+				return run.Result, err
+			}
+		}
+		if page.Next == "" {
+			return nil, nil
+		}
+		query.Set("before", page.Next)
 	}
-	run, err := c.Result(ctx, page.Runs[0].ID, 0)
-	return run.Result, err
 }
 
 // Questions returns the open questions of a run.
