@@ -97,6 +97,9 @@ func (s *session) run(ctx context.Context, p stone.Ashlar, run stone.Config) (st
 	for {
 		result, err := stone.Run(s.context(ctx), p, run)
 		s.release()
+		if errors.Is(err, journal.ErrDrained) { // the next process goes on
+			return result, err
+		}
 		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also if it had come to wait by then
 			return result, errors.Join(err, s.abandon(ctx))
 		}

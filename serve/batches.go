@@ -54,7 +54,13 @@ type begunOnly struct {
 // Do implements journal.Journal.
 func (j begunOnly) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Kind != "value" && !j.steps[[2]string{key.Path, key.Kind}] {
-		work = func(context.Context) (step.Record, error) { return step.Record{}, notBegun{} }
+		work = func(ctx context.Context) (step.Record, error) {
+			select { // its error ends the visit: the other lanes first ask for what they wait for
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			return step.Record{}, notBegun{}
+		}
 	}
 	return j.Journal.Do(ctx, key, work)
 }
