@@ -18,7 +18,7 @@ import (
 
 // Config configures Run. Journal is required.
 type Config struct {
-	// Journal keeps which batches were made, in a run of its own. It is usually that of the run's Recorder.
+	// Journal records the batches in a separate run. It is usually the journal of the run's Recorder.
 	Journal journal.Journal
 	// NoWait has Run return as soon as the batches were sent, with an error that is kind.Waiting and says how
 	// far they are. Run continues the run later.
@@ -97,10 +97,10 @@ func (s *session) run(ctx context.Context, p stone.Ashlar, run stone.Config) (st
 	for {
 		result, err := stone.Run(s.context(ctx), p, run)
 		s.release()
-		if errors.Is(err, journal.ErrDrained) { // the next process goes on
+		if errors.Is(err, journal.ErrDrained) { // the next process continues
 			return result, err
 		}
-		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also if it had come to wait by then
+		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also a run that was waiting when it was canceled
 			return result, errors.Join(err, s.abandon(ctx))
 		}
 		if !errors.Is(err, kind.Waiting) || !s.waits() {

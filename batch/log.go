@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// This file notes the batches of a run, as steps of a run of their own beside it. Each has two: what is to be made,
-// before it is made, and its id.
+// This file records the batches of a run as steps of a second run. Each batch has two steps: a note before it is
+// created, and its id afterwards.
 
 // A note says which batch is to be made.
 type note struct {
@@ -167,7 +167,7 @@ func (s *session) keep(ctx context.Context, path, name string, value any, work f
 
 // park has the run wait for its batches, for whoever looks at it.
 func (s *session) park(why error) error {
-	ctx := context.Background() // that of the run may have ended
+	ctx := context.Background() // the run's context may have ended
 	all, err := s.Journal.Questions(ctx, s.id)
 	if err != nil {
 		return err

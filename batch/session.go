@@ -29,7 +29,7 @@ type session struct {
 	mu      sync.Mutex
 	seen    map[string]int      // how often a request was made in this visit
 	asked   map[string]*request // in this visit, without an answer, by key
-	held    []hold              // what they may cost
+	held    []hold              // their estimated costs
 	answers map[string]answer   // by key, of batches that have ended
 	batches map[string]*made    // by key, the newest that has it
 	made    []*made             // in their order
@@ -61,7 +61,7 @@ func (s *session) begin() {
 	s.seen, s.asked = map[string]int{}, map[string]*request{}
 }
 
-// release gives back what was held in a visit. The next one holds it again, as far as it asks.
+// release refunds the amounts held during a visit. The next visit holds them again for the requests that it makes.
 func (s *session) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

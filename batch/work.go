@@ -170,7 +170,7 @@ func (s *session) look(ctx context.Context) (states []Status, ended bool, err er
 		if err != nil {
 			return states, ended, fmt.Errorf("the answers of batch %s of %s: %w", b.id, b.Provider, err)
 		}
-		s.drop(b) // what has no answer is asked again
+		s.drop(b) // requests without an answer are sent again
 	}
 	return states, ended, nil
 }

@@ -27,7 +27,7 @@ type Capability struct {
 	// Prompt returns the instructions that go with every request of the intent, for a run that
 	// is resumed to say that they changed. Nil means none.
 	Prompt func(intent string) string
-	// Prompts are those of the instructions that may be revised, by their names: see Request.Prompts.
+	// Prompts are the instructions that may be revised, by name: see Request.Prompts.
 	Prompts map[string]string
 
 	runs stone.Ashlar // made by Pipeline

@@ -154,7 +154,7 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 	return d, written
 }
 
-// clock compares the clock with what was written by it, and with the age of Go itself.
+// clock compares the system time with the newest recorded time and with the release date of Go.
 func clock(now, written time.Time) diagnosis {
 	d := diagnosis{Name: "clock", State: good, Value: now.Format(time.RFC3339)}
 	switch {
@@ -214,7 +214,7 @@ func (a *app) configuration() []diagnosis {
 	all := []diagnosis{{"configuration", good, fmt.Sprintf("%s: %s, %s", conf.File, text.Plural(len(conf.Capabilities), "capability"), text.Plural(len(conf.Tools), "tool")), ""}}
 	f, err := a.foundConfig()
 	if err != nil {
-		return append(all, diagnosis{"trust", wrong, err.Error(), "mend the files of .stone"})
+		return append(all, diagnosis{"trust", wrong, err.Error(), "fix the file in .stone that the error names"})
 	}
 	if len(f.wants) == 0 {
 		return append(all, diagnosis{"trust", good, "nothing needs it", ""})

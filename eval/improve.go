@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-// Improving revises prompts of a pipeline: those of agent.Adjustable, and those of the capabilities that its
+// Improving revises the prompts of a pipeline that agent.Adjustable marks, and the prompts of capabilities that its
 // calls may ask. Again and again it takes a version of the prompts, shows a capability some cases of the
 // split dev on which it fell short, and asks for a better prompt. A version that does better on these cases is
 // tried on all of dev. If the best one beats the present prompts, both answer the split test, once.

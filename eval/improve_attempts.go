@@ -81,7 +81,7 @@ func (a *attempt) take(n *dag.Node) error {
 	return nil
 }
 
-// answers has a version of the prompts answer cases. It returns their attempts and what they have cost in USD.
+// answers runs the cases with a version of the prompts. It returns the attempts and their cost in USD.
 func (s *split) answers(ctx context.Context, d dag.DAG, texts map[string]string, ids []string) (map[string]attempt, float64, error) {
 	start, err := chosen.Append(d, ids)
 	if err == nil {

@@ -27,7 +27,7 @@ type version struct {
 // not better than any.
 func (v *version) value(id string) float64 { return v.attempts[id].Value }
 
-// work is what an improvement has done so far.
+// work is the state of an improvement.
 type work struct {
 	*improver
 	Revision

@@ -27,7 +27,7 @@
 //
 // Everything has its content as address. A document whose bytes have not changed is not read again, and a
 // piece whose text has a vector is not embedded again, whichever file it is in now. So a second run over a
-// changed folder pays for what changed, a moved file costs nothing, and what is no longer there is removed.
+// changed folder pays for the changes, a moved file costs nothing, and deleted files are removed.
 // A vector is in the store before its request counts as done. A run that is killed and resumed, or started
 // anew, repeats at most the requests that were on their way: their answers are lost, and the provider may
 // have billed them.

@@ -88,7 +88,7 @@ type Skipped struct {
 // Indexed is the type of the node that Index.Pipeline produces.
 var Indexed = dag.NewType[Report]("retrieve/indexed")
 
-// survey is what is to be done.
+// survey is the work of a run.
 type survey struct {
 	Files   []task    `json:"files,omitempty"` // that are new or have changed
 	Same    int       `json:"same"`
@@ -223,7 +223,7 @@ func (w *walk) visit(name string, e fs.DirEntry, err error) error {
 	return nil
 }
 
-// skip leaves a file out. What cannot be read now keeps what is known of it.
+// skip leaves a file out. A file that cannot be read now keeps its pieces in the index.
 func (w *walk) skip(name string, err error) {
 	w.Skipped = append(w.Skipped, Skipped{clean(name), why(err)})
 	if errors.As(err, new(*fs.PathError)) {

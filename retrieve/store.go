@@ -127,7 +127,7 @@ func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 	return st, rows.Err()
 }
 
-// An EmbedderError says that the vectors of an index are those of another embedder.
+// An EmbedderError reports an index whose vectors another embedder made.
 type EmbedderError struct {
 	Built, Asked string
 }
@@ -140,7 +140,7 @@ func (e *EmbedderError) Error() string {
 // FailureKind returns "retrieve/embedder".
 func (e *EmbedderError) FailureKind() string { return "retrieve/embedder" }
 
-// folderError says that the documents of an index are those of another folder.
+// folderError reports an index of another folder.
 type folderError struct{ built, asked string }
 
 func (e *folderError) Error() string {

@@ -11,8 +11,7 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// This file runs pipelines whose models answer in batches. Such a run holds no process while it waits: it is looked at
-// again and again.
+// This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls it.
 
 // batchLabel is the label of such a run, by which it is found.
 const batchLabel = "batch"
@@ -29,47 +28,47 @@ func (s *Server) inBatches(ctx context.Context, t task) error {
 	return err
 }
 
-// cancelBatches finds out which batches a run waits for, by a visit that starts nothing new, and cancels them. Nobody
-// watches the visit: at its first event the run would be canceled, before it can record that.
+// cancelBatches visits a run without starting new steps, to learn which batches it waits for, and cancels them. The
+// visit has no watcher: the watcher would cancel the run at its first event.
 func (s *Server) cancelBatches(ctx context.Context, t task, cfg batch.Config) error {
 	steps, err := s.cfg.Journal.Steps(ctx, t.run.RunID)
 	if err != nil {
 		return err
 	}
-	begun := begunOnly{s.cfg.Journal, map[[2]string]bool{}}
+	started := startedOnly{s.cfg.Journal, map[[2]string]bool{}}
 	for _, one := range steps {
-		begun.steps[[2]string{one.Path, one.Kind}] = true
+		started.steps[[2]string{one.Path, one.Kind}] = true
 	}
 	run := t.run
-	run.Recorder, run.Watch = journal.Keep(begun, t.keep), nil
+	run.Recorder, run.Watch = journal.Keep(started, t.keep), nil
 	return batch.Cancel(ctx, t.Ashlar, run, cfg)
 }
 
-// begunOnly is a journal in whose runs only steps work that had begun before.
-type begunOnly struct {
+// startedOnly is a journal that runs only steps that had started before.
+type startedOnly struct {
 	journal.Journal
 	steps map[[2]string]bool // by path and kind
 }
 
 // Do implements journal.Journal.
-func (j begunOnly) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+func (j startedOnly) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Kind != "value" && !j.steps[[2]string{key.Path, key.Kind}] {
 		work = func(ctx context.Context) (step.Record, error) {
-			select { // its error ends the visit: the other lanes first ask for what they wait for
+			select { // the error ends the visit, so the other lanes get time to make their requests
 			case <-ctx.Done():
 			case <-time.After(time.Second):
 			}
-			return step.Record{}, notBegun{}
+			return step.Record{}, notStarted{}
 		}
 	}
 	return j.Journal.Do(ctx, key, work)
 }
 
-// notBegun is the error of a step that is not to begin.
-type notBegun struct{}
+// notStarted is the error of a step that must not start.
+type notStarted struct{}
 
-func (notBegun) Error() string        { return "the run is being canceled" }
-func (notBegun) Is(target error) bool { return target == kind.Waiting }
+func (notStarted) Error() string        { return "the run is being canceled" }
+func (notStarted) Is(target error) bool { return target == kind.Waiting }
 
 // look resumes the runs whose batches may have ended.
 func (s *Server) look(ctx context.Context) error {
@@ -88,8 +87,8 @@ func (s *Server) look(ctx context.Context) error {
 	return nil
 }
 
-// lookAfter is how long a run rests after a look at its batches: an eighth of its age, so that no server needs to
-// remember anything.
+// lookAfter is the pause before the next poll of a run's batches: an eighth of its age. Every server can compute it
+// from the journal.
 func lookAfter(info journal.RunInfo, scan time.Duration) time.Duration {
 	return min(max(info.Ended.Sub(info.Started)/8, scan), max(10*time.Minute, scan))
 }

@@ -369,7 +369,7 @@ func pipeline(url string) stone.Ashlar {
 	return call.New("plan", found, call.Spec{Applicator: app, Intent: "trip/plan", Input: call.From(topic)})
 }
 
-// What the agent asks is a question of the run. It is answered in another process, and the task goes on.
+// A question of the agent becomes a question of the run. Another process answers it, and the task continues.
 func TestAsk(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
 	db := &journal.Memory{}

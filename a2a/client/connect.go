@@ -22,7 +22,7 @@ import (
 	"github.com/stonelayer/stone/internal/transport"
 )
 
-// secrets are those of a request, and of the run around it.
+// secrets returns the secrets of a request and of its run.
 type secrets struct {
 	own *redact.Set
 	run *redact.Set // nil for none

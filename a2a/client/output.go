@@ -49,7 +49,7 @@ func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
 	o.speak()
 }
 
-// speak streams what the text has more than before, and takes back what it has no more.
+// speak streams the new part of the text. If the text no longer continues the old one, it retracts that first.
 func (o *output) speak() {
 	text := textIn(o.artifacts)
 	more, follows := strings.CutPrefix(text, o.spoken)

@@ -49,8 +49,8 @@ type talk struct {
 	stale   int        // how often in a row the task has asked it since
 }
 
-// begun is the reply of the agent to a message: the id of a new task, or the answer itself.
-type begun struct {
+// started is the agent's reply to a message: the id of a new task, or the answer itself.
+type started struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
 	Message *sdk.Message `json:"message,omitempty"`
 }
@@ -59,7 +59,7 @@ type begun struct {
 func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, error) {
 	for n := 1; n <= maxTasks; n++ {
 		fresh := false
-		at, err := stone.Step(ctx, "send", fmt.Sprintf("%s-%d", t.names.key, n), func(ctx context.Context, id string) (begun, error) {
+		at, err := stone.Step(ctx, "send", fmt.Sprintf("%s-%d", t.names.key, n), func(ctx context.Context, id string) (started, error) {
 			fresh = true
 			return t.send(ctx, id, parts)
 		})
@@ -86,10 +86,10 @@ func (e *goneError) Error() string { return e.err.Error() }
 func (e *goneError) Unwrap() error { return e.err }
 
 // send sends the message, unless there is a task of it.
-func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (begun, error) {
+func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (started, error) {
 	if t.names.known {
 		if task := t.find(ctx); task != "" {
-			return begun{Task: task}, nil
+			return started{Task: task}, nil
 		}
 	}
 	m := &sdk.Message{ID: id, ContextID: t.names.key, Role: sdk.MessageRoleUser, Parts: parts}
@@ -98,16 +98,16 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (beg
 	}
 	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true, AcceptedOutputModes: []string{"text/plain", "application/json"}}})
 	if err != nil {
-		return begun{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
+		return started{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
 	}
 	switch result := result.(type) {
 	case *sdk.Message:
-		return begun{Message: result}, nil
+		return started{Message: result}, nil
 	case *sdk.Task:
 		t.task = result.ID // to cancel it
-		return begun{Task: result.ID}, nil
+		return started{Task: result.ID}, nil
 	}
-	return begun{}, failed("the agent answers with %T: want a task or a message", result)
+	return started{}, failed("the agent answers with %T: want a task or a message", result)
 }
 
 // find returns the task of the request that has not failed. An agent that lists no tasks has none, and may
@@ -208,7 +208,7 @@ func asked(task *sdk.Task) string {
 	return strings.Join(about, "\n")
 }
 
-// unread reports whether a task still asks what was answered just now. An agent that gives its questions
+// unread reports whether a task still asks the question that was just answered. An agent that gives its questions
 // neither times nor ids may mean it.
 func (t *talk) unread(task *sdk.Task) bool {
 	if asked(task) != t.told {

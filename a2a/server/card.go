@@ -61,7 +61,7 @@ func (a *agent) serveCard(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(a.card(a.baseOf(r), reads(callerOf(r.Context())))) // or the client has gone
 }
 
-// reads reports whether a caller may see what is published.
+// reads reports whether a caller may see the published pipelines.
 func reads(c caller) bool {
 	for _, role := range c.who.Roles {
 		if role == serve.Read || role == serve.Start {

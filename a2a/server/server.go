@@ -18,11 +18,11 @@ import (
 
 // Config describes the agent. Its zero value is usable.
 type Config struct {
-	Name        string // by default that of the only pipeline, or "stone"
-	Description string // by default that of the only pipeline, or a list of them
+	Name        string // empty means the name of the only pipeline, or "stone"
+	Description string // empty means the description of the only pipeline, or a list of all
 	Version     string // "1" by default
-	// URL is the address of the server for its clients, without a path. By default it is that of each
-	// request for the card, with https where a proxy says so in X-Forwarded-Proto.
+	// URL is the server's public address, without a path. Empty means the host of each request for the card,
+	// with https if a proxy sets X-Forwarded-Proto.
 	URL string
 	// Private lets receivers of notifications be outside the public Internet, and use http.
 	Private bool

@@ -144,7 +144,7 @@ func (d *draft) event(text string, add bool) *sdk.TaskArtifactUpdateEvent {
 	return &sdk.TaskArtifactUpdateEvent{TaskID: d.of.TaskID, ContextID: d.of.ContextID, Append: add, Artifact: &sdk.Artifact{ID: resultID, Parts: sdk.ContentParts{sdk.NewTextPart(text)}}}
 }
 
-// end returns the event for the result: what it has more than the draft, or all of it.
+// end returns the event for the result: the text after the draft, or the whole result if it differs.
 func (d *draft) end(result *sdk.Artifact) *sdk.TaskArtifactUpdateEvent {
 	e := &sdk.TaskArtifactUpdateEvent{TaskID: d.of.TaskID, ContextID: d.of.ContextID, Artifact: result, LastChunk: true}
 	if text := result.Parts[0].Text(); d.text != "" && strings.HasPrefix(text, d.text) {

@@ -25,7 +25,7 @@ const contextLabel = "a2a-context"
 // resultID is the id of the artifact with the result.
 const resultID = "result"
 
-// states are those of tasks, by the states of runs.
+// states maps the states of runs to task states.
 var states = map[journal.State]sdk.TaskState{
 	journal.Running: sdk.TaskStateWorking, journal.Drained: sdk.TaskStateWorking, journal.Interrupted: sdk.TaskStateWorking, journal.Answered: sdk.TaskStateWorking,
 	journal.Waiting: sdk.TaskStateInputRequired, journal.Done: sdk.TaskStateCompleted, journal.Canceled: sdk.TaskStateCanceled,

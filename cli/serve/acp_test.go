@@ -34,7 +34,7 @@ func (e *editor) RequestPermission(_ context.Context, r sdk.RequestPermissionReq
 }
 
 // The command serves the client of the Go SDK. When it is killed during a turn, the next one loads
-// the session, and that turn goes on.
+// the session, and that turn continues.
 func TestACPProcess(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "stone.db")
 	start := func() (*editor, *sdk.ClientSideConnection, *exec.Cmd) {

@@ -150,8 +150,8 @@ func (c Client) Node(ctx context.Context, run, node string) (n api.Node, err err
 	return n, c.do(ctx, http.MethodGet, runPath(run)+"/nodes/"+url.PathEscape(node), nil, &n)
 }
 
-// Follow calls each with the events of a run until it is over, ctx ends or the server closes. With
-// said, it has events with the answers that models are writing. The error is that of a refused request.
+// Follow calls each with the events of a run until the run ends, ctx is done or the server closes. Said adds
+// events with the text that models are writing. A refused request is an *api.Problem.
 func (c Client) Follow(ctx context.Context, run string, said bool, each func(api.Event)) error {
 	w := &reply{frame: func(data []byte) {
 		var e api.Event

@@ -79,7 +79,7 @@ func run(ctx context.Context, j journal.Journal, i, n int) error {
 	return errors.Join(j.End(ctx, info.ID, out), j.Release(info.ID))
 }
 
-// Reads are what is read, by names. Each returns the number of runs or questions that it found.
+// Reads are the measured queries, by name. Each returns the number of runs that it found.
 func Reads(n int) map[string]func(context.Context, journal.Journal) (int, error) {
 	list := func(q journal.Query) func(context.Context, journal.Journal) (int, error) {
 		q.Limit = 50

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/year"
 )
 
-// BenchmarkYear is that of SQLite. It measures the CPU time of this process; the time of the server is in ns/op.
+// BenchmarkYear is the same benchmark as for SQLite. It measures the CPU time of this process; the time of the server is in ns/op.
 func BenchmarkYear(b *testing.B) {
 	for _, n := range year.Sizes() {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

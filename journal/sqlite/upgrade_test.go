@@ -158,7 +158,7 @@ func TestOldFileReadOnly(t *testing.T) {
 	wantError(t, err, fmt.Sprintf("has schema 4, this program needs %d and cannot upgrade it: ", version), "cannot be written: check the permissions")
 }
 
-// A file of version 5 gets costs and failures as columns, which stay right when a program of version 5 goes on writing.
+// A file of version 5 gets costs and failures as columns, which stay correct while a program of version 5 writes.
 func TestVersion5(t *testing.T) {
 	file := filepath.Join(memdir.New(t), "stone.db")
 	db := open(t, file, Options{})

@@ -173,7 +173,7 @@ func version() string {
 // client is the API as a caller.
 type client struct {
 	inside.Client
-	model inside.Client // for answers of the model of the caller
+	model inside.Client // records answers of the caller's model
 }
 
 func clientOf(of *serve.Server, who serve.Principal) client {

@@ -215,7 +215,7 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 // AtOnce bounds the records that one transaction removes: those of other runs wait for it.
 var AtOnce int64 = 10_000
 
-// removing is the failure of a run whose removal has begun. It cannot be resumed: records of it are missing.
+// removing is the failure kind of a run whose removal has started. The run cannot be resumed, since records are missing.
 const removing = "removed"
 
 const interrupted = "its removal was interrupted: remove it again"

@@ -23,7 +23,7 @@ const (
 
 // Log collects the parts of a run. It is an event.Watcher of one run, and is safe for concurrent use.
 type Log struct {
-	// Roles are the roles of the leaves of the pipeline, by their names.
+	// Roles maps the names of the pipeline's leaves to their roles.
 	Roles map[string]Role
 	// Recorded returns the value of a recorded step, or nil. An event.StepReplayed asks for it.
 	Recorded func(path string) json.RawMessage
