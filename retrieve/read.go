@@ -77,14 +77,14 @@ func (x *Index) document(name string, data []byte) (d document, err error) {
 	if x.Meta != nil {
 		maps.Copy(all, x.Meta(name))
 	}
+	cleaned := map[string]string{}
 	for key, value := range all {
-		delete(all, key)
-		all[clean(key)] = clean(value)
+		cleaned[clean(key)] = clean(value)
 	}
 	for i := range blocks {
 		blocks[i].Text = clean(blocks[i].Text)
 	}
-	d = document{name: name, digest: x.address(name, data), meta: all}
+	d = document{name: name, digest: x.address(name, data), meta: cleaned}
 	for _, p := range split(blocks, x.size(), x.overlap()) {
 		p.File = name
 		d.pieces = append(d.pieces, p)
@@ -98,7 +98,13 @@ func safely(read Reader, data []byte) (blocks []Block, meta map[string]string, e
 			err = fmt.Errorf("its reader panicked: %v", cause)
 		}
 	}()
-	return read(data)
+	blocks, meta, err = read(data)
+	for _, b := range blocks {
+		if b.Level < 0 || b.Level > maxLevel {
+			return nil, nil, fmt.Errorf("its reader returns a heading of level %d: want 0, which is text, to %d", b.Level, maxLevel)
+		}
+	}
+	return blocks, meta, err
 }
 
 // Text reads plain text: paragraphs between blank lines.

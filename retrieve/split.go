@@ -16,10 +16,13 @@ type unit struct {
 	page     int
 }
 
+// maxLevel is the deepest level of a heading.
+const maxLevel = 6
+
 // split joins the blocks of each section to pieces of at most size bytes. A piece begins with units of at most
 // overlap bytes that end the one before, if that is of the same section and page.
 func split(blocks []Block, size, overlap int) (pieces []Passage) {
-	var path [6]string
+	var path [maxLevel]string
 	var units []unit
 	var alone *Block // a heading that has no text yet
 	flush := func(level int) {

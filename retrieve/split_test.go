@@ -181,3 +181,13 @@ func TestWithin(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 }
+
+// A reader with a heading of no level leaves its file out, and the others are indexed.
+func TestLevelOfReader(t *testing.T) {
+	for _, level := range []int{-1, 7} {
+		read := func([]byte) ([]Block, map[string]string, error) { return []Block{{Text: "x", Level: level}}, nil, nil }
+		if _, _, err := safely(read, nil); err == nil {
+			t.Errorf("level %d is accepted", level)
+		}
+	}
+}

@@ -56,64 +56,99 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	return func(meta call.Metadata) (call.Capability, error) {
 		o := &opener{file: file}
 		r.Closers = append(r.Closers, o.close)
-		return capability(meta, embedder, base, func() (*retrieve.Index, error) {
-			store, err := o.open()
-			return &retrieve.Index{Store: store, Embedder: embedder}, err
+		return capability(meta, embedder, base, func() (*retrieve.Index, func() error, error) {
+			store, leave, err := o.open()
+			return &retrieve.Index{Store: store, Embedder: embedder}, leave, err
 		}), nil
 	}
 }
 
-// opener opens an index when it is first asked, and again after it failed: it may be built meanwhile.
+// opener opens an index for searches: at the first one, after a failure, and when the file was replaced. It closes a
+// replaced file after the last search that uses it.
 type opener struct {
 	file string
 
 	mu    sync.Mutex
-	store *retrieve.Store
-	made  os.FileInfo // of the file
+	now   *opened
 	ended bool
 }
 
-func (o *opener) open() (*retrieve.Store, error) {
+// opened is an open file.
+type opened struct {
+	*retrieve.Store
+	info  os.FileInfo
+	users int
+	old   bool // closed when the last user has gone
+}
+
+// open returns the store, and a function to call when the search has ended.
+func (o *opener) open() (*retrieve.Store, func() error, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended {
-		return nil, errors.New("the index was closed")
+		return nil, nil, errors.New("the index was closed")
 	}
 	info, _ := os.Stat(o.file)
-	if o.store != nil && info != nil && os.SameFile(info, o.made) {
-		return o.store, nil
+	if o.now == nil || info == nil || !os.SameFile(info, o.now.info) {
+		store, err := sqlite.Read(o.file)
+		if errors.Is(err, sqlite.ErrNone) {
+			err = fmt.Errorf("%w: run stone index DIR", err)
+		}
+		if err == nil {
+			err = o.retire()
+			o.now = &opened{Store: store, info: info}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 	}
-	store, err := sqlite.Read(o.file)
-	if errors.Is(err, sqlite.ErrNone) {
-		err = fmt.Errorf("%w: run stone index DIR", err)
+	used := o.now
+	used.users++
+	return used.Store, func() error { return o.leave(used) }, nil
+}
+
+func (o *opener) leave(used *opened) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if used.users--; used.users > 0 || !used.old {
+		return nil
 	}
-	if err == nil { // a file that was replaced stays open for the searches that use it
-		o.store, o.made = store, info
+	return used.Close()
+}
+
+// retire closes the open file, now or after its last search.
+func (o *opener) retire() error {
+	if o.now == nil {
+		return nil
 	}
-	return store, err
+	if o.now.old = true; o.now.users > 0 {
+		return nil
+	}
+	return o.now.Close()
 }
 
 func (o *opener) close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.ended = true; o.store == nil {
+	if o.ended {
 		return nil
 	}
-	return o.store.Close()
+	o.ended = true
+	return o.retire()
 }
 
 // New returns a capability of kind search over an index. Its id defaults to "search". Base bounds every request: its K
 // is the default and the most, its Where is added, and its Under cannot be left.
 func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
-	return capability(m, x.Embedder, base, func() (*retrieve.Index, error) {
+	return capability(m, x.Embedder, base, func() (*retrieve.Index, func() error, error) {
 		if x.Store == nil {
-			return nil, errors.New("Index.Store is nil")
+			return nil, nil, errors.New("Index.Store is nil")
 		}
-		return x, nil
+		return x, func() error { return nil }, nil
 	})
 }
 
-func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func() (*retrieve.Index, error)) call.Capability {
+func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func() (x *retrieve.Index, leave func() error, err error)) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
 	m = m.Needing(effect.FSRead)
 	if e != nil && !base.Words && e.Info().Mode != llm.Mock {
@@ -134,11 +169,12 @@ func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func(
 		if err != nil {
 			return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
 		}
-		x, err := open()
+		x, leave, err := open()
 		if err != nil {
 			return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
 		}
 		a, err := x.Lookup(ctx, q)
+		err = errors.Join(err, leave())
 		if err != nil {
 			used, _ := budget.CostOf(err)
 			return &call.Reply{Usage: call.Usage{Usage: used}}, failure(ctx, err)

@@ -47,8 +47,13 @@ func Open(ctx context.Context, address string) (*retrieve.Store, error) {
 	}
 	cfg.RuntimeParams["search_path"] = schema
 	db := stdlib.OpenDB(*cfg)
+	missing := tables
+	var there bool // a role that only searches may not create a schema, even if it exists
+	if err := db.QueryRowContext(ctx, `SELECT to_regclass('`+schema+`.vectors') IS NOT NULL`).Scan(&there); err == nil && there {
+		missing = nil
+	}
 	s, err := retrieve.NewStore(ctx, db, retrieve.Dialect{
-		Name: cfg.Host + "/" + cfg.Database, Schema: tables, Numbered: true, Words: query, Meta: `d.meta ->> ?::text = ?`,
+		Name: cfg.Host + "/" + cfg.Database, Schema: missing, Numbered: true, Words: query, Meta: `d.meta ->> ?::text = ?`,
 		Lock:       `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
 		Expression: func(words []string) string { return strings.Join(words, " ") },
 	})
