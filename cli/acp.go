@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,21 +21,9 @@ func (a *app) acp() *cobra.Command {
 		Example:               a.example("acp ./support", "acp :chat/answer --max-usd 2"),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withPublished(c, args, func(all []publish.Pipeline) error {
-				return a.publish(c, db, 0, publish.Config{Pipelines: all, Grace: grace, By: user()}, func(ctx context.Context, cfg publish.Config) error {
-					return a.linked.server.ACP(ctx, cfg, a.Stdin, a.Stdout)
-				})
-			})
+			return a.serveOne(c, args, db, publish.Config{Grace: grace}, a.linked.server.ACP)
 		},
 	}
-	if a.fromArgument() {
-		c.Use = "acp [flags] [PIPELINE…] [-- ARG…]"
-		c.Long += publishedArgs
-	}
-	f := c.Flags()
-	dbFlag(f, &db)
-	graceFlag(f, &grace)
-	a.trustFlag(f)
-	a.callFlags(f)
+	a.describeOne(c, &db, &grace)
 	return c
 }

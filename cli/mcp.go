@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,22 +30,31 @@ func (a *app) mcp() *cobra.Command {
 		Example:               a.example("mcp ./triage", "mcp ./triage plan.edn --max-usd 2"),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withPublished(c, args, func(all []publish.Pipeline) error {
-				return a.publish(c, db, 0, publish.Config{Pipelines: all, Grace: grace, By: user(), Models: models}, func(ctx context.Context, cfg publish.Config) error {
-					return a.linked.server.MCP(ctx, cfg, a.Stdin, a.Stdout)
-				})
-			})
+			return a.serveOne(c, args, db, publish.Config{Grace: grace, Models: models}, a.linked.server.MCP)
 		},
 	}
+	a.describeOne(c, &db, &grace)
+	modelsFlag(c.Flags(), &models)
+	return c
+}
+
+// describeOne describes the arguments and flags of a command that serves one client over standard input and output.
+func (a *app) describeOne(c *cobra.Command, db *string, grace *time.Duration) {
 	if a.fromArgument() {
-		c.Use = "mcp [flags] [PIPELINE…] [-- ARG…]"
+		c.Use = c.Name() + " [flags] [PIPELINE…] [-- ARG…]"
 		c.Long += publishedArgs
 	}
 	f := c.Flags()
-	dbFlag(f, &db)
-	graceFlag(f, &grace)
-	modelsFlag(f, &models)
+	dbFlag(f, db)
+	graceFlag(f, grace)
 	a.trustFlag(f)
 	a.callFlags(f)
-	return c
+}
+
+// serveOne serves the pipelines of the arguments to one client, who is the user.
+func (a *app) serveOne(c *cobra.Command, args []string, db string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
+	return a.withPublished(c, args, func(all []publish.Pipeline) error {
+		cfg.Pipelines, cfg.By = all, user()
+		return a.publish(c, db, 0, cfg, func(ctx context.Context, cfg publish.Config) error { return serve(ctx, cfg, a.Stdin, a.Stdout) })
+	})
 }

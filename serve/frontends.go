@@ -32,15 +32,29 @@ type teller interface {
 
 // postUI answers a request of the AI SDK: a new message, or the answer to a question.
 func (s *Server) postUI(w http.ResponseWriter, r *http.Request, who Principal) error {
+	return post(s, r, who, uistream.Read, func(req *turn.Request) *turn.Request { return req }, func(c conversation, req turn.Request, info journal.RunInfo, reply string) error {
+		return c.tellUI(w, r, info, &uistream.Stream{Message: reply, Seen: req.Seen})
+	})
+}
+
+// postAGUI answers a request of AG-UI.
+func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal) error {
+	return post(s, r, who, agui.Read, func(in *agui.Input) *turn.Request { return &in.Request }, func(c conversation, in agui.Input, info journal.RunInfo, _ string) error {
+		return c.tell(w, r, info, &agui.Stream{Input: in, Name: nameOf(who, info.ID)}, "")
+	})
+}
+
+// post reads a request, starts or continues the turn that it asks for, and tells what happens in its run.
+func post[T any](s *Server, r *http.Request, who Principal, read func([]byte) (T, error), of func(*T) *turn.Request, tell func(c conversation, req T, info journal.RunInfo, reply string) error) error {
 	body, err := rawBody(r, "application/json")
 	if err != nil {
 		return err
 	}
-	req, err := uistream.Read(body)
+	req, err := read(body)
 	if err != nil {
 		return invalid("%v", err)
 	}
-	c, err := s.conversation(r.Context(), who, r.PathValue("name"), req.Chat)
+	c, err := s.conversation(r.Context(), who, r.PathValue("name"), of(&req).Chat)
 	if err != nil {
 		return err
 	}
@@ -49,11 +63,11 @@ func (s *Server) postUI(w http.ResponseWriter, r *http.Request, who Principal) e
 		return err
 	}
 	defer leave()
-	info, reply, err := c.follow(&req)
+	info, reply, err := c.follow(of(&req))
 	if err != nil {
 		return err
 	}
-	return c.tellUI(w, r, info, &uistream.Stream{Message: reply, Seen: req.Seen})
+	return tell(c, req, info, reply)
 }
 
 func (c conversation) tellUI(w http.ResponseWriter, r *http.Request, info journal.RunInfo, out *uistream.Stream) error {
@@ -86,32 +100,6 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	}
 	defer leave()
 	return c.tellUI(w, r, info, &uistream.Stream{Message: nameOf(who, info.ID)})
-}
-
-// postAGUI answers a request of AG-UI.
-func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal) error {
-	body, err := rawBody(r, "application/json")
-	if err != nil {
-		return err
-	}
-	in, err := agui.Read(body)
-	if err != nil {
-		return invalid("%v", err)
-	}
-	c, err := s.conversation(r.Context(), who, r.PathValue("name"), in.Chat)
-	if err != nil {
-		return err
-	}
-	leave, err := s.hold(who)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	info, _, err := c.follow(&in.Request)
-	if err != nil {
-		return err
-	}
-	return c.tell(w, r, info, &agui.Stream{Input: in, Name: nameOf(who, info.ID)}, "")
 }
 
 // tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
