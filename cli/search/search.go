@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/library"
+	"github.com/stonelayer/stone/internal/flock"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/retrieve"
 	"github.com/stonelayer/stone/retrieve/pdf"
@@ -24,11 +26,40 @@ import (
 var Part = &library.Library{Open: open}
 
 func open(c library.Config) (*library.Index, error) {
-	opener := sqlite.Read
-	if c.Make {
-		opener = sqlite.Open
+	if !c.Make {
+		return opened(c, sqlite.Read, func() error { return nil })
 	}
-	store, err := opener(c.File)
+	unlock, err := lock(c.File)
+	if err != nil {
+		return nil, err
+	}
+	x, err := opened(c, sqlite.Open, unlock)
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return x, nil
+}
+
+// lock keeps a second process from building an index at the same time, which would pay for all vectors again. The
+// lock has a file of its own, since closing the index would release the locks of its database.
+func lock(file string) (unlock func() error, err error) {
+	f, err := os.OpenFile(file+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	switch ours, err := flock.TryLock(f); {
+	case errors.Is(err, errors.ErrUnsupported):
+	case err != nil:
+		return nil, errors.Join(err, f.Close())
+	case !ours:
+		return nil, errors.Join(fmt.Errorf("another process builds the index %s: wait until it has ended", file), f.Close())
+	}
+	return f.Close, nil
+}
+
+// opened opens the file of an index. Unlock is called when the index is closed.
+func opened(c library.Config, open func(string) (*retrieve.Store, error), unlock func() error) (*library.Index, error) {
+	store, err := open(c.File)
 	if errors.Is(err, sqlite.ErrNone) {
 		err = &fs.PathError{Op: "open", Path: c.File, Err: fs.ErrNotExist}
 	}
@@ -52,7 +83,7 @@ func open(c library.Config) (*library.Index, error) {
 		Search: func(ctx context.Context, q library.Query, path func(string) string) (library.Answer, error) {
 			return search(ctx, x, state, q, path)
 		},
-		Close: store.Close,
+		Close: func() error { return errors.Join(store.Close(), unlock()) },
 	}, nil
 }
 

@@ -148,7 +148,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},
 	{"cli/serve", "agent call serve serve/mcp serve/acp cli/internal/publish cli/internal/token"},
-	{"cli/search", "cli/internal/library internal/text retrieve retrieve/pdf retrieve/sqlite"},
+	{"cli/search", "cli/internal/library internal/flock internal/text retrieve retrieve/pdf retrieve/sqlite"},
 	{"cli/all", "cli cli/screen cli/search cli/serve call/... journal/postgres"},
 	{"cli", "*"},
 	{"cmd/...", "*"},
