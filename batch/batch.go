@@ -72,24 +72,6 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 	return result, errors.Join(err, s.close())
 }
 
-// Cancel cancels the batches of a run at their providers, which bill what they have answered by then. It visits the
-// pipeline as Run does, to learn which requests wait, and makes no new batches. Steps that wait for nothing do their work
-// in this visit, as those after an answered question.
-func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) error {
-	s, err := open(ctx, &run, cfg)
-	if err != nil {
-		return err
-	}
-	_, err = stone.Run(s.context(ctx), p, run)
-	s.release()
-	if errors.Is(err, kind.Waiting) {
-		if err = s.settle(ctx); err == nil {
-			err = errors.Join(s.cancel(ctx), s.wake(ctx))
-		}
-	}
-	return errors.Join(err, s.close())
-}
-
 // Question is the name of what a run asks while it waits for batches.
 const Question = "batch"
 

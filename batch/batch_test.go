@@ -475,7 +475,7 @@ func TestCancel(t *testing.T) {
 		if _, err := batch.Run(t.Context(), p, run, cfg); !errors.Is(err, kind.Waiting) {
 			t.Fatal(err)
 		}
-		if err := batch.Cancel(t.Context(), p, run, cfg); err != nil || !b.Batches[0].Canceled || len(b.Batches) != 1 {
+		if err := batch.Cancel(t.Context(), p, run, journal.Options{}, cfg); err != nil || !b.Batches[0].Canceled || len(b.Batches) != 1 {
 			t.Errorf("%s: %v, canceled %t of %d", protocol, err, b.Batches[0].Canceled, len(b.Batches))
 		}
 	}

@@ -43,28 +43,47 @@ func TestBatch(t *testing.T) {
 		})
 		return code, out.String(), errs.String()
 	}
-	for _, c := range []struct {
+	type line struct {
 		args           string
 		code           int
 		stdout, stderr string
-	}{
-		{"run --no-wait", 2, "", "--no-wait has a meaning only with --batch"},
-		{"run --batch --no-db", 2, "", "Error: --no-db keeps nothing"},
-		{"run --batch --record x", 2, "", "exclude each other"},
-		{"run -q --id a --batch --no-wait", 3, "", "waiting: batch batch_1_ of anthropic: 0 of 3 done, expires in 24h\nto look again: many resume a\n"},
-		{"runs", 0, "waiting", ""},
-		{"show a", 0, "batch batch_1_ of anthropic", ""},
-		{"resume a -q", 0, "answer 1\nanswer 2\nanswer 3\n", ""},
-		{"runs", 0, "done", ""},
-		{"run --id b --batch", 0, "answer 3\n", "batch batch_2_ of anthropic: 0 of 3 done"},
-		{"runs last --json", 2, "", ""},
-		{"show last", 0, "each", ""},
-	} {
-		code, stdout, stderr := run(strings.Fields(c.args)...)
-		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
-			t.Errorf("%s: code %d, want %d\n%s\n%s", c.args, code, c.code, stdout, stderr)
+	}
+	prints := func(lines ...line) {
+		t.Helper()
+		for _, c := range lines {
+			code, stdout, stderr := run(strings.Fields(c.args)...)
+			if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
+				t.Errorf("%s: code %d, want %d\n%s\n%s", c.args, code, c.code, stdout, stderr)
+			}
 		}
 	}
+	prints(
+		line{"run --no-wait", 2, "", "--no-wait has a meaning only with --batch"},
+		line{"run --batch --no-db", 2, "", "Error: --no-db keeps nothing"},
+		line{"run --batch --record x", 2, "", "exclude each other"},
+		line{"run -q --id a --batch --no-wait", 3, "", "waiting: batch batch_1_ of anthropic: 0 of 3 done, expires in 24h\nto look again: many resume a\n"},
+		line{"runs", 0, "waiting", ""},
+		line{"show a", 0, "batch batch_1_ of anthropic", ""},
+		line{"resume a -q", 0, "answer 1\nanswer 2\nanswer 3\n", ""},
+		line{"runs", 0, "done", ""},
+		line{"run --id b --batch", 0, "answer 3\n", "batch batch_2_ of anthropic: 0 of 3 done"},
+		line{"runs last --json", 2, "", ""},
+		line{"show last", 0, "each", ""},
+	)
+	b.Looks = 100
+	prints(
+		line{"run -q --id c --batch --no-wait", 3, "", "waiting: batch batch_3_"},
+		line{"resume c -q --no-wait", 3, "", "waiting: batch batch_3_"},
+		line{"cancel c", 0, "", "run c is canceled"},
+		line{"runs --state canceled --json", 0, `"id": "c"`, ""},
+		line{"cancel c", 1, "", "run c is canceled: only a run that waits"},
+		line{"cancel a", 1, "", "run a is done"},
+		line{"cancel", 2, "", "RUN is missing"},
+	)
+	if len(b.Batches) != 3 || !b.Batches[2].Canceled || b.Direct != 0 {
+		t.Errorf("%d batches, canceled %t, %d direct requests", len(b.Batches), b.Batches[2].Canceled, b.Direct)
+	}
+	b.Looks = 1
 	// All cases of an evaluation are one batch.
 	if err := os.WriteFile("rows.jsonl", []byte(`{"item":1,"expected":"answer 1"}`+"\n"+`{"item":2,"expected":"answer 2"}`+"\n"+`{"item":3,"expected":"other"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -74,7 +93,7 @@ func TestBatch(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "exact  0.6667") {
 		t.Errorf("eval: code %d\n%s\n%s", code, stdout, stderr)
 	}
-	if len(b.Batches) != 3 || len(b.Batches[2].Keys) != 3 || b.Direct != 0 {
+	if len(b.Batches) != 4 || len(b.Batches[3].Keys) != 3 || b.Direct != 0 {
 		t.Errorf("%d batches, %d direct requests", len(b.Batches), b.Direct)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"regexp"
@@ -22,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -38,6 +40,7 @@ type keepFlags struct {
 	resume string   // the database that already has the run
 	force  bool     // although its pipeline changed
 	again  []string // the steps to do anew
+	cancel bool     // end the run, and its batches
 	name   string   // under which it is listed; "" means the name of its pipeline
 	labels map[string]string
 
@@ -103,7 +106,8 @@ func (a *app) addKeepFlags(c *cobra.Command, k *keepFlags) {
 	f.StringVar(&k.resume, "resume", "", "")
 	f.BoolVar(&k.force, "force", false, "")
 	f.StringArrayVar(&k.again, "again", nil, "")
-	for _, name := range []string{"resume", "force", "again"} {
+	f.BoolVar(&k.cancel, "cancel", false, "")
+	for _, name := range []string{"resume", "force", "again", "cancel"} {
 		f.Lookup(name).Hidden = true // they are for what other commands pass on
 	}
 }
@@ -192,6 +196,8 @@ type keptRun struct {
 	id    string
 	opts  journal.Options
 	batch *batch.Config // asks models in batches; nil asks them directly
+
+	cancel bool // end it in place of continuing it
 }
 
 // keep opens the store and finds out under which name the run is kept.
@@ -203,7 +209,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 	if err != nil {
 		return nil, err
 	}
-	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10]))}
+	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10])), cancel: k.cancel}
 	if err := run.prepare(ctx, a, k); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -215,7 +221,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
 	k.made.Budget = budgetLine(a.calls.limits)
-	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: chatLabel, Resume: k.resume != "", Force: k.force, Again: k.again, Reuse: k.reuse, Grace: k.grace}
+	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: chatLabel, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: k.grace}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}
@@ -237,6 +243,8 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 		return failed("%w", err)
 	case there && k.resume == "" && !(before.State == journal.Interrupted && bytes.Equal(before.Source, r.opts.Source)):
 		return fmt.Errorf("--id: run %s exists and is %s: continue it with %q, or choose another name", r.id, before.State, a.command(r.store, "resume", r.id))
+	case there && k.cancel && before.State != journal.Waiting && before.State != journal.Interrupted:
+		return failed("run %s is %s: only a run that waits or was interrupted is canceled here", r.id, before.State)
 	case there && before.State == journal.Interrupted:
 		a.complain("the process of run %s has ended without a word: its run is taken over within seconds", r.id)
 	case !there && k.resume != "":
@@ -268,11 +276,28 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 		cfg.Recorder = journal.Redact()
 		return stone.Run(ctx, p, cfg)
 	}
+	if r.cancel {
+		return r.end(ctx, p, cfg)
+	}
 	cfg.Recorder = journal.Keep(r.Store, r.opts)
 	if r.batch != nil {
 		r.batch.Drain = r.opts.Drain
 		return batch.Run(ctx, p, cfg, *r.batch)
 	}
+	return stone.Run(ctx, p, cfg)
+}
+
+// end cancels the run's batches, and then the run at its first event: before any step.
+func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
+	if r.batch != nil {
+		if err := batch.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, r.opts, *r.batch); err != nil {
+			return stone.Result{RunID: r.id}, fmt.Errorf("the batches were not canceled, so the run still waits for them: %w", err)
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	cfg.Recorder = journal.Keep(r.Store, r.opts)
+	cfg.Watch = event.Func(slog.LevelInfo, func(event.Event) { cancel(stone.Fail(kind.Canceled, "the run was canceled")) })
 	return stone.Run(ctx, p, cfg)
 }
 
@@ -290,6 +315,9 @@ func (a *app) ended(r *keptRun, err error) error {
 	batches, parked := errors.AsType[*batch.WaitingError](err)
 	switch {
 	case err == nil:
+		return nil
+	case r != nil && r.cancel && errors.Is(err, kind.Canceled):
+		a.complain("run %s is canceled", r.id)
 		return nil
 	case isChanged:
 		fmt.Fprintf(a.Stderr, "Error: run %s was started with another pipeline:\n", r.id)

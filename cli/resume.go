@@ -77,6 +77,7 @@ func (a *app) resume() *cobra.Command {
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0]) })
 	f := c.Flags()
 	dbFlag(f, &db)
+	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
 	f.Bool("force", false, "resume although the pipeline changed; recorded steps are not repeated, new ones use what changed")
 	f.StringArray("again", nil, "do the recorded step `STEP` again, with all below it and all that reads what it made; repeatable")
 	graceFlag(f, &flags.keep.grace)
@@ -86,8 +87,23 @@ func (a *app) resume() *cobra.Command {
 	return c
 }
 
-// goOn runs the command line that was kept with a run, in its directory.
-func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
+func (a *app) cancel() *cobra.Command {
+	var db string
+	c := a.overRun(&cobra.Command{
+		Use:   "cancel RUN [flags]",
+		Short: "Cancel a waiting or interrupted run, and its batches at their providers",
+		Long: "Cancel ends a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
+			"what is recorded stays. Batches are canceled at their providers, which bill what they have answered. A run\n" +
+			"that a process works on is canceled there: by Ctrl-C, or at the server that runs it.",
+		Example: a.example("cancel last", "cancel nightly"),
+	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0], "--cancel", "--quiet") })
+	dbFlag(c.Flags(), &db)
+	a.trustFlag(c.Flags())
+	return c
+}
+
+// goOn runs the command line that was kept with a run, with more flags, in its directory.
+func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error) {
 	var line []string
 	var from source
 	err = a.withStore(c.Context(), db, func(s *store) error {
@@ -118,7 +134,7 @@ func (a *app) goOn(c *cobra.Command, db, name string) (err error) {
 	} else if from.Pipeline != "" {
 		line = append(line, "--"+packageFlag+"="+from.Pipeline)
 	}
-	line = slices.Concat(line, from.Flags, from.Budget, fromAnywhere(c.Flags()), []string{"--"}, from.Args)
+	line = slices.Concat(line, from.Flags, from.Budget, fromAnywhere(c.Flags()), more, []string{"--"}, from.Args)
 	here, err := os.Getwd()
 	if err == nil {
 		err = os.Chdir(from.Dir)

@@ -7,8 +7,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/step"
 )
 
 // This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls it.
@@ -20,55 +18,15 @@ const batchLabel = "batch"
 func (s *Server) inBatches(ctx context.Context, t task) error {
 	cfg := batch.Config{Journal: s.cfg.Journal, NoWait: true}
 	if t.cancel {
-		if err := s.cancelBatches(ctx, t, cfg); err != nil {
+		run := t.run
+		run.Watch = nil // which would cancel the run at its first event
+		if err := batch.Cancel(ctx, t.Ashlar, run, t.keep, cfg); err != nil {
 			s.cfg.Log.Warn("batches of a canceled run go on at their provider", "run", t.run.RunID, "error", err)
 		}
 	}
 	_, err := batch.Run(ctx, t.Ashlar, t.run, cfg)
 	return err
 }
-
-// cancelBatches visits a run without starting new steps, to learn which batches it waits for, and cancels them. The
-// visit has no watcher: the watcher would cancel the run at its first event.
-func (s *Server) cancelBatches(ctx context.Context, t task, cfg batch.Config) error {
-	steps, err := s.cfg.Journal.Steps(ctx, t.run.RunID)
-	if err != nil {
-		return err
-	}
-	started := startedOnly{s.cfg.Journal, map[[2]string]bool{}}
-	for _, one := range steps {
-		started.steps[[2]string{one.Path, one.Kind}] = true
-	}
-	run := t.run
-	run.Recorder, run.Watch = journal.Keep(started, t.keep), nil
-	return batch.Cancel(ctx, t.Ashlar, run, cfg)
-}
-
-// startedOnly is a journal that runs only steps that had started before.
-type startedOnly struct {
-	journal.Journal
-	steps map[[2]string]bool // by path and kind
-}
-
-// Do implements journal.Journal.
-func (j startedOnly) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	if key.Kind != "value" && !j.steps[[2]string{key.Path, key.Kind}] {
-		work = func(ctx context.Context) (step.Record, error) {
-			select { // the error ends the visit, so the other lanes get time to make their requests
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
-			return step.Record{}, notStarted{}
-		}
-	}
-	return j.Journal.Do(ctx, key, work)
-}
-
-// notStarted is the error of a step that must not start.
-type notStarted struct{}
-
-func (notStarted) Error() string        { return "the run is being canceled" }
-func (notStarted) Is(target error) bool { return target == kind.Waiting }
 
 // look resumes the runs whose batches may have ended.
 func (s *Server) look(ctx context.Context) error {
