@@ -153,6 +153,16 @@ func ExampleMean() {
 	// Output: 0.80, 95 % between 0.49 and 0.94
 }
 
+// No difference of scores within 0 and 1 is beyond 1, however few they are.
+func TestDifferenceWithinScores(t *testing.T) {
+	if e := stat.Difference([]float64{0, 0.5}, []float64{1, 0.6}, nil); e.Low != -1 || e.High != 1 {
+		t.Errorf("%+v, want from -1 to 1", e)
+	}
+	if e := stat.Difference([]float64{0, 5}, []float64{1, 9}, nil); e.Low > -1 || e.High < 4 {
+		t.Errorf("%+v, want an interval that is not cut", e)
+	}
+}
+
 func ExampleDifference() {
 	before := []float64{1, 0, 0, 1, 1, 0, 0, 1, 0, 0}
 	now := []float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 0}

@@ -133,18 +133,24 @@ func Wilson(rate, n float64) (low, high float64) {
 //
 // The standard error is taken over the paired differences, as in E. Miller, "Adding Error
 // Bars to Evals" (arXiv 2411.00640), section 4.2: questions that are hard for both make no
-// noise. The interval is Student's. If no two differences differ, it follows D. G.
-// Bonett and R. M. Price ("Adjusted Wald Confidence Interval for a Difference of Binomial
-// Proportions Based on Paired Data", JEBS 37, 2012), which adds one question that turned in
-// each direction: without any that turned, the interval of Student would be empty.
+// noise. The interval is Student's, within -1 and 1 where the scores are within 0 and 1.
+// If no two differences differ, it follows D. G. Bonett and R. M. Price ("Adjusted Wald
+// Confidence Interval for a Difference of Binomial Proportions Based on Paired Data",
+// JEBS 37, 2012), which adds one question that turned in each direction: without any that
+// turned, the interval of Student would be empty.
 func Difference(a, b []float64, cluster []string) Estimate {
 	d := make([]float64, len(a))
+	scores := true
 	for i := range a {
 		d[i] = b[i] - a[i]
+		scores = scores && min(a[i], b[i]) >= 0 && max(a[i], b[i]) <= 1
 	}
 	e := estimate(d, cluster)
 	if e.SE > 0 || e.Clusters < 2 || math.Abs(e.Mean) > 1 {
-		return e.student()
+		if e = e.student(); scores && e.Clusters > 1 {
+			e.Low, e.High = max(-1, e.Low), min(1, e.High)
+		}
+		return e
 	}
 	n := float64(e.Clusters) + 2
 	middle := e.Mean * float64(e.Clusters) / n
