@@ -45,8 +45,8 @@ type Detail struct {
 	Facts func() iter.Seq2[string, string]
 	// Questions are the names of the questions that the leaf may ask.
 	Questions func() []string
-	// Undeclared returns the names of the leaf's tools and capabilities that state no effects, and the names
-	// that of returns for pipelines behind them. Nil means the leaf itself, if it states none; see
+	// Undeclared returns the names of the leaf's tools and capabilities that state no effects, and what the
+	// function of returns for pipelines behind them. Nil means the leaf itself, if it states none; see
 	// [Ashlar.Undeclared].
 	Undeclared func(of func(Ashlar) []string) []string
 	// Unpriced returns the models without a known price that the leaf may ask: a budget that limits money rejects

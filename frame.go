@@ -88,8 +88,8 @@ func (f *frame) stand(up *frame, s *spec, seg segment, index int) {
 }
 
 // path returns the address of the frame, element by element: names, branches,
-// lanes, rounds, visits. No two visits of a run share one, but for leaves of glue, which
-// have that of what they are in. The decision of a match of glue has its name.
+// lanes, rounds, visits. No two visits of a run share one, except leaves of glue, which
+// have the address of their parent. The decision of a match of glue has its name.
 func (f *frame) path() string {
 	var short [128]byte // most paths fit, so that the string is the only allocation
 	b := f.appendPath(short[:0])

@@ -129,8 +129,8 @@ func (r *run) open(ctx context.Context) error {
 	return nil
 }
 
-// opening is the rendered prompts of an agent: the first record of its conversation. The tools and
-// parameters stand there for people who read the conversation; those of the program count.
+// opening holds an agent's rendered prompts: the first record of its conversation. Its tools and
+// parameters are for people who read the conversation; the agent uses the program's.
 type opening struct {
 	System   string        `json:"system,omitempty"`
 	Messages []llm.Message `json:"messages"`

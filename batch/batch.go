@@ -60,7 +60,7 @@ func rounded(d time.Duration) string {
 }
 
 // Run runs a pipeline, or resumes its run, and asks its models in batches; see the package comment. It returns what
-// stone.Run returns once no batch is left to wait for. If it ends before, the batches go on at their providers: the error
+// stone.Run returns once no batch is left to wait for. If it ends before, the providers keep working on the batches: the error
 // is a *WaitingError, or says what a provider refused, and the run waits with a question of the name [Question], whose text is
 // that error. Run answers it when it continues. If ctx ends while steps run, the run is canceled, and its batches with it.
 func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {

@@ -24,8 +24,8 @@ type provider interface {
 	bounds() (requests, bytes int)
 	// speaks reports whether a request to one of its paths is one to a model.
 	speaks(h http.Header, body fields) bool
-	// line returns the body of a request as it stands in a batch, and what identifies it: without what
-	// depends on how much of a budget is left.
+	// line returns the body of a request for a batch, and the part that identifies it: without fields that
+	// depend on the rest of a budget.
 	line(body fields) (line, same json.RawMessage, err error)
 	model(line json.RawMessage) string
 	// make makes a batch and returns its id. An *llm.HTTPError below 500 says that it was not made.

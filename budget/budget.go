@@ -205,7 +205,7 @@ func least[N int | float64 | time.Duration](left, limit, spent N) N {
 	return min(left, rest)
 }
 
-// Deadline returns when the account's time ends, or that of one above it if that is
+// Deadline returns when the time of the account or of one above it ends, whichever is
 // earlier. It returns false if none has a limit on time.
 func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	for ; a != nil; a = a.above {

@@ -272,7 +272,7 @@ func (s *session) race() (win *outcome, tried []Attempt, err error) {
 			case h.errs[k] == nil && o.failure == nil:
 				win = o
 				cancel(errLost)
-			case errors.Is(h.errs[k], kind.Waiting): // the others go on, and one may win
+			case errors.Is(h.errs[k], kind.Waiting): // the others continue, and one may win
 				err = cmp.Or(err, h.errs[k])
 			case h.errs[k] != nil && !s.lost(h.errs[k]):
 				err = h.errs[k]

@@ -225,7 +225,7 @@ func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 	}
 	if isIntent(name) {
 		p.Name = strings.ReplaceAll(strings.TrimPrefix(name, ":"), "/", "-")
-		p.Grant = []string{} // publish takes that of the configuration
+		p.Grant = []string{} // publish takes the configured one
 		p.Ashlar, err = a.answering(a.calls.conf.App, name)
 		return p, err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/cli/internal/display"
 )
 
-// terminalUI makes the command without a sub-command the terminal UI: that of the
-// project around the working directory, or of the one pipeline of this program.
+// terminalUI makes the command without a sub-command the terminal UI of the project around
+// the working directory, or of the program's one pipeline.
 // Without a terminal, or in a program that does not link the screen, it remains the
 // help.
 func (a *app) terminalUI(root *cobra.Command) {

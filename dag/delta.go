@@ -41,7 +41,7 @@ func (d DAG) Delta(lanes ...DAG) (Delta, error) {
 				for _, p := range parents {
 					place, ok := at[p.ID()]
 					if !ok {
-						return nil, fmt.Errorf("%s cannot be kept: its parent %s is neither kept nor among those that the lanes follow", n, p)
+						return nil, fmt.Errorf("%s cannot be kept: its parent %s is neither kept nor a node that the lanes follow", n, p)
 					}
 					k.Parents = append(k.Parents, place)
 				}

@@ -39,7 +39,7 @@ func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answ
 		return &AnswerError{err}
 	}
 	if len(a.By) > ask.MaxBy {
-		return &AnswerError{fmt.Errorf("the name of who answers has %d bytes: want at most %d", len(a.By), ask.MaxBy)}
+		return &AnswerError{fmt.Errorf("the answerer's name has %d bytes: want at most %d", len(a.By), ask.MaxBy)}
 	}
 	if a.To == "" {
 		a.To = q.Version // which was checked

@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// An Embedder turns texts into vectors, of which those of related texts are near each other.
+// An Embedder turns texts into vectors. Related texts have vectors near each other.
 //
 // Embed returns a vector for each text, in their order, all of one length. An error has the cost of
 // the request if there was one, see budget.CostOf. An Embedder is safe for concurrent use. Info names

@@ -294,7 +294,7 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 		}
 	}
 	switch src, _ := sourceOf(info); {
-	case run != nil && info.State == journal.Canceled && src.Batch: // its batches go on, perhaps
+	case run != nil && info.State == journal.Canceled && src.Batch: // its batches may still run
 	case run != nil && info.State == journal.Canceled:
 		return true, nil
 	case info.State == journal.Done, info.State == journal.Failed, info.State == journal.Canceled:

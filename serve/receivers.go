@@ -247,7 +247,7 @@ func (r *Receivers) Remove(ctx context.Context, who Principal, run, id string) e
 
 // remove removes the receivers of a run that are doomed, by the ids of the runs that keep them.
 func (r *Receivers) remove(ctx context.Context, info journal.RunInfo, doomed func(run string, one Receiver) bool) error {
-	var gone []string // at the end: a list of runs goes on from the last one
+	var gone []string // removed at the end: a list of runs continues from the last one
 	for one, err := range r.kept(ctx, info) {
 		if err != nil {
 			return err

@@ -62,7 +62,7 @@ type notice struct {
 	Tenant string    `json:"tenant,omitempty"`
 }
 
-// receiver names the receiver of the notice among those of its hook. A tenant whose receiver does not
+// receiver names the notice's receiver at its hook. A tenant whose receiver does not
 // answer, or that names the receiver of another one, delays only itself.
 func (n *notice) receiver() string {
 	if n.To == nil {

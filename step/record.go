@@ -83,7 +83,7 @@ type Recorder interface {
 	// does not call work.
 	//
 	// A key of kind "value" is of work without effects or costs: its record need not be
-	// durable when Do returns, but must be before that of any later step.
+	// durable when Do returns, but must be before the record of any later step.
 	//
 	// An error of work is returned and nothing is recorded: the work is not
 	// finished. Work does not panic. Its result is recorded even if ctx is done

@@ -20,9 +20,9 @@ import (
 type Config struct {
 	// Command is the absolute path of the program, and its arguments.
 	Command []string
-	// Dir is the working directory. By default it is the first directory in scope, a
-	// temporary one if the scope has none, or that of this process if the scope does not
-	// limit directories.
+	// Dir is the working directory. By default it is the first directory in scope, or a
+	// temporary one if the scope has none. If the scope does not limit directories, it is this
+	// process's.
 	Dir string
 	// Env are the names of further environment variables to pass on, in addition to PATH,
 	// TZ and the language variables. HOME and TMPDIR are a temporary directory, which is

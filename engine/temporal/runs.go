@@ -203,7 +203,7 @@ func (h *holder) find(ctx context.Context, run string, cfg *stone.Config) (stone
 	return stone.Ashlar{}, fmt.Errorf("run %q of pipeline %q: %w", run, about.Pipeline, remote.ErrOther)
 }
 
-// started returns what the run is: as recorded if it has begun, or as Start has left it.
+// started describes the run: as recorded if it has started, or as Start has left it.
 func (h *holder) started(ctx context.Context, run string) (about started, begun bool, err error) {
 	info, err := h.Journal.Find(ctx, run)
 	if err == nil && info.ID == run && info.Fingerprint != (dag.ID{}) {

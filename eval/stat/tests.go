@@ -29,7 +29,7 @@ func (e Estimate) PValue() float64 {
 	return 2 * (1 - cdfT(math.Abs(e.Mean)/e.SE, float64(e.Clusters-1)))
 }
 
-// Holm adjusts p-values of several tests so that the chance of any false alarm stays that of
+// Holm adjusts p-values of several tests so that the chance of any false alarm is as for
 // one test (S. Holm, Scandinavian Journal of Statistics 6, 1979). The result is in the order
 // of the argument.
 func Holm(p []float64) []float64 {

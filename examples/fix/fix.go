@@ -245,7 +245,7 @@ func sampleDir(ctx context.Context) string {
 
 func openWorkspace(dir string) (Workspace, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return Workspace{}, stone.Fail("no-package", "%s is no folder: name that of a Go package with --dir", dir)
+		return Workspace{}, stone.Fail("no-package", "%s is not a folder: give the folder of a Go package with --dir", dir)
 	}
 	return Workspace{dir}, nil
 }

@@ -65,7 +65,7 @@ func Review(m llm.Model) stone.Ashlar {
 	)
 }
 
-// split splits a diff into those of its files.
+// split splits a diff by file.
 func split(_ context.Context, diff string) (out []FileDiff, err error) {
 	for _, part := range strings.Split("\n"+diff, "\ndiff --git ")[1:] {
 		head, _, _ := strings.Cut(part, "\n")

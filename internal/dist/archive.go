@@ -105,7 +105,7 @@ func completions() ([]file, error) {
 	return files, nil
 }
 
-// licences returns the texts that go along with a binary: those of Stone, of Go and of every module in it.
+// licences returns the licences of Stone, Go and every module in a binary.
 func licences(info *debug.BuildInfo) ([]file, error) {
 	dirs := map[string]string{}
 	list := func(path string, args ...string) error {

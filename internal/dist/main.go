@@ -4,7 +4,7 @@
 //
 // Each binary says what it is for and which modules it has. Its archive has the binary, completions,
 // manual pages, and the licences of all modules in it. Beside the archives are a list of each one's modules
-// (CycloneDX) and SHA256SUMS. Equal binaries give equal archives: times in them are those of the commit.
+// (CycloneDX) and SHA256SUMS. Equal binaries give equal archives: all their times are the commit's.
 package main
 
 import (

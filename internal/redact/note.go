@@ -60,8 +60,8 @@ func (s *Set) NoteURL(address string) {
 	}
 }
 
-// NoteVariable adds the value of a variable that a program is given. Unless the name is
-// that of a secret, public values are ignored: words, paths, and settings of the terminal
+// NoteVariable adds the value of a variable that a program is given. Unless the name
+// suggests a secret, public values are ignored: words, paths, and settings of the terminal
 // and the language.
 func (s *Set) NoteVariable(name, value string) {
 	if !Secretive(name) && (harmless(name) || isWord(value) || isPaths(value)) {

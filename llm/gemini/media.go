@@ -49,7 +49,7 @@ type inlineData struct {
 	Data string `json:"data"`
 }
 
-// standIn is the field that stands in a kept part for bytes that the message has as media.
+// standIn is the field that replaces bytes in a kept part. The message has them as media.
 const standIn = "stone/media"
 
 // media handles a picture or a sound of the answer. The kept part does not repeat its bytes.

@@ -92,7 +92,7 @@ func (a *attempt) reset() {
 	a.response, a.thinking = channel{name: "response"}, channel{name: "thinking"}
 }
 
-// hear passes a delta on, and reports whether the stream may go on.
+// hear passes a delta on, and reports whether the stream may continue.
 func (a *attempt) hear(d llm.Delta, err error) bool {
 	if !a.yield(d, err) || err != nil {
 		return false

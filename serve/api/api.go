@@ -19,7 +19,7 @@ type Pipeline struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Input       json.RawMessage `json:"input"`             // the JSON Schema of Start.Input
-	Output      json.RawMessage `json:"output,omitempty"`  // that of the result, if it is the same in every run
+	Output      json.RawMessage `json:"output,omitempty"`  // the JSON Schema of the result, if it is the same in every run
 	Effects     []string        `json:"effects,omitempty"` // that it needs
 	// Undeclared are its steps, tools and capabilities that state no effects: what they do is not known.
 	Undeclared []string `json:"undeclared,omitempty"`
@@ -208,7 +208,7 @@ type Capability struct {
 // Error.
 type Reply struct {
 	Proto  int       `json:"proto"`
-	Trace  Trace     `json:"trace,omitzero"` // that of the request
+	Trace  Trace     `json:"trace,omitzero"` // of the request
 	Result *Result   `json:"result,omitempty"`
 	Error  *ActError `json:"error,omitempty"`
 }

@@ -59,8 +59,8 @@ type Config struct {
 	// Prefix is added before the names of tools, to keep the tools of two servers
 	// apart, as "github_".
 	Prefix string
-	// Effects are the effects of the tools on the world, besides that of reaching the
-	// server, which is process for a command and net otherwise.
+	// Effects are the effects of the tools on the world. Reaching the server adds process
+	// for a command, and net otherwise.
 	Effects []string
 	// Approver decides on every call of a tool that is not in Harmless. The zero Approver is none: all
 	// calls run.

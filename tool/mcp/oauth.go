@@ -204,7 +204,7 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 	cfg.login = handler
 	session, err := opener(cfg, secrets)(ctx)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("mcp: nobody has logged in at the server %q: %w", cfg.Name, ctx.Err())
+		return fmt.Errorf("mcp: no login at the server %q: %w", cfg.Name, ctx.Err())
 	}
 	if err != nil {
 		return fmt.Errorf("mcp: the login at the server %q failed: %w", cfg.Name, hidden(secrets, err))

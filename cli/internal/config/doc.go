@@ -26,7 +26,7 @@
 // Example is one with explanations. Its other keys are
 //
 //   - capabilities and tools: by their ids, with the fields of call.Metadata and
-//     those of their kind, which are
+//     of their kind:
 //     llm (provider, model, prompts, max-tokens, params), answers (file, model, key,
 //     text, usage, latency), command (command, dir, env, max-output, scope, loopback),
 //     http (url, headers, max-body, scope), mcp (server, tool),

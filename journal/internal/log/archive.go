@@ -212,7 +212,7 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 	return errors.Join(err, j.Release(id))
 }
 
-// AtOnce bounds the records that one transaction removes: those of other runs wait for it.
+// AtOnce bounds the records that one transaction removes, since other runs wait for it.
 var AtOnce int64 = 10_000
 
 // removing is the failure kind of a run whose removal has started. The run cannot be resumed, since records are missing.

@@ -119,7 +119,7 @@ func (c *checker) run(ctx context.Context, listed *Run) error {
 	if isBoard {
 		low, high = before.Tip, after.Tip
 	}
-	if int64(count) < low && after.Tail == before.Tail || int64(count) > high { // a run that goes on drops records of its outcome
+	if int64(count) < low && after.Tail == before.Tail || int64(count) > high { // a continued run drops records of its outcome
 		c.report(name, fmt.Sprintf("is not complete: it has %d rows and wrote %d", count, low))
 	}
 	return c.beside(ctx, before)
@@ -223,7 +223,7 @@ func (c *checker) beside(ctx context.Context, r *Run) error {
 	switch {
 	case errors.Is(err, outline.ErrForm):
 		c.report(r.ID, "has a damaged outline, which readers make again from the records")
-	case errors.Is(err, outline.ErrMoved): // the run goes on
+	case errors.Is(err, outline.ErrMoved): // the run continues
 	default:
 		return err
 	}

@@ -55,7 +55,7 @@ func Visible(schema string) string {
 
 // Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments.
 // Schema is the prefix of tables. The query reads one index, from the newest run on, until it has
-// enough: that of unfinished states, of a label, of the pipeline, of the states, or of failures. If only times
+// enough: the index of unfinished states, labels, pipelines, states or failures. If only times
 // or a cost that few runs have are given, it sorts these runs, and reads nothing but the index. An expression instead of a column keeps a database from
 // choosing another index.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {

@@ -97,7 +97,7 @@ func Hosted(protocol string, list []llm.Tool) (functions []llm.Tool, hosted []ma
 		}
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(object, &fields); err != nil || fields == nil {
-			return nil, nil, fmt.Errorf("the tool %q: what it has for %q is no JSON object", tool.Name, protocol)
+			return nil, nil, fmt.Errorf("tool %q: its part for %q is not a JSON object", tool.Name, protocol)
 		}
 		wired := make(map[string]any, len(fields))
 		for key, value := range fields {
