@@ -42,11 +42,14 @@ PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./inter
 # one and a half times the CPU time.
 RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false
 
+# Tests wait for processes, leases and disks: with half as many packages again as CPUs, another one works meanwhile.
+PARALLEL = -p=$$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 ))
+
 # Lint vets everything, so that vetting is left out.
 test-all: peers lint
-	$(GO) test -vet=off $(FLAGS) $(PROGRAMS)
+	$(GO) test -vet=off $(PARALLEL) $(FLAGS) $(PROGRAMS)
 	programs=$$($(GO) list $(PROGRAMS)) && all=$$($(GO) list ./...) && \
-	$(GO) test -vet=off $(RACE) $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
+	$(GO) test -vet=off $(PARALLEL) $(RACE) $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
 	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...
 	cd event/otel && $(GO) vet ./... && $(GO) test ./...
 	cd trace/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...

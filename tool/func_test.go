@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/llm"
@@ -57,19 +58,21 @@ func TestFuncChecksInput(t *testing.T) {
 
 func TestFuncOffersClosedSchema(t *testing.T) {
 	m := tool.Func("forecast", "Tells the weather.", func(context.Context, lookup) (string, error) { return "", nil },
-		tool.Parallel(), tool.Effects("net"), tool.Effects("cost"))
+		tool.Parallel(), tool.Effects("net"), tool.Effects("cost"), tool.Timeout(time.Minute), tool.MaxResult(100))
 	want := agent.Tool{
 		Tool: llm.Tool{Name: "forecast", Description: "Tells the weather.", Schema: json.RawMessage(
 			`{"additionalProperties":false,"properties":{"city":{"description":"name of the city","type":"string"},` +
 				`"days":{"type":"integer"},"tags":{"items":{"type":"string"},"type":["null","array"]},` +
 				`"unit":{"enum":["C","F"],"type":"string"}},"required":["city"],"type":"object"}`)},
-		Parallel: true,
-		Effects:  []string{"net", "cost"},
+		Parallel:  true,
+		Effects:   []string{"net", "cost"},
+		Timeout:   time.Minute,
+		MaxResult: 100,
 	}
 	got := *m.Tool
 	got.Run = nil
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %s\nwant %s", got.Schema, want.Schema)
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
 
