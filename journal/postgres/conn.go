@@ -28,9 +28,9 @@ type (
 
 var binaries = []int16{pgtype.BinaryFormatCode}
 
-// exchange sends statements at once and passes the rows of the last one to each, whose
+// exchange sends statements at once and passes the rows of the last ones to each, whose
 // argument is valid only during the call. All values are in binary.
-func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, each func([][]byte)) error {
+func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, each ...func([][]byte)) error {
 	var batch pgconn.Batch
 	for _, s := range statements {
 		values, types := make([][]byte, len(s.args)), make([]uint32, len(s.args))
@@ -48,11 +48,11 @@ func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, 
 		}
 	}
 	results := conn.ExecBatch(ctx, &batch)
-	for i := 1; results.NextResult(); i++ {
+	for i := len(each) - len(statements); results.NextResult(); i++ {
 		rows := results.ResultReader()
 		for rows.NextRow() {
-			if i == len(statements) && each != nil {
-				each(rows.Values())
+			if i >= 0 {
+				each[i](rows.Values())
 			}
 		}
 	}

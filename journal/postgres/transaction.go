@@ -29,13 +29,13 @@ func (d *database) Update(do func(log.Tx) error) error {
 		return nil
 	}
 	if err == nil && !t.started {
-		err = t.send(nil) // the row of this process must be locked before COMMIT is sent
+		err = t.send() // the row of this process must be locked before COMMIT is sent
 	}
 	if err != nil {
 		if t.started {
 			t.queue, t.size = nil, 0
 			t.exec("ROLLBACK")
-			_ = t.send(nil) // the server rolls back also when the connection is lost
+			_ = t.send() // the server rolls back also when the connection is lost
 			if d.writer.IsClosed() {
 				d.lost++
 			}
@@ -46,7 +46,7 @@ func (d *database) Update(do func(log.Tx) error) error {
 		return err
 	}
 	t.exec("COMMIT")
-	err = t.send(nil)
+	err = t.send()
 	if err == nil {
 		d.lost = 0
 		d.news.changed()
@@ -121,10 +121,10 @@ func (t *tx) exec(text string, args ...any) { t.queue = append(t.queue, statemen
 // lost transaction doubles it, up to twice the lease, since the process may be slow rather than stopped.
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
-// send sends the queue, and passes the rows of its last statement to each. The first time
+// send sends the queue, and passes the rows of its last statements to each. The first time
 // it begins the transaction, and counts it. A server ends a transaction whose process is
 // silent, so that a process that was stopped keeps no lock.
-func (t *tx) send(each func([][]byte)) error {
+func (t *tx) send(each ...func([][]byte)) error {
 	if !t.started {
 		t.started = true
 		t.commits++
@@ -144,11 +144,11 @@ func (t *tx) send(each func([][]byte)) error {
 		// The server must not end the transaction while this process encodes the contents.
 		idle := t.silence() + time.Duration(size>>20)*time.Second
 		relax := statement{"SELECT set_config('idle_in_transaction_session_timeout', $1, true)", []any{fmt.Sprint(idle.Milliseconds())}}
-		if err := exchange(ctx, t.writer, []statement{relax}, nil); err != nil {
+		if err := exchange(ctx, t.writer, []statement{relax}); err != nil {
 			return err
 		}
 	}
-	return exchange(ctx, t.writer, queue, each)
+	return exchange(ctx, t.writer, queue, each...)
 }
 
 // query implements the source of a reader.
@@ -166,6 +166,21 @@ func (t *tx) Run(ctx context.Context, id string) (*log.Run, error) {
 		t.runs[r.Row] = *r
 	}
 	return r, err
+}
+
+// RunWith implements [log.RunReader].
+func (t *tx) RunWith(id string, run int64, paths []string) (r *log.Run, found []*log.Row, whole bool, err error) {
+	t.exec(byID+" FOR UPDATE", id)
+	t.exec(byPaths, run, int64(0), textsOf(paths), int64(mostRows))
+	bytes := 0
+	err = t.send(func(v [][]byte) { r = scanRun(v) }, func(v [][]byte) {
+		found = append(found, scanRow(v))
+		bytes += len(v[9])
+	})
+	if r != nil {
+		t.runs[r.Row] = *r
+	}
+	return r, found, len(found) < mostRows && bytes < mostBytes, err
 }
 
 // Lock implements [log.Tx].
