@@ -179,8 +179,7 @@ func (s *served) report(b *testing.B, unit string, n int) {
 	elapsed, cpu := time.Since(s.started), s.server.CPU()-s.cpu
 	s.stop()
 	after := s.read(b)
-	b.ReportMetric(float64(n)/elapsed.Seconds(), unit+"s/s")
-	b.ReportMetric(float64(elapsed.Nanoseconds())/float64(n), "elapsed-ns/"+unit)
+	b.ReportMetric(float64(n)/elapsed.Seconds(), "per-second")
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(n), "server-cpu-ns/"+unit)
 	for name, value := range after {
 		b.ReportMetric((value-s.before[name])/float64(n), name+"/"+unit)
