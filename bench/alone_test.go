@@ -6,6 +6,7 @@ var (
 	peerBuilders   []builder
 	peerDurables   []durable
 	peerFanners    []fanner
+	peerFleets     []fleet
 	peerResumables []resumable
 	peerTurners    []turner
 )

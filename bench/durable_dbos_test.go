@@ -15,8 +15,12 @@ import (
 )
 
 func dbosContext(folder string) (dbos.Context, error) {
+	return dbosOpen("sqlite:" + filepath.Join(folder, "dbos.db"))
+}
+
+func dbosOpen(address string) (dbos.Context, error) {
 	return dbos.NewContext(context.Background(), dbos.Config{
-		AppName: "bench", DatabaseURL: "sqlite:" + filepath.Join(folder, "dbos.db"), Logger: slog.New(slog.DiscardHandler), ApplicationVersion: "1",
+		AppName: "bench", DatabaseURL: address, Logger: slog.New(slog.DiscardHandler), ApplicationVersion: "1",
 	})
 }
 
@@ -36,7 +40,13 @@ func dbosLine(ctx dbos.Context, v kilo) (_ int, err error) {
 // dbosDurable has a workflow for each line. Its store commits with synchronous=NORMAL:
 // acknowledged writes may be lost on a power loss.
 func dbosDurable(folder string) (func(int) error, func() error, error) {
-	ctx, err := dbosContext(folder)
+	work, done, err := dbosFleet("sqlite:" + filepath.Join(folder, "dbos.db"))
+	return func(number int) error { return work(number, durableLines) }, done, err
+}
+
+// dbosFleet has a workflow for each run.
+func dbosFleet(address string) (func(number, runs int) error, func() error, error) {
+	ctx, err := dbosOpen(address)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,8 +54,8 @@ func dbosDurable(folder string) (func(int) error, func() error, error) {
 	if err := dbos.Launch(ctx); err != nil {
 		return nil, nil, err
 	}
-	work := func(number int) error {
-		return atOnce(func(line int) error {
+	work := func(number, runs int) error {
+		return together(runs, func(line int) error {
 			handle, err := dbos.RunWorkflow(ctx, dbosLine, aKilo, dbos.WithWorkflowID(fmt.Sprintf("run-%d-%d", number, line)))
 			if err != nil {
 				return err

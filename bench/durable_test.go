@@ -104,19 +104,7 @@ func folderSize(b *testing.B, folder string) (size int64) {
 }
 
 // atOnce calls do once for each line, concurrently.
-func atOnce(do func(line int) error) error {
-	errs := make(chan error, durableLines)
-	for line := range durableLines {
-		go func() { errs <- do(line) }()
-	}
-	var err error
-	for range durableLines {
-		if e := <-errs; e != nil {
-			err = e
-		}
-	}
-	return err
-}
+func atOnce(do func(line int) error) error { return together(durableLines, do) }
 
 // stoneLines has a lane for each line, and joins them at the end.
 func stoneLines(length int) stone.Ashlar {

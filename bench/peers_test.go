@@ -20,6 +20,8 @@ var peerDurables = []durable{
 	{"trpc-agent-go", trpcDurable, true, false},
 }
 
+var peerFleets = []fleet{{"dbos", dbosFleet}}
+
 var peerFanners = []fanner{
 	{"langgraphgo", langgraphFanOut, 10_000},
 	{"langchaingo", langchainFanOut, 0},

@@ -59,10 +59,10 @@ func stoneBuildSchemas(names []string) error {
 	return stone.Validate(line, stone.Given{}).Err()
 }
 
-// stoneFanOut ends with the reducer that every fan-out needs. It reads all results, as a
+// stoneFan ends with the reducer that every fan-out needs. It reads all results, as a
 // program would.
-func stoneFanOut(lanes int) (func() (int, error), error) {
-	p := stone.Seq("fan-out",
+func stoneFan(lanes int) stone.Ashlar {
+	return stone.Seq("fan-out",
 		stone.Func0("split", aBatch, func(context.Context) (batch, error) { return batch{Lanes: lanes}, nil }),
 		stone.Map("lanes", dag.Derive(aBatch, batch.items), anItem,
 			stone.Func("work", anItem, aResult, func(_ context.Context, it item) (result, error) { return it.work(), nil })),
@@ -70,6 +70,10 @@ func stoneFanOut(lanes int) (func() (int, error), error) {
 			return total{Lanes: len(all)}, nil
 		})),
 	)
+}
+
+func stoneFanOut(lanes int) (func() (int, error), error) {
+	p := stoneFan(lanes)
 	return func() (int, error) {
 		res, err := stone.Run(context.Background(), p, stone.Config{})
 		if err != nil {

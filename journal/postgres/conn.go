@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,8 +15,7 @@ import (
 )
 
 // A statement and its arguments: nil, int64, float64, string, bool, []byte, texts, blobs or
-// []int64. It has no name on the server, so it works behind a pooler that gives every
-// transaction another connection.
+// []int64.
 type statement struct {
 	text string
 	args []any
@@ -26,28 +26,92 @@ type (
 	blobs [][]byte
 )
 
-// exchange sends statements at once and passes the rows of the last one to each, whose
+var binaries = []int16{pgtype.BinaryFormatCode}
+
+// exchange sends statements at once and passes the rows of the last ones to each, whose
 // argument is valid only during the call. All values are in binary.
-func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, each func([][]byte)) error {
+func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, each ...func([][]byte)) error {
 	var batch pgconn.Batch
 	for _, s := range statements {
-		values, types, formats := make([][]byte, len(s.args)), make([]uint32, len(s.args)), make([]int16, len(s.args))
+		values, types := make([][]byte, len(s.args)), make([]uint32, len(s.args))
 		for i, arg := range s.args {
 			values[i], types[i] = encode(arg)
-			formats[i] = pgtype.BinaryFormatCode
 		}
-		batch.ExecParams(s.text, values, types, formats, []int16{pgtype.BinaryFormatCode})
+		named, err := prepared(ctx, conn, s, types)
+		switch {
+		case err != nil:
+			return err
+		case named != nil:
+			batch.ExecStatement(named, values, binaries, binaries)
+		default:
+			batch.ExecParams(s.text, values, types, binaries, binaries)
+		}
 	}
 	results := conn.ExecBatch(ctx, &batch)
-	for i := 1; results.NextResult(); i++ {
+	for i := len(each) - len(statements); results.NextResult(); i++ {
 		rows := results.ResultReader()
 		for rows.NextRow() {
-			if i == len(statements) && each != nil {
-				each(rows.Values())
+			if i >= 0 {
+				each[i](rows.Values())
 			}
 		}
 	}
-	return results.Close()
+	n, _ := conn.CustomData()[namesKey].(*names)
+	return n.failed(results.Close())
+}
+
+// names are the statements that the server keeps for a connection, by their texts: nil for one that was sent
+// once. It parses and plans them once and not at each use, which is a third of its work. A pooler such as
+// PgBouncer may give each transaction another connection, to which the names are unknown. The first error of
+// that kind ends the use of names in the DB; what failed is sent again.
+type names struct {
+	pooled *atomic.Bool
+	all    bool // of the connection that writes; others read much that is asked rarely
+	kept   map[string]*pgconn.StatementDescription
+}
+
+// mostNames bounds the names of a connection.
+const mostNames = 64
+
+const namesKey = "stone names"
+
+// connect opens a connection with names.
+func (p *pool) connect(ctx context.Context, writes bool) (*pgconn.PgConn, error) {
+	conn, err := pgconn.ConnectConfig(ctx, p.config)
+	if err == nil {
+		conn.CustomData()[namesKey] = &names{&p.pooled, writes, map[string]*pgconn.StatementDescription{}}
+	}
+	return conn, err
+}
+
+// prepared returns a statement as the server keeps it, or nil. It prepares one that is sent the second time.
+func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uint32) (*pgconn.StatementDescription, error) {
+	n, _ := conn.CustomData()[namesKey].(*names)
+	if n == nil || n.pooled.Load() || len(s.args) == 0 || !n.all && !often[s.text] {
+		return nil, nil
+	}
+	named, again := n.kept[s.text]
+	if named != nil || !again && len(n.kept) == mostNames {
+		return named, nil
+	}
+	if again {
+		var err error
+		// The name tells the text: through a pooler the connection may have names of other versions.
+		hash := sha256.Sum256(fmt.Append(nil, s.text, types))
+		if named, err = conn.Prepare(ctx, fmt.Sprintf("stone_%x", hash[:16]), s.text, types); err != nil {
+			return nil, n.failed(err)
+		}
+	}
+	n.kept[s.text] = named
+	return named, nil
+}
+
+// failed notes that there is a pooler, if an error says so.
+func (n *names) failed(err error) error {
+	if n != nil && isUnknownName(err) {
+		n.pooled.Store(true)
+	}
+	return err
 }
 
 func encode(arg any) (value []byte, oid uint32) {
@@ -112,6 +176,7 @@ func integer(value []byte) int64 { return int64(binary.BigEndian.Uint64(value)) 
 // pool holds the connections for reading.
 type pool struct {
 	config *pgconn.Config
+	pooled atomic.Bool // there is a pooler, so statements get no names
 	places chan struct{}
 	idle   chan *pgconn.PgConn
 	closed atomic.Bool
@@ -136,7 +201,7 @@ func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 		return conn, nil
 	default:
 	}
-	conn, err := pgconn.ConnectConfig(ctx, p.config)
+	conn, err := p.connect(ctx, false)
 	if err != nil {
 		<-p.places
 	}

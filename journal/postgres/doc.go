@@ -53,8 +53,8 @@
 //
 // # Poolers
 //
-// The DB uses no named statements and no state of a session, so it works behind PgBouncer
-// in transaction mode. Followers of runs of other processes are woken by notifications,
+// The DB works behind PgBouncer in transaction mode: it uses no state of a session, and no named statements
+// once the server does not know one. Followers of runs of other processes are woken by notifications,
 // which need a session: Options.Listen is the address of the server itself. Without
 // notifications they look about once a second.
 package postgres

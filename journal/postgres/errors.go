@@ -21,10 +21,12 @@ const (
 	idleTooLong       = "25P03"
 	invalidPassword   = "28P01"
 	noAuthorization   = "28000"
+	noStatement       = "26000"
 	noDatabase        = "3D000"
 	noSerialization   = "40001"
 	deadlock          = "40P01"
 	noPermission      = "42501"
+	sameStatement     = "42P05"
 	tooManyConnection = "53300"
 	diskFull          = "53100"
 	lockNotAvailable  = "55P03"
@@ -35,6 +37,7 @@ const (
 
 var passingCodes = []string{
 	readOnly, idleTooLong, noSerialization, deadlock, lockNotAvailable, terminated, crashed, cannotConnectNow,
+	noStatement, sameStatement,
 }
 
 // Passing implements [log.Database].
@@ -54,6 +57,12 @@ func (d *database) Passing(err error) bool {
 func isReadOnly(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && server.Code == readOnly
+}
+
+// isUnknownName reports whether the connection does not have the named statements of this process.
+func isUnknownName(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && (server.Code == noStatement || server.Code == sameStatement)
 }
 
 // disconnected reports whether the server could not be reached, or did not answer.

@@ -95,7 +95,7 @@ func (n *network) carry(client net.Conn) {
 		}
 		n.pass()
 		message := buffer[:got]
-		if bytes.Contains(message, []byte("INSERT INTO stone.records")) && bytes.Contains(message, []byte("COMMIT")) {
+		if bytes.Contains(message, []byte(`"record":{`)) && bytes.Contains(message, []byte("COMMIT")) {
 			if how := n.cut.Swap(connected).(string); how != connected {
 				n.cuts.Add(1)
 				silent.Store(true)

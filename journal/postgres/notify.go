@@ -75,7 +75,7 @@ func (n *news) notify(id string) error {
 		{text: "SET LOCAL synchronous_commit = off"}, // nothing is lost with it
 		{"SELECT pg_notify($1, $2)", []any{channel, id}},
 		{text: "COMMIT"},
-	}, nil)
+	})
 }
 
 func (n *news) sleep(d time.Duration) {

@@ -28,6 +28,9 @@ func rows[T any](ctx context.Context, r reader, scan func([][]byte) T, text stri
 	return found, err
 }
 
+// often has the statements of readers that are sent all the time.
+var often = map[string]bool{byID: true, byPaths: true, byPrefix: true}
+
 // Bounds of a page.
 const (
 	mostRows  = 8192
@@ -62,8 +65,10 @@ func (r reader) Run(ctx context.Context, id string) (*log.Run, error) {
 	return r.run(ctx, id, "")
 }
 
+const byID = "SELECT " + runColumns + ", shape FROM stone.runs WHERE id = $1"
+
 func (r reader) run(ctx context.Context, id, lock string) (*log.Run, error) {
-	found, err := rows(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM stone.runs WHERE id = $1"+lock, id)
+	found, err := rows(ctx, r, scanRun, byID+lock, id)
 	if len(found) == 0 {
 		return nil, err
 	}

@@ -1,11 +1,10 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stonelayer/stone/journal/internal/log"
 )
@@ -23,20 +22,20 @@ func (d *database) Update(do func(log.Tx) error) error {
 	if err := d.connect(); err != nil {
 		return err
 	}
-	t := &tx{database: d}
+	t := &tx{database: d, runs: map[int64]log.Run{}}
 	t.reader = reader{t}
 	err := do(t)
 	if err == nil && !t.started && len(t.queue) == 0 {
 		return nil
 	}
 	if err == nil && !t.started {
-		err = t.send(nil) // the row of this process must be locked before COMMIT is sent
+		err = t.send() // the row of this process must be locked before COMMIT is sent
 	}
 	if err != nil {
 		if t.started {
 			t.queue, t.size = nil, 0
 			t.exec("ROLLBACK")
-			_ = t.send(nil) // the server rolls back also when the connection is lost
+			_ = t.send() // the server rolls back also when the connection is lost
 			if d.writer.IsClosed() {
 				d.lost++
 			}
@@ -47,7 +46,7 @@ func (d *database) Update(do func(log.Tx) error) error {
 		return err
 	}
 	t.exec("COMMIT")
-	err = t.send(nil)
+	err = t.send()
 	if err == nil {
 		d.lost = 0
 		d.news.changed()
@@ -72,7 +71,7 @@ func (d *database) connect() error {
 	}
 	ctx, cancel := d.within(background, 0)
 	defer cancel()
-	conn, err := pgconn.ConnectConfig(ctx, d.config)
+	conn, err := d.pool.connect(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -109,7 +108,8 @@ func (d *database) committed(n int64) (bool, error) {
 type tx struct {
 	*database
 	reader
-	started bool // BEGIN was sent
+	runs    map[int64]log.Run // as the transaction has read or put them last
+	started bool              // BEGIN was sent
 	queue   []statement
 	size    int // of the contents in the queue
 }
@@ -121,10 +121,10 @@ func (t *tx) exec(text string, args ...any) { t.queue = append(t.queue, statemen
 // lost transaction doubles it, up to twice the lease, since the process may be slow rather than stopped.
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
-// send sends the queue, and passes the rows of its last statement to each. The first time
+// send sends the queue, and passes the rows of its last statements to each. The first time
 // it begins the transaction, and counts it. A server ends a transaction whose process is
 // silent, so that a process that was stopped keeps no lock.
-func (t *tx) send(each func([][]byte)) error {
+func (t *tx) send(each ...func([][]byte)) error {
 	if !t.started {
 		t.started = true
 		t.commits++
@@ -144,11 +144,11 @@ func (t *tx) send(each func([][]byte)) error {
 		// The server must not end the transaction while this process encodes the contents.
 		idle := t.silence() + time.Duration(size>>20)*time.Second
 		relax := statement{"SELECT set_config('idle_in_transaction_session_timeout', $1, true)", []any{fmt.Sprint(idle.Milliseconds())}}
-		if err := exchange(ctx, t.writer, []statement{relax}, nil); err != nil {
+		if err := exchange(ctx, t.writer, []statement{relax}); err != nil {
 			return err
 		}
 	}
-	return exchange(ctx, t.writer, queue, each)
+	return exchange(ctx, t.writer, queue, each...)
 }
 
 // query implements the source of a reader.
@@ -161,7 +161,26 @@ func (t *tx) query(_ context.Context, s statement, reset func(), each func([][]b
 // Run implements [log.Reader]. It locks the run until the transaction ends, since what
 // follows depends on it.
 func (t *tx) Run(ctx context.Context, id string) (*log.Run, error) {
-	return t.reader.run(ctx, id, " FOR UPDATE")
+	r, err := t.reader.run(ctx, id, " FOR UPDATE")
+	if r != nil {
+		t.runs[r.Row] = *r
+	}
+	return r, err
+}
+
+// RunWith implements [log.RunReader].
+func (t *tx) RunWith(id string, run int64, paths []string) (r *log.Run, found []*log.Row, whole bool, err error) {
+	t.exec(byID+" FOR UPDATE", id)
+	t.exec(byPaths, run, int64(0), textsOf(paths), int64(mostRows))
+	bytes := 0
+	err = t.send(func(v [][]byte) { r = scanRun(v) }, func(v [][]byte) {
+		found = append(found, scanRow(v))
+		bytes += len(v[9])
+	})
+	if r != nil {
+		t.runs[r.Row] = *r
+	}
+	return r, found, len(found) < mostRows && bytes < mostBytes, err
 }
 
 // Lock implements [log.Tx].
@@ -180,12 +199,23 @@ func (t *tx) Insert(r *log.Run) error {
 	return err
 }
 
-// Put implements [log.Tx].
+// Put implements [log.Tx]. Without its facts, a change of a run touches no index and computes no column.
 func (t *tx) Put(r *log.Run) error {
+	old, known := t.runs[r.Row]
+	if t.runs[r.Row] = *r; known && sameFacts(&old, r) {
+		t.exec("UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, tip = $5 WHERE run = $1", r.Row, r.Owner, r.Lease, r.Outer, r.Tip)
+		return nil
+	}
 	t.exec(`UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, state = $5, tail = $6, tip = $7, seal = $8, info = $9, outcome = $10, shape = $11,
 		pipeline = $12, started = $13, ended = $14 WHERE run = $1`,
 		r.Row, r.Owner, r.Lease, r.Outer, r.State, r.Tail, r.Tip, r.Seal, text(r.Info), text(r.Outcome), text(r.Shape), r.Pipeline, r.Started, r.Ended)
 	return nil
+}
+
+// sameFacts reports whether two versions of a run differ at most in who holds it and in its Tip.
+func sameFacts(a, b *log.Run) bool {
+	return a.State == b.State && a.Tail == b.Tail && a.Pipeline == b.Pipeline && a.Started == b.Started && a.Ended == b.Ended &&
+		bytes.Equal(a.Seal, b.Seal) && bytes.Equal(a.Info, b.Info) && bytes.Equal(a.Outcome, b.Outcome) && bytes.Equal(a.Shape, b.Shape)
 }
 
 // Label implements [log.Tx].

@@ -34,7 +34,7 @@ type recorder struct {
 	steps    map[dag.ID]bool
 	notices  []event.Notice
 
-	counted map[dag.ID]int // attempts of steps that the account was charged with before the leaf began
+	counted map[dag.ID]int // attempts of steps that the account was charged with before the leaf started
 }
 
 // count charges the account with the attempts before the last one of steps that have a result, and with
@@ -68,6 +68,11 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 		n, err := r.delivery.attempt()
 		if err != nil {
 			return step.Record{}, r.fail(err)
+		}
+		if n > 1 { // otherwise nobody has started a step of it: who does notes the attempt at the work first
+			if err := r.count(ctx); err != nil {
+				return step.Record{}, r.fail(err)
+			}
 		}
 		r.mu.Lock()
 		r.attempts = n

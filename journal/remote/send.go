@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -142,7 +143,7 @@ func (d *desk) abandon(b *batch, err error) {
 // workers get it.
 func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 	id := rand.Text()
-	items, err := d.items(taken, id)
+	orders, items, err := d.items(taken, id)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +163,12 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 	results := make([]*journal.Item, len(taken))
 	old := make([]bool, len(taken))
 	for i, p := range taken {
-		var o order
-		if err := read(kept[i], &o); err != nil {
-			return nil, err
+		o := &orders[i]
+		if !bytes.Equal(kept[i].Data, items[i].Data) {
+			o = new(order)
+			if err := read(kept[i], o); err != nil {
+				return nil, err
+			}
 		}
 		works[i] = o.work()
 		d.mu.Lock()
@@ -195,8 +199,8 @@ func (d *desk) post(ctx context.Context, taken []*pending) ([]*batch, error) {
 	return batches, nil
 }
 
-// items returns what is posted for orders that go out together: first the orders.
-func (d *desk) items(taken []*pending, id string) (items []journal.Item, err error) {
+// items returns orders that go out together, and what is posted for them: first the orders.
+func (d *desk) items(taken []*pending, id string) (orders []order, items []journal.Item, err error) {
 	add := func(key string, v any) {
 		i, wrong := item(key, v)
 		items, err = append(items, i), errors.Join(err, wrong)
@@ -217,6 +221,7 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 		o := order{Order: p.order, Post: id, Batch: many, Limits: p.slice.limits, Whole: p.slice.whole, Holder: d.holder}
 		var contents map[dag.ID]json.RawMessage
 		o.Reads, contents = o.Reads.Detach(large)
+		orders = append(orders, o)
 		add(orderKey+p.leaf.String(), o)
 		maps.Copy(parts, contents)
 	}
@@ -229,7 +234,7 @@ func (d *desk) items(taken []*pending, id string) (items []journal.Item, err err
 	if many != nil {
 		add(batchKey+many.String(), members)
 	}
-	return items, err
+	return orders, items, err
 }
 
 // earlier returns the result of an order that was sent before, perhaps by another process. It

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
@@ -50,7 +51,7 @@ func (w *Worker) GiveBack(ctx context.Context, work Work) error {
 		if err != nil {
 			return err
 		}
-		return w.post(ctx, d.Run, o, result{Grant: last.Post, Slice: n})
+		return w.post(ctx, d, o, result{Grant: last.Post, Slice: n})
 	})
 }
 
@@ -59,12 +60,69 @@ func (w *Worker) GiveBack(ctx context.Context, work Work) error {
 type delivery struct {
 	Work
 	attempt func() (int, error) // notes the attempt once, and returns its number
+	results *results
 }
 
-func (w *Worker) deliver(ctx context.Context, work Work) *delivery {
+func (w *Worker) deliver(ctx context.Context, work Work, r *results) *delivery {
 	return &delivery{work, sync.OnceValues(func() (int, error) {
 		return note(ctx, w.Journal.Post, work.Run, tryKey+work.ID.String()+"/", try{})
-	})}
+	}), r}
+}
+
+// results posts the results of a batch together if they come within fill: whoever posts locks the board.
+type results struct {
+	mu   sync.Mutex
+	left int // orders without a result
+	next *parcel
+}
+
+// parcel is posted at once.
+type parcel struct {
+	items []journal.Item
+	done  chan struct{} // closed when errs are set
+	errs  []error       // of the items
+}
+
+// add posts an item with those that come meanwhile, and returns when it is posted.
+func (r *results) add(i journal.Item, post func(...journal.Item) error) error {
+	r.mu.Lock()
+	if r.next == nil {
+		p := &parcel{done: make(chan struct{})}
+		r.next = p
+		time.AfterFunc(fill, func() { r.send(p, post) })
+	}
+	p, at := r.next, len(r.next.items)
+	p.items = append(p.items, i)
+	r.left--
+	last := r.left <= 0
+	r.mu.Unlock()
+	if last {
+		r.send(p, post)
+	}
+	<-p.done
+	return p.errs[at]
+}
+
+// send posts a parcel, once. If that fails, it posts each item alone: one may be too large.
+func (r *results) send(p *parcel, post func(...journal.Item) error) {
+	r.mu.Lock()
+	mine := r.next == p
+	if mine {
+		r.next = nil
+	}
+	r.mu.Unlock()
+	if !mine {
+		return
+	}
+	p.errs = make([]error, len(p.items))
+	if err := post(p.items...); err != nil && len(p.items) == 1 {
+		p.errs[0] = err
+	} else if err != nil {
+		for at, i := range p.items {
+			p.errs[at] = post(i)
+		}
+	}
+	close(p.done)
 }
 
 // each calls f for the orders of the work that have no result.
@@ -73,7 +131,7 @@ func (w *Worker) each(ctx context.Context, work Work, f func(context.Context, *d
 	if err != nil {
 		return err
 	}
-	d := w.deliver(ctx, work)
+	d := w.deliver(ctx, work, &results{left: len(all)})
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
 	for i, o := range all {
@@ -193,14 +251,11 @@ func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashl
 			}
 		}
 		r := &recorder{Worker: w, delivery: d, order: o, leaf: o.id(), grant: last, slice: n, account: last.account()}
-		if err := r.count(ctx); err != nil {
-			return false, err
-		}
 		other, err := w.doWithin(ctx, r, o, p)
 		if !errors.Is(err, errReplaced) {
 			return other, err
 		}
-		d = w.deliver(ctx, d.Work) // the leaf starts once more
+		d = w.deliver(ctx, d.Work, d.results) // the leaf starts once more
 	}
 }
 
@@ -233,11 +288,11 @@ func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.As
 		return true, nil
 	default: // the holder does the rest, and finds out what is wrong
 	}
-	return false, w.post(ctx, r.delivery.Run, o, done)
+	return false, w.post(ctx, r.delivery, o, done)
 }
 
 // post writes the result of an order. The run may have ended meanwhile.
-func (w *Worker) post(ctx context.Context, run string, o *order, r result) error {
+func (w *Worker) post(ctx context.Context, d *delivery, o *order, r result) error {
 	key := resultKey + o.id().String()
 	r.Leaf = o.Key.Digest
 	if r.Record == nil {
@@ -247,11 +302,13 @@ func (w *Worker) post(ctx context.Context, run string, o *order, r result) error
 	if err != nil {
 		return err
 	}
-	_, err = w.Journal.Post(context.WithoutCancel(ctx), run, i)
-	if errors.Is(err, journal.ErrNoBoard) {
-		return nil
-	}
-	return err
+	return d.results.add(i, func(all ...journal.Item) error {
+		_, err := w.Journal.Post(context.WithoutCancel(ctx), d.Run, all...)
+		if errors.Is(err, journal.ErrNoBoard) {
+			return nil
+		}
+		return err
+	})
 }
 
 // slice returns the last slice of a leaf and the number of the last one on the board. It starts at slice

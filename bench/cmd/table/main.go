@@ -12,6 +12,8 @@
 // if one got worse:
 //
 //	go run ./cmd/table before.txt after.txt
+//
+// With the word "medians" it prints all figures without bounds, for make fleet.
 package main
 
 import (
@@ -22,11 +24,13 @@ import (
 )
 
 func main() {
-	err := errors.New("want no file, or two")
-	switch len(os.Args) {
-	case 1:
+	err := errors.New(`want no file, two, or "medians"`)
+	switch {
+	case len(os.Args) == 1:
 		err = run(os.Stdin, os.Stdout, os.Stderr)
-	case 3:
+	case len(os.Args) == 2 && os.Args[1] == "medians":
+		err = medians(os.Stdin, os.Stdout, os.Stderr)
+	case len(os.Args) == 3:
 		err = against(os.Args[1], os.Args[2], os.Stdout)
 	}
 	if err != nil {

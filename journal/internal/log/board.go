@@ -93,7 +93,13 @@ func (t *transaction) post() error {
 
 // postTo appends the rows whose keys the board of a run does not have.
 func (t *transaction) postTo(run string, posts []*write) error {
-	board, err := t.board(run)
+	var keys []string
+	for _, x := range posts {
+		for _, row := range x.post.rows {
+			keys = append(keys, row.Path)
+		}
+	}
+	board, has, err := t.boardWith(run, keys)
 	if errors.Is(err, journal.ErrNoBoard) {
 		for _, x := range posts {
 			x.err = err
@@ -101,16 +107,6 @@ func (t *transaction) postTo(run string, posts []*write) error {
 		return nil
 	}
 	if err != nil {
-		return err
-	}
-	var keys []string
-	for _, x := range posts {
-		for _, row := range x.post.rows {
-			keys = append(keys, row.Path)
-		}
-	}
-	has := map[string]*Row{}
-	if err := found(background, t, board.Row, keys, func(row *Row) { has[row.Path] = row }); err != nil {
 		return err
 	}
 	for _, x := range posts {
@@ -160,6 +156,47 @@ func found(ctx context.Context, from Reader, board int64, keys []string, each fu
 	return nil
 }
 
+// mostBoards bounds the boards whose numbers a Journal remembers.
+const mostBoards = 1000
+
+// boardWith returns the board of a run as board does, and its rows that have one of the keys. While a
+// transaction asks for the rows, other processes wait for the board. If it knows the number of the board from
+// an earlier post, it asks for both at once.
+func (t *transaction) boardWith(run string, keys []string) (board *Run, has map[string]*Row, err error) {
+	has = map[string]*Row{}
+	keep := func(row *Row) { has[row.Path] = row }
+	known := t.j.boards[run]
+	if both, ok := t.Tx.(RunReader); ok && known != 0 && t.boards[run] == nil && len(keys) <= mostKeys {
+		rows, whole := []*Row(nil), false
+		if board, rows, whole, err = both.RunWith(run+onBoard, known, keys); err != nil {
+			return nil, nil, err
+		}
+		if board != nil && board.Row == known && whole {
+			t.keepBoard(run, board)
+			for _, row := range rows {
+				keep(row)
+			}
+			return board, has, nil
+		}
+	}
+	if board, err = t.board(run); err == nil {
+		err = found(background, t, board.Row, keys, keep)
+	}
+	return board, has, err
+}
+
+// keepBoard remembers a board, and its number for later transactions.
+func (t *transaction) keepBoard(run string, board *Run) {
+	if t.boards == nil {
+		t.boards = map[string]*Run{}
+	}
+	t.boards[run] = board
+	if t.j.boards == nil || len(t.j.boards) >= mostBoards {
+		t.j.boards = map[string]int64{}
+	}
+	t.j.boards[run] = board.Row // of a transaction that fails, too: it is compared
+}
+
 // board returns the board of a run, which no other transaction changes until this one ends.
 // If the run has none, it makes one for the holder of a run that has not ended.
 func (t *transaction) board(run string) (*Run, error) {
@@ -183,10 +220,7 @@ func (t *transaction) board(run string) (*Run, error) {
 			return nil, err
 		}
 	}
-	if t.boards == nil {
-		t.boards = map[string]*Run{}
-	}
-	t.boards[run] = board
+	t.keepBoard(run, board)
 	return board, nil
 }
 
@@ -196,6 +230,7 @@ func isOver(s journal.State) bool { return s == journal.Done || s == journal.Fai
 // clear removes the board of a run, if it has one.
 func (t *transaction) clear(run string) error {
 	delete(t.boards, run)
+	delete(t.j.boards, run)
 	board, err := t.Run(background, run+onBoard)
 	if err != nil || board == nil {
 		return err

@@ -146,6 +146,13 @@ type Tx interface {
 	PutQuestion(q *Question) error
 }
 
+// A RunReader is a Tx that reads a run and records of it in one round trip.
+type RunReader interface {
+	// RunWith returns what Run does, and the rows that Rows returns for the Paths of a run with a number. It
+	// reports whether these are all.
+	RunWith(id string, run int64, paths []string) (r *Run, found []*Row, whole bool, err error)
+}
+
 // Beat is a sign of life of a run.
 type Beat struct {
 	Run   int64

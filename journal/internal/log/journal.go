@@ -38,7 +38,8 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
-	day       int64 // on which the writer has forgotten old spending
+	day       int64            // on which the writer has forgotten old spending
+	boards    map[string]int64 // numbers of boards to which the writer has posted, by run
 
 	mu     sync.Mutex
 	runs   map[string]*run
