@@ -38,7 +38,7 @@ func previousBinary(t *testing.T) string {
 }
 
 // Processes of the previous version hold a run and do its leaves when the first process of this version opens the database and
-// migrates it. They go on until they are killed. Further ones are refused, and say why. No recorded step is lost or repeated.
+// migrates it. They go on until they are killed. Further ones are refused, and say why. Processes that are started later send another prompt. No recorded step is lost or repeated.
 // STONE_FAULTS is the percentage of 100 rounds over each kind of database; at least one is done.
 func TestRollingUpgrade(t *testing.T) {
 	need.Time(t)
@@ -107,10 +107,11 @@ func (v *victim) upgrade(old string, want trace) {
 	v.program = old
 	late := v.start("", childServes+"="+takesOver+inTeam)
 	v.program = ""
+	v.env = append(v.env, childText+"=You write other lines.") // the new version has another prompt, too
 	for len(m.killed) < 6 && !m.done() {
 		m.kill()
 		m.faults++
-		m.work(rand.N(40))
+		m.work(rand.N(25))
 	}
 	v.refused(late, "use", "newer")
 	if text := late.errs.String(); !strings.Contains(text, "has schema 6, this program knows 5") && !strings.Contains(text, "has schema 4, this program knows 3") {

@@ -21,7 +21,7 @@ func TestBounded(t *testing.T) {
 	log.Small = 100
 	t.Cleanup(func() { log.Small = before })
 	db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{})
-	sizes := map[string]int{"small": 1000, "large": 4000}
+	sizes := map[string]int{"small": 1500, "large": 4500}
 	for run, n := range sizes {
 		for as, every := range map[string]int{"": 0, " again": 500} {
 			if err := year.Steps(t.Context(), db, run+as, n, every); err != nil {
@@ -55,7 +55,7 @@ func TestBounded(t *testing.T) {
 		}
 	}
 	found, err := journal.Diff(t.Context(), db, "large", "large again")
-	if err != nil || len(found) != 8 || found[1].Path != "fan/things[500]/measure" {
+	if err != nil || len(found) != 9 || found[1].Path != "fan/things[500]/measure" {
 		t.Errorf("%d differences, %v: %+v", len(found), err, found)
 	}
 }
@@ -78,7 +78,7 @@ func counted[T any](all iter.Seq2[T, error], at func(n int)) iter.Seq2[T, error]
 	return func(yield func(T, error) bool) {
 		n := 0
 		for one, err := range all {
-			if n++; n%100 == 0 {
+			if n++; n%50 == 0 {
 				at(n)
 			}
 			if !yield(one, err) {
