@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 func (a *app) backup() *cobra.Command {
@@ -68,7 +69,7 @@ func (a *app) dbCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Read a whole database and report all damage",
 		Long: "Check reads every row of a database and compares checksums, addresses of nodes, parents, numbers of\n" +
-			"rows, tables and indexes. Runs may continue meanwhile. It repairs nothing. The exit code is 1 if\n" +
+			"rows, tables and indexes. Runs may continue meanwhile. It changes nothing. The exit code is 1 if\n" +
 			"it finds damage. Other runs of a damaged database still work; restore a copy for the damaged ones.",
 		Example:           a.example("db check", "db check --db stone-2026-11-27.db --json"),
 		Args:              none,
@@ -77,7 +78,7 @@ func (a *app) dbCheck() *cobra.Command {
 			if isEmpty(db) {
 				return failed("database %s is empty: there is nothing in it, not even tables", storeName(db))
 			}
-			s, err := a.openStore(c.Context(), db, "", false)
+			s, err := a.openStoreAs(c.Context(), db, "", false, sqlite.Options{ReadOnly: true})
 			switch {
 			case err != nil && isFile(db): // it is there, and so damaged that it does not open
 				return failed("%w", err)

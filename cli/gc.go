@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +22,7 @@ type gcFlags struct {
 	of     runsFlags
 	keep   int
 	older  age
+	bytes  size
 	goesOn bool
 	dry    bool
 }
@@ -31,15 +33,19 @@ func (a *app) gc() *cobra.Command {
 		Use:   "gc",
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
-			"match both: of all runs, or of those that the other flags choose. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
+			"match both: of all runs, or of those that the other flags choose. With --keep-bytes it then removes the\n" +
+			"oldest ones until the rest needs at most so much of a file. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
 			"waiting, answered, interrupted, drained and refused ones. The receivers of a run go with it, and notices do not count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
-		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run"),
+		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") {
-				return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
+			switch {
+			case !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") && flags.bytes == 0:
+				return errors.New("say which runs to remove: --keep N, --older-than AGE or both, or --keep-bytes SIZE")
+			case flags.bytes > 0 && flags.dry:
+				return errors.New("--dry-run cannot say what --keep-bytes removes: how much space a run needs is known when it is gone")
 			}
 			if c.Flags().Changed("keep") && flags.keep < 0 {
 				return fmt.Errorf("--keep %d: want 0 or more", flags.keep)
@@ -52,6 +58,7 @@ func (a *app) gc() *cobra.Command {
 	f.IntVar(&flags.keep, "keep", -1, "keep the newest `N` runs")
 	f.Lookup("keep").DefValue = "0" // which help does not print
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
+	f.Var(&flags.bytes, "keep-bytes", "remove the oldest runs until the database needs at most `SIZE`, such as 500MB or 20GB")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 	return c
@@ -65,6 +72,16 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	if flags.of.pipeline == "" {
 		q.Without = "" // the notices of webhooks, too
 	}
+	space, inFile := s.Store.(interface {
+		Used(ctx context.Context) (bytes int64, err error)
+	})
+	if flags.bytes > 0 && !inFile {
+		return errors.New("--keep-bytes needs a file: PostgreSQL frees space when it vacuums, so remove runs --older-than an age")
+	}
+	if flags.bytes > 0 && flags.keep < 0 && flags.older == 0 {
+		flags.keep = math.MaxInt
+	}
+	var rest []string                    // the newest first, if more of them may be removed
 	var old, receivers []journal.RunInfo // old ones if they are only to be listed
 	read, younger, removed := 0, 0, 0
 	remove := func(r journal.RunInfo) error {
@@ -93,12 +110,26 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			continue
 		case err == nil && flags.dooms(r, younger, now):
 			err = remove(r)
+		case err == nil && flags.bytes > 0 && flags.ends(r):
+			rest = append(rest, r.ID)
 		}
 		if err != nil {
 			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 		}
 		if flags.of.pipeline != "" || !strings.HasPrefix(r.Pipeline, webhook.Runs) { // notices do not count
 			younger++
+		}
+	}
+	for _, id := range slices.Backward(rest) {
+		used, err := space.Used(ctx)
+		if err == nil && used <= int64(flags.bytes) {
+			break
+		}
+		if err == nil {
+			err = remove(journal.RunInfo{ID: id})
+		}
+		if err != nil {
+			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 		}
 	}
 	for _, r := range receivers { // they go with their runs
@@ -118,8 +149,17 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
 		return output(printTable(a.Stdout, a.columns(), runColumns(old, now)))
 	}
-	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
-	return output(err)
+	if _, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed); err != nil || flags.bytes == 0 {
+		return output(err)
+	}
+	used, err := space.Used(ctx)
+	if err != nil {
+		return failed("%w", err)
+	}
+	if used > int64(flags.bytes) {
+		return failed("%s needs %s, and none of the runs that are left may be removed", s.file, megabytes(used))
+	}
+	return nil
 }
 
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile. An error is the last thing
@@ -152,9 +192,13 @@ func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.Run
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
-	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State)) &&
-		(flags.keep < 0 || younger >= flags.keep) &&
+	return flags.ends(r) && (flags.keep < 0 || younger >= flags.keep) &&
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
+}
+
+// ends reports whether a run may be removed, however young it is.
+func (flags gcFlags) ends(r journal.RunInfo) bool {
+	return r.State != journal.Running && (flags.goesOn || !slices.Contains(goOn, r.State))
 }
 
 // goOn are the states of runs that are kept although they are old: they can be
@@ -185,4 +229,35 @@ func (a *age) Set(s string) error {
 	}
 	*a = age(d)
 	return nil
+}
+
+// size is the value of a flag: a number of bytes with a unit.
+type size int64
+
+var units = []struct {
+	name  string
+	bytes float64
+}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}}
+
+func (n *size) Type() string { return "SIZE" }
+
+func (n *size) String() string {
+	if *n == 0 {
+		return ""
+	}
+	return megabytes(int64(*n))
+}
+
+func (n *size) Set(s string) error {
+	for _, u := range units {
+		number, found := strings.CutSuffix(strings.ToUpper(s), u.name)
+		if !found {
+			continue
+		}
+		if v, err := strconv.ParseFloat(strings.TrimSpace(number), 64); err == nil && v > 0 && v*u.bytes < math.MaxInt64 {
+			*n = size(v * u.bytes)
+			return nil
+		}
+	}
+	return errors.New("want a size as 500MB or 20GB")
 }

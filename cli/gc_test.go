@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,5 +105,53 @@ func TestCollectPages(t *testing.T) {
 	}
 	if left, err := db.Runs(t.Context(), journal.Query{}); err != nil || len(left) != 11 {
 		t.Errorf("%d runs are left, %v", len(left), err)
+	}
+}
+
+// Of --keep-bytes the oldest ended runs go first, until the rest needs no more. What may not be removed stays, and is said.
+func TestCollectBytes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "stone.db")
+	db, err := sqlite.Open(file, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, id := range []string{"waits", "first", "second", "third"} {
+		if err := year.Steps(t.Context(), db, id, 500, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = db.Acquire(t.Context(), "waits")
+	if err := errors.Join(err, db.Begin(t.Context(), journal.RunInfo{ID: "waits"}, dag.DAG{}), db.End(t.Context(), "waits", journal.Outcome{State: journal.Waiting}), db.Release("waits")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Ask(t.Context(), journal.Question{Run: "waits", Path: "p", Text: "?"}); err != nil {
+		t.Fatal(err)
+	}
+	used, err := db.Used(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		keep             int64
+		want, says, left string
+	}{
+		{used + 1000, "removed 0 runs, kept 4", "", "third second first waits"},
+		{used - used/5, "removed 1 run, kept 3", "", "third second waits"},
+		{used / 20, "removed 2 runs, kept 1", "none of the runs that are left may be removed", "waits"},
+	} {
+		var out, errs bytes.Buffer
+		cli.Run(t.Context(), cli.Config{
+			Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: []string{"runs", "gc", "--db", file, "--keep-bytes", fmt.Sprint(float64(c.keep)/1000, "KB")},
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
+		})
+		runs, err := db.Runs(t.Context(), journal.Query{})
+		var left []string
+		for _, r := range runs {
+			left = append(left, r.ID)
+		}
+		if err != nil || !strings.Contains(out.String(), c.want) || !strings.Contains(errs.String(), c.says) || (c.says == "") != (errs.Len() == 0) || strings.Join(left, " ") != c.left {
+			t.Errorf("%d bytes of %d: %q, %q, %v; left %q; want %+v", c.keep, used, &out, &errs, err, left, c)
+		}
 	}
 }

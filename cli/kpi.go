@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -79,28 +78,16 @@ func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
 // thing it yields.
 func (s *store) calls(ctx context.Context, run string) func(yield func(*call.Record, error) bool) {
 	return func(yield func(*call.Record, error) bool) {
-		steps, err := s.Steps(ctx, run)
-		if err != nil {
-			yield(nil, failed("%w", err))
-			return
-		}
-		asked := map[string]bool{} // paths of leaves with steps, such as attempts
-		for _, st := range steps {
-			if st.Kind == "step" {
-				asked[address.Parent(st.Path)] = true
-			}
-		}
-		for _, st := range steps {
-			// A reused result is counted in the run that made it.
-			if st.Kind != "leaf" || !st.Recorded || st.From != "" || !asked[st.Path] && st.Failure == "" {
-				continue
-			}
-			rec, err := s.Record(ctx, run, st.Path, st.Kind)
+		for st, err := range s.EachStep(ctx, run) {
 			if err != nil {
 				yield(nil, failed("%w", err))
 				return
 			}
-			if r := call.RecordIn(rec.Meta); r != nil && r.Intent != "" && !yield(r, nil) { // tools have no intent
+			// A reused result is counted in the run that made it.
+			if st.Kind != "leaf" || !st.Recorded || st.From != "" {
+				continue
+			}
+			if r := call.RecordIn(st.Meta); r != nil && r.Intent != "" && !yield(r, nil) { // tools have no intent
 				return
 			}
 		}

@@ -1,10 +1,15 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"regexp"
 	"strings"
@@ -13,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/export"
+	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -67,31 +72,22 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 	if len(args) > 1 {
 		return a.showPlace(ctx, s, info, args[1], flags.json, flags.all)
 	}
-	if flags.dag {
-		d, err := s.DAG(ctx, info.ID)
+	switch {
+	case flags.dag:
+		return a.printNodes(s.EachNode(ctx, info.ID))
+	case flags.pprof != "" || flags.chrome != "":
+		return errors.Join(exported(flags.pprof, info, s.EachStep(ctx, info.ID), export.Pprof), exported(flags.chrome, info, s.EachStep(ctx, info.ID), export.Chrome))
+	case flags.json:
+		questions, err := s.Questions(ctx, info.ID)
 		if err != nil {
 			return failed("%w", err)
 		}
-		return output(dag.Write(a.Stdout, d))
+		info.Shape = nil // it is for comparing pipelines
+		return printRun(a.Stdout, info, s.EachStep(ctx, info.ID), questions)
 	}
-	if flags.pprof != "" || flags.chrome != "" {
-		steps, err := s.Steps(ctx, info.ID)
-		if err != nil {
-			return failed("%w", err)
-		}
-		return errors.Join(exported(flags.pprof, info, steps, export.Pprof), exported(flags.chrome, info, steps, export.Chrome))
-	}
-	run, err := view.Read(ctx, s, info, flags.all || flags.json)
+	run, err := view.Read(ctx, s, info, flags.all)
 	if err != nil {
 		return failed("%w", err)
-	}
-	if flags.json {
-		info.Shape = nil // it is for comparing pipelines
-		return output(printJSON(a.Stdout, struct {
-			Run       journal.RunInfo    `json:"run"`
-			Steps     []journal.Step     `json:"steps"`
-			Questions []journal.Question `json:"questions"`
-		}{info, list(run.All), list(run.Questions)}))
 	}
 	printer := newTreePrinter(run, flags.all, a.columns())
 	if err := printer.print(ctx); err != nil {
@@ -107,7 +103,7 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 }
 
 // exported writes a run to a file, unless that is "".
-func exported(file string, info journal.RunInfo, steps []journal.Step, write func(io.Writer, journal.RunInfo, []journal.Step) error) error {
+func exported(file string, info journal.RunInfo, steps iter.Seq2[journal.Step, error], write func(io.Writer, journal.RunInfo, iter.Seq2[journal.Step, error]) error) error {
 	if file == "" {
 		return nil
 	}
@@ -115,7 +111,54 @@ func exported(file string, info journal.RunInfo, steps []journal.Step, write fun
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(f, info, steps), f.Close())
+	if err := errors.Join(write(f, info, steps), f.Close()); err != nil {
+		return failed("%s: %w", file, err)
+	}
+	return nil
+}
+
+// printNodes prints nodes in the format of run --dag.
+func (a *app) printNodes(nodes iter.Seq2[journal.NodeInfo, error]) error {
+	out := bufio.NewWriter(a.Stdout)
+	for n, err := range nodes {
+		if err != nil {
+			return errors.Join(failed("%w", err), out.Flush())
+		}
+		if err := jsonv2.MarshalWrite(out, n, jsonv2.Deterministic(true)); err != nil {
+			return output(err)
+		}
+		_ = out.WriteByte('\n') // Flush reports an error of the writer
+	}
+	return output(out.Flush())
+}
+
+// printRun prints one JSON object: run, steps, questions.
+func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[journal.Step, error], questions []journal.Question) error {
+	out := bufio.NewWriter(w) // Flush reports its errors
+	value := func(before, indent string, v any) error {
+		var text bytes.Buffer
+		enc := json.NewEncoder(&text)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent(indent, "  ")
+		err := enc.Encode(v)
+		_, _ = out.WriteString(before)
+		_, _ = out.Write(bytes.TrimSpace(text.Bytes()))
+		return err
+	}
+	err := value("{\n  \"run\": ", "  ", info)
+	_, _ = out.WriteString(",\n  \"steps\": [")
+	before, after := "\n    ", ""
+	for s, broken := range steps {
+		if err = cmp.Or(err, broken); err != nil {
+			return errors.Join(failed("%w", err), out.Flush())
+		}
+		err = value(before, "    ", s)
+		before, after = ",\n    ", "\n  "
+	}
+	_, _ = out.WriteString(after + "],\n")
+	err = cmp.Or(err, value("  \"questions\": ", "  ", list(questions)))
+	_, _ = out.WriteString("\n}\n")
+	return output(errors.Join(err, out.Flush()))
 }
 
 // list is never null in JSON.

@@ -48,6 +48,11 @@ func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) 
 // known is its name if that was found before. A missing file is made if makeIt is set, and
 // an error otherwise.
 func (a *app) openStore(ctx context.Context, flag, known string, makeIt bool) (*store, error) {
+	return a.openStoreAs(ctx, flag, known, makeIt, sqlite.Options{})
+}
+
+// openStoreAs is openStore with the options of a file.
+func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, opts sqlite.Options) (*store, error) {
 	s := &store{file: cmp.Or(known, storeName(flag))}
 	if flag != "" {
 		s.flag = " --db " + quoted(flag)
@@ -69,7 +74,7 @@ func (a *app) openStore(ctx context.Context, flag, known string, makeIt bool) (*
 	if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) && !makeIt {
 		return nil, fmt.Errorf("there is no database %s: the command run makes one, and --db names another", s.file)
 	}
-	db, err := sqlite.Open(s.file, sqlite.Options{})
+	db, err := sqlite.Open(s.file, opts)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--db names another database)", err)
 	}

@@ -111,6 +111,29 @@ type NodeInfo struct {
 	Time    time.Time         `json:"time,omitzero"`
 }
 
+// NodesOf yields the nodes of a DAG in its order, or else the error.
+func NodesOf(d dag.DAG, err error) iter.Seq2[NodeInfo, error] {
+	return func(yield func(NodeInfo, error) bool) {
+		if err != nil {
+			yield(NodeInfo{}, err)
+			return
+		}
+		for n := range d.Nodes() {
+			if !yield(infoOf(n), nil) {
+				return
+			}
+		}
+	}
+}
+
+func infoOf(n *dag.Node) NodeInfo {
+	info := NodeInfo{ID: n.ID(), Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
+	for _, p := range n.Parents() {
+		info.Parents = append(info.Parents, p.ID())
+	}
+	return info
+}
+
 // A Branch sums up the steps at a path and below it.
 type Branch struct {
 	Path     string       `json:"path"`

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -91,6 +92,9 @@ type Reader interface {
 	// the one that its draw on an account has put into the context of Do. If it has declared any, its usage
 	// is in the field "usage" of its content, or in the meta of its failure under budget.MetaKey.
 	Steps(ctx context.Context, run string) ([]Step, error)
+	// EachStep yields the same steps one at a time, with their Meta. Of a run of a million steps it keeps
+	// about 50 MB. Rows that are written meanwhile do not count. An error is the last thing it yields.
+	EachStep(ctx context.Context, run string) iter.Seq2[Step, error]
 	// Record returns the result of a step of the run. The error is ErrNoStep if no step
 	// with that path and kind has a result.
 	Record(ctx context.Context, run, path, kind string) (step.Record, error)
@@ -98,6 +102,9 @@ type Reader interface {
 	// with all their ancestors); of any other run, the nodes that its leaves made and their ancestors. Parents
 	// come first. The id of every node is checked; a changed node is a *DamageError.
 	DAG(ctx context.Context, run string) (dag.DAG, error)
+	// EachNode yields the nodes of DAG one at a time, parents first, perhaps in another order. It is to
+	// DAG what EachStep is to Steps.
+	EachNode(ctx context.Context, run string) iter.Seq2[NodeInfo, error]
 }
 
 // An Interviewer keeps questions and their answers. A question is identified by its run
@@ -212,7 +219,8 @@ type Step struct {
 	Declared budget.Amount `json:"declared,omitzero"`
 	// Possible has the attempts that declared a cost and have neither a result nor a known
 	// cost. An Outline leaves it out.
-	Possible budget.Possible `json:"possible,omitzero"`
+	Possible budget.Possible   `json:"possible,omitzero"`
+	Meta     map[string]string `json:"-"` // of the result, from EachStep alone
 }
 
 // Start notes that an attempt starts. It and Settle are for implementations of Journal.

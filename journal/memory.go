@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -275,6 +276,33 @@ func (m *Memory) Steps(_ context.Context, run string) ([]Step, error) {
 		}
 	}
 	return steps, nil
+}
+
+// EachStep implements [Reader].
+func (m *Memory) EachStep(ctx context.Context, run string) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		steps, err := m.Steps(ctx, run)
+		for _, s := range steps {
+			if s.Recorded {
+				rec, err := m.Record(ctx, run, s.Path, s.Kind)
+				if s.Meta = rec.Meta; err != nil {
+					yield(s, err)
+					return
+				}
+			}
+			if !yield(s, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(Step{}, err)
+		}
+	}
+}
+
+// EachNode implements [Reader].
+func (m *Memory) EachNode(ctx context.Context, run string) iter.Seq2[NodeInfo, error] {
+	return NodesOf(m.DAG(ctx, run))
 }
 
 // Record implements [Reader].

@@ -162,12 +162,8 @@ func (m *Memory) Node(_ context.Context, run, prefix string) (NodeInfo, error) {
 		slices.Sort(several.Found)
 		return NodeInfo{}, several
 	}
-	for id, n := range found {
-		info := NodeInfo{ID: id, Type: n.Type(), Content: n.Content(), Meta: n.Meta(), Time: n.Time()}
-		for _, p := range n.Parents() {
-			info.Parents = append(info.Parents, p.ID())
-		}
-		return info, nil
+	for _, n := range found {
+		return infoOf(n), nil
 	}
 	return NodeInfo{}, fmt.Errorf("run %q, node %.12s: %w", run, prefix, ErrNoNode)
 }

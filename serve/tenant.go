@@ -53,6 +53,22 @@ func (t tenantJournal) Steps(ctx context.Context, run string) ([]journal.Step, e
 	return t.server.cfg.Journal.Steps(ctx, key)
 }
 
+func (t tenantJournal) EachStep(ctx context.Context, run string) iter.Seq2[journal.Step, error] {
+	key, err := t.key(ctx, run)
+	if err != nil {
+		return func(yield func(journal.Step, error) bool) { yield(journal.Step{}, err) }
+	}
+	return t.server.cfg.Journal.EachStep(ctx, key)
+}
+
+func (t tenantJournal) EachNode(ctx context.Context, run string) iter.Seq2[journal.NodeInfo, error] {
+	key, err := t.key(ctx, run)
+	if err != nil {
+		return func(yield func(journal.NodeInfo, error) bool) { yield(journal.NodeInfo{}, err) }
+	}
+	return t.server.cfg.Journal.EachNode(ctx, key)
+}
+
 func (t tenantJournal) Record(ctx context.Context, run, path, kind string) (step.Record, error) {
 	key, err := t.key(ctx, run)
 	if err != nil {

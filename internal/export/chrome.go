@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"slices"
+	"iter"
 	"strings"
 	"time"
 
@@ -28,7 +28,7 @@ type chromeEvent struct {
 // chrome://tracing show. Steps that ran at once are on different tracks, a step within
 // another one is below it. It has no contents. Steps that were not started, since their
 // result was reused, are left out.
-func Chrome(w io.Writer, run journal.RunInfo, steps []journal.Step) error {
+func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, error]) error {
 	out := bufio.NewWriter(w)
 	in := json.NewEncoder(out)
 	if _, err := out.WriteString(`{"displayTimeUnit":"ms","traceEvents":[`); err != nil {
@@ -37,15 +37,11 @@ func Chrome(w io.Writer, run journal.RunInfo, steps []journal.Step) error {
 	if err := in.Encode(chromeEvent{Name: "process_name", Phase: "M", PID: 1, Args: map[string]any{"name": "run " + run.ID + " of " + run.Pipeline}}); err != nil {
 		return err
 	}
-	started := slices.DeleteFunc(slices.Clone(steps), func(s journal.Step) bool { return s.Started.IsZero() || s.Kind == "input" })
-	slices.SortStableFunc(started, func(a, b journal.Step) int {
-		if c := a.Started.Compare(b.Started); c != 0 {
-			return c
-		}
-		return len(a.Path) - len(b.Path) // the outer one first
-	})
 	var tracks tracks
-	for _, s := range started {
+	for s, err := range sorted(steps) {
+		if err != nil {
+			return err
+		}
 		end := s.Ended
 		if end.IsZero() { // it is running, or was lost
 			end = run.Ended

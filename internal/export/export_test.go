@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,10 +38,20 @@ var steps = []journal.Step{
 	ran("p/each[1]/work", 1, 3, budget.Usage{USD: 0.000001}),
 }
 
+func each(steps []journal.Step) iter.Seq2[journal.Step, error] {
+	return func(yield func(journal.Step, error) bool) {
+		for _, s := range steps {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
 // The oracle is go tool pprof.
 func TestPprof(t *testing.T) {
 	var file bytes.Buffer
-	if err := export.Pprof(&file, run, steps); err != nil {
+	if err := export.Pprof(&file, run, each(steps)); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "p.pb.gz")
@@ -70,7 +81,7 @@ func TestPprof(t *testing.T) {
 
 func TestChrome(t *testing.T) {
 	var file bytes.Buffer
-	if err := export.Chrome(&file, run, steps); err != nil {
+	if err := export.Chrome(&file, run, each(steps)); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
@@ -104,12 +115,7 @@ func ExamplePprof() {
 		fmt.Println(err)
 		return
 	}
-	steps, err := db.Steps(context.Background(), info.ID)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if err := export.Pprof(os.Stdout, info, steps); err != nil {
+	if err := export.Pprof(os.Stdout, info, db.EachStep(context.Background(), info.ID)); err != nil {
 		fmt.Println(err)
 	}
 	// Output: run "nightly": no such run: list the runs to see their names

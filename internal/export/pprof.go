@@ -2,7 +2,9 @@ package export
 
 import (
 	"compress/gzip"
+	"container/heap"
 	"io"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -19,27 +21,33 @@ import (
 // and so are their times.
 //
 // The format is defined by github.com/google/pprof/blob/main/proto/profile.proto.
-func Pprof(w io.Writer, run journal.RunInfo, steps []journal.Step) error {
-	p := profile{strings: map[string]int64{"": 0}, table: []string{""}, functions: map[string]uint64{}}
+func Pprof(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, error]) error {
+	z := gzip.NewWriter(w)
+	p := profile{strings: map[string]int64{}, functions: map[string]uint64{}}
+	p.text("") // has number 0
 	for _, t := range [][2]string{{"cost", "microdollars"}, {"tokens", "count"}, {"calls", "count"}, {"wall", "nanoseconds"}} {
 		p.out.message(1, func(m *message) { m.int(1, p.text(t[0])); m.int(2, p.text(t[1])) })
 	}
-	within := wallWithin(steps)
-	for _, s := range steps {
-		if s.Kind != "input" {
-			p.sample(s, max(wall(s)-within[s.Path], 0))
+	open := &open{at: map[string]*within{}, queue: queue{less: func(a, b *journal.Step) bool {
+		return !a.Ended.IsZero() && (b.Ended.IsZero() || a.Ended.Before(b.Ended))
+	}}}
+	for s, err := range sorted(steps) {
+		if err != nil {
+			return err
+		}
+		open.close(s.Started, p.sample)
+		open.add(s)
+		if err := p.flush(z); err != nil {
+			return err
 		}
 	}
+	open.close(time.Time{}, p.sample)
 	if !run.Started.IsZero() {
 		p.out.int(9, run.Started.UnixNano())
 		p.out.int(10, int64(max(run.Ended.Sub(run.Started), 0)))
 	}
 	p.out.int(13, p.text("run "+run.ID+" of "+run.Pipeline))
 	p.out.int(14, p.text("cost"))
-	for _, s := range p.table { // last, when all are known
-		p.out.bytes(6, []byte(s))
-	}
-	z := gzip.NewWriter(w)
 	if _, err := z.Write(p.out); err != nil {
 		return err
 	}
@@ -54,56 +62,82 @@ func wall(s journal.Step) time.Duration {
 	return max(s.Ended.Sub(s.Started), 0)
 }
 
-// wallWithin returns, by path, how long the steps right within a step took. Those that
-// ran at once count as long as any of them ran.
-func wallWithin(steps []journal.Step) map[string]time.Duration {
-	at := map[string]bool{}
-	for _, s := range steps {
-		at[s.Path] = true
-	}
-	inner := map[string][]journal.Step{}
-	for _, s := range steps {
-		for up := address.Parent(s.Path); up != ""; up = address.Parent(up) {
-			if at[up] {
-				inner[up] = append(inner[up], s)
-				break
-			}
-		}
-	}
-	sums := map[string]time.Duration{}
-	for path, within := range inner {
-		slices.SortFunc(within, func(a, b journal.Step) int { return a.Started.Compare(b.Started) })
-		var end time.Time
-		for _, s := range within {
-			from := s.Started
-			if from.Before(end) {
-				from = end
-			}
+// open has the steps within which others may still start, by path and, in the queue, by their ends.
+type open struct {
+	queue
+	at map[string]*within
+}
+
+// within is how long the steps right within a step took. Those that ran at once count as long as any of them ran.
+type within struct {
+	steps int // at the path: a leaf and its value
+	sum   time.Duration
+	end   time.Time // of the last one
+}
+
+func (o *open) add(s journal.Step) {
+	for up := address.Parent(s.Path); up != ""; up = address.Parent(up) {
+		if w := o.at[up]; w != nil {
+			from := later(s.Started, w.end)
 			if s.Ended.After(from) && !s.Started.IsZero() {
-				sums[path] += s.Ended.Sub(from)
-				end = s.Ended
+				w.sum += s.Ended.Sub(from)
+				w.end = s.Ended
 			}
+			break
 		}
 	}
-	return sums
+	if o.at[s.Path] == nil {
+		o.at[s.Path] = &within{}
+	}
+	o.at[s.Path].steps++
+	heap.Push(o, &s)
+}
+
+// close calls f with the steps that ended before a time, all if it is zero, and how long each took by itself.
+func (o *open) close(before time.Time, f func(s journal.Step, own time.Duration)) {
+	for o.Len() > 0 && (before.IsZero() || !o.steps[0].Ended.IsZero() && o.steps[0].Ended.Before(before)) {
+		s := *heap.Pop(o).(*journal.Step)
+		w := o.at[s.Path]
+		f(s, max(wall(s)-w.sum, 0))
+		if w.steps--; w.steps == 0 {
+			delete(o.at, s.Path)
+		}
+	}
 }
 
 // profile is a profile while it is written.
 type profile struct {
 	out       message
 	strings   map[string]int64
-	table     []string
+	texts     int64
 	functions map[string]uint64
 }
 
-// text returns the number of a text in the table of strings.
+// mostTexts bounds the texts that are found again: lanes may have millions of labels, which are written once each anyway.
+const mostTexts = 1000
+
+// text returns the number of a text in the table of strings, which it writes if it is new.
 func (p *profile) text(s string) int64 {
 	i, known := p.strings[s]
 	if !known {
-		i = int64(len(p.table))
-		p.strings[s], p.table = i, append(p.table, s)
+		i = p.texts
+		p.out.bytes(6, []byte(s))
+		if p.texts++; i < mostTexts {
+			p.strings[s] = i
+		}
 	}
 	return i
+}
+
+// flush writes what is finished.
+func (p *profile) flush(w io.Writer) error {
+	const some = 64 << 10
+	if len(p.out) < some {
+		return nil
+	}
+	_, err := w.Write(p.out)
+	p.out = p.out[:0]
+	return err
 }
 
 // function returns the location of a name, which it writes once.

@@ -4,6 +4,7 @@ package killtest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -24,14 +25,15 @@ import (
 // victim is a run whose processes are killed.
 type victim struct {
 	*testing.T
-	folder string
-	server string         // address of its database, "" for a file
-	env    []string       // of every process
-	kills  int            // and other ends of its processes before the run ended
-	known  map[string]int // recorded steps, and how often they were worked by then
-	gives  []string       // what a process may say that gives up
-	procs  []*process
-	killed map[int]bool // those that were killed, or gave up, by their ids
+	folder  string
+	program string         // that processes run, these tests if empty
+	server  string         // address of its database, "" for a file
+	env     []string       // of every process
+	kills   int            // and other ends of its processes before the run ended
+	known   map[string]int // recorded steps, and how often they were worked by then
+	gives   []string       // what a process may say that gives up
+	procs   []*process
+	killed  map[int]bool // those that were killed, or gave up, by their ids
 	tally
 }
 
@@ -100,7 +102,7 @@ func (p *process) lost() bool {
 
 func (v *victim) start(point string, env ...string) *process {
 	v.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0]), ended: make(chan struct{})}
+	p := &process{Cmd: exec.Command(cmp.Or(v.program, os.Args[0])), ended: make(chan struct{})}
 	// The race detector would wait for a second at the end of each process.
 	p.Env = append(slices.Concat(os.Environ(), v.env, env), "GORACE=atexit_sleep_ms=0", childFolder+"="+v.folder, childPoint+"="+point)
 	p.Stdout, p.Stderr = &p.out, &p.errs

@@ -115,6 +115,7 @@ func finish(t *testing.T, j journal.Journal, id string, o journal.Outcome) {
 	t.Helper()
 	must(t, j.End(t.Context(), id, o))
 	must(t, j.Release(id))
+	sameOneByOne(t, j, id)
 }
 
 func do(t *testing.T, j journal.Journal, key step.Key, rec step.Record) step.Record {

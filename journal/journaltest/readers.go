@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -156,4 +160,46 @@ var reading = []struct {
 		}
 		return ctx.Err()
 	}},
+}
+
+// sameOneByOne compares what a run yields one by one with what it returns at once.
+func sameOneByOne(t *testing.T, j journal.Journal, run string) {
+	t.Helper()
+	want, err := j.Steps(t.Context(), run)
+	must(t, err)
+	var got []journal.Step
+	for s, err := range j.EachStep(t.Context(), run) {
+		must(t, err)
+		if s.Recorded {
+			rec, err := j.Record(t.Context(), run, s.Path, s.Kind)
+			if must(t, err); rec.Sum == s.Sum && !maps.Equal(rec.Meta, s.Meta) {
+				t.Errorf("step %s has the meta %v, want %v", s.Path, s.Meta, rec.Meta)
+			}
+		}
+		s.Meta = nil
+		got = append(got, s)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("steps one by one (-want +got):\n%s", diff)
+	}
+	d, err := j.DAG(t.Context(), run)
+	must(t, err)
+	nodes := map[dag.ID]journal.NodeInfo{}
+	for n, err := range j.EachNode(t.Context(), run) {
+		must(t, err)
+		for _, p := range n.Parents {
+			if _, before := nodes[p]; !before {
+				t.Errorf("node %.12s comes before its parent", n.ID)
+			}
+		}
+		nodes[n.ID] = n
+	}
+	for n := range journal.NodesOf(d, nil) {
+		if diff := cmp.Diff(n, nodes[n.ID], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("node %.12s (-want +got):\n%s", n.ID, diff)
+		}
+	}
+	if len(nodes) != d.Len() {
+		t.Errorf("%d nodes one by one, want %d", len(nodes), d.Len())
+	}
 }

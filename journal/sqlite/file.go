@@ -34,6 +34,7 @@ var upgrades = []string{schema4, schema5, schema6}
 
 const (
 	oldest      = 3          // version of schema.sql, the oldest that can be upgraded
+	released    = 5          // version of 0.1.0, the oldest that can be read as it is
 	application = 0x73746e65 // "stne" marks the file as ours
 )
 
@@ -43,6 +44,7 @@ var version = oldest + len(upgrades) // of the schema
 type file struct {
 	name, path string
 	retry      time.Duration
+	readOnly   bool
 	made       int         // version of the schema when it was opened
 	opened     os.FileInfo // nil if the disk is not one of the operating system
 
@@ -85,19 +87,28 @@ const walMode = "PRAGMA journal_mode = WAL"
 
 // open opens the file for reading, and creates it first if it is new.
 func (f *file) open() error {
-	f.claim()
+	if !f.readOnly {
+		f.claim()
+	}
 	tables, err := f.look(f.source())
 	if err != nil && f.unwritable() {
 		// A file without a log has no writer, and a process that may write neither the file
 		// nor its directory can read it only in this mode.
 		tables, err = f.look(f.source("immutable"))
 	}
+	switch {
+	case err != nil || !f.readOnly:
+	case tables == 0:
+		err = fmt.Errorf("database %s has no tables", f.name)
+	case f.made < released:
+		err = fmt.Errorf("database %s has schema %d, which can be read from %d on: open a copy, which upgrades it", f.name, f.made, released)
+	}
 	if err == nil && tables == 0 {
 		if err = f.make(); err == nil {
 			_, err = f.look(f.source())
 		}
 	}
-	if err == nil && f.made < version {
+	if err == nil && f.made < version && !f.readOnly {
 		if err = f.patiently(f.connect); err != nil {
 			err = fmt.Errorf("database %s has schema %d, this program needs %d and cannot upgrade it: %w", f.name, f.made, version, f.Explain(err))
 		}
@@ -189,7 +200,10 @@ var background = context.Background()
 
 // connect opens the writing connection, before the first write.
 func (f *file) connect() (err error) {
-	if f.conn != nil {
+	switch {
+	case f.readOnly:
+		return fmt.Errorf("database %s was opened only to be read", f.name)
+	case f.conn != nil:
 		return nil
 	}
 	if f.write == nil {

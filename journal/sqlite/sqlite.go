@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -25,6 +26,9 @@ type Options struct {
 	// written when that becomes possible, as long as the DB is open. Trouble that lasts longer
 	// than Retry is logged once, with slog.Default.
 	RetryResults time.Duration
+	// ReadOnly opens an existing file as it is: it is not upgraded, and every write fails. A file of an
+	// older version than 0.1.0 is refused.
+	ReadOnly bool
 }
 
 // DB is a [journal.Journal] over a SQLite file. It may serve several runs and goroutines
@@ -64,7 +68,7 @@ func Open(name string, opts Options) (*DB, error) {
 	}
 	opts.Lease, opts.Retry = cmp.Or(opts.Lease, 5*time.Second), cmp.Or(opts.Retry, 5*time.Second)
 	opts.RetryResults = max(opts.Retry, cmp.Or(opts.RetryResults, 2*time.Minute))
-	f := &file{name: name, path: abs, retry: opts.Retry}
+	f := &file{name: name, path: abs, retry: opts.Retry, readOnly: opts.ReadOnly}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(f.Explain(err), f.Close())
 	}
@@ -72,6 +76,13 @@ func Open(name string, opts Options) (*DB, error) {
 		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll, Schema: version,
 		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
 	}), f}, nil
+}
+
+// Used returns how many bytes of the file are in use. Removed runs leave free pages, which later ones fill.
+func (db *DB) Used(ctx context.Context) (bytes int64, err error) {
+	err = db.file.pool.QueryRowContext(ctx, `SELECT (page_count - freelist_count) * page_size
+		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&bytes)
+	return bytes, db.file.Explain(err)
 }
 
 // Check implements [log.Database]: the file must be the one that was opened.

@@ -184,22 +184,29 @@ func (c *checker) row(row *Row, nodes map[half]bool, isBoard bool) error {
 	if err != nil || row.Node == nil {
 		return err
 	}
-	parents := slices.AppendSeq([]dag.ID{}, ids(row.Parents))
+	if err := row.address(h); err != nil {
+		return err
+	}
+	for p := range ids(row.Parents) {
+		if !nodes[halfOf(p)] {
+			return fmt.Errorf("has the parent %.12s, which is not before it", p)
+		}
+	}
+	return nil
+}
+
+// address checks that the id of a node is the hash of its content, parents and type.
+func (r *Row) address(h head) error {
 	text, err := canon.Append(nil, struct {
 		Content json.RawMessage `json:"content"`
 		Parents []dag.ID        `json:"parents"`
 		Type    string          `json:"type"`
-	}{h.Record.Content, parents, h.Record.Type})
+	}{h.Record.Content, slices.AppendSeq([]dag.ID{}, ids(r.Parents)), h.Record.Type})
 	if err != nil {
 		return fmt.Errorf("cannot be read: %w", err)
 	}
-	if sum := sha256.Sum256(text); sum != id(row.Node) {
-		return fmt.Errorf("has the address %.12s, but its content, type and parents give %.12s", id(row.Node), dag.ID(sum))
-	}
-	for _, p := range parents {
-		if !nodes[halfOf(p)] {
-			return fmt.Errorf("has the parent %.12s, which is not before it", p)
-		}
+	if sum := sha256.Sum256(text); sum != id(r.Node) {
+		return fmt.Errorf("has the address %.12s, but its content, type and parents give %.12s", id(r.Node), dag.ID(sum))
 	}
 	return nil
 }

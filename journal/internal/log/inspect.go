@@ -43,10 +43,7 @@ func (j *Journal) Node(ctx context.Context, run, prefix string) (journal.NodeInf
 		if slices.ContainsFunc(found, func(n journal.NodeInfo) bool { return n.ID == node }) {
 			return nil
 		}
-		rec := h.Record
-		found = append(found, journal.NodeInfo{
-			ID: node, Type: rec.Type, Parents: slices.Collect(ids(row.Parents)), Content: rec.Content, Meta: rec.Meta, Time: rec.Time,
-		})
+		found = append(found, infoOf(row, h))
 		if len(found) == most {
 			return errEnough
 		}

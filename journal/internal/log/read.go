@@ -57,35 +57,44 @@ func (j *Journal) Steps(ctx context.Context, run string) ([]journal.Step, error)
 		}
 		return &steps[i]
 	}
-	err := j.rows(ctx, run, Selection{Steps: true, Heads: true}, func(row *Row, h head) error {
-		at := time.UnixMilli(h.At)
-		for _, i := range h.Started {
-			s := step(i.digest, i.Path, i.Kind, i.Name)
-			var declared budget.Amount
-			if i.Declared != nil {
-				declared = *i.Declared
-			}
-			s.Started = at
-			s.Start(declared)
-		}
-		if h.Step != "" {
-			digest, err := dag.ParseID(h.Step)
-			if err != nil {
-				return j.damage(run, row, err)
-			}
-			s := step(digest, h.Path, h.Kind, h.Name)
-			s.Failures++
-			s.Settle(h.Usage)
-		}
-		if row.isResult() {
-			end(step(id(row.Digest), row.Path, h.Kind, h.Name), row, h, at)
-		}
-		return nil
-	})
+	err := j.rows(ctx, run, Selection{Steps: true, Heads: true}, func(row *Row, h head) error { return j.fold(run, row, h, step) })
 	if err != nil {
 		return nil, err
 	}
 	return steps, nil
+}
+
+// fold adds what a row says to its steps. It leaves out those for which step returns nil.
+func (j *Journal) fold(run string, row *Row, h head, step func(digest dag.ID, path, kind, name string) *journal.Step) error {
+	at := time.UnixMilli(h.At)
+	for _, i := range h.Started {
+		s := step(i.digest, i.Path, i.Kind, i.Name)
+		if s == nil {
+			continue
+		}
+		var declared budget.Amount
+		if i.Declared != nil {
+			declared = *i.Declared
+		}
+		s.Started = at
+		s.Start(declared)
+	}
+	if h.Step != "" {
+		digest, err := dag.ParseID(h.Step)
+		if err != nil {
+			return j.damage(run, row, err)
+		}
+		if s := step(digest, h.Path, h.Kind, h.Name); s != nil {
+			s.Failures++
+			s.Settle(h.Usage)
+		}
+	}
+	if row.isResult() {
+		if s := step(id(row.Digest), row.Path, h.Kind, h.Name); s != nil {
+			end(s, row, h, at)
+		}
+	}
+	return nil
 }
 
 // end completes a step with its result.

@@ -1,8 +1,8 @@
 package page
 
 import (
-	"bytes"
 	"io"
+	"iter"
 	"net/http"
 	"strconv"
 
@@ -10,25 +10,20 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// exported answers with a run in the format of another tool.
-func exported(kind, extension string, write func(io.Writer, journal.RunInfo, []journal.Step) error) func(http.ResponseWriter, *http.Request, View) error {
+// exported answers with a run in the format of another tool. If the run cannot be read to its end, it breaks the connection
+// off, so that nobody takes a part for the whole.
+func exported(kind, extension string, write func(io.Writer, journal.RunInfo, iter.Seq2[journal.Step, error]) error) func(http.ResponseWriter, *http.Request, View) error {
 	return func(w http.ResponseWriter, r *http.Request, v View) error {
 		info, err := find(r.Context(), v, r.PathValue("id"))
 		if err != nil {
 			return err
 		}
-		steps, err := v.Journal.Steps(r.Context(), info.ID)
-		if err != nil {
-			return err
-		}
-		var out bytes.Buffer
-		if err := write(&out, info, steps); err != nil {
-			return err
-		}
 		h := w.Header()
 		h.Set("Content-Type", kind)
 		h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(info.ID+extension))
-		_, _ = out.WriteTo(w) // or the browser has gone
+		if err := write(w, info, v.Journal.EachStep(r.Context(), info.ID)); err != nil {
+			panic(http.ErrAbortHandler)
+		}
 		return nil
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // The bounds of a file: it holds the first steps and the first bytes of their contents.
@@ -54,16 +55,15 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 	if err != nil {
 		return err
 	}
-	read, err := view.Read(ctx, j, info, true)
+	read, err := view.Read(ctx, j, info, false)
 	if err != nil {
 		return err
 	}
-	steps := read.All
 	body.Results, body.Cost = read.Recorded, read.Cost
 	body.Asked = askedOf(read.Questions)
-	var whole span
-	for _, s := range steps {
-		whole.add(s.Started, s.Ended)
+	steps, whole, more, err := firstOf(ctx, j, read)
+	if err != nil {
+		return err
 	}
 	places, err := read.Places(ctx)
 	if err != nil {
@@ -74,10 +74,9 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 			body.Drawing.Boxes[i].URL = "" // there are no other pages
 		}
 	}
-	whole.fold(steps)
-	body.More = max(len(steps)-stepsOfFile, 0)
+	body.More = more
 	left := bytesOfFile
-	for _, s := range steps[:len(steps)-body.More] {
+	for _, s := range steps {
 		n, err := recordOf(ctx, v, info, s)
 		if err != nil {
 			return err
@@ -107,6 +106,37 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		body.All = append(body.All, fileStep{row{Row: r, Bar: whole.bar(s.Started, s.Ended)}, n})
 	}
 	return writeFile(w, frame{Title: info.ID + " · " + info.Pipeline, Body: body})
+}
+
+// firstOf returns the steps that a file holds, the time of all steps, and how many it leaves out. Of a large run it finds
+// the pauses between the first steps alone.
+func firstOf(ctx context.Context, j journal.Journal, run *view.Run) (steps []journal.Step, whole span, more int, err error) {
+	if !run.Large {
+		for _, s := range run.All {
+			whole.add(s.Started, s.Ended)
+		}
+		whole.fold(run.All)
+		more = max(len(run.All)-stepsOfFile, 0)
+		return run.All[:len(run.All)-more], whole, more, nil
+	}
+	top, err := run.Level(ctx, "", journal.Page{Limit: 1})
+	if err != nil {
+		return nil, whole, 0, err
+	}
+	whole.add(top.Sum.Started, top.Sum.Ended)
+	for s, err := range j.EachStep(ctx, run.ID) {
+		if err != nil {
+			return nil, whole, 0, err
+		}
+		if s.Kind == step.Value { // which the outline does not count
+			continue
+		}
+		if steps = append(steps, s); len(steps) == stepsOfFile {
+			break
+		}
+	}
+	whole.fold(steps)
+	return steps, whole, max(top.Sum.Recorded+top.Sum.Open-len(steps), 0), nil
 }
 
 // writeFile renders a file with its style in it, which the policy allows by its digest.

@@ -1,0 +1,293 @@
+package log
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// Small is the number of rows up to which a run is read at once.
+var Small int64 = 10_000
+
+// EachStep implements [journal.Reader]. The first rows of the steps are in the order in which they are yielded. Where the
+// later rows of each step are is found out before, since a step may end long after it started.
+func (j *Journal) EachStep(ctx context.Context, run string) iter.Seq2[journal.Step, error] {
+	return func(yield func(journal.Step, error) bool) {
+		r, err := j.data.Run(ctx, run)
+		if err == nil && r != nil {
+			e := eachStep{Journal: j, ctx: ctx, run: r, yield: yield, second: map[half]uint32{}, more: map[half][]uint32{}}
+			if err = e.find(); err == nil {
+				err = e.all()
+			}
+		}
+		if err = j.data.Explain(err); err != nil && err != errEnough {
+			yield(journal.Step{}, err)
+		}
+	}
+}
+
+type eachStep struct {
+	*Journal
+	ctx   context.Context
+	run   *Run
+	yield func(journal.Step, error) bool
+	last  int64 // number of the last row
+
+	second map[half]uint32   // numbers of the second rows of steps, mostly results; 0 for none
+	more   map[half][]uint32 // numbers of third and further rows
+}
+
+// steps calls f with the digests of the steps of a row.
+func (e *eachStep) steps(row *Row, f func(dag.ID)) error {
+	switch {
+	case row.isResult():
+		f(id(row.Digest))
+	case bytes.Contains(row.Head[:min(len(row.Head), 40)], []byte(`,"started":[`)): // as intentRow writes it: spares the decoder
+		for digest := range ids(row.Content) {
+			f(digest)
+		}
+	default:
+		h, err := row.open()
+		if err != nil {
+			return e.damage(e.run.ID, row, err)
+		}
+		digest, err := dag.ParseID(h.Step)
+		if err != nil {
+			return e.damage(e.run.ID, row, err)
+		}
+		f(digest)
+	}
+	return nil
+}
+
+// find reads where the rows of each step are.
+func (e *eachStep) find() error {
+	for row, err := range e.data.Rows(e.ctx, e.run.Row, Selection{Steps: true, Heads: true}) {
+		if err != nil {
+			return err
+		}
+		e.last = row.Seq
+		err = e.steps(row, func(digest dag.ID) {
+			h := halfOf(digest)
+			second, known := e.second[h]
+			switch {
+			case !known:
+				e.second[h] = 0
+			case second == 0:
+				e.second[h] = uint32(row.Seq)
+			default:
+				e.more[h] = append(e.more[h], uint32(row.Seq))
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// all reads the rows again, and yields steps at their first rows.
+func (e *eachStep) all() error {
+	const most = 512
+	rows := make([]*Row, 0, most)
+	for row, err := range e.data.Rows(e.ctx, e.run.Row, Selection{Steps: true, Heads: true}) {
+		if err != nil {
+			return err
+		}
+		if row.Seq > e.last {
+			break
+		}
+		if rows = append(rows, row); len(rows) == most {
+			if err := e.some(rows); err != nil {
+				return err
+			}
+			rows = rows[:0]
+		}
+	}
+	return e.some(rows)
+}
+
+// read is a row with its head.
+type read struct {
+	*Row
+	head
+	open bool
+}
+
+// some yields the steps whose first rows are among some rows.
+func (e *eachStep) some(rows []*Row) error {
+	type one struct {
+		digest dag.ID
+		rows   []uint32
+	}
+	var steps []one
+	here := make(map[uint32]*read, 2*len(rows))
+	for _, row := range rows {
+		here[uint32(row.Seq)] = &read{Row: row}
+	}
+	var far []int64
+	for _, row := range rows {
+		err := e.steps(row, func(digest dag.ID) {
+			h, seq := halfOf(digest), uint32(row.Seq)
+			second := e.second[h]
+			if second == seq || slices.Contains(e.more[h], seq) {
+				return
+			}
+			s := one{digest, []uint32{seq}}
+			if second > 0 {
+				s.rows = append(append(s.rows, second), e.more[h]...)
+			}
+			for _, n := range s.rows {
+				if here[n] == nil {
+					far = append(far, int64(n))
+				}
+			}
+			steps = append(steps, s)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.Sort(far)
+	for part := range slices.Chunk(slices.Compact(far), 256) {
+		for row, err := range e.data.Rows(e.ctx, e.run.Row, Selection{Seqs: part, Heads: true}) {
+			if err != nil {
+				return err
+			}
+			here[uint32(row.Seq)] = &read{Row: row}
+		}
+	}
+	for _, s := range steps {
+		step, err := e.step(s.digest, s.rows, here)
+		if err != nil {
+			return err
+		}
+		if !e.yield(step, nil) {
+			return errEnough
+		}
+	}
+	return nil
+}
+
+// step makes a step of its rows.
+func (e *eachStep) step(digest dag.ID, numbers []uint32, from map[uint32]*read) (s journal.Step, err error) {
+	for _, n := range numbers {
+		r := from[n]
+		if r == nil {
+			return s, e.damage(e.run.ID, &Row{Seq: int64(n)}, errLost)
+		}
+		if !r.open {
+			if err = r.check(r.isIntent()); err == nil {
+				r.head, err = r.Row.open()
+			}
+			if r.open = true; err != nil {
+				return s, e.damage(e.run.ID, r.Row, err)
+			}
+		}
+		err = e.fold(e.run.ID, r.Row, r.head, func(d dag.ID, path, kind, name string) *journal.Step {
+			if d != digest {
+				return nil
+			}
+			if s.Kind == "" && s.Path == "" {
+				s.Path, s.Kind, s.Name = path, kind, name
+			}
+			return &s
+		})
+		if err != nil {
+			return s, err
+		}
+		if r.isResult() {
+			s.Meta = r.Record.Meta
+		}
+	}
+	return s, nil
+}
+
+// EachNode implements [journal.Reader].
+func (j *Journal) EachNode(ctx context.Context, run string) iter.Seq2[journal.NodeInfo, error] {
+	return func(yield func(journal.NodeInfo, error) bool) {
+		r, err := j.data.Run(ctx, run)
+		switch {
+		case err != nil:
+		case r == nil:
+			return
+		case r.Rows <= Small:
+			d, err := j.DAG(ctx, run)
+			journal.NodesOf(d, err)(yield)
+			return
+		default:
+			err = j.eachNode(ctx, r, yield)
+		}
+		if err = j.data.Explain(err); err != nil && err != errEnough {
+			yield(journal.NodeInfo{}, err)
+		}
+	}
+}
+
+func (j *Journal) eachNode(ctx context.Context, r *Run, yield func(journal.NodeInfo, error) bool) error {
+	info, err := j.opened(r, true)
+	if err != nil {
+		return err
+	}
+	index := map[half]uint32{}
+	var parents, ends []uint32 // of all nodes, and where those of each end
+	for row, err := range j.data.Rows(ctx, r.Row, Selection{Nodes: true, Heads: true}) {
+		if err != nil {
+			return err
+		}
+		h := halfOf(id(row.Node))
+		if _, again := index[h]; again {
+			continue
+		}
+		for p := range ids(row.Parents) {
+			i, known := index[halfOf(p)]
+			if !known {
+				return j.damage(r.ID, row, fmt.Errorf("has the parent %.12s, which is not before it", p))
+			}
+			parents = append(parents, i)
+		}
+		index[h], ends = uint32(len(ends)), append(ends, uint32(len(parents)))
+	}
+	wanted := make([]bool, len(ends))
+	for _, head := range info.Heads {
+		i, known := index[halfOf(head)]
+		if !known {
+			return j.damage(r.ID, &Row{Node: head[:]}, errLost)
+		}
+		wanted[i] = true
+	}
+	for i, end := range slices.Backward(ends) {
+		wanted[i] = wanted[i] || len(info.Heads) == 0
+		first := uint32(0)
+		if i > 0 {
+			first = ends[i-1]
+		}
+		for _, p := range parents[first:end] {
+			wanted[p] = wanted[p] || wanted[i]
+		}
+	}
+	return j.recordsOf(ctx, j.data, r.ID, r.Row, Selection{Nodes: true}, func(row *Row, h head) error {
+		i, known := index[halfOf(id(row.Node))]
+		if !known || !wanted[i] {
+			return nil
+		}
+		wanted[i] = false // once
+		if err := row.address(h); err != nil {
+			return j.damage(r.ID, row, err)
+		}
+		if !yield(infoOf(row, h), nil) {
+			return errEnough
+		}
+		return nil
+	})
+}
+
+func infoOf(row *Row, h head) journal.NodeInfo {
+	rec := h.Record
+	return journal.NodeInfo{ID: id(row.Node), Type: rec.Type, Parents: slices.Collect(ids(row.Parents)), Content: rec.Content, Meta: rec.Meta, Time: rec.Time}
+}
