@@ -22,6 +22,37 @@ type Shared struct {
 	Limits Limits `json:"limits"` // Latency is ignored
 }
 
+// A Rule says which runs draw on a Shared budget: those of a pipeline, if it is not empty, that have all the labels.
+type Rule struct {
+	Shared
+	Pipeline string
+	Labels   map[string]string
+}
+
+// Drawn returns the budgets on which a run draws, empty and not nil if there are none.
+func Drawn(rules []Rule, pipeline string, labels map[string]string) []Shared {
+	of := []Shared{}
+	for _, r := range rules {
+		if r.Pipeline != "" && r.Pipeline != pipeline {
+			continue
+		}
+		if missing(r.Labels, labels) {
+			continue
+		}
+		of = append(of, r.Shared)
+	}
+	return of
+}
+
+func missing(want, labels map[string]string) bool {
+	for name, value := range want {
+		if got, ok := labels[name]; !ok || got != value {
+			return true
+		}
+	}
+	return false
+}
+
 // A Period is the time after which a Shared budget is renewed. Days and months are those of UTC. A
 // step counts in the period in which it started.
 type Period string

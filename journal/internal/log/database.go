@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
@@ -132,6 +133,11 @@ type Tx interface {
 	// Hold stores a reservation, and Drop removes it.
 	Hold(purse.Hold) error
 	Drop(purse.Hold) error
+	// Rate returns the state of a shared rate, nil for a new one, and the time by the clock that all processes
+	// share. No other transaction changes the state until this one ends.
+	Rate(name string) (state []byte, now time.Time, err error)
+	// PutRate replaces it.
+	PutRate(name string, state []byte) error
 	// ForgetSpending removes the budgets of periods that began before a day.
 	ForgetSpending(before int64) error
 	// Advance increments the beats of runs and sets the numbers of their records. It sets
