@@ -191,19 +191,24 @@ type keptRun struct {
 	*store
 	id    string
 	opts  journal.Options
+	rules []budget.Rule // nil without a configuration: a resumed run keeps its budgets
 	batch *batch.Config // asks models in batches; nil asks them directly
 }
 
 // keep opens the store and finds out under which name the run is kept.
 func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, error) {
+	conf := a.calls.conf
 	if k.none {
-		return nil, nil
+		return nil, a.uncounted()
 	}
 	s, err := a.newStore(ctx, k.db, k.resume)
 	if err != nil {
 		return nil, err
 	}
 	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10]))}
+	if conf != nil {
+		run.rules = append([]budget.Rule{}, conf.Budgets...)
+	}
 	if err := run.prepare(ctx, a, k); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -268,7 +273,11 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 		cfg.Recorder = journal.Redact()
 		return stone.Run(ctx, p, cfg)
 	}
-	cfg.Recorder = journal.Keep(r.Store, r.opts)
+	opts := r.opts
+	if r.rules != nil {
+		opts.Budgets = budget.Drawn(r.rules, cmp.Or(opts.Pipeline, p.Name()), opts.Labels)
+	}
+	cfg.Recorder = journal.Keep(r.Store, opts)
 	if r.batch != nil {
 		r.batch.Drain = r.opts.Drain
 		return batch.Run(ctx, p, cfg, *r.batch)

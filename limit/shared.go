@@ -18,7 +18,7 @@ type Store interface {
 }
 
 // Share makes all processes that share a rate of the store under the name keep the Limits together. Their
-// Limits must be equal. It does nothing for a Limiter without Limits. Call it before the first request.
+// Limits must be equal. It does nothing for a Limiter without Limits. Another call replaces the store.
 //
 // A process takes a slice of the rate for about a second and spends it without asking the store again. It asks once
 // or twice a second while it sends requests, and at most four times. A slice counts until a minute after its end, so the processes never start more than the
@@ -29,6 +29,10 @@ func (l *Limiter) Share(s Store, name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.limits == (Limits{}) || s == nil {
+		return
+	}
+	if l.share != nil && l.share.name == name {
+		l.share.store = s
 		return
 	}
 	l.share = &share{Limiter: l, store: s, name: name, owner: rand.Text()[:12], back: map[int64]counts{}}
@@ -147,12 +151,12 @@ func (s *share) ask() {
 	}
 	last := s.asked
 	s.asking, s.asked = true, time.Now()
-	q := s.question(s.asked.Sub(last))
+	q, store := s.question(s.asked.Sub(last)), s.store
 	go func() {
 		var a answer
 		ctx, cancel := context.WithTimeout(context.Background(), 30*s.grain()+time.Second)
 		defer cancel()
-		err := s.store.ShareRate(ctx, s.name, func(state []byte, now time.Time) []byte {
+		err := store.ShareRate(ctx, s.name, func(state []byte, now time.Time) []byte {
 			state, a = exchange(state, q, now, s.grain())
 			return state
 		})

@@ -181,8 +181,8 @@ func Attempt(ctx context.Context) (dag.ID, budget.Quote) {
 	return step, Claimed(ctx)
 }
 
-// patience is how long a step waits for a budget that does not change.
-const patience = time.Minute
+// Patience is how long a step waits for a budget that does not change. Tests set it.
+var Patience = time.Minute
 
 // Wait calls do until it succeeds or waiting is in vain: while a budget refuses a step that it could pay if the
 // reservations of others come back, up to a minute after its last change.
@@ -198,7 +198,7 @@ func Wait(ctx context.Context, do func() error) error {
 		if now := *spent.Shared; since.IsZero() || now.Used != last.Used || now.Held != last.Held {
 			last, since = now, time.Now()
 		}
-		if time.Since(since) > patience {
+		if time.Since(since) > Patience {
 			return err
 		}
 		timer := time.NewTimer(pause + rand.N(pause/4))
