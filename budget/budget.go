@@ -51,7 +51,6 @@ type Account struct {
 	slice  *sliced            // of an account that OpenSlice has opened
 	run    bool               // made by Run
 	below  func(string) Usage // of such an account: see Earlier
-	shared bool               // by several runs: each account directly under it belongs to a whole run
 	runs   map[string]bill    // of runs that can be resumed, by id
 }
 
@@ -68,26 +67,8 @@ func New(l Limits) *Account {
 	return &Account{tree: new(tree), limits: l, opened: time.Now()}
 }
 
-// NewShared opens an account that several runs share. Each run draws on an account under it,
-// which Sub opens. A run ends when its own account or the shared one is exhausted.
-func NewShared(l Limits) *Account {
-	a := New(l)
-	a.shared = true
-	return a
-}
-
-// whole reports whether the account belongs to a whole run, or is above one.
-func (a *Account) whole() bool { return a.above == nil || a.above.shared }
-
-// LimitUSD replaces the limit of money. What was spent stays.
-func (a *Account) LimitUSD(usd float64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.limits.USD = usd; a.settled != nil { // draws that wait look again
-		close(a.settled)
-		a.settled = nil
-	}
-}
+// whole reports whether the account belongs to a whole run.
+func (a *Account) whole() bool { return a.above == nil }
 
 // Sub opens an account under this one, with limits of its own. Its time starts now. Under
 // a nil account it is like New.

@@ -293,36 +293,6 @@ func Example() {
 	// budget/exhausted: spent 0.2000, limit 1: set max-usd to at least 1.1
 }
 
-// Runs that share an account spend its money together. Exhausting it, or the account of a run,
-// ends the run. Exhausting the account of a part of a run does not.
-func TestShared(t *testing.T) {
-	shared := budget.NewShared(budget.Limits{USD: 1})
-	ends := func(err error) bool {
-		var e *budget.ExhaustedError
-		return errors.As(err, &e) && e.EndsRun()
-	}
-	first, second := shared.Sub(budget.Limits{USD: 0.5}), shared.Sub(budget.Limits{})
-	if err := first.Affords(budget.Amount{USD: 0.6}); !ends(err) {
-		t.Errorf("beyond the limit of the run: %v", err)
-	}
-	if err := first.Sub(budget.Limits{USD: 0.1}).Affords(budget.Amount{USD: 0.2}); err == nil || ends(err) {
-		t.Errorf("beyond the limit of a part of the run: %v", err)
-	}
-	if _, err := draw(t, second.Run("a", budget.Earlier{Spent: budget.Amount{USD: 5}}), budget.Amount{USD: 0.7}); err != nil {
-		t.Error(err)
-	}
-	if err := first.Affords(budget.Amount{USD: 0.4}); !ends(err) {
-		t.Errorf("beyond what the other run has left: %v", err)
-	}
-	late := shared.Sub(budget.Limits{Latency: -1})
-	ctx, cancel := late.Context(t.Context())
-	defer cancel()
-	<-ctx.Done()
-	if !ends(context.Cause(ctx)) {
-		t.Errorf("after the time of the run: %v", context.Cause(ctx))
-	}
-}
-
 // Draws that wait for open estimates are counted, until they go on.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -75,6 +75,7 @@ func (d *Draw) Context(ctx context.Context) context.Context {
 	if _, held := declared.Held[Amount](ctx); !held && d.quote.estimate() {
 		ctx = declared.Hold(ctx, d.quote.Most.sane())
 	}
+	ctx = declared.Claim(ctx, d.quote)
 	return declared.With(ctx, d.lost)
 }
 

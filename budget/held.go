@@ -20,13 +20,22 @@ type ExhaustedError struct {
 	Held  float64 // the estimates of lost attempts, which started and have no known cost
 	Lost  int     // number of the lost attempts
 	Max   float64 // the limit
+	// Shared is the budget over several runs that cannot pay, nil for an account of a run. Then Reserved is
+	// what other steps may cost, Needs what the refused one may, and Later says that the step
+	// could be paid if the others turn out to cost little.
+	Shared          *Balance
+	Reserved, Needs float64
+	Later           bool
 	// Enough is a limit that pays for the step that was refused. It also pays for what Max
-	// would have paid for, had no attempt been lost. It is zero for an account that runs share.
+	// would have paid for, had no attempt been lost. It is zero for a Shared budget.
 	Enough float64
 }
 
 // Error says what was spent and which limit is enough.
 func (e *ExhaustedError) Error() string {
+	if e.Shared != nil {
+		return e.shared()
+	}
 	if e.Limit == "latency-ms" {
 		return Kind + ": the time is over that latency-ms allows, or the flag --max-time"
 	}
@@ -87,9 +96,7 @@ func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
 		return e
 	}
 	e.Max = max(e.Max, 0)
-	if !a.shared {
-		e.Enough = max(e.Spent+least, e.Max+e.Held)
-	}
+	e.Enough = max(e.Spent+least, e.Max+e.Held)
 	if limit == "max-usd" {
 		e.Enough = money.Enough(e.Enough)
 	}

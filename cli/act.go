@@ -156,7 +156,11 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	if err := app.CheckRequest(spec); err != nil {
 		return call.Response{Trace: trace, Err: err} // nothing of it is kept
 	}
-	if !flags.keep.none {
+	if flags.keep.none {
+		if err := a.uncounted(); err != nil {
+			return call.Response{Trace: trace, Err: err}
+		}
+	} else {
 		kept, recorded, err := a.keepRequest(ctx, flags.keep, trace, spec.Intent, data, &cfg)
 		if err != nil {
 			return call.Response{Trace: trace, Err: err}

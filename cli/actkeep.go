@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
@@ -41,6 +42,9 @@ func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, in
 		Journal: s.Store, Run: cfg.RunID, Clean: a.secrets.Clean,
 		Options: journal.Options{Labels: map[string]string{"intent": a.secrets.Clean(intent), "request": a.secrets.Clean(trace.ID)}},
 		Used:    fmt.Sprintf("run %s in %s is no answer to this request: give the request another id, or name its run with --id", cfg.RunID, s.file),
+	}
+	if conf := a.calls.conf; conf != nil {
+		keep.Options.Budgets = budget.Drawn(conf.Budgets, "act", keep.Options.Labels)
 	}
 	r, recorded, err := keep.Recorder(ctx, data)
 	if err != nil {

@@ -195,6 +195,7 @@ type keptRun struct {
 	*store
 	id    string
 	opts  journal.Options
+	rules []budget.Rule // nil without a configuration: a resumed run keeps its budgets
 	batch *batch.Config // asks models in batches; nil asks them directly
 
 	cancel bool // end it in place of continuing it
@@ -202,14 +203,18 @@ type keptRun struct {
 
 // keep opens the store and finds out under which name the run is kept.
 func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, error) {
+	conf := a.calls.conf
 	if k.none {
-		return nil, nil
+		return nil, a.uncounted()
 	}
 	s, err := a.newStore(ctx, k.db, k.resume)
 	if err != nil {
 		return nil, err
 	}
 	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10])), cancel: k.cancel}
+	if conf != nil {
+		run.rules = append([]budget.Rule{}, conf.Budgets...)
+	}
 	if err := run.prepare(ctx, a, k); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -276,10 +281,14 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 		cfg.Recorder = journal.Redact()
 		return stone.Run(ctx, p, cfg)
 	}
-	if r.cancel {
-		return r.end(ctx, p, cfg)
+	opts := r.opts
+	if r.rules != nil {
+		opts.Budgets = budget.Drawn(r.rules, cmp.Or(opts.Pipeline, p.Name()), opts.Labels)
 	}
-	cfg.Recorder = journal.Keep(r.Store, r.opts)
+	if r.cancel {
+		return r.end(ctx, p, cfg, opts)
+	}
+	cfg.Recorder = journal.Keep(r.Store, opts)
 	if r.batch != nil {
 		r.batch.Drain = r.opts.Drain
 		return batch.Run(ctx, p, cfg, *r.batch)
@@ -288,15 +297,15 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 }
 
 // end cancels the run's batches, and then the run at its first event: before any step.
-func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
+func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config, opts journal.Options) (stone.Result, error) {
 	if r.batch != nil {
-		if err := batch.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, r.opts, *r.batch); err != nil {
+		if err := batch.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, *r.batch); err != nil {
 			return stone.Result{RunID: r.id}, fmt.Errorf("the batches were not canceled, so the run still waits for them: %w", err)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cfg.Recorder = journal.Keep(r.Store, r.opts)
+	cfg.Recorder = journal.Keep(r.Store, opts)
 	cfg.Watch = event.Func(slog.LevelInfo, func(event.Event) { cancel(stone.Fail(kind.Canceled, "the run was canceled")) })
 	return stone.Run(ctx, p, cfg)
 }

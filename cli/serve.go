@@ -292,7 +292,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 		return err
 	}
 	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
-	cfg.IgnoreTools = conf.IgnoreTools
+	cfg.IgnoreTools, cfg.Budgets = conf.IgnoreTools, conf.Budgets
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
 		if p.Result == call.EmitType || p.Grant != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/limit"
 )
 
 // youngest is the name under which commands find the youngest run.
@@ -38,10 +39,14 @@ func dbFlag(f *pflag.FlagSet, file *string) {
 // newStore opens a store for runs. A missing file is made.
 func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) {
 	s, err := a.openStore(ctx, flag, known, true)
-	if err == nil {
-		a.secrets.Note(s.secret)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	a.secrets.Note(s.secret)
+	if rates, ok := s.Store.(limit.Store); ok && a.calls.conf != nil {
+		a.calls.conf.Share(rates)
+	}
+	return s, nil
 }
 
 // openStore opens the store that a flag or the environment names, or the project's;

@@ -6,6 +6,10 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // A Board carries items between the processes that work for one run: orders, and their
@@ -73,7 +77,7 @@ func (m *Memory) PostHeld(ctx context.Context, run string, items ...Item) ([]Ite
 }
 
 // Post implements [Board].
-func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, error) {
+func (m *Memory) Post(ctx context.Context, run string, items ...Item) ([]Item, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
@@ -84,6 +88,13 @@ func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, err
 		r.board = &memoryBoard{index: map[string]int{}, groups: map[string][]int{}}
 	}
 	b, out := r.board, slices.Clone(items)
+	if step, quote := purse.Attempt(ctx); quote != (budget.Quote{}) {
+		if _, old := b.index[items[0].Key]; !old {
+			if err, _ := purse.Reserve(&m.purses, r.number, step, r.budgets(), quote, time.Now()); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for i, item := range items {
 		at, old := b.index[item.Key]
 		if !old {

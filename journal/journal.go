@@ -75,10 +75,13 @@ type Archive interface {
 	// damaged is Damaged, here and for Find: of the conditions of a Query, those about a cost or
 	// failure exclude it.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
-	// Spent returns the cost in USD of the attempts that ended on a day (UTC), of the runs with an
-	// Account and of their inner runs without one, removed runs included. What lost attempts may
-	// have cost is added when their run ends or stops. Days are kept for more than a year.
-	Spent(ctx context.Context, account string, day time.Time) (usd float64, err error)
+	// Balance returns what the runs that draw on a budget have spent in the period of a time, removed runs
+	// included, and what their running steps have reserved. Days and months are kept for more than a year.
+	//
+	// An account has spent the cost in USD of the attempts that ended on a day (UTC), of its runs and of their
+	// inner runs without an account. What lost attempts may have cost is added when their run
+	// ends or stops.
+	Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error)
 	// Remove deletes a run with all its records. Other runs keep the results that they
 	// have reused. A run that is held is a *HeldError.
 	Remove(ctx context.Context, id string) error
@@ -155,6 +158,7 @@ type RunInfo struct {
 	Labels      map[string]string `json:"labels,omitempty"`
 	Reuse       string            `json:"reuse,omitempty"`   // as in Options
 	Account     string            `json:"account,omitempty"` // as in Options
+	Budgets     []budget.Shared   `json:"budgets,omitempty"` // as in Options
 	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
 
 	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose

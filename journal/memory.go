@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
@@ -23,13 +24,14 @@ type Memory struct {
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
 	reusable map[dag.ID][]*memoryStep // by step.Key.Reuse, the oldest first
-	spent    map[spending]float64     // USD
-	news     chan struct{}            // closed at the next change; nil without a waiting caller
+	purses   memoryPurses
+	news     chan struct{} // closed at the next change; nil without a waiting caller
 }
 
 // memoryRun is a run. Started is zero without Begin.
 type memoryRun struct {
 	info      RunInfo
+	number    int64
 	held      bool
 	tenure    context.Context // ends when the run is left
 	leave     context.CancelCauseFunc
@@ -55,7 +57,12 @@ type memoryStep struct {
 
 // Do implements [step.Recorder].
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	found, attempt, err := m.find(key, record.Declared(ctx), record.Counted(ctx))
+	var found *memoryStep
+	var attempt int
+	err := purse.Wait(ctx, func() (err error) {
+		found, attempt, err = m.find(ctx, key)
+		return err
+	})
 	if err != nil {
 		return step.Record{}, err
 	}
@@ -90,12 +97,14 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 		s.Settle(used)
 		m.append(s, true, used)
 		m.spend(s.run, used.Sane().USD)
+		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, time.Now()) // it never fails
 	}
 }
 
 // find returns the step with a record, or the record of other work at its place. Without one, it notes
 // that the step starts, and returns the number of the attempt.
-func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (found *memoryStep, attempt int, err error) {
+func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, attempt int, err error) {
+	declared, counted := record.Declared(ctx), record.Counted(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.checkID(key.RunID); err != nil {
@@ -123,6 +132,11 @@ func (m *Memory) find(key step.Key, declared budget.Amount, counted bool) (found
 	}
 	if counted && s.Attempts > 0 {
 		return nil, s.Attempts, nil
+	}
+	if quote := purse.Claimed(ctx); quote != (budget.Quote{}) {
+		if err, _ := purse.Reserve(&m.purses, r.number, key.Digest, r.budgets(), quote, time.Now()); err != nil {
+			return nil, 0, err
+		}
 	}
 	s.Start(declared)
 	m.append(s, false, budget.Usage{})
@@ -210,37 +224,10 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	}
 	m.append(s, true, used)
 	m.spend(s.run, used.Sane().USD)
+	if s.Declared != (budget.Amount{}) {
+		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, time.Now())
+	}
 	return nil
-}
-
-// spending is an account's spending on a day, a number of days of Unix time.
-type spending struct {
-	account string
-	day     int64
-}
-
-func spendingOn(account string, day time.Time) spending {
-	return spending{account, day.Unix() / int64(24*time.Hour/time.Second)}
-}
-
-// spend adds to what the account of a run has spent today.
-func (m *Memory) spend(r *memoryRun, usd float64) {
-	if r.info.Account == "" && r.outer != nil {
-		r = r.outer
-	}
-	if m.spent == nil {
-		m.spent = map[spending]float64{}
-	}
-	if r.info.Account != "" {
-		m.spent[spendingOn(r.info.Account, time.Now())] += usd
-	}
-}
-
-// Spent implements [Archive].
-func (m *Memory) Spent(_ context.Context, account string, day time.Time) (float64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.spent[spendingOn(account, day)], nil
 }
 
 // run returns a run, and makes it if it does not exist.
@@ -250,7 +237,8 @@ func (m *Memory) run(id string) *memoryRun {
 	}
 	r := m.runs[id]
 	if r == nil {
-		r = &memoryRun{info: RunInfo{ID: id}, index: map[dag.ID]*memoryStep{}, places: map[dag.ID]*memoryStep{}}
+		m.purses.runs++
+		r = &memoryRun{number: m.purses.runs, info: RunInfo{ID: id}, index: map[dag.ID]*memoryStep{}, places: map[dag.ID]*memoryStep{}}
 		m.runs[id], m.order = r, append(m.order, r)
 	}
 	return r

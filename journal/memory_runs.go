@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 )
 
@@ -138,6 +139,9 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	if r.info.Outcome = o; o.State == Done || o.State == Failed {
 		r.board = nil
 	}
+	if o.State.lapses() {
+		_ = purse.Lapse(&m.purses, r.number)
+	}
 	m.tell()
 	return nil
 }
@@ -254,6 +258,7 @@ func (m *Memory) Remove(_ context.Context, id string) error {
 	case r.held:
 		return m.held(id)
 	}
+	_ = purse.Lapse(&m.purses, r.number)
 	m.forget(r)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -97,6 +98,8 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 	if err != nil {
 		if a.started {
 			r.tally.left(declared, err)
+		} else if record.Refused(err) { // by a budget over several runs
+			err = &stone.Failure{Kind: kind.Kind(fault.Kind(err)), Reason: err.Error(), Cause: err}
 		}
 		return rec, err
 	}

@@ -59,9 +59,14 @@ type Options struct {
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
 	// with which it started.
 	Reuse string
-	// Account names who pays for the run, see Archive.Spent. If it is empty, a resumed run keeps its
+	// Account names who pays for the run, see Archive.Balance. If it is empty, a resumed run keeps its
 	// own.
 	Account string
+	// Budgets are those on which the run draws, and its inner runs that have none. A step that one of
+	// them cannot pay waits while reservations of other steps may still come back, for a minute
+	// without a change. Then the run ends with a *budget.ExhaustedError and can be resumed. If
+	// Budgets is nil, a resumed run keeps its own.
+	Budgets []budget.Shared
 	// Secrets are values that must not be recorded, of at least 8 bytes each, in addition
 	// to the secrets that models, capabilities and tools of Stone use in the run.
 	Secrets []string
@@ -214,7 +219,7 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 	info := RunInfo{
 		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
 		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Started: r.now(),
-		Labels: r.opts.Labels, Account: r.opts.Account,
+		Labels: r.opts.Labels, Account: r.opts.Account, Budgets: r.opts.Budgets,
 	}
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
@@ -280,6 +285,9 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	r.again = now.Again
 	now.Started, now.Reuse, now.Steps, now.Usage = before.Started, before.Reuse, before.Steps, before.Usage
 	now.Input, now.Account = cmp.Or(now.Input, before.Input), cmp.Or(now.Account, before.Account)
+	if now.Budgets == nil {
+		now.Budgets = before.Budgets
+	}
 	if len(now.Source) == 0 {
 		now.Source = before.Source
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
@@ -51,6 +50,8 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 		if err := s.solvent(r.Context(), who.Name, who.USDADay); err != nil {
 			return err
 		}
+	}
+	if who.USDADay > 0 || len(s.cfg.Budgets) > 0 { // only what is kept is counted
 		id = cmp.Or(id, freshID())
 	}
 	request := r.Context()
@@ -144,20 +145,13 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Account: clean(who.Name), Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
 		}
 		maps.Copy(keep.Options.Labels, who.labels())
+		keep.Options.Budgets = s.drawn("act", keep.Options.Labels, keep.Options.Account, who.USDADay)
 		if cfg.Recorder, recorded, err = keep.Recorder(ctx, data); err != nil {
 			return call.Response{Trace: trace, Err: err}
 		}
 	}
-	account, err := s.account(ctx, who.Name, who.USDADay, true, least(s.cfg.Limits, who.Limits, nil))
-	if err != nil {
-		return call.Response{Trace: trace, Err: err}
-	}
-	if account != nil {
-		var release context.CancelFunc
-		ctx, release = account.Context(ctx)
-		defer release()
-		ctx = budget.With(ctx, account)
-	}
+	ctx, release := within(ctx, least(s.cfg.Limits, who.Limits, nil))
+	defer release()
 	resp, _ := app.Act(ctx, trace, spec, cfg)
 	if recorded && resp.Reply != nil {
 		resp.Reply.Usage.Mode = llm.Replay

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
@@ -133,17 +132,9 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	if t.source.Person {
 		ctx = limit.Interactive(ctx)
 	}
-	account, err := s.account(ctx, t.source.Owner, t.source.USDADay, false, t.source.Budget)
-	if err != nil {
-		return err
-	}
-	if account != nil {
-		var release context.CancelFunc
-		ctx, release = account.Context(ctx)
-		defer release()
-		ctx = budget.With(ctx, account)
-	}
-	err = s.visit(ctx, t)
+	ctx, release := within(ctx, t.source.Budget)
+	defer release()
+	err := s.visit(ctx, t)
 	s.stopped(t, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)
@@ -242,6 +233,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 		return nil, notPublished()
 	}
 	t.Pipeline, t.source, t.keep.Resume = p, src, true
+	t.keep.Budgets = s.drawn(p.Name, info.Labels, src.Owner, src.USDADay)
 	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
 	for {
 		run, fresh, err := s.launch(t)

@@ -30,6 +30,7 @@ type meters struct {
 	webhooks metrics.Counter
 
 	active, unfinished, questions, streams metrics.Gauge
+	budgets                                metrics.Gauge
 
 	mu      sync.Mutex
 	counted time.Time // when the journal was last asked for the gauges
@@ -46,6 +47,7 @@ func newMeters() *meters {
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
 	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run, up to 10000; at most 15 s old.", "pipeline", "state")
 	m.questions = m.set.Gauge("stone_questions_open", "Open questions of unfinished runs.", "pipeline")
+	m.budgets = m.set.Gauge("stone_budget", "Budgets over several runs in their present period: kind is used, reserved or limit, unit is usd, tokens or roundtrips.", "budget", "kind", "unit")
 	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by their state then.", "pipeline", "state")
 	m.steps = m.set.Counter("stone_steps_total", "Steps that ended; result is ok, failed or replayed.", "pipeline", "result")
 	m.usd = m.set.Counter("stone_usd_total", "Cost of models and capabilities in USD, counted when a run stops.", "pipeline")
@@ -84,6 +86,15 @@ func (s *Server) gauge(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	m.active.Set(active...)
+	var budgets []metrics.Reading
+	for _, b := range s.cfg.Budgets {
+		bal, err := s.cfg.Journal.Balance(ctx, b.Shared, time.Now())
+		if err != nil {
+			return err
+		}
+		budgets = append(budgets, readings(bal)...)
+	}
+	m.budgets.Set(budgets...)
 	const fresh, most = 15 * time.Second, 10_000
 	if time.Since(m.counted) < fresh {
 		return nil
@@ -115,6 +126,21 @@ func (s *Server) gauge(ctx context.Context) error {
 	m.questions.Set(questions...)
 	m.counted = time.Now()
 	return nil
+}
+
+// readings returns the state of a budget in the units that it limits.
+func readings(b budget.Balance) (all []metrics.Reading) {
+	add := func(unit string, limit, used, held float64) {
+		if limit != 0 {
+			for kind, value := range map[string]float64{"limit": max(limit, 0), "used": used, "reserved": held} {
+				all = append(all, metrics.Reading{Value: value, Labels: []string{b.Name, kind, unit}})
+			}
+		}
+	}
+	add("usd", b.Limits.USD, b.Used.USD, b.Held.USD)
+	add("tokens", float64(b.Limits.Tokens), float64(b.Used.Tokens), float64(b.Held.Tokens))
+	add("roundtrips", float64(b.Limits.Roundtrips), float64(b.Used.Roundtrips), float64(b.Held.Roundtrips))
+	return all
 }
 
 // step counts a step that has ended.

@@ -60,11 +60,8 @@ func (s *Server) view(r *http.Request) page.View {
 	}
 	if who.USDADay > 0 {
 		view.Purse = func(ctx context.Context) (*page.Purse, error) {
-			a, err := s.purse(ctx, who.Name, who.USDADay, true)
-			if err != nil {
-				return nil, err
-			}
-			return &page.Purse{Spent: who.USDADay - a.Left().USD, Limit: who.USDADay}, nil
+			b, err := s.cfg.Journal.Balance(ctx, purse(who.Name, who.USDADay), time.Now())
+			return &page.Purse{Spent: b.Used.USD + b.Held.USD, Limit: who.USDADay}, err
 		}
 	}
 	if who.may(Start) && len(s.pipelines) > 0 {

@@ -10,52 +10,18 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A purseKey names what a caller may spend on a day.
-type purseKey struct {
-	owner string
-	day   time.Time // 00:00 UTC
+// purse returns the budget of everything that a caller spends on a day.
+func purse(owner string, usdADay float64) budget.Shared {
+	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
 
-// purse returns the account of everything that a caller spends today (UTC). It starts with what the
-// journal has for today. It is nil for a caller without a limit. The limit of a purse that is open
-// changes only if usd is the limit of a caller who is here, and not of a run that was started
-// earlier. A run that spans midnight belongs to the day on which this process started or resumed it.
-func (s *Server) purse(ctx context.Context, owner string, usd float64, here bool) (*budget.Account, error) {
-	key := purseKey{owner, time.Now().UTC().Truncate(24 * time.Hour)}
-	find := func() *budget.Account {
-		a := s.purses.by[key]
-		if a != nil && here {
-			a.LimitUSD(usd)
-		}
-		return a
+// drawn returns the budgets on which a run draws. They are never nil: a resumed run has those of this server.
+func (s *Server) drawn(pipeline string, labels map[string]string, owner string, usdADay float64) []budget.Shared {
+	of := budget.Drawn(s.cfg.Budgets, pipeline, labels)
+	if usdADay != 0 && owner != "" {
+		of = append(of, purse(owner, usdADay))
 	}
-	s.purses.Lock()
-	a := find()
-	s.purses.Unlock()
-	if a != nil || usd == 0 {
-		return a, nil
-	}
-	spent, err := s.cfg.Journal.Spent(ctx, owner, key.day)
-	if err != nil {
-		return nil, err
-	}
-	s.purses.Lock()
-	defer s.purses.Unlock()
-	if a := find(); a != nil { // another request was faster
-		return a, nil
-	}
-	a = budget.NewShared(budget.Limits{USD: usd})
-	a.Charge(budget.Amount{USD: spent})
-	for old := range s.purses.by {
-		if old.day.Before(key.day) {
-			delete(s.purses.by, old)
-		}
-	}
-	if s.purses.by == nil {
-		s.purses.by = map[purseKey]*budget.Account{}
-	}
-	s.purses.by[key] = a
-	return a, nil
+	return of
 }
 
 // spentError says that a caller has spent its daily limit: a retry succeeds on the next day.
@@ -65,26 +31,29 @@ func (e spentError) Unwrap() error { return e.Problem }
 
 // untilTomorrow returns the seconds until the next day in UTC, rounded up.
 func untilTomorrow(now time.Time) int {
-	const day = 24 * time.Hour
-	return int((now.UTC().Truncate(day).Add(day).Sub(now) + time.Second - 1) / time.Second)
+	_, next := budget.Day.Bounds(now)
+	return int((next.Sub(now) + time.Second - 1) / time.Second)
 }
 
 // solvent returns a spentError if a caller has spent its daily limit.
 func (s *Server) solvent(ctx context.Context, owner string, usd float64) error {
-	a, err := s.purse(ctx, owner, usd, true)
-	if err != nil || a == nil || usd == 0 || a.Left().USD >= 0 {
+	if usd == 0 {
+		return nil
+	}
+	b, err := s.cfg.Journal.Balance(ctx, purse(owner, usd), time.Now())
+	if err != nil || b.Limits.USD > 0 && b.Used.USD < b.Limits.USD*(1-1e-9) {
 		return err
 	}
 	return spentError{problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(usd))}
 }
 
-// account returns the account of a run, or of a capability request. It has the limits own and is
-// below the account of the caller, who is here or has started the run earlier. It is nil if nothing limits it.
-func (s *Server) account(ctx context.Context, owner string, usdADay float64, here bool, own *api.Budget) (*budget.Account, error) {
-	shared, err := s.purse(ctx, owner, usdADay, here)
+// within returns the context of a run, or of a request for a capability, with its own budget. Call release when it is over.
+func within(ctx context.Context, own *api.Budget) (_ context.Context, release context.CancelFunc) {
 	l := limitsOf(own)
-	if err != nil || shared == nil && l == (budget.Limits{}) {
-		return nil, err
+	if l == (budget.Limits{}) {
+		return ctx, func() {}
 	}
-	return shared.Sub(l), nil
+	account := budget.New(l)
+	ctx, release = account.Context(ctx)
+	return budget.With(ctx, account), release
 }

@@ -34,6 +34,9 @@ type Config struct {
 	Grant []string
 	// Limits bound what one request for a capability may spend.
 	Limits budget.Limits
+	// Budgets bound what many runs spend together, of all processes that share the Journal. Requests for
+	// capabilities draw on those of a pipeline "act".
+	Budgets []budget.Rule
 	// Live names the pipelines and intents whose answers the gateway streams while a model
 	// writes them, before checks accept them. If an answer is rejected after a client got some
 	// of it, the run is cancelled with the failure "retracted". Unknown names are logged.
@@ -93,10 +96,6 @@ type Server struct {
 	health    *health
 	tries     tries
 	sessions  sessions
-	purses    struct {
-		sync.Mutex
-		by map[purseKey]*budget.Account
-	}
 	died    abandoner            // nil for a journal that cannot tell
 	hooks   map[string]*hook     // by the names of their pipelines
 	hidden  map[string]*Pipeline // that keep the receivers of runs

@@ -31,3 +31,16 @@ func In[Amount any](ctx context.Context) Amount {
 	amount, _ := ctx.Value(key{}).(Amount)
 	return amount
 }
+
+type claimKey struct{}
+
+// Claim returns the context for a recorded step with its quote, which budgets over several runs reserve.
+func Claim[Quote any](ctx context.Context, q Quote) context.Context {
+	return context.WithValue(ctx, claimKey{}, q)
+}
+
+// Claimed returns the quote of the step started in ctx, zero if there is none.
+func Claimed[Quote any](ctx context.Context) Quote {
+	q, _ := ctx.Value(claimKey{}).(Quote)
+	return q
+}

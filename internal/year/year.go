@@ -118,7 +118,7 @@ func Reads(n int) map[string]func(context.Context, journal.Journal) (int, error)
 			return 1, err
 		},
 		"spent": func(ctx context.Context, j journal.Journal) (int, error) {
-			_, err := j.Spent(ctx, "account-7", start.AddDate(0, 6, 0))
+			_, err := j.Balance(ctx, budget.Shared{Name: "account-7", Per: budget.Day, Payer: true}, start.AddDate(0, 6, 0))
 			return 1, err
 		},
 	}

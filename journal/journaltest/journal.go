@@ -73,6 +73,10 @@ var storeCases = []journalCase{
 	{"a run is not confused with one that was removed", testIdentity},
 	{"finds a run behind others that do not exist yet", testHidden},
 	{"keeps what an account has spent", testSpending},
+	{"budgets over several runs are never exceeded", testShared},
+	{"a step waits for what others have reserved", testSharedWaits},
+	{"a budget keeps what lost attempts may have cost", testSharedLost},
+	{"a post of a worker reserves", testSharedPost},
 	{"many readers of a large run do not wait for each other", testReaders},
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -31,9 +32,9 @@ func testSpending(t *testing.T, j tested) {
 		t.Helper()
 		sum := 0.0
 		for _, day := range []time.Time{before, before.Add(24 * time.Hour)} { // the test may see midnight
-			spent, err := j.open().Spent(t.Context(), account, day)
+			b, err := j.open().Balance(t.Context(), paidBy(account), day)
 			must(t, err)
-			sum += spent
+			sum += b.Used.USD
 		}
 		if sum != usd {
 			t.Errorf("%s has spent %v USD, want %v", account, sum, usd)
@@ -79,7 +80,11 @@ func testSpending(t *testing.T, j tested) {
 	}
 	want("carol", 2)
 
-	if spent, err := j.Spent(t.Context(), "ada", before.Add(-24*time.Hour)); spent != 0 || err != nil {
-		t.Errorf("the day before: %v USD, %v", spent, err)
+	if b, err := j.Balance(t.Context(), paidBy("ada"), before.Add(-24*time.Hour)); b.Used != (budget.Amount{}) || err != nil {
+		t.Errorf("the day before: %+v, %v", b.Used, err)
 	}
+}
+
+func paidBy(account string) budget.Shared {
+	return budget.Shared{Name: account, Per: budget.Day, Payer: true}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/stonelayer/stone/journal/internal/log"
 )
@@ -264,16 +263,6 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	return rows(ctx, r, func(v [][]byte) *log.Question {
 		return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
 	}, text+" ORDER BY seq", args...)
-}
-
-// Spent implements [log.Reader].
-func (r reader) Spent(ctx context.Context, account string, day int64) (float64, error) {
-	found, err := rows(ctx, r, func(v [][]byte) float64 { return math.Float64frombits(uint64(integer(v[0]))) },
-		"SELECT usd FROM stone.spending WHERE account = $1 AND day = $2", account, day)
-	if len(found) == 0 {
-		return 0, err
-	}
-	return found[0], err
 }
 
 // Block implements [log.Reader].

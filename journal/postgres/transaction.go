@@ -231,19 +231,6 @@ func (t *tx) Label(run int64, labels map[string]string) error {
 	return nil
 }
 
-// Spend implements [log.Tx].
-func (t *tx) Spend(account string, day int64, usd float64) error {
-	t.exec(`INSERT INTO stone.spending AS s (account, day, usd) VALUES ($1, $2, $3)
-		ON CONFLICT (account, day) DO UPDATE SET usd = s.usd + excluded.usd`, account, day, usd)
-	return nil
-}
-
-// ForgetSpending implements [log.Tx].
-func (t *tx) ForgetSpending(before int64) error {
-	t.exec("DELETE FROM stone.spending WHERE day < $1", before)
-	return nil
-}
-
 // Advance implements [log.Tx].
 func (t *tx) Advance(beats []*log.Beat) error {
 	var runs, numbers []int64

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
@@ -104,7 +105,9 @@ func (r *recorder) inner(ctx context.Context, key step.Key, work func(context.Co
 	done.Attempts = r.attempts
 	r.mu.Unlock()
 	if done.Declared != (budget.Amount{}) {
-		if done.Attempts, err = r.begin(ctx, key, done.Declared); err != nil {
+		if done.Attempts, err = r.begin(ctx, key, done.Declared); record.Refused(err) {
+			return step.Record{}, err // a budget over several runs does not pay: the holder waits, or ends the run
+		} else if err != nil {
 			return step.Record{}, r.fail(err)
 		}
 	}
@@ -238,7 +241,7 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 		return 0, err
 	}
 	of := fmt.Sprintf("%s/%s/", r.leaf, key.Digest)
-	if n, err = note(ctx, r.Journal.Post, r.delivery.Run, tryKey+of, try{Key: &key, Declared: declared}); err != nil {
+	if n, err = note(purse.WithAttempt(ctx, key.Digest), r.Journal.Post, r.delivery.Run, tryKey+of, try{Key: &key, Declared: declared}); err != nil {
 		return 0, err
 	}
 	void := 0

@@ -29,8 +29,11 @@ var schema5 string
 //go:embed schema6.sql
 var schema6 string
 
+//go:embed schema7.sql
+var schema7 string
+
 // upgrades turn a file of the version before into one of version 4, and so on.
-var upgrades = []string{schema4, schema5, schema6}
+var upgrades = []string{schema4, schema5, schema6, schema7}
 
 const (
 	oldest      = 3          // version of schema.sql, the oldest that can be upgraded

@@ -211,16 +211,6 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	}, text+" ORDER BY seq", args...)
 }
 
-// Spent implements [log.Reader].
-func (r reader) Spent(ctx context.Context, account string, day int64) (float64, error) {
-	found, err := all(ctx, r, func(rows *sql.Rows) (usd float64, err error) { return usd, rows.Scan(&usd) },
-		"SELECT usd FROM spending WHERE account = ? AND day = ?", account, day)
-	if len(found) == 0 {
-		return 0, err
-	}
-	return found[0], err
-}
-
 // Block implements [log.Reader].
 func (r reader) Block(ctx context.Context, run int64, parent, slot string) (*log.Block, error) {
 	found, err := all(ctx, r, scanBlock, "SELECT parent, slot, counts, seal, data FROM blocks WHERE run = ? AND parent = ? AND slot = ?", run, parent, slot)

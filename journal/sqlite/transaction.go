@@ -45,18 +45,6 @@ func (t tx) Label(run int64, labels map[string]string) error {
 	return nil
 }
 
-// Spend implements [log.Tx].
-func (t tx) Spend(account string, day int64, usd float64) error {
-	_, err := t.do("INSERT INTO spending (account, day, usd) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd", account, day, usd)
-	return err
-}
-
-// ForgetSpending implements [log.Tx].
-func (t tx) ForgetSpending(before int64) error {
-	_, err := t.do("DELETE FROM spending WHERE day < ?", before)
-	return err
-}
-
 // Advance implements [log.Tx].
 func (t tx) Advance(beats []*log.Beat) error {
 	for _, b := range beats {

@@ -28,7 +28,7 @@ func downgrade(t *testing.T, file string, to int) {
 			outside TEXT NOT NULL DEFAULT '', rows INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT '',
 			tail INTEGER NOT NULL DEFAULT 0, tip INTEGER NOT NULL DEFAULT 0, seal BLOB, info TEXT, outcome TEXT, shape TEXT) STRICT;
 		INSERT INTO old SELECT run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome, shape FROM runs;
-		DROP TABLE runs; ALTER TABLE old RENAME TO runs; DROP TABLE labels; DROP TABLE spending;
+		DROP TABLE runs; ALTER TABLE old RENAME TO runs; DROP TABLE labels; DROP TABLE spending; DROP TABLE holds; DROP TABLE rates;
 		CREATE INDEX unfinished ON runs (run) WHERE state NOT IN ('done', 'failed', 'canceled'); PRAGMA user_version = 4`)
 	if to == 3 {
 		execute(t, file, "DROP TABLE blocks; DROP INDEX unfinished; DROP INDEX nodes; CREATE INDEX nodes ON records (node) WHERE node IS NOT NULL; PRAGMA user_version = 3")
@@ -158,6 +158,32 @@ func TestOldFileReadOnly(t *testing.T) {
 	wantError(t, err, fmt.Sprintf("has schema 4, this program needs %d and cannot upgrade it: ", version), "cannot be written: check the permissions")
 }
 
+// before7 takes back what version 7 has added.
+const before7 = `DROP TABLE holds; DROP TABLE rates;
+	ALTER TABLE spending DROP COLUMN tokens; ALTER TABLE spending DROP COLUMN roundtrips;
+	ALTER TABLE spending DROP COLUMN held_usd; ALTER TABLE spending DROP COLUMN held_tokens; ALTER TABLE spending DROP COLUMN held_roundtrips; `
+
+// A file of version 6 keeps what was spent, and programs of that version add to it.
+func TestVersion6(t *testing.T) {
+	file := filepath.Join(memdir.New(t), "stone.db")
+	db := open(t, file, Options{})
+	do(t, db, step.Key{RunID: "old", Path: "p", Kind: "step", Name: "p"})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	today := time.Now()
+	ada := budget.Shared{Name: "ada", Per: budget.Day, Payer: true}
+	_, day := ada.Key(today)
+	spend := fmt.Sprintf("INSERT INTO spending (account, day, usd) VALUES ('ada', %d, 2) ON CONFLICT DO UPDATE SET usd = usd + excluded.usd", day)
+	execute(t, file, before7+"PRAGMA user_version = 6; "+spend)
+	db = open(t, file, Options{})
+	do(t, db, step.Key{RunID: "new", Path: "p", Kind: "step", Name: "p"}) // the first write upgrades
+	execute(t, file, spend)
+	if b, err := db.Balance(t.Context(), ada, today); err != nil || b.Used != (budget.Amount{USD: 4}) {
+		t.Errorf("%+v, %v; want 4 USD", b, err)
+	}
+}
+
 // A file of version 5 gets costs and failures as columns, which stay correct while a program of version 5 writes.
 func TestVersion5(t *testing.T) {
 	file := filepath.Join(memdir.New(t), "stone.db")
@@ -177,7 +203,7 @@ func TestVersion5(t *testing.T) {
 	}
 	execute(t, file, `CREATE TABLE kept AS SELECT outcome, seal FROM runs WHERE id = 'since'; UPDATE runs SET outcome = NULL WHERE id = 'since';
 		UPDATE runs SET outcome = '{' WHERE id = 'damaged';
-		DROP INDEX costs; DROP INDEX failures; DROP INDEX piped; ALTER TABLE runs DROP COLUMN cost; ALTER TABLE runs DROP COLUMN failure; PRAGMA user_version = 5`)
+		DROP INDEX costs; DROP INDEX failures; DROP INDEX piped; ALTER TABLE runs DROP COLUMN cost; ALTER TABLE runs DROP COLUMN failure; `+before7+`PRAGMA user_version = 5`)
 	db = open(t, file, Options{})
 	do(t, db, step.Key{RunID: "new", Path: "p", Kind: "step", Name: "p"}) // the first write upgrades
 	execute(t, file, "UPDATE runs SET outcome = (SELECT outcome FROM kept) WHERE id = 'since'")

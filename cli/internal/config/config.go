@@ -26,9 +26,11 @@ type Config struct {
 	Dir    string // the directory that relative paths in it start from
 	App    *call.Applicator
 	Budget budget.Limits
-	Models []Model      // the table of models, in the order of the text
-	Table  llm.Table    // of the models that pipelines ask themselves, and of the limits of their providers
-	Plan   plan.Options // the mode and the limits of plans
+	// Budgets bound what many runs spend together. They are in the order of the text.
+	Budgets []budget.Rule
+	Models  []Model      // the table of models, in the order of the text
+	Table   llm.Table    // of the models that pipelines ask themselves, and of the limits of their providers
+	Plan    plan.Options // the mode and the limits of plans
 	// Capabilities and Tools describe how each is reached, in the order of the text.
 	Capabilities, Tools []kinds.Reached
 	Checks              int // how many are configured
@@ -52,6 +54,7 @@ type Config struct {
 	roles     call.Roles
 	closers   []func() error
 	argvs     [][]string // of all programs
+	providers map[string]*provider
 }
 
 // Grant returns the effects that runs may have: those granted in the configuration
@@ -178,7 +181,7 @@ func read(v edn.Value, file, dir string, linked *kinds.Set) (*Config, error) {
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
-	c.closers, c.Logins, c.argvs, c.Search = r.Closers, r.Reader.Logins, r.Argvs, r.Reader.Search
+	c.closers, c.Logins, c.argvs, c.Search, c.providers = r.Closers, r.Reader.Logins, r.Argvs, r.Reader.Search, r.providers
 	return c, nil
 }
 
@@ -210,6 +213,7 @@ func (r *reader) read(m *form.Map) {
 	r.readRights(m)
 	r.readWebhooks(m)
 	m.At("budget").Map(func(m *form.Map) { form.Into(m, &r.Budget) })
+	r.readBudgets(m)
 	m.At("serve").Map(func(m *form.Map) {
 		m.At("live").NameSet(&r.Live)
 		m.At("ignore-tools").NameSet(&r.IgnoreTools)

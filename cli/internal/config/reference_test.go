@@ -54,6 +54,7 @@ var probes = map[string]string{
 	"Principal":              `{:principal {:id "a" :?? 1}}`,
 	"Role of an effect":      `{:roles {:net {:?? 1}}}`,
 	"Budget":                 `{:budget {:?? 1}}`,
+	"Budgets":                `{:budgets {:b {:max-usd 1 :?? 1}}}`,
 	"Limits of plans":        `{:limits {:?? 1}}`,
 	"Webhooks":               `{:webhooks {:w {:url "http://h" :secret {:env "A"} :?? 1}}}`,
 	"Serve":                  `{:serve {:?? 1}}`,

@@ -23,6 +23,7 @@ type Config struct {
 	Applicator        *call.Applicator // nil without a configuration
 	Grant             []string
 	Limits            budget.Limits
+	Budgets           []budget.Rule
 	Webhooks          []Webhook
 	Live, IgnoreTools []string
 	Tokens            *token.File // nil with Inspect

@@ -12,7 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // The board of a run is a run without a holder, whose records are the items: Path is the key
@@ -26,8 +28,12 @@ const (
 )
 
 // Post implements [journal.Board].
-func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
-	return j.post(nil, run, items)
+func (j *Journal) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	c, err := j.claimOf(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return j.post(nil, run, items, c)
 }
 
 // PostHeld implements [journal.Board]: the transaction of the items checks the owner.
@@ -36,11 +42,11 @@ func (j *Journal) PostHeld(_ context.Context, run string, items ...journal.Item)
 	if r == nil {
 		return nil, cmp.Or(context.Cause(j.Held(run)), j.notHeld(run))
 	}
-	return j.post(r, run, items)
+	return j.post(r, run, items, claim{})
 }
 
 // post writes items. If a run is given, it must still be ours.
-func (j *Journal) post(of *run, run string, items []journal.Item) ([]journal.Item, error) {
+func (j *Journal) post(of *run, run string, items []journal.Item, c claim) ([]journal.Item, error) {
 	rows := make([]*Row, len(items))
 	for i, item := range items {
 		digest := sha256.Sum256([]byte(item.Key))
@@ -50,7 +56,7 @@ func (j *Journal) post(of *run, run string, items []journal.Item) ([]journal.Ite
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	p := &post{run: run, rows: rows}
+	p := &post{run: run, rows: rows, claim: c}
 	if err := j.out.write(&write{run: of, also: run + onBoard, stays: true, paid: true, post: p}); err != nil {
 		return nil, err // the writer may still own p
 	}
@@ -61,11 +67,36 @@ func (j *Journal) post(of *run, run string, items []journal.Item) ([]journal.Ite
 	return out, nil
 }
 
+// claimOf returns what a post to the board of a run reserves: the cost of an attempt of another process.
+func (j *Journal) claimOf(ctx context.Context, run string) (c claim, err error) {
+	step, quote := purse.Attempt(ctx)
+	if quote == (budget.Quote{}) {
+		return c, nil
+	}
+	row, err := j.data.Run(ctx, run)
+	if err != nil || row == nil {
+		return c, j.data.Explain(err)
+	}
+	c.run = row.Row
+	info, err := j.opened(row, false)
+	if err == nil && len(info.Budgets) == 0 && row.Outer != "" {
+		if row, err = j.data.Run(ctx, row.Outer); err == nil && row != nil {
+			info, err = j.opened(row, false)
+		}
+	}
+	if len(info.Budgets) == 0 {
+		return c, j.data.Explain(err)
+	}
+	c.step, c.of, c.quote = step, info.Budgets, quote
+	return c, j.data.Explain(err)
+}
+
 // A post is a write to the board of a run.
 type post struct {
 	run  string
 	rows []*Row
 	kept []*Row // the rows of the board with these keys, after the commit
+	claim
 }
 
 func itemOf(r *Row) journal.Item {
@@ -120,6 +151,13 @@ func (t *transaction) postTo(run string, posts []*write) error {
 	for _, x := range posts {
 		if x.err != nil {
 			continue // store nothing for it
+		}
+		if has[x.post.rows[0].Path] == nil { // otherwise the attempt has another number
+			if x.err, err = t.reserve(x.post.claim.run, x.post.claim); err != nil {
+				return err
+			} else if x.err != nil {
+				continue
+			}
 		}
 		x.post.kept = make([]*Row, len(x.post.rows))
 		for i, row := range x.post.rows {

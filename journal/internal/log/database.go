@@ -4,9 +4,12 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // A Database keeps the rows of a Journal. Its methods may be called by several
@@ -70,8 +73,9 @@ type Reader interface {
 	// Named returns up to limit runs that others may see and whose id begins with prefix, in
 	// the order of their ids.
 	Named(ctx context.Context, prefix string, limit int) ([]*Run, error)
-	// Spent returns what an account has spent on a day, see Tx.Spend.
-	Spent(ctx context.Context, account string, day int64) (usd float64, err error)
+	// Purse returns what is paid of a budget in a period, and reserved. In a Tx no other transaction
+	// changes it until this one ends.
+	Purse(ctx context.Context, k purse.Key) (used, held budget.Amount, err error)
 	// Rows returns records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]
 	// Reusable returns records of all runs but one that have the Reuse, the oldest first;
@@ -122,10 +126,19 @@ type Tx interface {
 	Put(r *Run) error
 	// Label replaces the labels of a run, by which Runs selects it: see Column.
 	Label(run int64, labels map[string]string) error
-	// Spend adds to what an account has spent on a day, a number of days of Unix time. Remove
-	// does not change it.
-	Spend(account string, day int64, usd float64) error
-	// ForgetSpending removes what was spent before a day.
+	// Spend adds to both amounts of a budget. Remove does not change them.
+	Spend(k purse.Key, used, held budget.Amount) error
+	// Holds returns what steps of a run have reserved of budgets; without steps, of all.
+	Holds(run int64, steps ...dag.ID) ([]purse.Hold, error)
+	// Hold stores a reservation, and Drop removes it.
+	Hold(purse.Hold) error
+	Drop(purse.Hold) error
+	// Rate returns the state of a shared rate, nil for a new one, and the time by the clock that all processes
+	// share. No other transaction changes the state until this one ends.
+	Rate(name string) (state []byte, now time.Time, err error)
+	// PutRate replaces it.
+	PutRate(name string, state []byte) error
+	// ForgetSpending removes the budgets of periods that began before a day.
 	ForgetSpending(before int64) error
 	// Advance increments the beats of runs and sets the numbers of their records. It sets
 	// each Now, to 0 for a run that has another owner, which it does not change. Until the

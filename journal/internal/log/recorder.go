@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
@@ -44,7 +45,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 			break
 		}
 		j.opts.Reached("before intent")
-		err := j.out.write(&write{run: r, intent: intent})
+		err := purse.Wait(ctx, func() error { return j.out.write(&write{run: r, intent: intent}) })
 		if started = err == nil; !started && !errors.Is(err, errStale) {
 			return step.Record{}, err
 		}
@@ -112,6 +113,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage) error {
 			return refused{errStale}
 		}
 		t.append(p, row, h.event(key.Path, 0))
+		p.settled = append(p.settled, settled{key.Digest, used})
 		return nil
 	}})
 }

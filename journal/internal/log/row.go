@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/journal/internal/outline"
+	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
@@ -25,6 +26,7 @@ type result struct {
 	*Row
 	made   *dag.Node
 	failed bool
+	costs  bool // the step has declared a cost, and its result is its own
 	event  outline.Event
 }
 
@@ -54,11 +56,12 @@ type intent struct {
 
 	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil if nothing was declared
 
-	text []byte // JSON
+	text  []byte       // JSON
+	quote budget.Quote // what it reserves of the budgets of its run
 }
 
 func newIntent(ctx context.Context, key step.Key) (*intent, error) {
-	i := &intent{digest: key.Digest, Path: key.Path, Kind: key.Kind, Name: key.Name}
+	i := &intent{digest: key.Digest, quote: purse.Claimed(ctx), Path: key.Path, Kind: key.Kind, Name: key.Name}
 	if amount := record.Declared(ctx); amount != (budget.Amount{}) {
 		i.Declared = &amount
 	}
@@ -112,7 +115,7 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 		r.Reuse = key.Reuse[:]
 	}
 	h := head{Kind: key.Kind, Loose: key.Loose, Name: key.Name, From: from, At: at.UnixMilli()}
-	if from == "" && record.Declared(ctx) != (budget.Amount{}) {
+	if r.costs = from == "" && record.Declared(ctx) != (budget.Amount{}); r.costs {
 		h.Usage = record.Usage(rec)
 	}
 	if err := r.fill(h, rec, rec.Node); err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 )
@@ -45,6 +46,7 @@ type run struct {
 	failed  error     // of a write without a waiting caller
 	reuse   string    // from which run results are taken, as in journal.RunInfo
 	account string    // as in journal.RunInfo
+	shared  []budget.Shared
 	known   known
 	loading *loading
 
@@ -168,7 +170,7 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over, r.account = info.State == journal.Done, info.Account
+	r.over, r.account, r.shared = info.State == journal.Done, info.Account, info.Budgets
 	if r.reuse = info.Reuse; info.ID == "" {
 		r.reuse = journal.AnyRun
 	}

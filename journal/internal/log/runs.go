@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
+	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 )
 
@@ -104,7 +105,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.account = info.Account
+	r.account, r.shared = info.Account, info.Budgets
 	if fresh {
 		r.reuse = reuse
 	} else {
@@ -320,6 +321,11 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		p.spent += o.Usage.Possible.USD - before.Usage.Possible.USD
 		if err := t.spend(); err != nil {
 			return err
+		}
+		if lapses(o.State) && len(r.budgets()) > 0 {
+			if err := purse.Lapse(t.ledger(), p.row); err != nil {
+				return err
+			}
 		}
 		row.State, row.Outcome, row.Tail, row.Tip = string(o.State), text, 0, 0
 		row.Ended = millis(o.Ended)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
+	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 )
 
@@ -24,6 +24,7 @@ type transaction struct {
 	since []*write
 	// boards are the boards that were read, by run.
 	boards map[string]*Run
+	purses purses
 }
 
 // part is the part of a transaction that belongs to one run.
@@ -39,6 +40,7 @@ type part struct {
 	intents []*intent
 	nodes   []half  // new in the database
 	spent   float64 // USD, by the rows to be appended
+	settled []settled
 
 	recent   recent
 	outlined int64
@@ -119,6 +121,9 @@ func (t *transaction) lock(group []*write) error {
 
 // apply executes the writes of a group.
 func (t *transaction) apply(group []*write) error {
+	if err := t.openPurses(group); err != nil {
+		return err
+	}
 	if err := t.lock(group); err != nil {
 		return err
 	}
@@ -150,7 +155,9 @@ func (t *transaction) apply(group []*write) error {
 			x.err = errStale
 		case x.intent != nil:
 			p := t.part(x.run)
-			p.intents = append(p.intents, x.intent)
+			if x.err, err = t.reserve(p.row, x.claim()); x.err == nil {
+				p.intents = append(p.intents, x.intent)
+			}
 		default:
 			err = t.record(t.part(x.run), x.result)
 		}
@@ -164,6 +171,9 @@ func (t *transaction) apply(group []*write) error {
 // remove removes a run from the database.
 func (t *transaction) remove(p *part) error {
 	p.rows, p.gone = 0, true
+	if err := purse.Lapse(t.ledger(), p.row); err != nil {
+		return err
+	}
 	return t.Remove(p.row)
 }
 
@@ -177,6 +187,9 @@ func (t *transaction) record(p *part, r *result) error {
 		}
 	}
 	t.append(p, r.Row, r.event)
+	if r.costs {
+		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage})
+	}
 	return nil
 }
 
@@ -239,44 +252,6 @@ func (t *transaction) flush() error {
 		return err
 	}
 	return t.post()
-}
-
-// spend adds the cost of the appended rows to what their accounts have spent today.
-func (t *transaction) spend() error {
-	for _, p := range t.parts {
-		usd := p.spent
-		if p.spent = 0; usd == 0 {
-			continue
-		}
-		account := p.run.payer()
-		if account == "" {
-			continue
-		}
-		today := dayOf(t.j.now())
-		if err := t.Spend(Column(account), today, usd); err != nil {
-			return err
-		}
-		if t.j.day == today {
-			continue
-		}
-		if err := t.ForgetSpending(today - spendingDays); err != nil {
-			return err
-		}
-		t.j.day = today
-	}
-	return nil
-}
-
-// spendingDays is how long it is kept what an account has spent on a day.
-const spendingDays = 400
-
-// dayOf returns the number of days of Unix time.
-func dayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
-
-// Spent implements [journal.Archive].
-func (j *Journal) Spent(ctx context.Context, account string, day time.Time) (float64, error) {
-	usd, err := j.data.Spent(ctx, Column(account), dayOf(day))
-	return usd, j.data.Explain(err)
 }
 
 // advance gives a sign of life for each run that is written to.

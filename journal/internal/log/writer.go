@@ -22,6 +22,7 @@ type write struct {
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
 	paid   bool            // its caller waits as long as for a result
+	apart  bool            // in a transaction with posts
 
 	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
@@ -238,7 +239,7 @@ func (w *writer) giveUp(kept []*write) {
 func (w *writer) commit(group []*write) (kept []*write) {
 	var own, shared []*write
 	for _, x := range group {
-		if x.post == nil {
+		if x.post == nil && !x.apart {
 			own = append(own, x)
 		} else {
 			shared = append(shared, x)

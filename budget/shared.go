@@ -1,0 +1,163 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// A Shared budget bounds what many runs spend together, in all processes that share a journal. A run
+// draws on it through journal.Options. Each step reserves the most that it may cost in the
+// transaction that records its start, and is refused if the budget cannot pay that. So the
+// budget is never exceeded, unless a step costs more than its quote.
+//
+// The result of a step replaces its reservation by its cost. A reservation whose process died counts until
+// the step is done or its run ends, and then as cost: the provider may have billed it.
+type Shared struct {
+	Name string `json:"name"`
+	Per  Period `json:"per,omitempty"`
+	// Payer says that Name is a journal.Options.Account: everything that this account has spent on a day
+	// counts, also in runs that did not draw on the budget. Per must be Day.
+	Payer  bool   `json:"payer,omitempty"`
+	Limits Limits `json:"limits"` // Latency is ignored
+}
+
+// A Rule says which runs draw on a Shared budget: those of a pipeline, if it is not empty, that have all the labels.
+type Rule struct {
+	Shared
+	Pipeline string
+	Labels   map[string]string
+}
+
+// Drawn returns the budgets on which a run draws, empty and not nil if there are none.
+func Drawn(rules []Rule, pipeline string, labels map[string]string) []Shared {
+	of := []Shared{}
+	for _, r := range rules {
+		if r.Pipeline != "" && r.Pipeline != pipeline {
+			continue
+		}
+		if missing(r.Labels, labels) {
+			continue
+		}
+		of = append(of, r.Shared)
+	}
+	return of
+}
+
+func missing(want, labels map[string]string) bool {
+	for name, value := range want {
+		if got, ok := labels[name]; !ok || got != value {
+			return true
+		}
+	}
+	return false
+}
+
+// A Period is the time after which a Shared budget is renewed. Days and months are those of UTC. A
+// step counts in the period in which it started.
+type Period string
+
+// The periods of a budget.
+const (
+	Ever  Period = "" // never renewed
+	Day   Period = "day"
+	Month Period = "month"
+)
+
+// Bounds returns the beginnings of the period of a time and of the next one. They are zero for Ever.
+func (p Period) Bounds(at time.Time) (from, to time.Time) {
+	at = at.UTC()
+	switch p {
+	case Day:
+		from = time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+		return from, from.AddDate(0, 0, 1)
+	case Month:
+		from = time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+		return from, from.AddDate(0, 1, 0)
+	}
+	return from, to
+}
+
+// forever is the day of budgets that are not renewed. Older spending is forgotten by its day.
+const forever = math.MaxInt32
+
+// Key returns the account under which a journal counts the budget, and the number of the day, of Unix
+// time, with which the period of a time begins.
+func (s Shared) Key(at time.Time) (account string, day int64) {
+	day = forever
+	if from, _ := s.Per.Bounds(at); !from.IsZero() {
+		day = from.Unix() / int64(24*time.Hour/time.Second)
+	}
+	if s.Payer {
+		return s.Name, day
+	}
+	return "\x1f" + string(s.Per) + "\x1f" + s.Name, day
+}
+
+// A Balance is the state of a Shared budget in a period.
+type Balance struct {
+	Shared
+	Used   Amount    `json:"used"`            // includes attempts that were lost, at the most that they may have cost
+	Held   Amount    `json:"held"`            // by steps that have started
+	Renews time.Time `json:"renews,omitzero"` // zero if never
+}
+
+// Left returns what may still be reserved. As in Limits, 0 means unlimited and a negative value nothing.
+func (b Balance) Left() Limits {
+	a := Account{tree: new(tree), limits: b.Limits, spent: b.Used.Add(b.Held)}
+	a.limits.Latency = 0
+	return a.Left()
+}
+
+// Pays returns nil if the budget can pay the most that a step may cost. The error is an *UnpricedError
+// or an *ExhaustedError.
+func (b Balance) Pays(q Quote) error {
+	if q.Unpriced != "" && b.Limits.USD != 0 {
+		return &UnpricedError{Model: q.Unpriced}
+	}
+	most := q.Most.sane()
+	without := Account{limits: b.Limits, spent: b.Used}
+	without.limits.Latency = 0
+	with := without
+	with.spent = b.Used.Add(b.Held)
+	limit := with.exceeded(most, time.Time{})
+	if limit == "" {
+		return nil
+	}
+	e := &ExhaustedError{Limit: limit, Shared: &b, Later: without.exceeded(most, time.Time{}) == ""}
+	switch limit {
+	case "max-usd":
+		e.Spent, e.Reserved, e.Max, e.Needs = b.Used.USD, b.Held.USD, b.Limits.USD, most.USD
+	case "max-tokens":
+		e.Spent, e.Reserved, e.Max, e.Needs = float64(b.Used.Tokens), float64(b.Held.Tokens), float64(b.Limits.Tokens), float64(most.Tokens)
+	default:
+		e.Spent, e.Reserved, e.Max, e.Needs = float64(b.Used.Roundtrips), float64(b.Held.Roundtrips), float64(b.Limits.Roundtrips), float64(most.Roundtrips)
+	}
+	e.Max = max(e.Max, 0)
+	return e
+}
+
+// String names the budget and its period.
+func (s Shared) String() string {
+	name := fmt.Sprintf("budget %q", s.Name)
+	if s.Payer {
+		name = fmt.Sprintf("limit of %q", s.Name)
+	}
+	if s.Per != Ever {
+		name += " of this " + string(s.Per)
+	}
+	return name
+}
+
+// shared is the text of an error of a Shared budget.
+func (e *ExhaustedError) shared() string {
+	text := fmt.Sprintf("%s: %s cannot pay a step of up to %s: used %s, reserved by running steps %s, %s %s", Kind, e.Shared.Shared, e.amount(e.Needs),
+		e.amount(e.Spent), e.amount(e.Reserved), e.Limit, e.exact(e.Max))
+	if r := e.Shared.Renews; !r.IsZero() {
+		text += ", renewed on " + r.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	if e.Shared.Payer {
+		return text
+	}
+	return text + ": raise it in :budgets of .stone/stone.edn, or resume the run later"
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math"
+
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/limit"
+)
+
+// mostName bounds the names of budgets, which are part of a key.
+const mostName = 64
+
+// readBudgets reads the budgets of many runs.
+func (r *reader) readBudgets(m *form.Map) {
+	m.At("budgets").Entries(func(name string, v form.Value) {
+		b := budget.Rule{Shared: budget.Shared{Name: name}}
+		if len(name) > mostName {
+			v.Fault(form.Invalid, "expected a name of at most %d bytes", mostName)
+		}
+		v.Map(func(m *form.Map) {
+			if m.At("max-usd").Float(&b.Limits.USD, 0, math.MaxFloat64) && b.Limits.USD == 0 {
+				b.Limits.USD = -1
+			}
+			for key, to := range map[string]*int{"max-tokens": &b.Limits.Tokens, "max-roundtrips": &b.Limits.Roundtrips} {
+				if m.At(key).Int(to, 0, math.MaxInt) && *to == 0 {
+					*to = -1
+				}
+			}
+			m.At("per").OneOf((*string)(&b.Per), string(budget.Day), string(budget.Month))
+			m.At("pipeline").Text(&b.Pipeline)
+			m.At("labels").Entries(func(name string, v form.Value) {
+				value := ""
+				v.Text(&value)
+				if b.Labels == nil {
+					b.Labels = map[string]string{}
+				}
+				b.Labels[name] = value
+			})
+			if b.Limits == (budget.Limits{}) {
+				v.Fault(form.Invalid, "expected max-usd, max-tokens or max-roundtrips: a budget without them bounds nothing")
+			}
+		})
+		r.Budgets = append(r.Budgets, b)
+	})
+}
+
+// Share makes all processes that use a store keep the limits of each provider together. Providers are the same
+// if they have the same server and the same place of their key.
+func (c *Config) Share(s limit.Store) {
+	for _, p := range c.providers {
+		if p.limiter.Limits() == (limit.Limits{}) {
+			continue
+		}
+		sum := sha256.Sum256(fmt.Append(nil, p.host(), "\x00", p.key.Env, "\x00", p.key.File))
+		p.limiter.Share(s, "provider/"+p.name+"/"+hex.EncodeToString(sum[:8]))
+	}
+}
