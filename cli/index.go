@@ -156,6 +156,11 @@ func (a *app) search() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			defer a.closeCalls()
 			flags.q.Text = strings.Join(args, " ")
+			if conf, err := a.configured(); err == nil && conf.Search.Rerank != "" {
+				if err := a.relinked(c); err != nil {
+					return err
+				}
+			}
 			return a.searchIndex(c, flags)
 		},
 	}
@@ -165,6 +170,7 @@ func (a *app) search() *cobra.Command {
 	f.StringVar(&flags.q.Under, "under", "", "only documents below `FOLDER` of the indexed one, or this document")
 	f.StringArrayVar(&flags.where, "where", nil, "only documents whose metadata `NAME=VALUE` fits, such as type=markdown; may be repeated")
 	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)
 	return c
 }
@@ -187,7 +193,7 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 		base = filepath.Join(filepath.Dir(a.indexFile(flags)), base)
 	}
 	flags.q.Under = within(base, flags.q.Under)
-	answer, err := x.Search(ctx, flags.q, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
+	answer, err := x.Search(ctx, flags.q, stone.Config{Grant: a.calls.conf.Unbounded(nil)}, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
 	if err != nil {
 		return failed("%w%s", err, way(err, false))
 	}
@@ -270,9 +276,10 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := library.Config{File: a.indexFile(flags), Rebuild: flags.rebuild, Make: dir != ""}
+	s := &conf.Search
+	cfg := library.Config{File: a.indexFile(flags), Rebuild: flags.rebuild, Make: dir != "", Size: s.Size, Overlap: s.Overlap, Rerank: s.Rerank, Applicator: conf.App}
 	if !flags.words {
-		cfg.Embedder = conf.Search.Embedder
+		cfg.Embedder = s.Embedder
 	}
 	if flags.rebuild && cfg.Embedder == nil {
 		return nil, nil, errors.New("--rebuild makes vectors, and no embedder is configured: add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")

@@ -37,8 +37,8 @@ type Index struct {
 	Folder string
 	// Rebuild makes all vectors anew, with another embedder.
 	Rebuild bool
-	// Rerank orders the best passages of a search anew: it returns their positions in hits, best first, and may
-	// leave some out. Nil keeps the order.
+	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits,
+	// best first, may leave some out, and may set Relevance in hits. Nil keeps the order.
 	Rerank func(ctx context.Context, question string, hits []Hit) ([]int, error)
 }
 

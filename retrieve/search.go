@@ -51,6 +51,10 @@ type Hit struct {
 	// WordRank and VectorRank count from 1; 0 means that it was not found in that way.
 	WordRank   int `json:"word-rank,omitempty"`
 	VectorRank int `json:"vector-rank,omitempty"`
+	// FusedRank is the rank by Score, from 1, of a passage that Index.Rerank has placed.
+	FusedRank int `json:"fused-rank,omitempty"`
+	// Relevance is the score that Index.Rerank gave it, if any.
+	Relevance *float64 `json:"relevance,omitempty"`
 }
 
 // An Answer has the passages that were found, best first.
@@ -195,7 +199,11 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	if x.Rerank == nil || len(a.Hits) == 0 {
 		return nil
 	}
-	order, err := x.Rerank(ctx, q.Text, slices.Clone(a.Hits))
+	given := slices.Clone(a.Hits)
+	for i := range given {
+		given[i].FusedRank = i + 1
+	}
+	order, err := x.Rerank(ctx, q.Text, given)
 	if err != nil {
 		return fmt.Errorf("rerank: %w", err)
 	}
@@ -205,7 +213,7 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 			return fmt.Errorf("rerank: it returned position %d of %d passages: want each at most once", i, len(a.Hits))
 		}
 		seen[i] = true
-		hits = append(hits, a.Hits[i])
+		hits = append(hits, given[i])
 	}
 	a.Hits = hits[:min(len(hits), q.most())]
 	return nil

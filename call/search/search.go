@@ -52,13 +52,22 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 			base.Where[name] = text
 		}
 	})
-	file, embedder := at.At, r.Search.Embedder
+	file, embedder, rerank := at.At, r.Search.Embedder, r.Search.Rerank
+	r.Reranker(m, &rerank)
+	at.Calls = rerank != ""
 	return func(meta call.Metadata) (call.Capability, error) {
 		o := &opener{file: file}
 		r.Closers = append(r.Closers, o.close)
-		return capability(meta, embedder, base, func() (*retrieve.Index, func() error, error) {
+		if judge, ok := r.Applicator.Registry.Lookup(rerank); ok {
+			meta = meta.Needing(judge.Needs...)
+		}
+		return capability(meta, embedder, base, func(req *call.Request) (*retrieve.Index, func() error, error) {
 			store, leave, err := o.open()
-			return &retrieve.Index{Store: store, Embedder: embedder}, leave, err
+			x := &retrieve.Index{Store: store, Embedder: embedder}
+			if rerank != "" {
+				x.Rerank = Rerank(call.Spec{Applicator: r.Applicator, Cap: rerank, Effects: req.Effects})
+			}
+			return x, leave, err
 		}), nil
 	}
 }
@@ -140,7 +149,7 @@ func (o *opener) close() error {
 // New returns a capability of kind search over an index. Its id defaults to "search". Base bounds every request: its K
 // is the default and the most, its Where is added, and its Under cannot be left.
 func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
-	return capability(m, x.Embedder, base, func() (*retrieve.Index, func() error, error) {
+	return capability(m, x.Embedder, base, func(*call.Request) (*retrieve.Index, func() error, error) {
 		if x.Store == nil {
 			return nil, nil, errors.New("Index.Store is nil")
 		}
@@ -148,7 +157,7 @@ func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capabilit
 	})
 }
 
-func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func() (x *retrieve.Index, leave func() error, err error)) call.Capability {
+func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func(*call.Request) (x *retrieve.Index, leave func() error, err error)) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
 	m = m.Needing(effect.FSRead)
 	if e != nil && !base.Words && e.Info().Mode != llm.Mock {
@@ -169,7 +178,7 @@ func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func(
 		if err != nil {
 			return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
 		}
-		x, leave, err := open()
+		x, leave, err := open(req)
 		if err != nil {
 			return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
 		}
@@ -222,7 +231,8 @@ type reranked struct {
 
 // order is its answer.
 type order struct {
-	Order []int `json:"order"`
+	Order  []int     `json:"order"`
+	Scores []float64 `json:"scores,omitempty"`
 }
 
 var (
@@ -231,22 +241,32 @@ var (
 )
 
 // Rerank makes a retrieve.Index.Rerank of a call, whose Intent is "search/rerank" unless spec has one. Its input is
-// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. It works
-// in the body of a run, which records and pays the call.
+// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. The
+// answer may add the "scores" of these, in the same order. It works in the body of a run, which records and pays the call.
 func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
-	spec.Intent = cmp.Or(spec.Intent, "search/rerank")
+	spec.Intent = cmp.Or(spec.Intent, kinds.Rerank)
 	spec.Input = dag.Derive(candidates, func(r reranked) any { return r })
+	grant := spec.Effects // of the search: stated by the call, they would refuse a capability that can do with less
+	spec.Effects = nil
 	asked := call.New("rerank", ordered, spec)
 	return func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
 		in := reranked{Question: question}
 		for _, h := range hits {
 			in.Passages = append(in.Passages, h.Text)
 		}
-		end := stone.In(ctx).RunDynamic(asked, dag.Of(candidates.With(in)), nil)
+		end := stone.In(ctx).RunDynamic(asked, dag.Of(candidates.With(in)), grant)
 		if end.InFlight() {
 			return nil, end.Cause()
 		}
 		got, err := ordered.From(end.Within(nil))
+		if len(got.Scores) > 0 && len(got.Scores) != len(got.Order) {
+			return nil, fmt.Errorf("%d scores for %d passages: want one for each, or none", len(got.Scores), len(got.Order))
+		}
+		for i, score := range got.Scores {
+			if at := got.Order[i]; at >= 0 && at < len(hits) {
+				hits[at].Relevance = &score
+			}
+		}
 		return got.Order, err
 	}
 }

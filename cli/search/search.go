@@ -14,7 +14,10 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/cli/internal/library"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/flock"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/retrieve"
@@ -70,7 +73,10 @@ func opened(c library.Config, open func(string) (*retrieve.Store, error), unlock
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	x := &retrieve.Index{Store: store, Embedder: c.Embedder, Folder: c.Folder, Rebuild: c.Rebuild, Readers: map[string]retrieve.Reader{".pdf": pdf.Read}}
+	x := &retrieve.Index{Store: store, Embedder: c.Embedder, Folder: c.Folder, Rebuild: c.Rebuild, Size: c.Size, Overlap: c.Overlap, Readers: map[string]retrieve.Reader{".pdf": pdf.Read}}
+	if c.Rerank != "" {
+		x.Rerank = search.Rerank(call.Spec{Applicator: c.Applicator, Cap: c.Rerank})
+	}
 	if c.Make {
 		if err := x.Check(context.Background()); err != nil {
 			return nil, errors.Join(err, store.Close())
@@ -80,8 +86,8 @@ func opened(c library.Config, open func(string) (*retrieve.Store, error), unlock
 		Folder:   state.Folder,
 		Pipeline: func(files fs.FS) stone.Ashlar { return x.Pipeline("index", files) },
 		Report:   report,
-		Search: func(ctx context.Context, q library.Query, path func(string) string) (library.Answer, error) {
-			return search(ctx, x, state, q, path)
+		Search: func(ctx context.Context, q library.Query, cfg stone.Config, path func(string) string) (library.Answer, error) {
+			return find(ctx, x, state, q, cfg, path)
 		},
 		Close: func() error { return errors.Join(store.Close(), unlock()) },
 	}, nil
@@ -136,12 +142,16 @@ func report(result stone.Result) (out library.Report, err error) {
 	return out, nil
 }
 
-func search(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, path func(string) string) (out library.Answer, err error) {
+var found = dag.NewType[retrieve.Answer]("search/found")
+
+// find answers a question in a run, so that the vector of the question and the calls of a reranker are within its budget.
+func find(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, cfg stone.Config, path func(string) string) (out library.Answer, err error) {
 	query := retrieve.Query{Text: q.Text, K: q.K, Where: q.Where, Under: q.Under, Words: q.Words}
 	if err := query.Check(); err != nil {
 		return out, err
 	}
-	a, err := x.Search(ctx, query)
+	p := stone.New("search", found, func(ctx context.Context, _ dag.DAG) (retrieve.Answer, error) { return x.Search(ctx, query) })
+	a, err := stone.Produce(ctx, p, found, cfg)
 	if err != nil {
 		return out, err
 	}

@@ -30,11 +30,23 @@ type Reader struct {
 	Logins  map[string]Login                    // by the name of the server
 	Argvs   [][]string                          // all that Argv has read
 	Search  Search
+	IDs     []string // of all capabilities
+	// Applicator makes the calls of capabilities. Its Registry has those that are built.
+	Applicator *call.Applicator
+	Rerankers  []Named
+}
+
+// Named is the field that names a capability.
+type Named struct {
+	form.Value
+	ID string
 }
 
 // A Search is the section search of a configuration.
 type Search struct {
 	Index           string       // the file of the index, also without the section
+	Size, Overlap   int          // as in retrieve.Index
+	Rerank          string       // the capability that orders passages, "" for none
 	Embedder        llm.Embedder // nil compares words alone
 	Provider, Model string       // of the embedder
 	Secrets         []Secret     // of the embedder
@@ -94,6 +106,14 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 	SomeText(m, key, &path)
 	if path != "" {
 		*to = Within(r.Dir, path)
+	}
+}
+
+// Reranker reads the field rerank, which names a capability that orders passages.
+func (r *Reader) Reranker(m *form.Map, to *string) {
+	if v, ok := m.Field("rerank"); ok && v.Name(to) {
+		CheckEach(v, "capability", r.IDs)
+		r.Rerankers = append(r.Rerankers, Named{v, *to})
 	}
 }
 

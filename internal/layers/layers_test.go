@@ -125,7 +125,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/edn", "internal/jsonv2"},
 	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"cli/internal/display", "."},
-	{"cli/internal/library", ". llm"},
+	{"cli/internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
 	{"internal/respond", "journal call llm/structured"},
 	{"cli/internal/token", "internal/regular budget effect internal/flock"},
@@ -148,7 +148,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},
 	{"cli/serve", "agent call serve serve/mcp serve/acp cli/internal/publish cli/internal/token"},
-	{"cli/search", "cli/internal/library internal/flock internal/text retrieve retrieve/pdf retrieve/sqlite"},
+	{"cli/search", "call/search cli/internal/library internal/flock internal/text retrieve retrieve/pdf retrieve/sqlite"},
 	{"cli/all", "cli cli/screen cli/search cli/serve call/... journal/postgres"},
 	{"cli", "*"},
 	{"cmd/...", "*"},

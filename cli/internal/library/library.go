@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -25,6 +26,10 @@ type Config struct {
 	Embedder llm.Embedder // nil compares words alone
 	Folder   string       // of the documents, as seen from the file
 	Rebuild  bool         // make all vectors anew
+	// Size and Overlap of pieces are those of retrieve.Index.
+	Size, Overlap int
+	Rerank        string           // the capability that orders passages, "" for none
+	Applicator    *call.Applicator // that has it
 }
 
 // A Query is a question; see retrieve.Query.
@@ -41,8 +46,8 @@ type Index struct {
 	Pipeline func(files fs.FS) stone.Ashlar
 	// Report reads the result of a finished run of the pipeline.
 	Report func(stone.Result) (Report, error)
-	// Search answers a question. Each passage is named by its file, which Path changes.
-	Search func(ctx context.Context, q Query, path func(string) string) (Answer, error)
+	// Search answers a question, in a run. Path changes the names of the files of passages.
+	Search func(ctx context.Context, q Query, cfg stone.Config, path func(string) string) (Answer, error)
 	Close  func() error
 }
 
