@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -79,6 +80,19 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 		return a, err
 	}
 	return a, x.rerank(ctx, &q, &a)
+}
+
+// Effects returns the effects of searches within a query: reading the store, and asking the embedder.
+func (x *Index) Effects(q Query) []string {
+	remote := x.Store != nil && x.Store.dialect.Remote
+	asks := x.Embedder != nil && !q.Words && x.Embedder.Info().Mode != llm.Mock
+	switch {
+	case remote:
+		return []string{effect.Net}
+	case asks:
+		return []string{effect.FSRead, effect.Net}
+	}
+	return []string{effect.FSRead}
 }
 
 // Quote estimates the cost of a Lookup.

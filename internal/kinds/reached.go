@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 )
 
 // Reached describes where a capability runs.
@@ -54,7 +55,11 @@ func startable(path string) error {
 
 func listening(ctx context.Context, u *url.URL) error {
 	port := u.Port()
-	if port == "" {
+	switch {
+	case port != "":
+	case strings.HasPrefix(u.Scheme, "postgres"):
+		port = "5432"
+	default:
 		port = u.Scheme
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))

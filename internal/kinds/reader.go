@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -44,7 +45,7 @@ type Named struct {
 
 // A Search is the section search of a configuration.
 type Search struct {
-	Index           string       // the file of the index, also without the section
+	Index           string       // the file of the index, also without the section, or the address of a database
 	Size, Overlap   int          // as in retrieve.Index
 	Rerank          string       // the capability that orders passages, "" for none
 	Embedder        llm.Embedder // nil compares words alone
@@ -106,6 +107,23 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 	SomeText(m, key, &path)
 	if path != "" {
 		*to = Within(r.Dir, path)
+	}
+}
+
+// IndexEnv names the index that commands use, and has the password of a configured one.
+const IndexEnv = "STONE_INDEX"
+
+// Index reads the field index: the path of a file, or the address of a database. Its faults do not show the address.
+func (r *Reader) Index(m *form.Map, to *string) {
+	v, ok := m.Field("index")
+	switch address := v.EDN(); {
+	case !ok:
+	case address.Kind() != edn.KindString || !redact.IsDatabase(address.Text()):
+		r.Path(m, "index", to)
+	case redact.HasPassword(address.Text()):
+		v.Fault(form.Invalid, "expected an address without a password: set %s to the address with it, or PGPASSWORD to the password", IndexEnv)
+	default:
+		*to = address.Text()
 	}
 }
 

@@ -94,7 +94,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call call/scope internal/kinds internal/trust tool/mcp"},
 	{"call/scope", ""},
-	{"call/search", "call internal/kinds llm retrieve retrieve/sqlite"},
+	{"call/search", "call internal/kinds internal/redact llm retrieve retrieve/sqlite"},
 	{"internal/kinds", "internal/regular call call/scope internal/redact llm"},
 	{"call/calltest", "call event/eventtest"},
 	{"call/answers", "call/model internal/suggest internal/text"},
@@ -102,8 +102,10 @@ var table = []struct{ pkg, imports string }{
 	{"call", ". budget limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
-	{"retrieve", ". budget llm"},
+	{"retrieve", ". budget llm internal/redact"},
 	{"retrieve/internal/storetest", "retrieve llm/script"},
+	{"retrieve/sqlite", "retrieve internal/flock"},
+	{"retrieve/postgres", "retrieve internal/stores"},
 	{"retrieve/...", "retrieve"},
 
 	{"eval/stat", ""},
@@ -148,8 +150,8 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},
 	{"cli/serve", "agent call serve serve/mcp serve/acp cli/internal/publish cli/internal/token"},
-	{"cli/search", "call/search cli/internal/library internal/flock internal/text retrieve retrieve/pdf retrieve/sqlite"},
-	{"cli/all", "cli cli/screen cli/search cli/serve call/... journal/postgres"},
+	{"cli/search", "call/search cli/internal/library internal/redact internal/text retrieve retrieve/pdf retrieve/sqlite"},
+	{"cli/all", "cli cli/screen cli/search cli/serve call/... journal/postgres retrieve/postgres"},
 	{"cli", "*"},
 	{"cmd/...", "*"},
 	{"examples", ""},

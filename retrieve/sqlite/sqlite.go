@@ -14,6 +14,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/stonelayer/stone/internal/flock"
 	"github.com/stonelayer/stone/retrieve"
 )
 
@@ -45,7 +46,16 @@ const query = `SELECT p.id, -bm25(words, 2.0, 1.0) FROM words JOIN pieces p ON p
 	WHERE words MATCH ? %s ORDER BY bm25(words, 2.0, 1.0), p.id LIMIT ?`
 
 // ErrNone matches the error of Read for a file that does not exist.
-var ErrNone = errors.New("no index")
+var ErrNone = retrieve.ErrNone
+
+func init() {
+	retrieve.Register("", func(_ context.Context, file string, make bool) (*retrieve.Store, error) {
+		if make {
+			return Open(file)
+		}
+		return Read(file)
+	})
+}
 
 // Open opens the index in a file, and makes the file if there is none.
 func Open(file string) (*retrieve.Store, error) {
@@ -83,6 +93,7 @@ func open(file string) (*retrieve.Store, error) {
 	}
 	d := retrieve.Dialect{
 		Name: file, Words: query, Meta: `EXISTS (SELECT 1 FROM json_each(d.meta) m WHERE m.key = ? AND m.value = ?)`,
+		Claim:      func(context.Context, *sql.DB) (func() error, bool, error) { return claim(file) },
 		Expression: func(words []string) string { return `"` + strings.Join(words, `" OR "`) + `"` },
 	}
 	if fresh {
@@ -111,4 +122,19 @@ func check(db *sql.DB) (fresh bool, err error) {
 		_, err = db.Exec("PRAGMA journal_mode = WAL")
 	}
 	return tables == 0, err
+}
+
+// claim locks a file of its own, since closing the index would release the locks of its database.
+func claim(file string) (release func() error, ours bool, err error) {
+	f, err := os.OpenFile(file+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	switch ours, err = flock.TryLock(f); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return f.Close, true, nil
+	case err != nil || !ours:
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return f.Close, true, nil
 }

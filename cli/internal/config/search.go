@@ -18,7 +18,7 @@ func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
 	m.At("search").Map(func(m *form.Map) {
-		r.Path(m, "index", &s.Index)
+		r.Index(m, &s.Index)
 		r.Reranker(m, &s.Rerank)
 		m.At("size").Int(&s.Size, 64, 1<<16)
 		if most := cmp.Or(s.Size, 1600) / 2; m.At("overlap").Int(&s.Overlap, 0, most) && s.Overlap == 0 {

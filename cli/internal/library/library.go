@@ -12,8 +12,8 @@ import (
 
 // A Library opens indexes.
 type Library struct {
-	// Open opens the index of a file. It is an error that matches fs.ErrNotExist if there is none, unless Config.Make is set.
-	Open func(Config) (*Index, error)
+	// Open opens an index. Its error matches fs.ErrNotExist if there is none, unless Config.Make is set.
+	Open func(context.Context, Config) (*Index, error)
 }
 
 // Part makes a Library a part of a program, see cli.Part.
@@ -21,10 +21,10 @@ func (*Library) Part() {}
 
 // Config says which index to open.
 type Config struct {
-	File     string
+	Index    string       // its file, or the address of its database
 	Make     bool         // if there is none
 	Embedder llm.Embedder // nil compares words alone
-	Folder   string       // of the documents, as seen from the file
+	Folder   string       // of the documents, as seen from the file of the index
 	Rebuild  bool         // make all vectors anew
 	// Size and Overlap of pieces are those of retrieve.Index.
 	Size, Overlap int
