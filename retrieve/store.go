@@ -3,9 +3,12 @@ package retrieve
 import (
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +21,7 @@ import (
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
+	codes   codes
 
 	mu    sync.Mutex
 	queue []*waiting // changes for the next transaction
@@ -27,7 +31,7 @@ type Store struct {
 // A Dialect is what differs between databases, for packages that open a Store. Queries have ? for parameters.
 type Dialect struct {
 	Name string // for errors
-	// Schema makes the tables about, documents, pieces and vectors, unless they exist. Nil means that they do.
+	// Schema makes the tables about, documents, pieces, vectors and codes, unless they exist. Nil means that they do.
 	Schema []string
 	// Numbered means that parameters are written as $1.
 	Numbered bool
@@ -50,7 +54,7 @@ type Dialect struct {
 
 // NewStore returns the Store of a database, whose tables it makes if there are none. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
-	s := &Store{db: db, dialect: d}
+	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes}}
 	if len(d.Schema) == 0 {
 		return s, nil
 	}
@@ -127,6 +131,9 @@ type State struct {
 	Embedder   string `json:"embedder,omitempty"`
 	Dimensions int    `json:"dimensions,omitempty"`
 	Folder     string `json:"folder,omitempty"` // see Index.Folder
+
+	version string // changes with the vectors
+	about   string // the centre of the codes, as base64 of its bytes
 }
 
 // State returns what the store contains.
@@ -164,6 +171,10 @@ func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 			st.Dimensions, err = strconv.Atoi(value)
 		case "folder":
 			st.Folder = value
+		case "centre":
+			st.about = value
+		case "version":
+			st.version = value
 		}
 		if err != nil {
 			return st, err
@@ -314,6 +325,7 @@ func (s *Store) transact(ctx context.Context, work func(*sql.Tx) error) error {
 const note = `INSERT INTO about (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 
 func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
+	changed := c.reset || len(c.vectors) > 0
 	do := func(query string, args ...any) {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, s.bind(query), args...)
@@ -321,7 +333,8 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	}
 	if c.reset {
 		do(`DELETE FROM vectors`)
-		do(`DELETE FROM about WHERE name <> 'folder'`)
+		do(`DELETE FROM codes`)
+		do(`DELETE FROM about WHERE name NOT IN ('folder', 'version')`)
 	}
 	if c.folder != "" {
 		do(note, "folder", c.folder)
@@ -338,8 +351,16 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	if len(c.vectors) > 0 && err == nil {
 		err = s.putVectors(ctx, tx, c)
 	}
-	if c.sweep {
-		do(`DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest)`)
+	if c.sweep && err == nil {
+		var gone sql.Result
+		if gone, err = tx.ExecContext(ctx, `DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest)`); err == nil {
+			n, failed := gone.RowsAffected()
+			changed, err = changed || n > 0, failed
+		}
+		do(`DELETE FROM codes WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = codes.digest)`)
+	}
+	if changed {
+		do(`INSERT INTO about (name, value) VALUES ('version', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(about.value AS INTEGER) + 1 AS TEXT)`)
 	}
 	return err
 }
@@ -381,6 +402,7 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 	if built != "" && built != c.embedder {
 		return &EmbedderError{built, c.embedder}
 	}
+	raws, units := map[string][]byte{}, map[string][]float32{}
 	for digest, v := range c.vectors {
 		if dimensions == 0 {
 			dimensions = len(v)
@@ -388,12 +410,26 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 		if len(v) != dimensions {
 			return &EmbedderError{fmt.Sprintf("%s with %d dimensions", built, dimensions), fmt.Sprintf("%s with %d", c.embedder, len(v))}
 		}
-		_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, encode(v))
+		raws[digest], units[digest] = encode(v)
+	}
+	if st.Dimensions = dimensions; built == "" {
+		raw := appendFloats(nil, centreOf(slices.Collect(maps.Values(units))))
+		st.about = base64.StdEncoding.EncodeToString(raw)
+	}
+	centre, err := st.centre()
+	if err != nil {
+		return err
+	}
+	for digest, raw := range raws {
+		_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, raw)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, s.bind(`INSERT INTO codes (digest, code) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, codeOf(units[digest], centre))
+		}
 		if err != nil {
 			return err
 		}
 	}
-	for name, value := range map[string]string{"embedder": c.embedder, "dimensions": strconv.Itoa(dimensions)} {
+	for name, value := range map[string]string{"embedder": c.embedder, "dimensions": strconv.Itoa(dimensions), "centre": st.about} {
 		if _, err := tx.ExecContext(ctx, s.bind(note), name, value); err != nil {
 			return err
 		}

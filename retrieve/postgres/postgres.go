@@ -34,6 +34,7 @@ var tables = []string{
 	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
 	`CREATE INDEX IF NOT EXISTS pieces_words ON pieces USING gin (words)`,
 	`CREATE TABLE IF NOT EXISTS vectors (digest text PRIMARY KEY, vector bytea NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS codes (digest text PRIMARY KEY, code bytea NOT NULL)`,
 }
 
 // query ranks by ts_rank_cd. A word of a heading counts 2.5 times. Words have no operators, so that the ones
@@ -62,7 +63,7 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 	name := cfg.Host + "/" + cfg.Database
 	missing := tables
 	var there bool
-	err = db.QueryRowContext(ctx, `SELECT to_regclass('`+schema+`.vectors') IS NOT NULL`).Scan(&there)
+	err = db.QueryRowContext(ctx, `SELECT to_regclass('`+schema+`.codes') IS NOT NULL`).Scan(&there)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("index %s: %w", name, err)
