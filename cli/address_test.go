@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 // The password of --db goes to the environment, and one of the environment stays there.
@@ -20,15 +22,15 @@ func TestStoreFlag(t *testing.T) {
 	} {
 		t.Setenv(storeEnv, c.before)
 		var name string
-		if err := (storeFlag{&name}).Set(c.flag); err != nil || name != c.name || os.Getenv(storeEnv) != c.after {
+		if err := (storeFlag{&name, storeEnv}).Set(c.flag); err != nil || name != c.name || os.Getenv(storeEnv) != c.after {
 			t.Errorf("--db %s with STONE_DB=%s: %s and %s, %v; want %s and %s", c.flag, c.before, name, os.Getenv(storeEnv), err, c.name, c.after)
 		}
-		if full := addressOf(name); isAddress(name) && full != c.after {
+		if full := redact.FullDatabase(name, storeEnv); redact.IsDatabase(name) && full != c.after {
 			t.Errorf("--db %s opens %s, want %s", c.flag, full, c.after)
 		}
 	}
-	args := []string{"run", "--db", "postgres://u:p@h/n", "--db=postgres://u:p@h/n", ".", "--", "--db=postgres://u:p@h/n"}
-	want := []string{"run", "--db", "postgres://u@h/n", "--db=postgres://u@h/n", ".", "--", "--db=postgres://u:p@h/n"}
+	args := []string{"index", "--index", "postgres://u:p@h/n", "--index=postgres://u:p@h/n", "--db", "postgres://u:p@h/n", "--db=postgres://u:p@h/n", ".", "--", "--db=postgres://u:p@h/n"}
+	want := []string{"index", "--index", "postgres://u@h/n", "--index=postgres://u@h/n", "--db", "postgres://u@h/n", "--db=postgres://u@h/n", ".", "--", "--db=postgres://u:p@h/n"}
 	if got := secretless(args); !slices.Equal(got, want) {
 		t.Errorf("the program is given %q, want %q", got, want)
 	}

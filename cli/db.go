@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 func (a *app) db() *cobra.Command {
@@ -32,18 +34,18 @@ func (a *app) migrate() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			name := storeName(db)
 			switch {
-			case !isAddress(name):
+			case !redact.IsDatabase(name):
 				return fmt.Errorf("no PostgreSQL database is named: set %s or --db to postgres://USER@HOST/NAME", storeEnv)
 			case a.linked.postgres == nil:
 				return errNoPostgres
 			}
-			from, to, err := a.linked.postgres.Migrate(c.Context(), addressOf(name))
+			from, to, err := a.linked.postgres.Migrate(c.Context(), redact.FullDatabase(name, storeEnv))
 			if err != nil {
 				return failed("%w", err)
 			}
-			text := fmt.Sprintf("migrated %s from schema %d to %d", withoutPassword(name), from, to)
+			text := fmt.Sprintf("migrated %s from schema %d to %d", redact.Database(name), from, to)
 			if from == to {
-				text = fmt.Sprintf("%s already has schema %d", withoutPassword(name), to)
+				text = fmt.Sprintf("%s already has schema %d", redact.Database(name), to)
 			}
 			_, err = fmt.Fprintln(a.Stdout, text)
 			return output(err)

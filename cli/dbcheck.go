@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -96,7 +97,7 @@ func (a *app) dbCheck() *cobra.Command {
 // isEmpty reports whether a flag or the environment names an empty file, which opening would make a database of.
 func isEmpty(flag string) bool {
 	name := storeName(flag)
-	if name == "" || isAddress(name) {
+	if name == "" || redact.IsDatabase(name) {
 		return false
 	}
 	info, err := os.Stat(name)
@@ -106,7 +107,7 @@ func isEmpty(flag string) bool {
 // isFile reports whether a flag, the environment or the project name a database that is an existing file.
 func isFile(flag string) bool {
 	s := &store{file: storeName(flag)}
-	if isAddress(s.file) || s.file == "" && s.inProject(false) != nil {
+	if redact.IsDatabase(s.file) || s.file == "" && s.inProject(false) != nil {
 		return false
 	}
 	_, err := os.Stat(s.file)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/sandbox"
@@ -122,7 +123,7 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		}
 	}
 	size := ""
-	if !isAddress(s.file) {
+	if !redact.IsDatabase(s.file) {
 		info, err := os.Stat(s.file)
 		if errors.Is(err, fs.ErrNotExist) {
 			return diagnosis{"database", note, s.file + " does not exist", "the first run makes it"}, written

@@ -17,13 +17,14 @@ import (
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/library"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 )
 
 // indexFlags are the flags of index and search.
 type indexFlags struct {
 	run     runFlags
-	file    string
+	index   string
 	words   bool
 	rebuild bool
 	q       library.Query
@@ -31,7 +32,7 @@ type indexFlags struct {
 }
 
 func (flags *indexFlags) describe(f *pflag.FlagSet) {
-	f.StringVar(&flags.file, "index", "", "use the index in `FILE` instead of .stone/index.db of the project")
+	f.Var(storeFlag{&flags.index, indexEnv}, "index", "use the index in `FILE`, or in a database: postgres://USER@HOST/NAME; overrides STONE_INDEX and .stone/index.db of the project")
 	f.Lookup("index").Annotations = map[string][]string{namesFile: {"yes"}, makesPipeline: {"yes"}}
 	f.BoolVar(&flags.words, "words", false, "use words alone, although an embedder is configured")
 	f.BoolVar(&flags.run.json, "json", false, "print the result as JSON")
@@ -156,6 +157,11 @@ func (a *app) search() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			defer a.closeCalls()
 			flags.q.Text = strings.Join(args, " ")
+			if conf, err := a.configured(); err == nil && conf.Search.Rerank != "" {
+				if err := a.relinked(c); err != nil {
+					return err
+				}
+			}
 			return a.searchIndex(c, flags)
 		},
 	}
@@ -165,6 +171,7 @@ func (a *app) search() *cobra.Command {
 	f.StringVar(&flags.q.Under, "under", "", "only documents below `FOLDER` of the indexed one, or this document")
 	f.StringArrayVar(&flags.where, "where", nil, "only documents whose metadata `NAME=VALUE` fits, such as type=markdown; may be repeated")
 	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)
 	return c
 }
@@ -184,10 +191,10 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	flags.q.Words = flags.words
 	base := filepath.FromSlash(x.Folder)
 	if !filepath.IsAbs(base) {
-		base = filepath.Join(filepath.Dir(a.indexFile(flags)), base)
+		base = filepath.Join(a.indexBase(a.indexName(flags)), base)
 	}
 	flags.q.Under = within(base, flags.q.Under)
-	answer, err := x.Search(ctx, flags.q, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
+	answer, err := x.Search(ctx, flags.q, stone.Config{Grant: a.calls.conf.Unbounded(nil)}, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
 	if err != nil {
 		return failed("%w%s", err, way(err, false))
 	}
@@ -270,24 +277,30 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := library.Config{File: a.indexFile(flags), Rebuild: flags.rebuild, Make: dir != ""}
+	s := &conf.Search
+	cfg := library.Config{Index: a.indexName(flags), Rebuild: flags.rebuild, Make: dir != "", Size: s.Size, Overlap: s.Overlap, Rerank: s.Rerank, Applicator: conf.App}
 	if !flags.words {
-		cfg.Embedder = conf.Search.Embedder
+		cfg.Embedder = s.Embedder
 	}
 	if flags.rebuild && cfg.Embedder == nil {
 		return nil, nil, errors.New("--rebuild makes vectors, and no embedder is configured: add {:search {:embedder {:provider …, :model …}}} to .stone/stone.edn")
 	}
 	if dir != "" {
-		if cfg.Folder, err = from(cfg.File, dir); err == nil && flags.file == "" {
-			err = makeProject(filepath.Dir(cfg.File))
+		cfg.Folder, err = from(a.indexBase(cfg.Index), dir)
+		if err == nil && flags.index == "" && !redact.IsDatabase(cfg.Index) {
+			err = makeProject(filepath.Dir(cfg.Index))
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 	}
-	x, err := a.linked.library.Open(cfg)
+	shown := cfg.Index
+	if cfg.Index = redact.FullDatabase(shown, indexEnv); cfg.Index != shown {
+		a.secrets.NoteHeader(cfg.Index)
+	}
+	x, err := a.linked.library.Open(ctx, cfg)
 	if errors.Is(err, fs.ErrNotExist) && dir == "" {
-		return nil, nil, failed("there is no index %s: run %s index DIR", cfg.File, a.Name)
+		return nil, nil, failed("there is no index %s: run %s index DIR", shown, a.Name)
 	}
 	if err != nil {
 		return nil, nil, failed("%w%s", err, way(err, dir != ""))
@@ -295,10 +308,14 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	return ctx, x, nil
 }
 
-// indexFile returns the file of the index.
-func (a *app) indexFile(flags indexFlags) string {
-	if file := cmp.Or(flags.file, a.calls.conf.Search.Index); a.calls.conf.File != "" || flags.file != "" {
-		return shownPath(file)
+// indexName returns the file of the index, or the address of its database without a password.
+func (a *app) indexName(flags indexFlags) string {
+	name := cmp.Or(flags.index, os.Getenv(indexEnv), a.calls.conf.Search.Index)
+	switch {
+	case redact.IsDatabase(name):
+		return redact.Database(name)
+	case a.calls.conf.File != "" || name != a.calls.conf.Search.Index:
+		return shownPath(name)
 	}
 	dir, err := config.Find(".") // a project without a configuration; configured has reported errors
 	if err != nil || dir == "" {
@@ -307,9 +324,18 @@ func (a *app) indexFile(flags indexFlags) string {
 	return shownPath(filepath.Join(dir, "index.db"))
 }
 
-// from returns a folder as seen from a file, so that both can be moved together.
-func from(file, dir string) (string, error) {
-	base, err := filepath.Abs(filepath.Dir(file))
+// indexBase returns the folder from which an index sees its documents, so that a file can be moved with them: its own,
+// or the project's for a database.
+func (a *app) indexBase(index string) string {
+	if redact.IsDatabase(index) {
+		return a.calls.conf.Dir
+	}
+	return filepath.Dir(index)
+}
+
+// from returns a folder as seen from another one.
+func from(base, dir string) (string, error) {
+	base, err := filepath.Abs(base)
 	if err != nil {
 		return "", err
 	}

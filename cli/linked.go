@@ -13,7 +13,7 @@ import (
 
 // A Part is something large that a program has only if its main function names it:
 // cel.Part, mcp.Part, sat.Part, search.Part and uci.Part of the packages below call, screen.Part,
-// search.Part and serve.Part of those below cli, postgres.Part, what [Provide] returns, and the parts of other
+// search.Part and serve.Part of those below cli, postgres.Part of those below journal and retrieve, what [Provide] returns, and the parts of other
 // modules, such as a2a.Parts. The linker leaves out the others.
 type Part interface{ Part() }
 
@@ -59,6 +59,7 @@ func link(parts []Part) (l linked, err error) {
 			l.protocols = append(l.protocols, p)
 		case stores.Server:
 			l.postgres = &p
+		case stores.Imported:
 		default:
 			return l, fmt.Errorf("cli: %T is no part of a program: pass values such as screen.Part or what cli.Provide returns", p)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 )
@@ -60,7 +61,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 		return err
 	}
 	link := load.Linked{
-		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, postgresPackage}),
+		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, postgresPackage, libraryPackage, indexPackage}),
 		Capabilities: missing, Dir: conf.Dir,
 	}
 	builder := a.Pipeline.(fromArgument)
@@ -143,6 +144,8 @@ const (
 	screenPackage   = "github.com/stonelayer/stone/cli/screen"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
+	libraryPackage  = "github.com/stonelayer/stone/cli/search"
+	indexPackage    = "github.com/stonelayer/stone/retrieve/postgres"
 )
 
 // toLink returns the packages whose parts the program of a package links: the kinds that the
@@ -156,7 +159,7 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	case c.Name() == "eval":
 		link.Always = append(link.Always, kinds.Homes(kinds.Expression)...)
 	}
-	if db := c.Flags().Lookup("db"); db != nil && isAddress(storeName(db.Value.String())) {
+	if db := c.Flags().Lookup("db"); db != nil && redact.IsDatabase(storeName(db.Value.String())) {
 		link.Always = append(link.Always, postgresPackage)
 	}
 	if paths, configured := config.Imports(a.calls.config, &a.linked.kinds); configured {
@@ -165,7 +168,11 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 		link.Calls = paths
 	}
 	// A configuration with a mistake is reported by the program.
-	if conf, err := a.configured(); err == nil && len(conf.Packages()) > 0 {
+	conf, err := a.configured()
+	if err == nil && slices.ContainsFunc(slices.Concat(conf.Capabilities, conf.Tools), func(r kinds.Reached) bool { return redact.IsDatabase(r.At) }) {
+		link.Always = append(link.Always, indexPackage)
+	}
+	if err == nil && len(conf.Packages()) > 0 {
 		link.Capabilities, link.Dir = a.linked.kinds.Unprovided(conf.Packages()), conf.Dir
 		return link, a.consentToConfig()
 	}

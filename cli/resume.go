@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -115,7 +116,7 @@ func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error
 			return err
 		}
 		file := s.file
-		if !isAddress(file) {
+		if !redact.IsDatabase(file) {
 			file, err = filepath.Abs(file)
 		}
 		line = append(strings.Fields(from.command()), "--resume="+file, "--id="+info.ID)
@@ -200,7 +201,7 @@ func fromAnywhere(flags *pflag.FlagSet) []string {
 		if f.Name == "again" { // as whole paths, see app.again
 			return
 		}
-		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !isAddress(f.Value.String()) && f.Value.String() != "" {
+		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !redact.IsDatabase(f.Value.String()) && f.Value.String() != "" {
 			line = append(line, "--"+f.Name+"="+path)
 			return
 		}

@@ -31,6 +31,7 @@ import (
 	server "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/llm/script"
+	indexes "github.com/stonelayer/stone/retrieve/postgres"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-var parts = []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, display.Screen(noScreen)}
+var parts = []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
 
 func noScreen(context.Context, display.Config) (stone.Result, error) {
 	return stone.Result{}, errors.New("there is no screen in this test")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/journal"
@@ -32,7 +33,7 @@ type store struct {
 
 // dbFlag adds the flag that says where the store is.
 func dbFlag(f *pflag.FlagSet, file *string) {
-	f.Var(storeFlag{file}, "db", "use the database `FILE`, or that of a server: postgres://USER@HOST/NAME; overrides STONE_DB and .stone/stone.db of the project")
+	f.Var(storeFlag{file, storeEnv}, "db", "use the database `FILE`, or that of a server: postgres://USER@HOST/NAME; overrides STONE_DB and .stone/stone.db of the project")
 	f.Lookup("db").Annotations = map[string][]string{namesFile: {"yes"}}
 }
 
@@ -62,10 +63,10 @@ func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, 
 	if flag != "" {
 		s.flag = " --db " + quoted(flag)
 	}
-	if isSettings(s.file) && !isAddress(s.file) {
+	if isSettings(s.file) && !redact.IsDatabase(s.file) {
 		return nil, errSettings
 	}
-	if isAddress(s.file) {
+	if redact.IsDatabase(s.file) {
 		if err := s.openServer(ctx, a.linked.postgres, s.file); err != nil {
 			return nil, fmt.Errorf("%w (--db or STONE_DB names another database)", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -94,7 +95,8 @@ type near struct {
 	cosine float32
 }
 
-// byVector ranks the pieces whose vectors are nearest to one of an embedder. It compares all vectors.
+// byVector ranks the pieces whose vectors are nearest to one of an embedder. It compares exactly those that by their
+// codes may be among the nearest.
 func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) ([]place, error) {
 	st, err := s.made(ctx, s.db)
 	switch {
@@ -106,13 +108,57 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 		return nil, &EmbedderError{fmt.Sprintf("%s with %d dimensions", embedder, st.Dimensions), fmt.Sprintf("%s with %d", embedder, len(v))}
 	}
 	where, args := s.filter(q)
-	query := `SELECT v.digest, v.vector FROM vectors v`
-	if where != "" {
-		query += ` WHERE v.digest IN (SELECT p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE 1 = 1` + where + `)`
+	among, err := s.among(ctx, where, args)
+	if err != nil || among != nil && len(among) == 0 {
+		return nil, s.explain(err)
 	}
+	given := []any{}
+	if most := max(20*n, 1000); among != nil && len(among) <= most {
+		for k := range among {
+			given = append(given, hex.EncodeToString(k[:]))
+		}
+	} else {
+		found, err := s.estimates(ctx, &st, v, among, most)
+		if err != nil {
+			return nil, s.explain(err)
+		}
+		for _, f := range found {
+			given = append(given, hex.EncodeToString(f.key[:]))
+		}
+	}
+	best, err := s.nearest(ctx, v, given, n)
+	if err != nil || len(best) == 0 {
+		return nil, s.explain(err)
+	}
+	return s.withDigests(ctx, best, where, args, n)
+}
+
+// among returns the texts of documents that fit a filter; nil without one.
+func (s *Store) among(ctx context.Context, where string, args []any) (map[key]bool, error) {
+	if where == "" {
+		return nil, nil
+	}
+	all := map[key]bool{}
+	var digest sql.RawBytes
+	err := s.each(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&digest); err != nil {
+			return err
+		}
+		k, err := keyOf(digest)
+		all[k] = true
+		return err
+	}, `SELECT p.digest FROM pieces p JOIN documents d ON d.id = p.document WHERE 1 = 1`+where, args...)
+	return all, err
+}
+
+// nearest returns the n vectors among some that are nearest to v, nearest first.
+func (s *Store) nearest(ctx context.Context, v []float32, digests []any, n int) ([]near, error) {
 	best := make([]near, 0, n+1)
+	if len(digests) == 0 {
+		return best, nil
+	}
 	var digest, raw sql.RawBytes
-	err = s.each(ctx, func(rows *sql.Rows) error {
+	err := s.each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(&digest, &raw); err != nil {
 			return err
 		}
@@ -129,11 +175,8 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 		best = slices.Insert(best, at, near{string(digest), likeness})
 		best = best[:min(len(best), n)]
 		return nil
-	}, query, args...)
-	if err != nil || len(best) == 0 {
-		return nil, s.explain(err)
-	}
-	return s.withDigests(ctx, best, where, args, n)
+	}, `SELECT digest, vector FROM vectors WHERE digest IN (`+marks(len(digests))+`)`, digests...)
+	return best, err
 }
 
 // withDigests ranks the pieces with these texts, of which one may be in several files.
@@ -181,8 +224,8 @@ func (s *Store) passages(ctx context.Context, ids []int64) (map[int64]Passage, e
 	return found, s.explain(err)
 }
 
-// encode returns a vector as bytes, with length 1, so that a product is a cosine.
-func encode(v []float32) []byte {
+// encode returns a vector with length 1, so that a product is a cosine, as bytes and numbers.
+func encode(v []float32) (data []byte, unit []float32) {
 	sum := 0.0
 	for _, x := range v {
 		sum += float64(x) * float64(x)
@@ -191,9 +234,16 @@ func encode(v []float32) []byte {
 	if sum > 0 {
 		scale = 1 / math.Sqrt(sum)
 	}
-	data := make([]byte, 0, 4*len(v))
+	unit = make([]float32, len(v))
+	for i, x := range v {
+		unit[i] = float32(float64(x) * scale)
+	}
+	return appendFloats(make([]byte, 0, 4*len(v)), unit), unit
+}
+
+func appendFloats(data []byte, v []float32) []byte {
 	for _, x := range v {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(float64(x)*scale)))
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
 	}
 	return data
 }

@@ -37,8 +37,8 @@ type Index struct {
 	Folder string
 	// Rebuild makes all vectors anew, with another embedder.
 	Rebuild bool
-	// Rerank orders the best passages of a search anew: it returns their positions in hits, best first, and may
-	// leave some out. Nil keeps the order.
+	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits,
+	// best first, may leave some out, and may set Relevance in hits. Nil keeps the order.
 	Rerank func(ctx context.Context, question string, hits []Hit) ([]int, error)
 }
 
@@ -135,20 +135,23 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 		fault := stone.Fail("retrieve/config", "Index.Store is nil: open one with package retrieve/sqlite or retrieve/postgres")
 		return stone.New(name, Indexed, func(context.Context, dag.DAG) (r Report, err error) { return r, fault })
 	}
-	var needs []string
-	if x.Embedder != nil && x.Embedder.Info().Mode != llm.Mock {
-		needs = []string{effect.Net}
+	reads, puts, needs := stone.Effects(effect.FSRead), stone.Effects(), stone.Effects()
+	if x.Store.dialect.Remote {
+		reads, puts = stone.Effects(effect.FSRead, effect.Net), stone.Effects(effect.Net)
+	}
+	if x.Store.dialect.Remote || x.Embedder != nil && x.Embedder.Info().Mode != llm.Mock {
+		needs = stone.Effects(effect.Net)
 	}
 	return stone.Seq(name,
-		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, stone.Effects(effect.FSRead)),
+		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, reads),
 		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
-			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, stone.Effects(effect.FSRead)),
+			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, reads),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
-		stone.Reduce(stone.Func2("batches", surveyed, dag.All(entry), allBatches, x.batches)),
+		stone.Reduce(stone.Func2("batches", surveyed, dag.All(entry), allBatches, x.batches, puts)),
 		stone.Map("batches-of-texts", allBatches, oneBatch,
-			stone.Func("vectors", oneBatch, vectors, x.embed, stone.Effects(needs...)),
+			stone.Func("vectors", oneBatch, vectors, x.embed, needs),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(8)),
-		stone.Reduce(stone.Func3("report", surveyed, dag.All(entry), dag.All(vectors), Indexed, x.report)),
+		stone.Reduce(stone.Func3("report", surveyed, dag.All(entry), dag.All(vectors), Indexed, x.report, puts)),
 	)
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -51,6 +52,10 @@ type Hit struct {
 	// WordRank and VectorRank count from 1; 0 means that it was not found in that way.
 	WordRank   int `json:"word-rank,omitempty"`
 	VectorRank int `json:"vector-rank,omitempty"`
+	// FusedRank is the rank by Score, from 1, of a passage that Index.Rerank has placed.
+	FusedRank int `json:"fused-rank,omitempty"`
+	// Relevance is the score that Index.Rerank gave it, if any.
+	Relevance *float64 `json:"relevance,omitempty"`
 }
 
 // An Answer has the passages that were found, best first.
@@ -75,6 +80,19 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 		return a, err
 	}
 	return a, x.rerank(ctx, &q, &a)
+}
+
+// Effects returns the effects of searches within a query: reading the store, and asking the embedder.
+func (x *Index) Effects(q Query) []string {
+	remote := x.Store != nil && x.Store.dialect.Remote
+	asks := x.Embedder != nil && !q.Words && x.Embedder.Info().Mode != llm.Mock
+	switch {
+	case remote:
+		return []string{effect.Net}
+	case asks:
+		return []string{effect.FSRead, effect.Net}
+	}
+	return []string{effect.FSRead}
 }
 
 // Quote estimates the cost of a Lookup.
@@ -195,7 +213,11 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	if x.Rerank == nil || len(a.Hits) == 0 {
 		return nil
 	}
-	order, err := x.Rerank(ctx, q.Text, slices.Clone(a.Hits))
+	given := slices.Clone(a.Hits)
+	for i := range given {
+		given[i].FusedRank = i + 1
+	}
+	order, err := x.Rerank(ctx, q.Text, given)
 	if err != nil {
 		return fmt.Errorf("rerank: %w", err)
 	}
@@ -205,7 +227,7 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 			return fmt.Errorf("rerank: it returned position %d of %d passages: want each at most once", i, len(a.Hits))
 		}
 		seen[i] = true
-		hits = append(hits, a.Hits[i])
+		hits = append(hits, given[i])
 	}
 	a.Hits = hits[:min(len(hits), q.most())]
 	return nil

@@ -3,12 +3,17 @@ package retrieve
 import (
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 // A Store keeps documents, their pieces and the vectors of these. Packages retrieve/sqlite and
@@ -16,6 +21,7 @@ import (
 type Store struct {
 	db      *sql.DB
 	dialect Dialect
+	codes   codes
 
 	mu    sync.Mutex
 	queue []*waiting // changes for the next transaction
@@ -25,12 +31,16 @@ type Store struct {
 // A Dialect is what differs between databases, for packages that open a Store. Queries have ? for parameters.
 type Dialect struct {
 	Name string // for errors
-	// Schema makes the tables about, documents, pieces and vectors, unless they exist. Nil means that they do.
+	// Schema makes the tables about, documents, pieces, vectors and codes, unless they exist. Nil means that they do.
 	Schema []string
 	// Numbered means that parameters are written as $1.
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
+	// Remote means that the database is reached over the network.
+	Remote bool
+	// Claim implements Store.Claim. Ours reports whether the index was claimed.
+	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
 	// Words ranks pieces by a text: it selects their ids and scores, best first. %s is the place of further conditions
 	// on the tables p of pieces and d of documents. Its parameters are the text, those, and the number of rows.
 	Words string
@@ -44,7 +54,7 @@ type Dialect struct {
 
 // NewStore returns the Store of a database, whose tables it makes if there are none. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
-	s := &Store{db: db, dialect: d}
+	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes}}
 	if len(d.Schema) == 0 {
 		return s, nil
 	}
@@ -60,6 +70,45 @@ func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 		return nil, s.explain(err)
 	}
 	return s, nil
+}
+
+// ErrNone matches the error of Open for an index that does not exist.
+var ErrNone = errors.New("no index")
+
+// An Opener opens the index at an address. If there is none, it makes it, or returns an error that matches ErrNone.
+type Opener func(ctx context.Context, address string, make bool) (*Store, error)
+
+var openers = map[string]Opener{}
+
+// Register makes a kind of index known to Open, by the scheme of its addresses; "" is the scheme of files. Packages
+// with stores call it from init.
+func Register(scheme string, o Opener) { openers[scheme] = o }
+
+// Open opens the index in a file, or at an address such as "postgres://stone@db.example.com/docs". The program must
+// import the package of its kind: retrieve/sqlite for files, or retrieve/postgres.
+func Open(ctx context.Context, address string, make bool) (*Store, error) {
+	scheme, kind := "", "sqlite"
+	if redact.IsDatabase(address) {
+		scheme, kind = "postgres", "postgres"
+	}
+	o := openers[scheme]
+	if o == nil {
+		return nil, fmt.Errorf("this program has no such indexes: import github.com/stonelayer/stone/retrieve/%s", kind)
+	}
+	return o(ctx, address, make)
+}
+
+// Claim keeps other processes from building the index, which would pay for the same vectors, until release is called.
+// The error says that another process builds it.
+func (s *Store) Claim(ctx context.Context) (release func() error, err error) {
+	release, ours, err := s.dialect.Claim(ctx, s.db)
+	switch {
+	case err != nil:
+		return nil, s.explain(err)
+	case !ours:
+		return nil, fmt.Errorf("another process builds the index %s: wait until it has ended", s.dialect.Name)
+	}
+	return release, nil
 }
 
 // Close closes the database.
@@ -82,6 +131,9 @@ type State struct {
 	Embedder   string `json:"embedder,omitempty"`
 	Dimensions int    `json:"dimensions,omitempty"`
 	Folder     string `json:"folder,omitempty"` // see Index.Folder
+
+	version string // changes with the vectors
+	about   string // the centre of the codes, as base64 of its bytes
 }
 
 // State returns what the store contains.
@@ -119,6 +171,10 @@ func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 			st.Dimensions, err = strconv.Atoi(value)
 		case "folder":
 			st.Folder = value
+		case "centre":
+			st.about = value
+		case "version":
+			st.version = value
 		}
 		if err != nil {
 			return st, err
@@ -269,6 +325,7 @@ func (s *Store) transact(ctx context.Context, work func(*sql.Tx) error) error {
 const note = `INSERT INTO about (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 
 func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
+	changed := c.reset || len(c.vectors) > 0
 	do := func(query string, args ...any) {
 		if err == nil {
 			_, err = tx.ExecContext(ctx, s.bind(query), args...)
@@ -276,7 +333,8 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	}
 	if c.reset {
 		do(`DELETE FROM vectors`)
-		do(`DELETE FROM about WHERE name <> 'folder'`)
+		do(`DELETE FROM codes`)
+		do(`DELETE FROM about WHERE name NOT IN ('folder', 'version')`)
 	}
 	if c.folder != "" {
 		do(note, "folder", c.folder)
@@ -293,8 +351,16 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	if len(c.vectors) > 0 && err == nil {
 		err = s.putVectors(ctx, tx, c)
 	}
-	if c.sweep {
-		do(`DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest)`)
+	if c.sweep && err == nil {
+		var gone sql.Result
+		if gone, err = tx.ExecContext(ctx, `DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest)`); err == nil {
+			n, failed := gone.RowsAffected()
+			changed, err = changed || n > 0, failed
+		}
+		do(`DELETE FROM codes WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = codes.digest)`)
+	}
+	if changed {
+		do(`INSERT INTO about (name, value) VALUES ('version', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(about.value AS INTEGER) + 1 AS TEXT)`)
 	}
 	return err
 }
@@ -336,6 +402,7 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 	if built != "" && built != c.embedder {
 		return &EmbedderError{built, c.embedder}
 	}
+	raws, units := map[string][]byte{}, map[string][]float32{}
 	for digest, v := range c.vectors {
 		if dimensions == 0 {
 			dimensions = len(v)
@@ -343,12 +410,26 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 		if len(v) != dimensions {
 			return &EmbedderError{fmt.Sprintf("%s with %d dimensions", built, dimensions), fmt.Sprintf("%s with %d", c.embedder, len(v))}
 		}
-		_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, encode(v))
+		raws[digest], units[digest] = encode(v)
+	}
+	if st.Dimensions = dimensions; built == "" {
+		raw := appendFloats(nil, centreOf(slices.Collect(maps.Values(units))))
+		st.about = base64.StdEncoding.EncodeToString(raw)
+	}
+	centre, err := st.centre()
+	if err != nil {
+		return err
+	}
+	for digest, raw := range raws {
+		_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, raw)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, s.bind(`INSERT INTO codes (digest, code) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, codeOf(units[digest], centre))
+		}
 		if err != nil {
 			return err
 		}
 	}
-	for name, value := range map[string]string{"embedder": c.embedder, "dimensions": strconv.Itoa(dimensions)} {
+	for name, value := range map[string]string{"embedder": c.embedder, "dimensions": strconv.Itoa(dimensions), "centre": st.about} {
 		if _, err := tx.ExecContext(ctx, s.bind(note), name, value); err != nil {
 			return err
 		}

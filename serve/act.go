@@ -22,7 +22,7 @@ import (
 )
 
 func (s *Server) actRoutes() []route {
-	return []route{{"POST /v1/act", Act, s.postAct}, {"GET /v1/caps", Act, s.listCaps}}
+	return []route{{"POST /v1/act", Act, s.postAct}, {"GET /v1/caps", Act, s.listCaps}, {"POST /v1/search", Act, s.postSearch}}
 }
 
 // postAct answers the envelope of a request in its notation. With the parameter id or an
@@ -64,7 +64,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	}
 	defer done()
 	out := &respond.Stream{EDN: !respond.IsJSON(data)}
-	cfg := stone.Config{Grant: narrowed(append([]string{}, s.cfg.Grant...), who.Grant), Recorder: journal.Redact()}
+	cfg := s.actConfig(who)
 	if !streams(r) {
 		var text bytes.Buffer
 		out.W = &text
@@ -85,6 +85,11 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	out.W, cfg.Watch = sentLines{lines}, out
 	_ = out.Respond(s.answerOnce(ctx, r, who, id, data, cfg)) // or the client has gone
 	return nil
+}
+
+// actConfig is the Config of the requests of a caller.
+func (s *Server) actConfig(who Principal) stone.Config {
+	return stone.Config{Grant: narrowed(append([]string{}, s.cfg.Grant...), who.Grant), Recorder: journal.Redact()}
 }
 
 func notation(edn bool) string {

@@ -26,6 +26,8 @@ func (s *Server) pageRoutes() (routes []route) {
 		switch {
 		case strings.HasSuffix(pattern, "/answers"):
 			role = Answer
+		case strings.HasSuffix(pattern, "/search"):
+			role = Act
 		case strings.HasPrefix(pattern, "POST "):
 			role = Start
 		case strings.HasPrefix(pattern, "GET /assets/"):
@@ -54,6 +56,10 @@ func (s *Server) view(r *http.Request) page.View {
 			}
 			return s.answer(ctx, who, info, a)
 		}
+	}
+	if all := s.searches(); who.may(Act) && len(all) > 0 {
+		view.Searches = all
+		view.Search = func(r *http.Request, req api.Search) (api.Found, error) { return s.search(r, who, req) }
 	}
 	if len(s.pipelines) > 0 {
 		view.Pipelines = s.pagePipelines

@@ -22,8 +22,8 @@ func TestReplacedIndex(t *testing.T) {
 		}
 	}
 	build()
-	o := &opener{file: file}
-	first, leave, err := o.open()
+	o := &opener{index: file}
+	first, leave, err := o.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestReplacedIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	build()
-	second, leaveSecond, err := o.open()
+	second, leaveSecond, err := o.open(t.Context())
 	if err != nil || second == first {
 		t.Fatalf("the new file is not opened: %v", err)
 	}

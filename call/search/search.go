@@ -26,9 +26,10 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/retrieve"
-	"github.com/stonelayer/stone/retrieve/sqlite"
+	_ "github.com/stonelayer/stone/retrieve/sqlite" // indexes in files
 )
 
 // Part gives programs the kind search.
@@ -36,7 +37,7 @@ var Part = kinds.Kind{Name: "search", Read: readKind}
 
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	at.At = r.Search.Index
-	r.Path(m, "index", &at.At)
+	r.Index(m, &at.At)
 	at.Provider, at.Model = r.Search.Provider, r.Search.Model
 	r.Secrets = append(r.Secrets, r.Search.Secrets...)
 	var base retrieve.Query
@@ -52,13 +53,25 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 			base.Where[name] = text
 		}
 	})
-	file, embedder := at.At, r.Search.Embedder
+	index, embedder, rerank := at.At, r.Search.Embedder, r.Search.Rerank
+	r.Reranker(m, &rerank)
+	at.Calls = rerank != ""
 	return func(meta call.Metadata) (call.Capability, error) {
-		o := &opener{file: file}
+		if redact.IsDatabase(index) {
+			meta = meta.Needing(effect.Net)
+		}
+		o := &opener{index: index}
 		r.Closers = append(r.Closers, o.close)
-		return capability(meta, embedder, base, func() (*retrieve.Index, func() error, error) {
-			store, leave, err := o.open()
-			return &retrieve.Index{Store: store, Embedder: embedder}, leave, err
+		if judge, ok := r.Applicator.Registry.Lookup(rerank); ok {
+			meta = meta.Needing(judge.Needs...)
+		}
+		return capability(meta, &retrieve.Index{Embedder: embedder}, base, func(ctx context.Context, req *call.Request) (*retrieve.Index, func() error, error) {
+			store, leave, err := o.open(ctx)
+			x := &retrieve.Index{Store: store, Embedder: embedder}
+			if rerank != "" {
+				x.Rerank = Rerank(call.Spec{Applicator: r.Applicator, Cap: rerank, Effects: req.Effects})
+			}
+			return x, leave, err
 		}), nil
 	}
 }
@@ -66,14 +79,14 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 // opener opens an index for searches: at the first one, after a failure, and when the file was replaced. It closes a
 // replaced file after the last search that uses it.
 type opener struct {
-	file string
+	index string // its file, or the address of its database
 
 	mu    sync.Mutex
 	now   *opened
 	ended bool
 }
 
-// opened is an open file.
+// opened is an open index.
 type opened struct {
 	*retrieve.Store
 	info  os.FileInfo
@@ -82,16 +95,20 @@ type opened struct {
 }
 
 // open returns the store, and a function to call when the search has ended.
-func (o *opener) open() (*retrieve.Store, func() error, error) {
+func (o *opener) open(ctx context.Context) (*retrieve.Store, func() error, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended {
 		return nil, nil, errors.New("the index was closed")
 	}
-	info, _ := os.Stat(o.file)
-	if o.now == nil || info == nil || !os.SameFile(info, o.now.info) {
-		store, err := sqlite.Read(o.file)
-		if errors.Is(err, sqlite.ErrNone) {
+	var info os.FileInfo
+	database := redact.IsDatabase(o.index)
+	if !database {
+		info, _ = os.Stat(o.index)
+	}
+	if o.now == nil || !database && (info == nil || !os.SameFile(info, o.now.info)) {
+		store, err := retrieve.Open(ctx, redact.FullDatabase(o.index, kinds.IndexEnv), false)
+		if errors.Is(err, retrieve.ErrNone) {
 			err = fmt.Errorf("%w: run stone index DIR", err)
 		}
 		if err == nil {
@@ -140,7 +157,7 @@ func (o *opener) close() error {
 // New returns a capability of kind search over an index. Its id defaults to "search". Base bounds every request: its K
 // is the default and the most, its Where is added, and its Under cannot be left.
 func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
-	return capability(m, x.Embedder, base, func() (*retrieve.Index, func() error, error) {
+	return capability(m, x, base, func(context.Context, *call.Request) (*retrieve.Index, func() error, error) {
 		if x.Store == nil {
 			return nil, nil, errors.New("Index.Store is nil")
 		}
@@ -148,18 +165,15 @@ func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capabilit
 	})
 }
 
-func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func() (x *retrieve.Index, leave func() error, err error)) call.Capability {
+func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, open func(context.Context, *call.Request) (x *retrieve.Index, leave func() error, err error)) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
-	m = m.Needing(effect.FSRead)
-	if e != nil && !base.Words && e.Info().Mode != llm.Mock {
-		m = m.Needing(effect.Net)
-	}
+	m = m.Needing(like.Effects(base)...)
 	quote := func(ctx context.Context, req *call.Request) budget.Quote {
 		q, err := read(req.Input, base)
 		if err != nil {
 			return budget.Quote{}
 		}
-		return (&retrieve.Index{Embedder: e}).Quote(ctx, q)
+		return like.Quote(ctx, q)
 	}
 	return call.Capability{Metadata: m, Quote: quote, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		q, err := read(req.Input, base)
@@ -169,7 +183,7 @@ func capability(m call.Metadata, e llm.Embedder, base retrieve.Query, open func(
 		if err != nil {
 			return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
 		}
-		x, leave, err := open()
+		x, leave, err := open(ctx, req)
 		if err != nil {
 			return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
 		}
@@ -222,7 +236,8 @@ type reranked struct {
 
 // order is its answer.
 type order struct {
-	Order []int `json:"order"`
+	Order  []int     `json:"order"`
+	Scores []float64 `json:"scores,omitempty"`
 }
 
 var (
@@ -231,22 +246,32 @@ var (
 )
 
 // Rerank makes a retrieve.Index.Rerank of a call, whose Intent is "search/rerank" unless spec has one. Its input is
-// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. It works
-// in the body of a run, which records and pays the call.
+// {"question": …, "passages": [text, …]}, and its answer {"order": [2, 0]}: the positions of the best passages. The
+// answer may add the "scores" of these, in the same order. It works in the body of a run, which records and pays the call.
 func Rerank(spec call.Spec) func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
-	spec.Intent = cmp.Or(spec.Intent, "search/rerank")
+	spec.Intent = cmp.Or(spec.Intent, kinds.Rerank)
 	spec.Input = dag.Derive(candidates, func(r reranked) any { return r })
+	grant := spec.Effects // of the search: stated by the call, they would refuse a capability that can do with less
+	spec.Effects = nil
 	asked := call.New("rerank", ordered, spec)
 	return func(ctx context.Context, question string, hits []retrieve.Hit) ([]int, error) {
 		in := reranked{Question: question}
 		for _, h := range hits {
 			in.Passages = append(in.Passages, h.Text)
 		}
-		end := stone.In(ctx).RunDynamic(asked, dag.Of(candidates.With(in)), nil)
+		end := stone.In(ctx).RunDynamic(asked, dag.Of(candidates.With(in)), grant)
 		if end.InFlight() {
 			return nil, end.Cause()
 		}
 		got, err := ordered.From(end.Within(nil))
+		if len(got.Scores) > 0 && len(got.Scores) != len(got.Order) {
+			return nil, fmt.Errorf("%d scores for %d passages: want one for each, or none", len(got.Scores), len(got.Order))
+		}
+		for i, score := range got.Scores {
+			if at := got.Order[i]; at >= 0 && at < len(hits) {
+				hits[at].Relevance = &score
+			}
+		}
 		return got.Order, err
 	}
 }

@@ -18,9 +18,10 @@ import (
 	commands "github.com/stonelayer/stone/cli/search"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
+	indexes "github.com/stonelayer/stone/retrieve/postgres"
 )
 
 // Parts returns every part.
 func Parts() []cli.Part {
-	return []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, screen.Part, commands.Part, serve.Part, postgres.Part}
+	return []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, screen.Part, commands.Part, serve.Part, postgres.Part, indexes.Part}
 }

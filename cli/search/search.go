@@ -9,81 +9,70 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/cli/internal/library"
-	"github.com/stonelayer/stone/internal/flock"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/retrieve"
 	"github.com/stonelayer/stone/retrieve/pdf"
-	"github.com/stonelayer/stone/retrieve/sqlite"
+	_ "github.com/stonelayer/stone/retrieve/sqlite" // indexes in files
 )
 
 // Part has the commands.
 var Part = &library.Library{Open: open}
 
-func open(c library.Config) (*library.Index, error) {
-	if !c.Make {
-		return opened(c, sqlite.Read, func() error { return nil })
+// open opens an index. One that is to be built is claimed until it is closed.
+func open(ctx context.Context, c library.Config) (*library.Index, error) {
+	store, err := retrieve.Open(ctx, c.Index, c.Make)
+	if errors.Is(err, retrieve.ErrNone) {
+		err = &fs.PathError{Op: "open", Path: redact.Database(c.Index), Err: fs.ErrNotExist}
 	}
-	unlock, err := lock(c.File)
 	if err != nil {
 		return nil, err
 	}
-	x, err := opened(c, sqlite.Open, unlock)
+	release := func() error { return nil }
+	if c.Make {
+		if release, err = store.Claim(ctx); err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
+	}
+	closed := func() error { return errors.Join(release(), store.Close()) }
+	x, err := opened(ctx, c, store, closed)
 	if err != nil {
-		return nil, errors.Join(err, unlock())
+		return nil, errors.Join(err, closed())
 	}
 	return x, nil
 }
 
-// lock keeps a second process from building an index at the same time, which would pay for all vectors again. The
-// lock has a file of its own, since closing the index would release the locks of its database.
-func lock(file string) (unlock func() error, err error) {
-	f, err := os.OpenFile(file+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+// opened describes an open index, which closed closes.
+func opened(ctx context.Context, c library.Config, store *retrieve.Store, closed func() error) (*library.Index, error) {
+	state, err := store.State(ctx)
 	if err != nil {
 		return nil, err
 	}
-	switch ours, err := flock.TryLock(f); {
-	case errors.Is(err, errors.ErrUnsupported):
-	case err != nil:
-		return nil, errors.Join(err, f.Close())
-	case !ours:
-		return nil, errors.Join(fmt.Errorf("another process builds the index %s: wait until it has ended", file), f.Close())
+	x := &retrieve.Index{Store: store, Embedder: c.Embedder, Folder: c.Folder, Rebuild: c.Rebuild, Size: c.Size, Overlap: c.Overlap, Readers: map[string]retrieve.Reader{".pdf": pdf.Read}}
+	if c.Rerank != "" {
+		x.Rerank = search.Rerank(call.Spec{Applicator: c.Applicator, Cap: c.Rerank})
 	}
-	return f.Close, nil
-}
-
-// opened opens the file of an index. Unlock is called when the index is closed.
-func opened(c library.Config, open func(string) (*retrieve.Store, error), unlock func() error) (*library.Index, error) {
-	store, err := open(c.File)
-	if errors.Is(err, sqlite.ErrNone) {
-		err = &fs.PathError{Op: "open", Path: c.File, Err: fs.ErrNotExist}
-	}
-	if err != nil {
-		return nil, err
-	}
-	state, err := store.State(context.Background())
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	x := &retrieve.Index{Store: store, Embedder: c.Embedder, Folder: c.Folder, Rebuild: c.Rebuild, Readers: map[string]retrieve.Reader{".pdf": pdf.Read}}
 	if c.Make {
-		if err := x.Check(context.Background()); err != nil {
-			return nil, errors.Join(err, store.Close())
+		if err := x.Check(ctx); err != nil {
+			return nil, err
 		}
 	}
 	return &library.Index{
 		Folder:   state.Folder,
 		Pipeline: func(files fs.FS) stone.Ashlar { return x.Pipeline("index", files) },
 		Report:   report,
-		Search: func(ctx context.Context, q library.Query, path func(string) string) (library.Answer, error) {
-			return search(ctx, x, state, q, path)
+		Search: func(ctx context.Context, q library.Query, cfg stone.Config, path func(string) string) (library.Answer, error) {
+			return find(ctx, x, state, q, cfg, path)
 		},
-		Close: func() error { return errors.Join(store.Close(), unlock()) },
+		Close: closed,
 	}, nil
 }
 
@@ -136,12 +125,16 @@ func report(result stone.Result) (out library.Report, err error) {
 	return out, nil
 }
 
-func search(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, path func(string) string) (out library.Answer, err error) {
+var found = dag.NewType[retrieve.Answer]("search/found")
+
+// find answers a question in a run, so that the vector of the question and the calls of a reranker are within its budget.
+func find(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, cfg stone.Config, path func(string) string) (out library.Answer, err error) {
 	query := retrieve.Query{Text: q.Text, K: q.K, Where: q.Where, Under: q.Under, Words: q.Words}
 	if err := query.Check(); err != nil {
 		return out, err
 	}
-	a, err := x.Search(ctx, query)
+	p := stone.New("search", found, func(ctx context.Context, _ dag.DAG) (retrieve.Answer, error) { return x.Search(ctx, query) })
+	a, err := stone.Produce(ctx, p, found, cfg)
 	if err != nil {
 		return out, err
 	}

@@ -43,6 +43,9 @@ const (
 	Expression = "expression" // the language of guards and checks
 )
 
+// Rerank is the intent of calls that order the passages of a search.
+const Rerank = "search/rerank"
+
 // homes are the packages that have the kinds and their features.
 var homes = map[string]string{
 	"a2a":        "a2a/client",

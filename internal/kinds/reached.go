@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"strings"
 )
 
 // Reached describes where a capability runs.
@@ -15,6 +16,7 @@ type Reached struct {
 	At      string // the program, the address or the file; "" means this process
 	Secrets []Secret
 	Priced  string // the day of its price, if that comes from the price list
+	Calls   bool   // it asks another capability, and is built after all that do not
 
 	Package         string   // the Go package whose pipeline it is
 	Command         []string // the program and its arguments; At is the program
@@ -53,7 +55,11 @@ func startable(path string) error {
 
 func listening(ctx context.Context, u *url.URL) error {
 	port := u.Port()
-	if port == "" {
+	switch {
+	case port != "":
+	case strings.HasPrefix(u.Scheme, "postgres"):
+		port = "5432"
+	default:
 		port = u.Scheme
 	}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -30,11 +31,23 @@ type Reader struct {
 	Logins  map[string]Login                    // by the name of the server
 	Argvs   [][]string                          // all that Argv has read
 	Search  Search
+	IDs     []string // of all capabilities
+	// Applicator makes the calls of capabilities. Its Registry has those that are built.
+	Applicator *call.Applicator
+	Rerankers  []Named
+}
+
+// Named is the field that names a capability.
+type Named struct {
+	form.Value
+	ID string
 }
 
 // A Search is the section search of a configuration.
 type Search struct {
-	Index           string       // the file of the index, also without the section
+	Index           string       // the file of the index, also without the section, or the address of a database
+	Size, Overlap   int          // as in retrieve.Index
+	Rerank          string       // the capability that orders passages, "" for none
 	Embedder        llm.Embedder // nil compares words alone
 	Provider, Model string       // of the embedder
 	Secrets         []Secret     // of the embedder
@@ -94,6 +107,31 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 	SomeText(m, key, &path)
 	if path != "" {
 		*to = Within(r.Dir, path)
+	}
+}
+
+// IndexEnv names the index that commands use, and has the password of a configured one.
+const IndexEnv = "STONE_INDEX"
+
+// Index reads the field index: the path of a file, or the address of a database. Its faults do not show the address.
+func (r *Reader) Index(m *form.Map, to *string) {
+	v, ok := m.Field("index")
+	switch address := v.EDN(); {
+	case !ok:
+	case address.Kind() != edn.KindString || !redact.IsDatabase(address.Text()):
+		r.Path(m, "index", to)
+	case redact.HasPassword(address.Text()):
+		v.Fault(form.Invalid, "expected an address without a password: set %s to the address with it, or PGPASSWORD to the password", IndexEnv)
+	default:
+		*to = address.Text()
+	}
+}
+
+// Reranker reads the field rerank, which names a capability that orders passages.
+func (r *Reader) Reranker(m *form.Map, to *string) {
+	if v, ok := m.Field("rerank"); ok && v.Name(to) {
+		CheckEach(v, "capability", r.IDs)
+		r.Rerankers = append(r.Rerankers, Named{v, *to})
 	}
 }
 

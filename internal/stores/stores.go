@@ -33,3 +33,9 @@ type Server struct {
 
 // Part makes a Server a part of a program, see cli.Part.
 func (Server) Part() {}
+
+// Imported is a part that its package registers when it is imported.
+type Imported struct{}
+
+// Part makes an Imported a part of a program, see cli.Part.
+func (Imported) Part() {}

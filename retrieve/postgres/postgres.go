@@ -8,12 +8,15 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/retrieve"
 )
 
@@ -31,6 +34,7 @@ var tables = []string{
 	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
 	`CREATE INDEX IF NOT EXISTS pieces_words ON pieces USING gin (words)`,
 	`CREATE TABLE IF NOT EXISTS vectors (digest text PRIMARY KEY, vector bytea NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS codes (digest text PRIMARY KEY, code bytea NOT NULL)`,
 }
 
 // query ranks by ts_rank_cd. A word of a heading counts 2.5 times. Words have no operators, so that the ones
@@ -41,19 +45,38 @@ const query = `SELECT p.id, ts_rank_cd(p.words, q) FROM pieces p JOIN documents 
 // Open opens the index in a database, as "postgres://stone@db.example.com/docs", and makes its tables in a schema
 // stone_index if there are none.
 func Open(ctx context.Context, address string) (*retrieve.Store, error) {
+	return open(ctx, address, true)
+}
+
+// Part lets the commands of a program, and its capabilities of kind search, use indexes in PostgreSQL.
+var Part = stores.Imported{}
+
+func init() { retrieve.Register("postgres", open) }
+
+func open(ctx context.Context, address string, make bool) (*retrieve.Store, error) {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, errors.New("the address of the database cannot be read: want postgres://USER@HOST/NAME") // the error quotes it
 	}
 	cfg.RuntimeParams["search_path"] = schema
 	db := stdlib.OpenDB(*cfg)
+	name := cfg.Host + "/" + cfg.Database
 	missing := tables
-	var there bool // a role that only searches may not create a schema, even if it exists
-	if err := db.QueryRowContext(ctx, `SELECT to_regclass('`+schema+`.vectors') IS NOT NULL`).Scan(&there); err == nil && there {
+	var there bool
+	err = db.QueryRowContext(ctx, `SELECT to_regclass('`+schema+`.codes') IS NOT NULL`).Scan(&there)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("index %s: %w", name, err)
+	case !there && !make:
+		err = fmt.Errorf("%w in %s", retrieve.ErrNone, name)
+	case there: // a role that only searches may not create a schema, even if it exists
 		missing = nil
 	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	s, err := retrieve.NewStore(ctx, db, retrieve.Dialect{
-		Name: cfg.Host + "/" + cfg.Database, Schema: missing, Numbered: true, Words: query, Meta: `d.meta ->> ?::text = ?`,
+		Name: name, Schema: missing, Numbered: true, Remote: true, Claim: claim, Words: query, Meta: `d.meta ->> ?::text = ?`,
 		Lock:       `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
 		Expression: func(words []string) string { return strings.Join(words, " ") },
 	})
@@ -61,4 +84,20 @@ func Open(ctx context.Context, address string) (*retrieve.Store, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
+}
+
+// claim takes a lock of a connection, which the server releases if this process dies.
+func claim(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error) {
+	const key = "7310035"
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if err = conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(`+key+`)`).Scan(&ours); err != nil || !ours {
+		return nil, false, errors.Join(err, conn.Close())
+	}
+	return func() error {
+		_, err := conn.ExecContext(context.Background(), `SELECT pg_advisory_unlock(`+key+`)`)
+		return errors.Join(err, conn.Close())
+	}, true, nil
 }

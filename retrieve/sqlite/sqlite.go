@@ -14,6 +14,7 @@ import (
 
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/stonelayer/stone/internal/flock"
 	"github.com/stonelayer/stone/retrieve"
 )
 
@@ -27,6 +28,7 @@ var schema = []string{
 	`CREATE INDEX IF NOT EXISTS pieces_document ON pieces (document)`,
 	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
 	`CREATE TABLE IF NOT EXISTS vectors (digest TEXT PRIMARY KEY, vector BLOB NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS codes (digest TEXT PRIMARY KEY, code BLOB NOT NULL) WITHOUT ROWID`,
 	`CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (heading, text, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')`,
 	`CREATE TRIGGER IF NOT EXISTS pieces_put AFTER INSERT ON pieces BEGIN
 		INSERT INTO words (rowid, heading, text) VALUES (new.id, new.heading, new.text); END`,
@@ -37,7 +39,7 @@ var schema = []string{
 
 const (
 	application = 0x73746e69 // "stni" marks the file as an index
-	version     = 1
+	version     = 2          // 1 had no codes
 )
 
 // query ranks by BM25. A word of a heading counts twice.
@@ -45,7 +47,16 @@ const query = `SELECT p.id, -bm25(words, 2.0, 1.0) FROM words JOIN pieces p ON p
 	WHERE words MATCH ? %s ORDER BY bm25(words, 2.0, 1.0), p.id LIMIT ?`
 
 // ErrNone matches the error of Read for a file that does not exist.
-var ErrNone = errors.New("no index")
+var ErrNone = retrieve.ErrNone
+
+func init() {
+	retrieve.Register("", func(_ context.Context, file string, make bool) (*retrieve.Store, error) {
+		if make {
+			return Open(file)
+		}
+		return Read(file)
+	})
+}
 
 // Open opens the index in a file, and makes the file if there is none.
 func Open(file string) (*retrieve.Store, error) {
@@ -77,15 +88,16 @@ func open(file string) (*retrieve.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", file, err)
 	}
-	fresh, err := check(db)
+	old, err := check(db)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("index %s: %w", file, err), db.Close())
 	}
 	d := retrieve.Dialect{
 		Name: file, Words: query, Meta: `EXISTS (SELECT 1 FROM json_each(d.meta) m WHERE m.key = ? AND m.value = ?)`,
+		Claim:      func(context.Context, *sql.DB) (func() error, bool, error) { return claim(file) },
 		Expression: func(words []string) string { return `"` + strings.Join(words, `" OR "`) + `"` },
 	}
-	if fresh {
+	if old {
 		d.Schema = schema
 	}
 	s, err := retrieve.NewStore(context.Background(), db, d)
@@ -95,8 +107,8 @@ func open(file string) (*retrieve.Store, error) {
 	return s, nil
 }
 
-// check refuses files of others, and those of later versions. It reports whether the file is new.
-func check(db *sql.DB) (fresh bool, err error) {
+// check refuses files of others, and those of later versions. It reports whether the file lacks tables.
+func check(db *sql.DB) (old bool, err error) {
 	var tables, app, made int
 	err = db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).
 		Scan(&tables, &app, &made)
@@ -110,5 +122,20 @@ func check(db *sql.DB) (fresh bool, err error) {
 	case tables == 0:
 		_, err = db.Exec("PRAGMA journal_mode = WAL")
 	}
-	return tables == 0, err
+	return made < version, err
+}
+
+// claim locks a file of its own, since closing the index would release the locks of its database.
+func claim(file string) (release func() error, ours bool, err error) {
+	f, err := os.OpenFile(file+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	switch ours, err = flock.TryLock(f); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return f.Close, true, nil
+	case err != nil || !ours:
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return f.Close, true, nil
 }

@@ -45,6 +45,40 @@ type Start struct {
 	Batch bool `json:"batch,omitempty"`
 }
 
+// Search asks a capability of kind search for passages of documents.
+type Search struct {
+	Capability string            `json:"capability,omitempty"` // its id; needed if the server has several
+	Text       string            `json:"text"`                 // the question, up to 8 KiB
+	K          int               `json:"k,omitempty"`          // how many passages at most, 1 to 100; 10 if zero
+	Under      string            `json:"under,omitempty"`      // a folder of the documents, or one document
+	Where      map[string]string `json:"where,omitempty"`      // metadata that documents must have
+	Words      bool              `json:"words,omitempty"`      // compares words alone
+}
+
+// Found has the passages that were found, best first.
+type Found struct {
+	Capability string       `json:"capability"`
+	Hits       []Hit        `json:"hits"`
+	By         string       `json:"by"` // what was compared: "words", or "words and vectors"
+	Usage      budget.Usage `json:"usage"`
+}
+
+// Hit is a passage, and why it was found.
+type Hit struct {
+	File       string            `json:"file"`
+	From       int               `json:"from,omitempty"` // its lines, counted from 1
+	To         int               `json:"to,omitempty"`
+	Page       int               `json:"page,omitempty"` // in a file without lines
+	Heading    string            `json:"heading,omitempty"`
+	Text       string            `json:"text"`
+	Meta       map[string]string `json:"meta,omitempty"`        // of the document
+	Score      float64           `json:"score"`                 // the sum of 1/(60+rank) over the ranks by words and by vectors
+	WordRank   int               `json:"word-rank,omitempty"`   // 0 means that its words were not found
+	VectorRank int               `json:"vector-rank,omitempty"` // 0 means that its vector is not among the nearest
+	FusedRank  int               `json:"fused-rank,omitempty"`  // by Score, if a reranker placed the passage
+	Relevance  *float64          `json:"relevance,omitempty"`   // the score of the reranker, if any
+}
+
 // Budget limits what a run may spend. Zero fields do not limit, and negative ones are refused.
 type Budget struct {
 	USD        float64 `json:"usd,omitempty"`
@@ -159,6 +193,7 @@ const (
 	Internal    = "internal"     // a fault of the server
 	BadPath     = "no-such-path"
 	NoPipeline  = "no-such-pipeline"
+	Unanswered  = "unanswered" // a capability failed
 )
 
 // Event is the data of a server-sent event of a run.

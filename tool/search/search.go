@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/retrieve"
 	"github.com/stonelayer/stone/tool"
 )
@@ -22,10 +20,6 @@ type input struct {
 // can cite them and read on. Base bounds every call, see retrieve.Query.Within. The vector of a question is paid by
 // the account of the run.
 func Tool(x *retrieve.Index, base retrieve.Query) agent.Middleware {
-	effects := []string{effect.FSRead}
-	if x.Embedder != nil && !base.Words && x.Embedder.Info().Mode != llm.Mock {
-		effects = append(effects, effect.Net)
-	}
 	return tool.Func("search_documents", "Searches documents for passages about a question. Each passage has its source: the file and its lines.",
 		func(ctx context.Context, in input) (agent.Result, error) {
 			q := retrieve.Query{Text: in.Query, K: in.K}
@@ -38,7 +32,7 @@ func Tool(x *retrieve.Index, base retrieve.Query) agent.Middleware {
 				return agent.Result{}, err
 			}
 			return shown(&a), nil
-		}, tool.Parallel(), tool.Effects(effects...))
+		}, tool.Parallel(), tool.Effects(x.Effects(base)...))
 }
 
 // shown is an answer as a model reads it.

@@ -49,10 +49,13 @@ func (r *reader) kind(m *form.Map, name string, at *kinds.Reached) kinds.Builder
 	return nil
 }
 
-// readCapabilities reads capabilities by their ids.
-func (r *reader) readCapabilities(m *form.Map, key string, reached *[]kinds.Reached) *call.Registry {
+// readCapabilities reads capabilities by their ids. Those that ask others are built after these.
+func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, reached *[]kinds.Reached) {
 	var caps []call.Capability
+	var later []func()
+	var ids []string
 	m.At(key).Entries(func(id string, v form.Value) {
+		ids = append(ids, id)
 		r.Reader.Secrets = nil
 		meta, at := call.Metadata{ID: id}, kinds.Reached{ID: id}
 		var build kinds.Builder
@@ -64,7 +67,7 @@ func (r *reader) readCapabilities(m *form.Map, key string, reached *[]kinds.Reac
 				}
 			}
 			if intents, ok := m.Field("cap/intents"); ok && r.App.Intents != nil {
-				kinds.CheckEach(intents, "intent", append(r.intentNames(), call.EvalGrade))
+				kinds.CheckEach(intents, "intent", append(r.intentNames(), call.EvalGrade, kinds.Rerank))
 			}
 			m.Need("cap/kind")
 			build = r.kind(m, meta.Kind, &at)
@@ -73,21 +76,35 @@ func (r *reader) readCapabilities(m *form.Map, key string, reached *[]kinds.Reac
 			return
 		}
 		r.priced(&at, &meta)
-		c, err := build(meta)
-		if err == nil {
-			err = c.Check()
-		}
-		if err != nil {
-			v.Fault(form.Invalid, "%v", err)
-			return
-		}
 		at.Secrets = r.Reader.Secrets
-		for _, s := range r.Reader.Secrets {
+		add := func() {
+			c, err := build(meta)
+			if err == nil {
+				err = c.Check()
+			}
+			if err != nil {
+				v.Fault(form.Invalid, "%v", err)
+				return
+			}
+			caps, *reached = append(caps, c), append(*reached, at)
+		}
+		if at.Calls {
+			later = append(later, add)
+		} else {
+			add()
+		}
+		for _, s := range at.Secrets {
 			if !slices.Contains(r.Config.Secrets, s) {
 				r.Config.Secrets = append(r.Config.Secrets, s)
 			}
 		}
-		caps, *reached = append(caps, c), append(*reached, at)
 	})
-	return call.NewRegistry(caps...)
+	*to = call.NewRegistry(caps...)
+	for _, add := range later {
+		add()
+	}
+	if len(later) > 0 {
+		*to = call.NewRegistry(caps...)
+		slices.SortFunc(*reached, func(a, b kinds.Reached) int { return slices.Index(ids, a.ID) - slices.Index(ids, b.ID) })
+	}
 }

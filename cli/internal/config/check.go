@@ -138,7 +138,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 	r.Text(m, "rubric", &rubric)
 	enough := 0.5
 	if v := m.At("capability"); v.Name(&id) {
-		kinds.CheckEach(v, "capability", slices.Sorted(slices.Values(r.ids)))
+		kinds.CheckEach(v, "capability", slices.Sorted(slices.Values(r.IDs)))
 		r.graders = append(r.graders, grader{name, v, id})
 	}
 	m.At("score-min").Float(&enough, 0, 1)
@@ -209,6 +209,15 @@ func (r *reader) checkGraders() {
 	}
 }
 
+// checkRerankers reports capabilities that are to order passages and do not answer kinds.Rerank.
+func (r *reader) checkRerankers() {
+	for _, named := range r.Rerankers {
+		if m, ok := r.App.Registry.Lookup(named.ID); ok && m.Intents != nil && !slices.Contains(m.Intents, kinds.Rerank) {
+			named.Fault(form.Invalid, "%s does not answer %s: add it to its cap/intents", named.ID, kinds.Rerank)
+		}
+	}
+}
+
 // checkPolicy reports unknown names of schemas, checks and capabilities in a policy or
 // in intents. Malformed values are reported elsewhere.
 func (r *reader) checkPolicy(v form.Value) {
@@ -230,7 +239,7 @@ func (r *reader) checkPolicy(v form.Value) {
 					field.Fault(form.Invalid, "the check %v", err)
 				}
 			case "fallback", "cap/id":
-				kinds.CheckEach(field, "capability", slices.Sorted(slices.Values(r.ids)))
+				kinds.CheckEach(field, "capability", slices.Sorted(slices.Values(r.IDs)))
 			case "intents":
 				r.checkIntents(field)
 			default:

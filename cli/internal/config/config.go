@@ -166,7 +166,6 @@ type reader struct {
 	*kinds.Reader
 	linked    *kinds.Set
 	providers map[string]*provider
-	ids       []string // of all capabilities
 	graders   []grader
 }
 
@@ -177,7 +176,7 @@ func read(v edn.Value, file, dir string, linked *kinds.Set) (*Config, error) {
 		maps.Copy(app.Checks, k.Checks)
 	}
 	c := &Config{File: file, Dir: dir, App: app}
-	r := &reader{Config: c, linked: linked, Reader: &kinds.Reader{Dir: dir, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}}
+	r := &reader{Config: c, linked: linked, Reader: &kinds.Reader{Dir: dir, Applicator: app, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}}
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
@@ -195,14 +194,15 @@ func (r *reader) read(m *form.Map) {
 	}
 	r.Reader.Intents = r.App.Intents
 	r.readProviders(m)
+	m.At("capabilities").Entries(func(id string, _ form.Value) { r.IDs = append(r.IDs, id) })
 	r.readSearch(m)
 	r.readSections(m)
 	r.readModels(m)
-	m.At("capabilities").Entries(func(id string, _ form.Value) { r.ids = append(r.ids, id) })
 	r.readChecks(m)
-	r.App.Registry = r.readCapabilities(m, "capabilities", &r.Capabilities)
+	r.readCapabilities(m, "capabilities", &r.App.Registry, &r.Capabilities)
 	r.checkGraders()
-	r.App.Tools = r.readCapabilities(m, "tools", &r.Tools)
+	r.readCapabilities(m, "tools", &r.App.Tools, &r.Tools)
+	r.checkRerankers()
 	form.Into(m, r.App, "policy", "routing")
 	for _, key := range []string{"policy", "routing"} {
 		if v, ok := m.Field(key); ok {

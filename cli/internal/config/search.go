@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 
@@ -11,12 +12,18 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// readSearch reads the section search: where the index of the project is, and who makes its vectors.
+// readSearch reads the section search: where the index of the project is, how documents are split, who makes
+// vectors, and who orders passages.
 func (r *reader) readSearch(m *form.Map) {
 	s := &r.Reader.Search
 	s.Index = filepath.Join(r.Reader.Dir, Name, "index.db")
 	m.At("search").Map(func(m *form.Map) {
-		r.Path(m, "index", &s.Index)
+		r.Index(m, &s.Index)
+		r.Reranker(m, &s.Rerank)
+		m.At("size").Int(&s.Size, 64, 1<<16)
+		if most := cmp.Or(s.Size, 1600) / 2; m.At("overlap").Int(&s.Overlap, 0, most) && s.Overlap == 0 {
+			s.Overlap = -1 // none; 0 is the default
+		}
 		m.At("embedder").Map(func(m *form.Map) { r.readEmbedder(m, s) })
 	})
 }

@@ -6,13 +6,14 @@ import (
 	"io/fs"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/llm"
 )
 
 // A Library opens indexes.
 type Library struct {
-	// Open opens the index of a file. It is an error that matches fs.ErrNotExist if there is none, unless Config.Make is set.
-	Open func(Config) (*Index, error)
+	// Open opens an index. Its error matches fs.ErrNotExist if there is none, unless Config.Make is set.
+	Open func(context.Context, Config) (*Index, error)
 }
 
 // Part makes a Library a part of a program, see cli.Part.
@@ -20,11 +21,15 @@ func (*Library) Part() {}
 
 // Config says which index to open.
 type Config struct {
-	File     string
+	Index    string       // its file, or the address of its database
 	Make     bool         // if there is none
 	Embedder llm.Embedder // nil compares words alone
-	Folder   string       // of the documents, as seen from the file
+	Folder   string       // of the documents, as seen from the file of the index
 	Rebuild  bool         // make all vectors anew
+	// Size and Overlap of pieces are those of retrieve.Index.
+	Size, Overlap int
+	Rerank        string           // the capability that orders passages, "" for none
+	Applicator    *call.Applicator // that has it
 }
 
 // A Query is a question; see retrieve.Query.
@@ -41,8 +46,8 @@ type Index struct {
 	Pipeline func(files fs.FS) stone.Ashlar
 	// Report reads the result of a finished run of the pipeline.
 	Report func(stone.Result) (Report, error)
-	// Search answers a question. Each passage is named by its file, which Path changes.
-	Search func(ctx context.Context, q Query, path func(string) string) (Answer, error)
+	// Search answers a question, in a run. Path changes the names of the files of passages.
+	Search func(ctx context.Context, q Query, cfg stone.Config, path func(string) string) (Answer, error)
 	Close  func() error
 }
 

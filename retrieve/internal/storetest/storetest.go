@@ -52,6 +52,7 @@ func Test(t *testing.T, fresh func(t *testing.T) func() (*retrieve.Store, error)
 			t.Errorf("%+v: %q, want %q", c.q, got, c.want)
 		}
 	}
+	claims(t, open, store)
 	delete(files, "foxes/7.md")
 	if r := build(t, x, files); r.Removed != 1 || r.Pieces != 118 {
 		t.Errorf("%+v", r)
@@ -106,4 +107,28 @@ func found(t *testing.T, x *retrieve.Index, q retrieve.Query) string {
 		all = append(all, a.Hits[i].Source())
 	}
 	return strings.Join(all, " ")
+}
+
+// claims tests that one process builds an index at a time, while others search it.
+func claims(t *testing.T, open func() (*retrieve.Store, error), store *retrieve.Store) {
+	release, err := store.Claim(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := opened(t, open)
+	if _, err := other.Claim(t.Context()); err == nil || !strings.Contains(err.Error(), "another process builds the index") {
+		t.Errorf("a second process: %v", err)
+	}
+	if _, err := other.State(t.Context()); err != nil {
+		t.Errorf("a search: %v", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	if release, err = other.Claim(t.Context()); err == nil {
+		err = release()
+	}
+	if err != nil {
+		t.Errorf("after the first: %v", err)
+	}
 }

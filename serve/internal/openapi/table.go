@@ -141,6 +141,8 @@ var operations = map[string]operation{
 			200: {"The answer.", answers}, 409: {"The run is in a state in which this cannot be done, or its budget is exhausted.", refusals},
 			422: {"The request does not fit, or no capability had an answer.", refusals}, 502: {"A capability could not be reached.", refusals},
 		}, fails: []int{404, 415}},
+	"POST /v1/search": {id: "search", tag: "capabilities", summary: "Find passages of documents, and why they fit", description: "It asks a capability of kind search.",
+		in: of(api.Search{}), out: map[int]result{200: {"The passages.", of(api.Found{})}, 502: {"The capability failed.", problem}}, fails: []int{404, 409, 415, 422}},
 	"GET /v1/caps": {id: "listCapabilities", tag: "capabilities", summary: "List the capabilities", out: map[int]result{200: {"The capabilities.", of(api.Capabilities{})}}},
 
 	"POST /v1/responses": foreignOperation(operation{id: "createResponse", summary: "Run a pipeline or an intent as a response", description: keyed, params: []string{"idempotency-key"},

@@ -63,6 +63,8 @@ func TestBrowser(t *testing.T) {
 		p := &program{T: t, path: house, db: filepath.Join(dir, pipeline[0]+".db"), signIn: &signIn}
 		return p.serve(append([]string{"serve", "--address", "127.0.0.1:0", "--"}, pipeline...)...)
 	}
+	library := &program{T: t, path: house, db: filepath.Join(dir, "library", "stone.db"), signIn: &signIn}
+	library.index()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // on a loaded machine
 	defer cancel()
 	report := filepath.Join(dir, "report.html")
@@ -73,7 +75,7 @@ func TestBrowser(t *testing.T) {
 	}
 	specs := exec.CommandContext(ctx, "node", "testdata/browser/specs.mjs")
 	specs.Env = append(os.Environ(), "MODULES="+modules, "CHROMIUM="+chromium, "LARGE="+large, "HOUSE="+house, "DB="+h.db, "FILE="+file, "CALLFILE="+call, "REPORT="+report,
-		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"), "SPEAKS="+serve("speaking"))
+		"INSPECT="+h.serve("inspect"), "ANSWER="+h.serve("inspect", "--answer"), "SERVE="+serve("article"), "FAILS="+serve("failing"), "SLOW="+serve("slow", "200"), "SPEAKS="+serve("speaking"), "LIBRARY="+library.serve("serve", "--trust", "--address", "127.0.0.1:0", "--grant", "process", "--", "article"))
 	specs.Env = append(specs.Env, "SIGNIN="+strings.Join(signIn, " ")) // after all servers have started
 	if *update {
 		pictures, err := filepath.Abs("../../../docs/images")
@@ -161,6 +163,26 @@ func (p *program) evaluate(id string, args ...string) {
 		flags, code = append(flags, "--against", "old", "--gate", "gate.edn"), 5 // 41 cases cannot tell
 	}
 	p.run(code, append(append(flags, "--", "adding"), args...)...)
+}
+
+// index indexes documents, whose passages a program reorders.
+func (p *program) index() {
+	p.Helper()
+	for name, text := range map[string]string{
+		"docs/guide.md": "# Guide\n\n## Resume\n\nA run that was killed is resumed with the same id.\nRecorded steps are not repeated.\n\n## Budget\n\nA budget limits what a run may spend. <b>No run exceeds it.</b>\n",
+		"docs/faq.md":   "# Questions\n\nWhat does a run cost? As much as its models.\n",
+		".stone/stone.edn": `{:grant #{:fs/read} :search {:rerank :judge}
+			:capabilities {:docs {:cap/kind :search} :judge {:cap/kind :command :cap/intents [:search/rerank] :command ["/bin/sh" "-c" "echo '{\"order\": [2, 0], \"scores\": [0.9, 0.25]}'"]}}}`,
+	} {
+		file := filepath.Join(filepath.Dir(p.db), name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			p.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			p.Fatal(err)
+		}
+	}
+	p.run(0, "index", "--trust", "docs")
 }
 
 // program is a command with a database.

@@ -51,6 +51,9 @@ type View struct {
 	Start func(ctx context.Context, id string, req api.Start) error
 	// Purse returns what the sender may spend today, nil without a limit. It may be nil itself.
 	Purse func(ctx context.Context) (*Purse, error)
+	// Searches are the capabilities that search documents, and Search asks one. Without any there is no page for them.
+	Searches []string
+	Search   func(*http.Request, api.Search) (api.Found, error)
 	// LogOut is the path of a form that ends the session of the sender. It is empty without a session.
 	LogOut string
 	// Runs reports whether Resume and Cancel know the pipeline of a run; nil says yes.
@@ -78,7 +81,7 @@ type pages struct {
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /assets/{file}",
+	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /search", "POST /search", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Requests that change something must be
@@ -87,7 +90,7 @@ func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, profile, trace,
+		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, profile, trace, search, search,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))
@@ -142,6 +145,7 @@ type frame struct {
 	Here   string // the entry of the menu
 	Stream string // of events that change the page
 	LogOut string // View.LogOut
+	Finds  bool   // documents can be searched
 	Waits  int    // runs that wait for an answer, mostWaits or more as mostWaits
 	Poll   bool   // it is asked for every 2 seconds: it has no stream, or one that is too long to be read from its start
 	Body   any
@@ -164,7 +168,7 @@ func (v View) show(w http.ResponseWriter, r *http.Request, name string, f frame)
 	if err != nil {
 		return err
 	}
-	f.LogOut, f.Waits = v.LogOut, len(waiting)
+	f.LogOut, f.Waits, f.Finds = v.LogOut, len(waiting), v.Search != nil
 	return show(w, http.StatusOK, name, f)
 }
 

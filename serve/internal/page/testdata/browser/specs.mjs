@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
 import { readFileSync, writeFileSync } from "node:fs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -687,6 +687,36 @@ spec("an evaluation is shown as its report", async (page) => {
 	await page.goto("file://" + REPORT);
 	assert.equal(await page.locator("a").count(), 0);
 	assert.equal(await page.locator("svg.plot circle").count(), 2);
+});
+spec("documents are searched, and each passage says why it was found", async (page) => {
+	await page.goto(LIBRARY + "/");
+	await page.click("nav a:has-text('Search')");
+	await page.fill("[name=text]", "what does a run cost");
+	await page.click("button:has-text('Search')");
+	await page.waitForSelector(".hits");
+	assert.equal(await page.locator(".hits li").count(), 2);
+	assert.match(await text(page, ".hits li:first-child"), /Words\s+rank 3 0\.0159[^]*Vectors\s+not compared[^]*Fused\s+0\.0159 · rank 3[^]*Reranked\s+rank 1 · 0\.9/);
+	assert.match(await text(page, ".hits li:last-child"), /faq\.md:3[^]*Questions[^]*Reranked\s+rank 2 · 0\.25/);
+	assert.equal(await page.inputValue("[name=text]"), "what does a run cost");
+	assert.equal(await page.locator(".hits b").count(), 0);
+	await page.fill("[name=under]", "none");
+	await page.click("button:has-text('Search')");
+	await page.waitForSelector("text=Nothing was found");
+	await page.goto(SERVE + "/");
+	assert.equal(await page.locator("nav a:has-text('Search')").count(), 0);
+});
+spec("axe finds nothing serious in both themes: the passages of a search", async (page) => {
+	await page.goto(LIBRARY + "/search");
+	await page.fill("[name=text]", "run");
+	await page.click("button:has-text('Search')");
+	await page.waitForSelector(".hits");
+	await page.evaluate(axe);
+	for (const colorScheme of ["light", "dark"]) {
+		await page.emulateMedia({ colorScheme });
+		if (process.env.SHOTS) writeFileSync(`${process.env.SHOTS}/search-${colorScheme}.png`, await page.screenshot({ fullPage: true }));
+		const { violations } = await page.evaluate("axe.run()");
+		assert.deepEqual(violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => colorScheme + " " + v.id + ": " + v.nodes[0].html), []);
+	}
 });
 spec("the file of a run has its calls and its graph, and leads nowhere", async (page) => {
 	await page.goto("file://" + CALLFILE);

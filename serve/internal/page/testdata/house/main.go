@@ -13,7 +13,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/cli"
+	commands "github.com/stonelayer/stone/cli/search"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
@@ -42,7 +44,7 @@ var (
 	big      = dag.NewType[map[string]json.Number]("numbers")
 )
 
-func main() { cli.Main(pipeline, serve.Part) }
+func main() { cli.Main(pipeline, serve.Part, search.Part, commands.Part) }
 
 func pipeline(args []string) (stone.Ashlar, error) {
 	if len(args) == 0 {

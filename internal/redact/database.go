@@ -1,0 +1,51 @@
+package redact
+
+import (
+	"net/url"
+	"os"
+	"strings"
+)
+
+// IsDatabase reports whether a name is the address of a database on a server, and no file.
+func IsDatabase(name string) bool {
+	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+}
+
+// Database returns an address without its password, and "postgres://" for one that cannot be read.
+func Database(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "postgres://"
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	query := u.Query()
+	for _, secret := range []string{"password", "sslpassword"} {
+		query.Del(secret)
+	}
+	u.RawQuery = query.Encode()
+	if seen := u.String(); IsDatabase(seen) {
+		return seen
+	}
+	return "postgres://"
+}
+
+// HasPassword reports whether an address may have a password.
+func HasPassword(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return true
+	}
+	_, has := u.User.Password()
+	return has || u.Query().Has("password") || u.Query().Has("sslpassword")
+}
+
+// FullDatabase returns an address with the password of an environment variable that has the same address.
+func FullDatabase(address, variable string) string {
+	of := os.Getenv(variable)
+	if seen := Database(of); IsDatabase(of) && (seen == address || seen == Database(address)) {
+		return of
+	}
+	return address
+}
