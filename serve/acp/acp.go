@@ -32,6 +32,8 @@ type Config struct {
 // The labels of the runs of a session.
 const (
 	sessionLabel = "acp-session"
+	turnLabel    = "acp-turn"   // the number of the turn, from 1
+	editorLabel  = "acp-editor" // the connection that started it
 	folderLabel  = "acp-cwd"
 	promptLabel  = "acp-prompt" // the beginning of the prompt
 	tenantLabel  = "tenant"     // set by a server with tenants
@@ -50,7 +52,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 	if len(all) == 0 {
 		return errors.New("acp: there is no pipeline to talk with: name one")
 	}
-	a := &agent{api: inside.As(of, serve.Principal{By: cfg.By}), sessions: map[sdk.SessionId]*session{}}
+	a := &agent{name: rand.Text(), api: inside.As(of, serve.Principal{By: cfg.By}), sessions: map[sdk.SessionId]*session{}}
 	for _, p := range all {
 		shape, err := inside.ShapeOf(p.Input)
 		if err != nil {
@@ -88,6 +90,7 @@ type session struct {
 
 // agent implements sdk.Agent over the API of a server.
 type agent struct {
+	name      string // of the connection
 	api       inside.Client
 	editor    *sdk.AgentSideConnection
 	pipelines []pipeline
@@ -182,10 +185,11 @@ func (a *agent) CloseSession(ctx context.Context, req sdk.CloseSessionRequest) (
 	delete(a.sessions, req.SessionId)
 	a.mu.Unlock()
 	turns, err := a.turns(ctx, req.SessionId, 1, nil)
-	if err == nil && len(turns) > 0 && !turns[0].Over() {
-		_, _ = a.api.Cancel(ctx, turns[0].ID) // it may be over by now
+	if err != nil || len(turns) == 0 || turns[0].Over() || turns[0].State == journal.Waiting && turns[0].Labels[editorLabel] != a.name {
+		return sdk.CloseSessionResponse{}, err
 	}
-	return sdk.CloseSessionResponse{}, err
+	_, _ = a.api.Cancel(ctx, turns[0].ID) // it may be over by now, or another process runs it
+	return sdk.CloseSessionResponse{}, nil
 }
 
 // Cancel implements sdk.Agent. The connection has cancelled the context of the prompt.

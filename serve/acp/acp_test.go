@@ -114,7 +114,7 @@ func start(t *testing.T, db journal.Journal) *editor {
 	return e
 }
 
-func (e *editor) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+func (e *editor) RequestPermission(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	names := []string{}
@@ -122,6 +122,10 @@ func (e *editor) RequestPermission(_ context.Context, r sdk.RequestPermissionReq
 		names = append(names, o.Name+" "+string(o.Kind))
 	}
 	e.asked = append(e.asked, fmt.Sprint(*r.ToolCall.Title, names))
+	if e.answer == "never" {
+		<-ctx.Done()
+		return sdk.RequestPermissionResponse{}, ctx.Err()
+	}
 	for _, o := range r.Options {
 		if o.Name == e.answer {
 			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}, nil
@@ -239,6 +243,75 @@ func TestConversation(t *testing.T) {
 	want(t, e.said, "<Hello>I have read 1 message(s).<And now?>I have read 3 message(s).")
 	said, _ = e.prompt(id, "Still there?")
 	want(t, said, "I have read 5 message(s).")
+}
+
+// Two processes that prompt one session at the same time take turns: each turn has those before it, and none is lost, even
+// if they say the same.
+func TestTwoEditors(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	const rounds = 4
+	first := start(t, db)
+	id := first.session("chat")
+	first.prompt(id, "Hello")
+	editors := []*editor{first, start(t, db), start(t, db)}
+	var all sync.WaitGroup
+	for _, e := range editors[1:] {
+		if _, err := e.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range editors {
+		all.Go(func() {
+			for range rounds {
+				if _, err := e.Prompt(t.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock("More")}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	said, _ := first.prompt(id, "All?")
+	want(t, said, fmt.Sprintf("I have read %d message(s).", 2*(1+rounds*len(editors))+1))
+}
+
+// An editor that closes a session leaves the question that another one has asked.
+func TestCloseTwo(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	a, b := start(t, db), start(t, db)
+	id := a.session("pick")
+	said, _ := a.prompt(id, "stone")
+	want(t, said, "Which stone?")
+	if _, err := b.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.CloseSession(t.Context(), sdk.CloseSessionRequest{SessionId: id}); err != nil {
+		t.Fatal(err)
+	}
+	said, _ = a.prompt(id, "slate")
+	want(t, said, "picked slate")
+}
+
+// What one editor answers, the other one asks no more. Its prompt is the next turn.
+func TestAskedTwice(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	a, b := start(t, db), start(t, db)
+	a.answer, b.answer = "never", "yes" // "never" is no choice: the user of a leaves it open
+	id := a.session("page")
+	ended := make(chan string, 1)
+	go func() {
+		said, _ := a.prompt(id, "slate")
+		ended <- said
+	}()
+	for !strings.HasPrefix(statesOf(t, db), "waiting") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, err := b.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := b.prompt(id, "chalk")
+	want(t, said, "yes: About slate\n\nyes: About chalk")
+	want(t, <-ended, "yes: About slate")
+	want(t, len(b.asked), "2")
 }
 
 // The runs of tenants that share the database are in no session, whatever their labels say.
