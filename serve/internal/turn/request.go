@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +54,20 @@ func (a Answer) Of(q journal.Question) (string, error) {
 
 // Text returns the text of the user's message.
 func (r *Request) Text() string { return (&llm.Message{Content: r.Content}).Text() }
+
+type listenKey struct{}
+
+// Listen returns a context for requests within the process of a server. A run that is started with it keeps what it says
+// while it runs. A wait for the result of a run calls tell with the run's parts so far, whenever there are more.
+func Listen(ctx context.Context, tell func([]Part)) context.Context {
+	return context.WithValue(ctx, listenKey{}, tell)
+}
+
+// Listener returns the tell of Listen, or nil.
+func Listener(ctx context.Context) func([]Part) {
+	tell, _ := ctx.Value(listenKey{}).(func([]Part))
+	return tell
+}
 
 // ErrNothing is the error for a request without a message or an answer.
 var ErrNothing = errors.New("nothing is asked: want a message of the user at the end, or answers to the open questions")
