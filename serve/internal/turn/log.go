@@ -123,7 +123,7 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 		if l.denied == nil {
 			l.denied = map[string]bool{}
 		}
-		l.denied[e.Path] = d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:")
+		l.denied[e.Path] = !d.Client && (d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:"))
 	case event.Retracted:
 		l.retract(e.Path, d)
 	default:
