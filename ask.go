@@ -159,7 +159,7 @@ func (f *frame) stands(ctx context.Context, q ask.Question, a ask.Answer) (strin
 		}
 	}
 	if f.Wants(slog.LevelInfo) {
-		f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By})
+		f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By, Client: q.Call != nil && q.Call.Client})
 	}
 	return a.Response, nil
 }
@@ -193,7 +193,7 @@ func put(ctx context.Context, q ask.Question) (ask.Answer, error) {
 		}
 		if err = q.Check(a.Response); err == nil {
 			if f.Wants(slog.LevelInfo) {
-				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By})
+				f.tell(q.Name, q.Path, event.QuestionAnswered{Answer: a.Response, By: a.By, Client: q.Call != nil && q.Call.Client})
 			}
 			return a, nil
 		}

@@ -90,7 +90,7 @@ type Config struct {
 	Finalize Finalizer
 
 	// Options apply to the leaf, for example stone.Timeout, stone.Retry and
-	// stone.Version. A middleware that reads the DAG needs stone.Queries.
+	// stone.Version. See Middleware.Reads for what a middleware reads.
 	Options []stone.LeafOption
 }
 
@@ -209,6 +209,9 @@ func (a *agent) options() []stone.LeafOption {
 	}
 	if a.cfg.Media != nil {
 		queries = append(queries, a.cfg.Media)
+	}
+	for _, m := range a.cfg.Use {
+		queries = append(queries, m.Reads...)
 	}
 	options := append(slices.Clone(a.cfg.Options), stone.Queries(queries...), stone.Effects(a.effects...), a.detail())
 	if walk, any := a.walk(); any {

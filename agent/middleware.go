@@ -116,6 +116,8 @@ type Middleware struct {
 	// Wrap does its work before and after next, which it calls at most once, and again only
 	// after an error. An error ends the agent with a failure. Nil only offers the Tool.
 	Wrap func(ctx context.Context, c Context, next Handler) (Context, error)
+	// Reads is what Wrap reads of Context.DAG, besides what the agent itself reads.
+	Reads []dag.Querier
 	// Effects are its effects on the world besides those that its Tool declares,
 	// including the effects of tools that Wrap offers.
 	Effects []string

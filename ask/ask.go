@@ -40,6 +40,7 @@ type Call struct {
 	Input   json.RawMessage `json:"input"`             // the arguments, whole
 	Request string          `json:"request,omitempty"` // what the user asked the agent for
 	Said    string          `json:"said,omitempty"`    // what the model said with the call
+	Client  bool            `json:"client,omitempty"`  // the client of the run executes the call: the answer is its result
 }
 
 // Version identifies what is asked: the Text, the Choices, the Schema and the Call. It is the

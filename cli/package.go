@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"syscall"
 
@@ -40,10 +41,17 @@ func (a *app) build(c *cobra.Command, before, after []string) error {
 		return err
 	}
 	builder := a.Pipeline.(fromArgument)
-	return a.handOver(c, slices.Concat(args, []string{"--"}, after), before[0], func(ctx context.Context) (load.Program, error) {
+	err = a.handOver(c, slices.Concat(args, []string{"--"}, after), before[0], func(ctx context.Context) (load.Program, error) {
 		return builder.build(ctx, before[0], link)
 	})
+	if _, missing := os.Stat(before[0]); missing != nil && errors.As(err, new(*load.Error)) && intentName.MatchString(before[0]) {
+		err = fmt.Errorf("%w; for an intent or a capability, write :%s", err, before[0])
+	}
+	return err
 }
+
+// intentName matches what may be an intent or a capability whose colon was forgotten.
+var intentName = regexp.MustCompile(`^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$`)
 
 // relinked hands the command over to a program that links the packages of capabilities
 // and the others, if this program does not. The error is then not nil, and has the exit

@@ -92,8 +92,9 @@ type QuestionAsked struct {
 
 // QuestionAnswered: a person has answered.
 type QuestionAnswered struct {
-	Answer string `json:"answer"` // empty if the question was canceled
-	By     string `json:"by"`     // who answered, such as "token ops"; empty if not known
+	Answer string `json:"answer"`           // empty if the question was canceled
+	By     string `json:"by"`               // who answered, such as "token ops"; empty if not known
+	Client bool   `json:"client,omitempty"` // the answer is the result of a call, see ask.Call.Client
 }
 
 // AgentStarted: an agent has started.

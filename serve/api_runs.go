@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // oneRun is the cheapest query.
@@ -276,7 +277,12 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), min(max(wait, 0), maxWait))
 	defer cancel()
-	out, err := s.await(ctx, who, info)
+	var out api.Run
+	if tell := turn.Listener(ctx); tell != nil {
+		out, err = s.listen(ctx, who, info, tell)
+	} else {
+		out, err = s.await(ctx, who, info)
+	}
 	if err != nil {
 		return err
 	}

@@ -123,12 +123,12 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 // same request again does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
 	if !c.who.may(Start) && !c.who.may(Answer) {
-		if len(req.Answers) > 0 {
+		if len(req.Answers)+len(req.Results) > 0 {
 			return info, "", lacking(Answer)
 		}
 		return info, "", lacking(Start)
 	}
-	if n := len(req.Message); n > bounds.LabelValue || n == 0 && len(req.Answers) == 0 {
+	if n := len(req.Message); n > bounds.LabelValue || n == 0 && len(req.Answers)+len(req.Results) == 0 {
 		return info, "", invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
 	}
 	for _, a := range req.Answers {
@@ -143,7 +143,12 @@ func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply str
 			return info, "", err
 		}
 	}
-	if len(req.Answers) > 0 {
+	if len(req.Results) > 0 {
+		if info, err = c.results(req.Results); err != nil {
+			return info, "", err
+		}
+	}
+	if len(req.Answers)+len(req.Results) > 0 {
 		reply = req.Reply
 		if req.Message != "" {
 			reply = turn.ID(nameOf(c.who, info.ID), req.Message)
@@ -185,6 +190,32 @@ func (c conversation) reply(info journal.RunInfo, a turn.Answer) error {
 	return c.answer(c.ctx, c.who, info, api.Answer{Question: path, Response: response, Version: version})
 }
 
+// results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
+// the client has from the server, are left out.
+func (c conversation) results(all []turn.Answer) (info journal.RunInfo, err error) {
+	if info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {
+		return info, err
+	}
+	if !c.who.may(Answer) {
+		return info, lacking(Answer)
+	}
+	asked, err := c.cfg.Journal.Questions(c.ctx, info.ID)
+	if err != nil {
+		return info, err
+	}
+	for _, a := range all {
+		for _, q := range asked {
+			if q.Call == nil || !q.Call.Client || a.ID != turn.CallID(nameOf(c.who, info.ID), &q) {
+				continue
+			}
+			if err := c.answer(c.ctx, c.who, info, api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
+				return info, err
+			}
+		}
+	}
+	return info, nil
+}
+
 // answered takes a message as the answer to the one question of a turn that waits, and reports whether
 // it is one. It also is if the same message answered before and the client did not get what followed.
 func (c conversation) answered(at journal.RunInfo, req *turn.Request) (bool, error) {
@@ -210,6 +241,8 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (bool, err
 		}
 	}
 	switch {
+	case at.State == journal.Waiting && slices.ContainsFunc(open, func(q journal.Question) bool { return q.Call != nil && q.Call.Client }):
+		return true, conflict("the turn before waits for results of calls that the client executes: send them, or cancel its run %s", run)
 	case at.State == journal.Waiting && len(open) == 1:
 		return true, c.reply(at, turn.Answer{ID: turn.QuestionID(run, &open[0]), Response: text})
 	case at.State == journal.Waiting:
@@ -299,7 +332,7 @@ func (c conversation) request(number, after string, req *turn.Request) (start ap
 			return start, ofOpenAI(err)
 		}
 	}
-	start.Input, err = model.Input(&llm.Request{Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
+	start.Input, err = model.Input(&llm.Request{Tools: req.Tools, Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
 	return start, ofOpenAI(err)
 }
 
@@ -345,7 +378,7 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	}
 	for _, q := range asked {
 		if !q.Open() {
-			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response})
+			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response, Client: q.Call != nil && q.Call.Client})
 		}
 	}
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {

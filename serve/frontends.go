@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -118,53 +119,80 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.
 		}
 		out.send()
 	}
-	var err error
-	var log *turn.Log
 	send(t.Start())
-	for out.err == nil {
+	wait := func(news <-chan struct{}) bool { return p.wait(out, news, nil) && out.err == nil }
+	ended, parts, err := c.watch(info, wait, func(parts []turn.Part) { send(t.Next(parts)) })
+	switch {
+	case errors.Is(err, errLeft) && c.closing():
+		send(t.Fail(api.Unavailable, "the server is closing: the turn continues, ask for its stream again"))
+	case errors.Is(err, errLeft): // the client has gone, or comes back
+	case err != nil:
+		p := c.problemOf(r, err)
+		send(t.Fail(p.Type, p.Detail))
+	default:
+		send(t.Next(parts))
+		send(t.End(ended, parts))
+		if tail != "" {
+			out.write([]byte("data: " + tail + "\n\n"))
+			out.send()
+		}
+	}
+	return nil
+}
+
+// errLeft is the error of watch when its wait has ended it.
+var errLeft = errors.New("nobody waits")
+
+// watch calls tell with the parts of a run so far, whenever there are more, until the run stops. It then returns the
+// run with all its parts. Wait waits for news, and returns false to end it.
+func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (ended api.Run, parts []turn.Part, err error) {
+	var log *turn.Log
+	for {
 		if log == nil {
 			log = c.logOf(info.ID)
 		}
 		if log == nil {
 			if info, err = c.exactly(c.ctx, info.ID); err == nil && (goesOn(info.State) || c.runs(info.ID)) {
-				if c.closing() || !p.wait(out, after(pollEvery), nil) {
-					break // the client comes back
+				if c.closing() || !wait(after(pollEvery)) {
+					return ended, nil, errLeft
 				}
 				continue
 			}
 			if err == nil {
 				log, err = c.parts(c.ctx, c.p, info)
 			}
-			var ended api.Run
-			var parts []turn.Part
-			if err == nil {
-				parts, _ = log.Now()
-				ended, parts, err = c.ending(info, parts)
-			}
 			if err != nil {
-				p := c.problemOf(r, err)
-				send(t.Fail(p.Type, p.Detail))
-				return nil
+				return ended, nil, err
 			}
-			send(t.Next(parts))
-			send(t.End(ended, parts))
-			if tail != "" {
-				out.write([]byte("data: " + tail + "\n\n"))
-				out.send()
-			}
-			return nil
+			parts, _ = log.Now()
+			return c.ending(info, parts)
 		}
 		parts, news := log.Now()
-		if send(t.Next(parts)); news == nil {
-			log = nil // all of it was sent, before its record is
-		} else if !p.wait(out, news, nil) {
-			break
+		if tell(parts); news == nil {
+			log = nil // all of it was told, before its record is
+		} else if !wait(news) {
+			return ended, nil, errLeft
 		}
 	}
-	if c.closing() {
-		send(t.Fail(api.Unavailable, "the server is closing: the turn continues, ask for its stream again"))
+}
+
+// listen is await for a client that is told what the run says, see turn.Listen.
+func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo, tell func([]turn.Part)) (api.Run, error) {
+	p := s.pipelines[info.Pipeline]
+	if p == nil {
+		return s.await(ctx, who, info)
 	}
-	return nil // or the client has gone
+	c := conversation{Server: s, ctx: context.WithoutCancel(ctx), who: who, p: p}
+	ended, parts, err := c.watch(info, func(news <-chan struct{}) bool { return waitFor(ctx, news) == nil }, tell)
+	switch {
+	case errors.Is(err, errLeft):
+		if info, err = c.exactly(c.ctx, info.ID); err == nil {
+			ended = run(who, info)
+		}
+	case err == nil:
+		tell(parts)
+	}
+	return ended, err
 }
 
 // logOf returns what a run of this process has said, or nil.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +32,7 @@ import (
 var (
 	spoken  = dag.NewType[string]("message")
 	replied = dag.NewType[agent.Text]("answer")
+	theirs  = dag.NewType[[]llm.Tool]("client-tools")
 )
 
 // A quarry publishes pipelines for front ends.
@@ -141,7 +144,33 @@ func (q *quarry) pipelines() []serve.Pipeline {
 		Title string `json:"title"`
 	}
 	title := dag.NewType[titled]("title")
+	painter := script.Func(func(_ int, req *llm.Request) script.Answer {
+		q.asked.Add(1)
+		last := req.Messages[len(req.Messages)-1]
+		var results []string
+		for _, m := range slices.Backward(req.Messages) {
+			if m.Role != llm.RoleTool {
+				break
+			}
+			results = append([]string{m.Text()}, results...)
+		}
+		switch {
+		case last.Role == llm.RoleTool:
+			return script.Text("So " + strings.Join(results, " and ") + ".")
+		case last.Text() == "tools":
+			var names []string
+			for _, t := range req.Tools {
+				names = append(names, t.Name+" "+t.Description)
+			}
+			return script.Text(strings.Join(names, ", "))
+		}
+		a := script.Call(last.Text(), `{"stone":"slate"}`)
+		a.Reply.ToolCalls = append(a.Reply.ToolCalls, a.Reply.ToolCalls[0])
+		a.Reply.ToolCalls[1].ID, a.Reply.ToolCalls[1].Input = "second", []byte(`{"stone":"chalk"}`)
+		return a
+	})
 	return []serve.Pipeline{
+		{Ashlar: talks("painter", painter, agent.Config{Use: []agent.Middleware{tool.Client[order]("scroll", "Scrolls to a stone."), look, tool.ClientTools(theirs)}})},
 		{Ashlar: talks("mason", mason, agent.Config{Use: []agent.Middleware{look, buy}})},
 		{Ashlar: talks("polite", polite, agent.Config{Adversary: judge})},
 		{Ashlar: talks("slow", q, agent.Config{})},
@@ -208,4 +237,48 @@ func TestFrontends(t *testing.T) {
 	if string(out) != string(want) {
 		t.Errorf("got:\n%s\nwant:\n%s", out, want)
 	}
+}
+
+// A call of a client's tool waits in the journal. Another server takes the results of both calls of the turn at once, in a second
+// request too, and the model is not asked again.
+func TestClientTools(t *testing.T) {
+	db := &journal.Memory{}
+	post := func(q *quarry, message string) string {
+		t.Helper()
+		body := fmt.Sprintf(`{"threadId": "c", "runId": "r", "tools": [{"name": "paint", "description": "Paints.", "parameters": {"type": "object"}}, {"name": "look", "description": "Not that of the agent."}], "messages": [%s]}`, message)
+		res, err := http.Post(q.URL+"/v1/agui/painter", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	has := func(got string, all ...string) {
+		t.Helper()
+		for _, want := range all {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+		}
+	}
+	user := `{"id": "1", "role": "user", "content": "paint"}`
+	first := openQuarry(t, serve.Config{Journal: db})
+	has(post(first, user), `"toolCallName":"paint"`, `"outcome":{"type":"success"}`)
+	has(post(first, `{"id": "2", "role": "user", "content": "never mind"}`), "waits for results of calls that the client executes")
+	first.Close()
+
+	second := openQuarry(t, serve.Config{Journal: db})
+	results := user + `, {"id": "t1", "role": "tool", "toolCallId": "c-turn-1~painter/tool-1-1", "content": "red"}, {"id": "t2", "role": "tool", "toolCallId": "c-turn-1~painter/tool-1-2", "content": "no"}`
+	for range 2 {
+		has(post(second, results), "So red and no.", `"outcome":{"type":"success"}`)
+	}
+	if n := second.asked.Load(); n != 1 {
+		t.Errorf("the model was asked %d times, want once", n)
+	}
+	has(post(second, strings.Replace(results, "red", "blue", 1)), "answered")
+	has(post(second, results+`, {"id": "3", "role": "user", "content": "tools"}`), "scroll Scrolls to a stone., look Looks., paint Paints.")
 }

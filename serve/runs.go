@@ -25,6 +25,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/serve/internal/turn"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -38,7 +39,7 @@ type source struct {
 	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
 	// Keep lets a protocol describe the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
-	Chat    bool            `json:"chat,omitempty"`      // it is a turn that clients watch
+	Chat    bool            `json:"chat,omitempty"`      // clients watch what it says
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
 	USDADay float64         `json:"usd-a-day,omitempty"` // of the owner
 	// Webhooks are the names of those that get notices about the run.
@@ -99,7 +100,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive && who.Interactive, Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive && who.Interactive, Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {

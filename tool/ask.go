@@ -51,8 +51,7 @@ func askPerson(ctx context.Context, c Call) (Decision, error) {
 		about = ask.Call{Tool: c.Tool, Input: c.Input}
 	}
 	about.Request, about.Said = cut(about.Request, maxContext), cut(about.Said, maxContext)
-	path := stone.In(ctx).Path()
-	who := cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
+	who := asker(ctx)
 	response, err := stone.In(ctx).Ask(ask.Question{
 		Name: who + "/" + c.Tool,
 		Text: fmt.Sprintf("%s wants to call %s:\n%s\n%s%s(always and never decide for all later calls of %s by %s)",
@@ -75,6 +74,12 @@ func askPerson(ctx context.Context, c Call) (Decision, error) {
 		return Decision{Reason: "a person refused this call: " + reason}, nil
 	}
 	return Decision{}, nil
+}
+
+// asker is the name of the agent whose call runs in a context.
+func asker(ctx context.Context) string {
+	path := stone.In(ctx).Path()
+	return cmp.Or(address.Parse(address.Last(address.Parent(path))).Name, address.Parse(path).Name)
 }
 
 // said returns a text of the conversation, as lines of a question.

@@ -32,6 +32,8 @@ type Config struct {
 // The labels of the runs of a session.
 const (
 	sessionLabel = "acp-session"
+	turnLabel    = "acp-turn"   // the number of the turn, from 1
+	editorLabel  = "acp-editor" // the connection that started it
 	folderLabel  = "acp-cwd"
 	promptLabel  = "acp-prompt" // the beginning of the prompt
 	tenantLabel  = "tenant"     // set by a server with tenants
@@ -50,7 +52,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 	if len(all) == 0 {
 		return errors.New("acp: there is no pipeline to talk with: name one")
 	}
-	a := &agent{api: inside.As(of, serve.Principal{By: cfg.By}), sessions: map[sdk.SessionId]*session{}}
+	a := &agent{name: rand.Text(), api: inside.As(of, serve.Principal{By: cfg.By, Interactive: true}), sessions: map[sdk.SessionId]*session{}}
 	for _, p := range all {
 		shape, err := inside.ShapeOf(p.Input)
 		if err != nil {
@@ -84,10 +86,12 @@ type session struct {
 	folder string
 	mode   string
 	turn   sync.Mutex // held during a prompt
+	voice  voice      // of the turn; its holder tells
 }
 
 // agent implements sdk.Agent over the API of a server.
 type agent struct {
+	name      string // of the connection
 	api       inside.Client
 	editor    *sdk.AgentSideConnection
 	pipelines []pipeline
@@ -136,7 +140,7 @@ func (a *agent) open(id sdk.SessionId, folder, mode string) *session {
 		if !slices.ContainsFunc(a.pipelines, func(p pipeline) bool { return p.Name == mode }) {
 			mode = a.pipelines[0].Name
 		}
-		s = &session{folder: folder, mode: mode}
+		s = &session{folder: folder, mode: mode, voice: voice{a: a, id: id}}
 		a.sessions[id] = s
 	}
 	return s
@@ -182,10 +186,11 @@ func (a *agent) CloseSession(ctx context.Context, req sdk.CloseSessionRequest) (
 	delete(a.sessions, req.SessionId)
 	a.mu.Unlock()
 	turns, err := a.turns(ctx, req.SessionId, 1, nil)
-	if err == nil && len(turns) > 0 && !turns[0].Over() {
-		_, _ = a.api.Cancel(ctx, turns[0].ID) // it may be over by now
+	if err != nil || len(turns) == 0 || turns[0].Over() || turns[0].State == journal.Waiting && turns[0].Labels[editorLabel] != a.name {
+		return sdk.CloseSessionResponse{}, err
 	}
-	return sdk.CloseSessionResponse{}, err
+	_, _ = a.api.Cancel(ctx, turns[0].ID) // it may be over by now, or another process runs it
+	return sdk.CloseSessionResponse{}, nil
 }
 
 // Cancel implements sdk.Agent. The connection has cancelled the context of the prompt.
@@ -253,7 +258,7 @@ func (a *agent) ListSessions(ctx context.Context, req sdk.ListSessionsRequest) (
 func (a *agent) LoadSession(ctx context.Context, req sdk.LoadSessionRequest) (sdk.LoadSessionResponse, error) {
 	s, turns, err := a.reopen(ctx, req.SessionId, req.Cwd)
 	if err == nil {
-		err = a.replay(ctx, req.SessionId, turns)
+		err = a.replay(ctx, s, turns)
 	}
 	if err != nil {
 		return sdk.LoadSessionResponse{}, err
@@ -283,8 +288,10 @@ func (a *agent) reopen(ctx context.Context, id sdk.SessionId, folder string) (*s
 }
 
 // replay sends the history of a session.
-func (a *agent) replay(ctx context.Context, id sdk.SessionId, turns []api.Run) error {
-	v := &voice{a: a, id: id}
+func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	v := &s.voice
 	rest := len(turns)
 	for i, run := range turns {
 		if run.State != journal.Done {
@@ -303,12 +310,25 @@ func (a *agent) replay(ctx context.Context, id sdk.SessionId, turns []api.Run) e
 		break
 	}
 	for _, run := range slices.Backward(turns[:rest]) {
-		v.update(ctx, sdk.UpdateUserMessageText(run.Labels[promptLabel]))
+		v.heard(ctx, run.Labels[promptLabel])
 		run, err := a.api.Result(ctx, run.ID, 0)
 		if err != nil {
 			return err
 		}
-		v.end(ctx, run)
+		if run.State != journal.Waiting {
+			v.end(ctx, run)
+			continue
+		}
+		if run, err = a.stopped(ctx, v, run); err != nil {
+			return err
+		}
+		open, err := a.api.Questions(ctx, run.ID)
+		if err != nil {
+			return err
+		}
+		for _, q := range open {
+			v.paragraph(ctx, messageOf(q))
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/acp"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/tool"
 )
 
 var (
@@ -41,13 +43,53 @@ var (
 type editor struct {
 	*testing.T
 	*sdk.ClientSideConnection
-	answer string // the option that the user chooses; empty cancels
-	asked  []string
-	mu     sync.Mutex
-	said   string
-	steps  []string
-	gate   chan struct{} // of the pipelines
-	stop   func()
+	answer  string // the option that the user chooses; empty cancels
+	asked   []string
+	mu      sync.Mutex
+	said    string
+	steps   []string
+	thought string
+	gate    chan struct{} // of the pipelines
+	stop    func()
+}
+
+// worker is a model that calls the tool which the user names. Its answer to "wait" stops in the middle until the gate
+// opens, and so do the arguments of its call for "look".
+type worker struct{ gate <-chan struct{} }
+
+// Stream implements llm.Model.
+func (w worker) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	last := req.Messages[len(req.Messages)-1]
+	text := last.Text()
+	answer, deltas, at := llm.Reply{Text: "So " + text + "."}, []llm.Delta{{Kind: llm.Text, Text: "So "}, {Kind: llm.Text, Text: text + "."}}, 0
+	switch {
+	case last.Role == llm.RoleTool:
+	case text == "wait":
+		at = 1
+	case text == "look" || text == "buy":
+		call := llm.ToolCall{ID: "c", Name: text, Input: json.RawMessage(`{"stone":"slate"}`)}
+		answer = llm.Reply{Text: "I " + text + ".", Reasoning: "Let me think.", ToolCalls: []llm.ToolCall{call}}
+		deltas = []llm.Delta{{Kind: llm.Reasoning, Text: "Let me "}, {Kind: llm.Reasoning, Text: "think."}, {Kind: llm.Text, Text: "I " + text + "."},
+			{Kind: llm.ToolCallStart, Call: &call}, {Kind: llm.ToolInput, Text: `{"stone":"sl`}, {Kind: llm.ToolInput, Text: `ate"}`}}
+		if text == "look" {
+			at = len(deltas) - 1
+		}
+	}
+	return func(yield func(llm.Delta, error) bool) {
+		for i, d := range append(deltas, llm.Delta{Kind: llm.Done, Reply: &answer}) {
+			if i == at && at > 0 {
+				select {
+				case <-w.gate:
+				case <-ctx.Done():
+					yield(llm.Delta{}, ctx.Err())
+					return
+				}
+			}
+			if !yield(d, nil) {
+				return
+			}
+		}
+	}
 }
 
 // pipelines are published. With the text "wait", a page waits for the gate.
@@ -70,7 +112,13 @@ func pipelines(gate <-chan struct{}) []serve.Pipeline {
 		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
 	})
 	chat := agent.New("chat", reply, model, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
-	return []serve.Pipeline{{Name: "chat", Ashlar: chat}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)}, {Name: "pick", Ashlar: stone.Seq("pick", which, pick)}}
+	type order struct {
+		Stone string `json:"stone"`
+	}
+	look := tool.Func("look", "Looks.", func(_ context.Context, o order) (string, error) { return o.Stone + " is grey", nil }, tool.Effects())
+	buy := tool.Confirm(tool.Func("buy", "Buys.", func(_ context.Context, o order) (string, error) { return "bought " + o.Stone, nil }, tool.Effects("net")), tool.Ask)
+	mason := agent.New("mason", reply, worker{gate}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks, Use: []agent.Middleware{look, buy}})
+	return []serve.Pipeline{{Name: "chat", Ashlar: chat}, {Name: "mason", Ashlar: mason}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)}, {Name: "pick", Ashlar: stone.Seq("pick", which, pick)}}
 }
 
 func open(t *testing.T, file string) journal.Journal {
@@ -114,7 +162,7 @@ func start(t *testing.T, db journal.Journal) *editor {
 	return e
 }
 
-func (e *editor) RequestPermission(_ context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
+func (e *editor) RequestPermission(ctx context.Context, r sdk.RequestPermissionRequest) (sdk.RequestPermissionResponse, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	names := []string{}
@@ -122,6 +170,10 @@ func (e *editor) RequestPermission(_ context.Context, r sdk.RequestPermissionReq
 		names = append(names, o.Name+" "+string(o.Kind))
 	}
 	e.asked = append(e.asked, fmt.Sprint(*r.ToolCall.Title, names))
+	if e.answer == "never" {
+		<-ctx.Done()
+		return sdk.RequestPermissionResponse{}, ctx.Err()
+	}
 	for _, o := range r.Options {
 		if o.Name == e.answer {
 			return sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeSelected(o.OptionId)}, nil
@@ -138,10 +190,27 @@ func (e *editor) SessionUpdate(_ context.Context, n sdk.SessionNotification) err
 		e.said += u.AgentMessageChunk.Content.Text.Text
 	case u.UserMessageChunk != nil:
 		e.said += "<" + u.UserMessageChunk.Content.Text.Text + ">"
+	case u.AgentThoughtChunk != nil:
+		e.thought += u.AgentThoughtChunk.Content.Text.Text
 	case u.ToolCall != nil:
 		e.steps = append(e.steps, u.ToolCall.Title)
-	case u.ToolCallUpdate != nil && *u.ToolCallUpdate.Status == sdk.ToolCallStatusCompleted:
-		e.steps = append(e.steps, "done")
+	case u.ToolCallUpdate != nil:
+		step := ""
+		if c := u.ToolCallUpdate; c.RawInput != nil {
+			step = fmt.Sprint(c.RawInput, "|")
+		}
+		if c := u.ToolCallUpdate; c.Title != nil {
+			step += *c.Title
+		}
+		if c := u.ToolCallUpdate; c.Status != nil && *c.Status == sdk.ToolCallStatusCompleted {
+			step += "done"
+		} else if c.Status != nil && *c.Status == sdk.ToolCallStatusFailed {
+			step += "failed"
+		}
+		if c := u.ToolCallUpdate; c.RawOutput != nil {
+			step += fmt.Sprint(": ", c.RawOutput)
+		}
+		e.steps = append(e.steps, step)
 	}
 	return nil
 }
@@ -191,7 +260,7 @@ func (e *editor) session(mode string) sdk.SessionId {
 func (e *editor) prompt(id sdk.SessionId, text string) (string, sdk.StopReason) {
 	e.Helper()
 	e.mu.Lock()
-	e.said, e.steps = "", nil
+	e.said, e.thought, e.steps = "", "", nil
 	e.mu.Unlock()
 	res, err := e.Prompt(e.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock(text)}})
 	if err != nil {
@@ -233,12 +302,81 @@ func TestConversation(t *testing.T) {
 		t.Error("a session that there is not was loaded")
 	}
 	loaded, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/tmp", McpServers: []sdk.McpServer{}})
-	if err != nil || loaded.Modes.CurrentModeId != "chat" || len(loaded.Modes.AvailableModes) != 3 {
+	if err != nil || loaded.Modes.CurrentModeId != "chat" || len(loaded.Modes.AvailableModes) != 4 {
 		t.Errorf("%+v, %v", loaded, err)
 	}
 	want(t, e.said, "<Hello>I have read 1 message(s).<And now?>I have read 3 message(s).")
 	said, _ = e.prompt(id, "Still there?")
 	want(t, said, "I have read 5 message(s).")
+}
+
+// Two processes that prompt one session at the same time take turns: each turn has those before it, and none is lost, even
+// if they say the same.
+func TestTwoEditors(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	const rounds = 4
+	first := start(t, db)
+	id := first.session("chat")
+	first.prompt(id, "Hello")
+	editors := []*editor{first, start(t, db), start(t, db)}
+	var all sync.WaitGroup
+	for _, e := range editors[1:] {
+		if _, err := e.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range editors {
+		all.Go(func() {
+			for range rounds {
+				if _, err := e.Prompt(t.Context(), sdk.PromptRequest{SessionId: id, Prompt: []sdk.ContentBlock{sdk.TextBlock("More")}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	said, _ := first.prompt(id, "All?")
+	want(t, said, fmt.Sprintf("I have read %d message(s).", 2*(1+rounds*len(editors))+1))
+}
+
+// An editor that closes a session leaves the question that another one has asked.
+func TestCloseTwo(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	a, b := start(t, db), start(t, db)
+	id := a.session("pick")
+	said, _ := a.prompt(id, "stone")
+	want(t, said, "Which stone?")
+	if _, err := b.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.CloseSession(t.Context(), sdk.CloseSessionRequest{SessionId: id}); err != nil {
+		t.Fatal(err)
+	}
+	said, _ = a.prompt(id, "slate")
+	want(t, said, "picked slate")
+}
+
+// What one editor answers, the other one asks no more. Its prompt is the next turn.
+func TestAskedTwice(t *testing.T) {
+	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
+	a, b := start(t, db), start(t, db)
+	a.answer, b.answer = "never", "yes" // "never" is no choice: the user of a leaves it open
+	id := a.session("page")
+	ended := make(chan string, 1)
+	go func() {
+		said, _ := a.prompt(id, "slate")
+		ended <- said
+	}()
+	for !strings.HasPrefix(statesOf(t, db), "waiting") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, err := b.ResumeSession(t.Context(), sdk.ResumeSessionRequest{SessionId: id, Cwd: "/tmp"}); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := b.prompt(id, "chalk")
+	want(t, said, "yes: About slate\n\nyes: About chalk")
+	want(t, <-ended, "yes: About slate")
+	want(t, len(b.asked), "2")
 }
 
 // The runs of tenants that share the database are in no session, whatever their labels say.
@@ -310,6 +448,65 @@ func TestPermission(t *testing.T) {
 	}
 }
 
+// Reasoning, text, the arguments of a call and its result are told as they come.
+func TestTools(t *testing.T) {
+	e := start(t, &journal.Memory{})
+	e.answer = "always"
+	id := e.session("mason")
+	go func() {
+		for {
+			e.mu.Lock()
+			n := len(e.steps)
+			e.mu.Unlock()
+			if n == 2 {
+				close(e.gate)
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	said, _ := e.prompt(id, "look")
+	want(t, said, "I look.\n\nSo slate is grey.")
+	want(t, e.thought, "Let me think.")
+	want(t, strings.Join(e.steps, "\n"), `look
+{"stone":"sl|
+map[stone:slate]|look: slate
+done: slate is grey`)
+
+	said, _ = e.prompt(id, "buy")
+	want(t, said, "I buy.\n\nSo bought slate.")
+	want(t, e.steps[0]+"|"+e.steps[len(e.steps)-1], "buy|done: bought slate")
+	if len(e.asked) != 1 || !strings.HasSuffix(e.asked[0], "[yes allow_once no reject_once always allow_always never reject_always]") {
+		t.Errorf("asked %q", e.asked)
+	}
+	e.answer = "no"
+	e.prompt(id, "buy")
+	want(t, strings.Contains(e.steps[len(e.steps)-1], "failed: "), "true")
+}
+
+// A turn that is cancelled in the middle of an answer leaves the session as it was before it.
+func TestSecondAfterCancel(t *testing.T) {
+	e := start(t, &journal.Memory{})
+	id := e.session("mason")
+	e.prompt(id, "first")
+	go func() {
+		for {
+			e.mu.Lock()
+			said := e.said
+			e.mu.Unlock()
+			if strings.HasPrefix(said, "So ") && !strings.HasPrefix(said, "So first") {
+				_ = e.Cancel(context.Background(), sdk.CancelNotification{SessionId: id})
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	said, reason := e.prompt(id, "wait")
+	want(t, said+string(reason), "So cancelled")
+	said, reason = e.prompt(id, "second")
+	want(t, said+string(reason), "So second.end_turn")
+}
+
 // A question without choices is answered by the next prompt, also in another process.
 func TestQuestion(t *testing.T) {
 	db := open(t, filepath.Join(t.TempDir(), "stone.db"))
@@ -322,6 +519,7 @@ func TestQuestion(t *testing.T) {
 	if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/tmp", McpServers: []sdk.McpServer{}}); err != nil {
 		t.Fatal(err)
 	}
+	want(t, e.said, "<stone>Which stone?")
 	said, _ = e.prompt(id, "slate")
 	want(t, said, "picked slate")
 }

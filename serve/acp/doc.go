@@ -9,9 +9,14 @@
 // an agent with agent.ConversationOf does. Files that the prompt refers to are given by their addresses, embedded ones
 // with their text. Pictures and sounds are refused.
 //
-// The text that models write is streamed; the steps of a turn are shown as tool calls. A turn that waits
-// for an answer asks for permission, with the choices of the question. A question without choices is
+// Text and reasoning are streamed as models write them. The calls of tools are shown with their arguments and results, and so
+// are the leaves below a pipeline. A turn that waits
+// for an answer asks for permission, with the choices of the question: always and never are the protocol's
+// standing permissions. The request is withdrawn when someone else answers. A question without choices is
 // the agent's reply, and the next prompt is the answer to it.
+//
+// Several editors may open a session over one journal. A prompt starts its turn after the turns of the others, and
+// continues them.
 //
 // Cancelling a turn cancels its run. If the editor goes, its runs go on, here until the program
 // ends and then in the next one, and the next prompt of the session waits for them.

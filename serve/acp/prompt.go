@@ -2,11 +2,12 @@ package acp
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // textOf returns the text of a prompt.
@@ -55,8 +57,8 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	}
 	s.turn.Lock() // the editor cancels the turn before
 	defer s.turn.Unlock()
-	v := &voice{a: a, id: req.SessionId}
-	reason, err := a.take(ctx, s, v, text)
+	s.voice.text = ""
+	reason, err := a.take(ctx, s, &s.voice, text)
 	if ctx.Err() != nil {
 		reason, err = sdk.StopReasonCancelled, nil
 	}
@@ -69,39 +71,68 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	return sdk.PromptResponse{StopReason: reason}, nil
 }
 
-// take takes a turn with a prompt, after the one before is over.
+// take takes a turn with a prompt, after the one before is over. Another process may take turns of the session too:
+// the run of a turn is named by its number, so that only one of them starts it.
 func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sdk.StopReason, error) {
-	turns, err := a.turns(ctx, v.id, 1, nil)
-	if err != nil {
-		return "", err
-	}
-	if len(turns) > 0 && !turns[0].Over() {
-		run, err := a.stopped(ctx, v, turns[0]) // of an earlier process, or a question
+	tried, until := 0, time.Time{}
+	for {
+		turns, err := a.turns(ctx, v.id, 1, nil)
 		if err != nil {
 			return "", err
 		}
-		answered, err := a.answer(ctx, run, text)
+		number := 1
+		if len(turns) > 0 {
+			n, _ := strconv.Atoi(turns[0].Labels[turnLabel])
+			number = n + 1
+		}
+		if len(turns) > 0 && !turns[0].Over() && turns[0].State != journal.Refused {
+			run, err := a.stopped(ctx, v, turns[0]) // of another process, or a question
+			if err != nil {
+				return "", err
+			}
+			answered, err := a.answer(ctx, run, text)
+			if err != nil {
+				return "", err
+			}
+			reason, err := a.follow(ctx, v, run)
+			if answered || err != nil || reason != sdk.StopReasonEndTurn {
+				return reason, err
+			}
+			if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // it has another question, which is the reply
+				return reason, err
+			}
+		}
+		run, err := a.start(ctx, s, v.id, number, text)
+		if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == api.Conflict {
+			if number != tried {
+				tried, until = number, time.Now().Add(shownTime)
+			}
+			if time.Now().Before(until) && sleep(ctx, shownTime/100) {
+				continue // after the turn that another process has started
+			}
+		}
 		if err != nil {
 			return "", err
 		}
-		reason, err := a.follow(ctx, v, run)
-		if answered || err != nil || reason != sdk.StopReasonEndTurn {
-			return reason, err
-		}
-		if run, err = a.api.Run(ctx, run.ID); err != nil || !run.Over() { // it has another question, which is the reply
-			return reason, err
-		}
-		v.say(ctx, "\n\n")
+		return a.follow(ctx, v, run)
 	}
-	run, err := a.start(ctx, s, v.id, text)
-	if err != nil {
-		return "", err
+}
+
+// shownTime is how long the run that another process starts may take to be listed.
+const shownTime = 5 * time.Second
+
+// sleep reports whether it has slept.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
-	return a.follow(ctx, v, run)
 }
 
 // start starts the run of a turn.
-func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, text string) (api.Run, error) {
+func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number int, text string) (api.Run, error) {
 	a.mu.Lock()
 	mode, folder := s.mode, s.folder
 	a.mu.Unlock()
@@ -117,8 +148,10 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, text st
 		if err != nil {
 			return api.Run{}, err
 		}
-		labels := map[string]string{sessionLabel: string(id), folderLabel: cut(folder), promptLabel: cut(text)}
-		return a.api.Put(context.WithoutCancel(ctx), "acp-"+strings.ToLower(rand.Text()), api.Start{Pipeline: mode, Input: p.With(input, before), Labels: labels, Interactive: true})
+		nth := strconv.Itoa(number)
+		labels := map[string]string{sessionLabel: string(id), turnLabel: nth, editorLabel: a.name, folderLabel: cut(folder), promptLabel: cut(text)}
+		ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
+		return a.api.Put(ctx, fmt.Sprintf("acp-%s-turn-%s", id, nth), api.Start{Pipeline: mode, Input: p.With(input, before), Labels: labels, Interactive: true})
 	}
 	return api.Run{}, wrong("there is no mode %q", mode)
 }
@@ -160,13 +193,16 @@ func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReas
 		if err != nil {
 			return "", err
 		}
+		if len(open) == 0 { // it waits for something else, or was answered just now
+			sleep(ctx, askEvery)
+		}
 		for _, q := range open {
 			asked, err := a.permit(ctx, v, run, q)
 			if err != nil {
 				return "", err
 			}
 			if !asked {
-				v.say(ctx, messageOf(q))
+				v.paragraph(ctx, messageOf(q))
 				return sdk.StopReasonEndTurn, nil // the next prompt answers it
 			}
 		}
@@ -180,29 +216,20 @@ func reasonOf(run api.Run) sdk.StopReason {
 	return sdk.StopReasonEndTurn
 }
 
-// stopped returns a run when it has stopped. If the editor cancels the turn, the run is cancelled; if the editor
-// goes, it is not.
+// stopped tells what a run says, and returns it when it has stopped. If the editor cancels the turn, the run is cancelled; if
+// the editor goes, it is not.
 func (a *agent) stopped(ctx context.Context, v *voice, run api.Run) (api.Run, error) {
-	heard, stop := v.listen(ctx, run.ID)
-	defer func() { stop(); <-heard }()
+	listening := turn.Listen(ctx, func(parts []turn.Part) { v.tell(ctx, run.ID, parts) })
 	for {
-		now, err := a.api.Result(ctx, run.ID, time.Minute)
-		if ctx.Err() != nil {
+		now, err := a.api.Result(listening, run.ID, time.Minute)
+		switch {
+		case ctx.Err() != nil:
 			a.abandon(ctx, run.ID)
 			return run, context.Cause(ctx)
-		}
-		if err != nil {
+		case err != nil:
 			return run, err
-		}
-		run = now
-		if run.Over() {
-			select {
-			case <-heard: // its last steps were told
-			case <-time.After(lastSteps):
-			}
-		}
-		if run.Over() || run.State == journal.Waiting {
-			return run, nil
+		case now.Over(), now.State == journal.Waiting, now.State == journal.Refused:
+			return now, nil
 		}
 	}
 }
@@ -219,9 +246,6 @@ func (a *agent) abandon(ctx context.Context, run string) {
 	_, _ = a.api.Cancel(ctx, run) // it is over, or the server closes
 }
 
-// lastSteps is how long the steps of a run that is over may take to be told.
-const lastSteps = time.Second
-
 // goneTime is how long the end of a connection may take to be known.
 const goneTime = 100 * time.Millisecond
 
@@ -231,11 +255,17 @@ func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Questio
 	if len(options) == 0 {
 		return false, nil
 	}
-	call := sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(q.Path), Title: sdk.Ptr(messageOf(q)), Status: sdk.Ptr(sdk.ToolCallStatusPending), Kind: sdk.Ptr(sdk.ToolKindOther)}
+	call := sdk.ToolCallUpdate{ToolCallId: sdk.ToolCallId(turn.ID(run.ID, q.Path)), Title: sdk.Ptr(messageOf(q)), Status: sdk.Ptr(sdk.ToolCallStatusPending), Kind: sdk.Ptr(sdk.ToolKindOther)}
 	if q.Call != nil {
 		call.RawInput = json.RawMessage(q.Call.Input)
 	}
-	res, err := a.editor.RequestPermission(ctx, sdk.RequestPermissionRequest{SessionId: v.id, ToolCall: call, Options: options})
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	go a.withdraw(asking, stop, run.ID, q)
+	res, err := a.editor.RequestPermission(asking, sdk.RequestPermissionRequest{SessionId: v.id, ToolCall: call, Options: options})
+	if asking.Err() != nil && ctx.Err() == nil {
+		return true, nil
+	}
 	if err != nil || ctx.Err() != nil {
 		if ctx.Err() != nil {
 			a.abandon(ctx, run.ID)
@@ -252,6 +282,19 @@ func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Questio
 	}
 	return true, err
 }
+
+// withdraw calls stop when someone else has answered a question: on a page, or in another editor.
+func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Question) {
+	for sleep(ctx, askEvery) {
+		open, err := a.api.Questions(ctx, run)
+		if err == nil && !slices.ContainsFunc(open, func(o api.Question) bool { return o.Path == q.Path && o.Version == q.Version }) {
+			stop()
+		}
+	}
+}
+
+// askEvery is how often withdraw looks.
+const askEvery = 500 * time.Millisecond
 
 // choices are the options for a question, and what each answers. A choice with a blank can only refuse. The first word of
 // a choice decides its kind.

@@ -9,20 +9,27 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
-// A voice tells the editor what happens in a turn. Its methods are called one after the other.
+// A voice tells the editor what happens in the turns of a session. Its methods are called one after the other.
 type voice struct {
 	a    *agent
 	id   sdk.SessionId
-	from string // the step whose text was streamed last
-	text string // of it
-	run  string // whose steps are told
-	seq  int64  // of the last one
-	seen map[string]bool
+	run  string // whose parts are told
+	sent turn.Progress[sent]
+	text string // that was said last
+}
+
+// sent is how much of a part was told.
+type sent struct {
+	id   sdk.ToolCallId // of a part that is shown as a tool call; empty before
+	text int
+	over bool
 }
 
 // update sends an update. An editor that cannot be told has gone, which the turn finds out.
@@ -32,79 +39,141 @@ func (v *voice) update(ctx context.Context, u sdk.SessionUpdate) {
 
 func (v *voice) say(ctx context.Context, text string) {
 	if text != "" {
+		v.text += text
 		v.update(ctx, sdk.UpdateAgentMessageText(text))
 	}
 }
 
-// listen tells the editor the steps of a run and what models write in it, until stop is called. Heard is
-// closed when nothing more is told.
-func (v *voice) listen(ctx context.Context, run string) (heard <-chan struct{}, stop context.CancelFunc) {
-	ctx, stop = context.WithCancel(ctx)
-	done := make(chan struct{})
+// paragraph says a text that does not continue the one before.
+func (v *voice) paragraph(ctx context.Context, text string) {
+	if v.text != "" && text != "" {
+		v.say(ctx, "\n\n")
+	}
+	v.text = ""
+	v.say(ctx, text)
+}
+
+// tell tells what the parts of a run have more than was told. What was told cannot be taken back.
+func (v *voice) tell(ctx context.Context, run string, parts []turn.Part) {
 	if v.run != run {
-		v.run, v.seq, v.seen = run, 0, map[string]bool{}
+		v.run, v.sent = run, turn.Progress[sent]{}
 	}
-	go func() {
-		defer close(done)
-		// Without the events the turn still has its end.
-		_ = v.a.api.Follow(ctx, run, true, func(e api.Event) {
-			switch {
-			case e.Said != nil:
-				v.said(ctx, e.Said)
-			case e.Step != nil && e.Step.Seq > v.seq:
-				v.seq = e.Step.Seq
-				v.step(ctx, *e.Step)
-			}
-		})
-	}()
-	return done, stop
+	times := map[string]int{}
+	v.sent.Each(parts, func(p *turn.Part, at *sent) {
+		times[p.ID]++
+		switch p.Kind {
+		case turn.Text, turn.Reasoning:
+			v.said(ctx, p, at)
+		case turn.Tool:
+			v.call(ctx, p, at, times[p.ID])
+		case turn.Step:
+			v.step(ctx, p, at, times[p.ID])
+		}
+	})
 }
 
-// step shows a step below the pipeline as a tool call.
-func (v *voice) step(ctx context.Context, row journal.Row) {
-	if !strings.Contains(row.Path, "/") || row.Kind == "value" {
+// said tells a text. One that was taken back before any of it was told is left out.
+func (v *voice) said(ctx context.Context, p *turn.Part, at *sent) {
+	more := p.After(at.text)
+	if more == "" || p.State == turn.Void {
 		return
 	}
-	id := sdk.ToolCallId(v.run + " " + row.Path)
-	if !v.seen[row.Path] {
-		v.seen[row.Path] = true
-		v.update(ctx, sdk.StartToolCall(id, row.Path, sdk.WithStartKind(sdk.ToolKindOther), sdk.WithStartStatus(sdk.ToolCallStatusInProgress)))
-	}
-	if row.Ended {
-		status := sdk.ToolCallStatusCompleted
-		if row.Failure != "" {
-			status = sdk.ToolCallStatusFailed
+	first := at.text == 0
+	at.text = len(p.Text)
+	switch {
+	case p.Kind == turn.Reasoning:
+		if first {
+			more = strings.TrimLeft(more, "\n")
 		}
-		v.update(ctx, sdk.UpdateToolCall(id, sdk.WithUpdateStatus(status)))
+		v.update(ctx, sdk.UpdateAgentThoughtText(more))
+	case first:
+		v.paragraph(ctx, more)
+	default:
+		v.say(ctx, more)
 	}
 }
 
-// said tells what models have written since. Of several that write at once, one is told.
-func (v *voice) said(ctx context.Context, pieces []api.Piece) {
-	if len(pieces) == 0 {
+// toolCall is the id of a part that is shown as a tool call. What is tried again is another one.
+func toolCall(run string, p *turn.Part, nth int) sdk.ToolCallId {
+	id := turn.ID(run, p.ID)
+	if nth > 1 {
+		id = fmt.Sprint(id, "#", nth)
+	}
+	return sdk.ToolCallId(id)
+}
+
+// step shows a leaf below the pipeline as a tool call.
+func (v *voice) step(ctx context.Context, p *turn.Part, at *sent, nth int) {
+	if !strings.Contains(p.ID, "/") || at.over {
 		return
 	}
-	now := pieces[0]
-	for _, p := range pieces {
-		if p.Path == v.from {
-			now = p
-		}
+	if at.id == "" {
+		at.id = toolCall(v.run, p, nth)
+		v.update(ctx, sdk.StartToolCall(at.id, p.ID, sdk.WithStartKind(sdk.ToolKindOther), sdk.WithStartStatus(sdk.ToolCallStatusInProgress)))
 	}
-	more, follows := "", false
-	if now.Path == v.from {
-		more, follows = inside.After(v.text, now.Text)
+	if p.State == turn.Done {
+		at.over = true
+		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateStatus(statusOf(p.Failed))))
 	}
-	if !follows { // what was told cannot be taken back
-		if v.text != "" {
-			more = "\n\n"
-		}
-		more, v.text = more+now.Text, ""
-	}
-	v.from, v.text = now.Path, v.text+strings.TrimPrefix(more, "\n\n")
-	v.say(ctx, more)
 }
 
-// end tells the result of a run, or what it has more than was told, or how it failed.
+func statusOf(failed bool) sdk.ToolCallStatus {
+	if failed {
+		return sdk.ToolCallStatusFailed
+	}
+	return sdk.ToolCallStatusCompleted
+}
+
+// call shows the call of a tool: its arguments as the model writes them, and its result.
+func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
+	if at.over || at.id == "" && (p.Tool == "" || p.State == turn.Void) {
+		return
+	}
+	if at.id == "" {
+		at.id = toolCall(v.run, p, nth)
+		v.update(ctx, sdk.StartToolCall(at.id, p.Tool, sdk.WithStartKind(kindOf(p.Tool)), sdk.WithStartStatus(sdk.ToolCallStatusPending)))
+	}
+	const complete = 1 << 62 // in place of the length of the arguments
+	switch {
+	case at.text == complete:
+	case p.Input != nil:
+		at.text = complete
+		title := p.Tool
+		if about := view.Argument(llm.ToolCall{Name: p.Tool, Input: p.Input}); about != "" {
+			title += ": " + about
+		}
+		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateTitle(title), sdk.WithUpdateRawInput(p.Input), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
+	case len(p.Text) >= max(2*at.text, 1): // an update has all of them: twice as many, so that the updates stay linear
+		at.text = len(p.Text)
+		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateRawInput(p.Text)))
+	}
+	switch {
+	case p.State == turn.Void:
+		at.over = true
+		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
+	case p.Output != nil:
+		at.over = true
+		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateStatus(statusOf(p.Failed || p.Denied)), sdk.WithUpdateRawOutput(*p.Output),
+			sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(*p.Output))})))
+	}
+}
+
+// kinds are the kinds of Stone's own tools. Editors choose an icon by them.
+var kinds = map[string]sdk.ToolKind{
+	"read_file": sdk.ToolKindRead, "view_file": sdk.ToolKindRead, "list_directory": sdk.ToolKindRead, "file_exists": sdk.ToolKindRead,
+	"write_file": sdk.ToolKindEdit, "edit_file": sdk.ToolKindEdit, "mkdir": sdk.ToolKindEdit, "delete_file": sdk.ToolKindDelete,
+	"search_documents": sdk.ToolKindSearch,
+	"run_command":      sdk.ToolKindExecute, "start_command": sdk.ToolKindExecute, "check_command": sdk.ToolKindExecute, "wait_commands": sdk.ToolKindExecute,
+}
+
+func kindOf(tool string) sdk.ToolKind {
+	if k, ok := kinds[tool]; ok {
+		return k
+	}
+	return sdk.ToolKindOther
+}
+
+// end tells the result of a run that no part of it has told, or how it failed.
 func (v *voice) end(ctx context.Context, run api.Run) {
 	text := ""
 	switch {
@@ -115,18 +184,12 @@ func (v *voice) end(ctx context.Context, run api.Run) {
 		}
 	case run.Failure != nil:
 		text = fmt.Sprintf("%s: %s (at %s)", run.Failure.Kind, run.Failure.Reason, run.Failure.Path)
-	case run.Over():
+	case run.Over() || run.State == journal.Refused:
 		text = fmt.Sprintf("The turn is %s.", run.State)
 	}
-	if v.text != "" {
-		if more, follows := strings.CutPrefix(text, v.text); follows {
-			text = more
-		} else if text != "" {
-			text = "\n\n" + text
-		}
+	if text != v.text {
+		v.paragraph(ctx, text)
 	}
-	v.from, v.text = "", ""
-	v.say(ctx, text)
 }
 
 // conversation returns the messages that an agent keeps with its answer.
@@ -145,8 +208,14 @@ func (v *voice) message(ctx context.Context, m llm.Message) {
 	switch text := m.Text(); {
 	case text == "":
 	case m.Role == llm.RoleUser:
-		v.update(ctx, sdk.UpdateUserMessageText(text))
+		v.heard(ctx, text)
 	case m.Role == llm.RoleAssistant:
-		v.say(ctx, text)
+		v.paragraph(ctx, text)
 	}
+}
+
+// heard tells a message of the user, of the history. What is said next answers it.
+func (v *voice) heard(ctx context.Context, text string) {
+	v.text = ""
+	v.update(ctx, sdk.UpdateUserMessageText(text))
 }

@@ -20,8 +20,9 @@ function aiSDK({ AbstractChat, DefaultChatTransport, isToolUIPart }) {
 	return (pipeline, id, more = {}) => new Chat({
 		...more, id, transport: new DefaultChatTransport({ api: base + '/v1/ui/' + pipeline, ...more.transport }), onError: e => errors.push(e.message),
 		sendAutomaticallyWhen: ({ messages }) => {
-			const parts = messages.at(-1).parts.filter(isToolUIPart)
-			return parts.some(p => p.state === 'approval-responded') && !parts.some(p => p.state === 'approval-requested')
+			const all = messages.at(-1).parts
+			const parts = all.slice(all.findLastIndex(p => p.type === 'step-start') + 1).filter(isToolUIPart)
+			return parts.some(p => p.state === 'approval-responded' || p.state === 'output-available' && !p.providerExecuted) && !parts.some(p => p.state === 'input-available') && !parts.some(p => p.state === 'approval-requested')
 		},
 	})
 }
@@ -66,6 +67,15 @@ for (const name of ['ai', 'ai7']) {
 	await settled(buyer)
 	say(name + ' denied', shown(buyer.messages.slice(-1)))
 	say(name + ' bought', await control('bought'))
+
+	const painter = open('painter', id('painter'), {
+		onToolCall: ({ toolCall }) => { painter.addToolOutput({ tool: toolCall.toolName, toolCallId: toolCall.toolCallId, output: { at: toolCall.input.stone } }) },
+	})
+	await painter.sendMessage({ text: 'scroll' })
+	await settled(painter)
+	say(name + ' scrolled', shown(painter.messages.slice(-1)))
+	await painter.sendMessage({ text: 'look' })
+	say(name + ' looked', [shown(painter.messages.slice(-1)), errors.splice(0)])
 
 	const asked = open('page', id('asked'))
 	await asked.sendMessage({ text: 'slate' })
@@ -168,6 +178,15 @@ await buyer.send('', { resume: [{ interruptId: interrupt.id, status: 'resolved',
 say('agui approved', buyer.messages.map(text))
 await buyer.send('', { resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: false } }] })
 await buyer.send('', { resume: [{ interruptId: 'nothing', status: 'resolved', payload: 'yes' }] })
+const painter = agent('painter', 'ag-painter')
+const tools = [{ name: 'paint', description: 'Paints.', parameters: { type: 'object', properties: { stone: { type: 'string' } } } }]
+await painter.send('paint', { tools })
+const calls = painter.messages.at(-1).toolCalls
+say('agui calls', [painter.messages.map(text), painter.events.at(-1).outcome])
+for (const c of calls) painter.addMessage({ id: crypto.randomUUID(), role: 'tool', toolCallId: c.id, content: 'painted ' + JSON.parse(c.function.arguments).stone })
+await painter.send('', { tools })
+await painter.send('tools', { tools })
+say('agui painted', painter.messages.map(text))
 const page = agent('page', 'ag-page')
 await page.send('slate')
 await page.send('', { resume: [{ interruptId: page.pendingInterrupts[0].id, status: 'resolved', payload: 'perhaps' }] })

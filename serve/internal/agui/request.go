@@ -32,8 +32,12 @@ func Read(body []byte) (in Input, err error) {
 		Thread   string            `json:"threadId"`
 		Run      string            `json:"runId"`
 		Messages []json.RawMessage `json:"messages"`
-		Tools    []json.RawMessage `json:"tools"`
-		Resume   []struct {
+		Tools    []struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		} `json:"tools"`
+		Resume []struct {
 			InterruptID string          `json:"interruptId"`
 			Status      string          `json:"status"`
 			Payload     json.RawMessage `json:"payload"`
@@ -46,8 +50,11 @@ func Read(body []byte) (in Input, err error) {
 	if in.Run == "" {
 		return in, fmt.Errorf("the runId is missing: want an id of the client's choice")
 	}
-	if len(raw.Tools) > 0 {
-		return in, fmt.Errorf("tools: the pipeline has its own, and calls none of the client: leave them out")
+	for _, t := range raw.Tools {
+		in.Tools = append(in.Tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Parameters})
+	}
+	if err := turn.CheckTools(in.Tools); err != nil {
+		return in, err
 	}
 	for _, r := range raw.Resume {
 		a, err := answer(r.Status, r.Payload)
@@ -75,15 +82,24 @@ func Read(body []byte) (in Input, err error) {
 			}
 		case "tool":
 			in.Seen.Add(m.ID)
+			in.Seen.AddResult(m.ToolCallID)
+			text := ""
+			if json.Unmarshal(m.Content, &text) != nil {
+				text = string(m.Content)
+			}
+			in.Results = append(in.Results, turn.Answer{ID: m.ToolCallID, Response: text})
 		case "user":
 			last = m
+		}
+		if m.Role != "tool" { // what follows a result needs none
+			in.Results = nil
 		}
 		if i == len(raw.Messages)-1 && m.Role != "user" {
 			last = message{}
 		}
 	}
 	slices.Reverse(in.Replies)
-	if len(in.Answers) > 0 {
+	if len(in.Answers)+len(in.Results) > 0 {
 		return in, nil
 	}
 	if last.ID == "" {

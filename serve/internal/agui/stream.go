@@ -93,11 +93,15 @@ func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 			end["result"] = text
 		}
 	case journal.Waiting:
-		open := s.interrupts(parts)
-		if len(open) == 0 {
+		open, calls := s.interrupts(parts)
+		switch {
+		case len(open) > 0:
+			end["outcome"] = map[string]any{"type": "interrupt", "interrupts": open}
+		case calls: // of the client, which sends their results
+			end["outcome"] = map[string]any{"type": "success"}
+		default:
 			return append(s.out, s.Fail("waiting", "the turn waits, but not for a person: send the messages again later")...)
 		}
-		end["outcome"] = map[string]any{"type": "interrupt", "interrupts": open}
 	case journal.Canceled:
 		end["outcome"] = map[string]any{"type": "cancelled"}
 	default:
@@ -135,7 +139,7 @@ func (s *Stream) had(p *turn.Part, at *sent) {
 	if p.Kind != turn.Tool || p.State == turn.Void {
 		at.over = true
 	} else if p.Output != nil {
-		if !s.Seen.Has(s.Name, &turn.Part{Kind: turn.Tool, ID: p.ID + "/result"}) {
+		if !s.Seen.HasResult(s.Name, p) {
 			s.output(p)
 		}
 		at.over = true
@@ -214,12 +218,15 @@ func (s *Stream) end(p *turn.Part, at *sent) {
 	}
 }
 
-// interrupts are the open questions.
-func (s *Stream) interrupts(parts []turn.Part) []map[string]any {
-	out := []map[string]any{}
+// interrupts returns the open questions, and whether the run waits for calls of the client.
+func (s *Stream) interrupts(parts []turn.Part) (out []map[string]any, calls bool) {
 	for i := range parts {
 		q := parts[i].Question
 		if parts[i].Kind != turn.Ask {
+			continue
+		}
+		if q.Call != nil && q.Call.Client {
+			calls = true
 			continue
 		}
 		it := map[string]any{"id": turn.QuestionID(s.Name, q), "reason": "input_required", "message": q.Text}
@@ -242,7 +249,7 @@ func (s *Stream) interrupts(parts []turn.Part) []map[string]any {
 		it["metadata"] = about
 		out = append(out, it)
 	}
-	return out
+	return out, calls
 }
 
 // snapshot returns the messages without those that were taken back.

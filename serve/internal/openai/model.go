@@ -101,6 +101,7 @@ const (
 	asMessages
 	asHistory // a result of an agent
 	asText
+	asTools // of the client, which executes their calls
 )
 
 var (
@@ -109,6 +110,7 @@ var (
 	messagesSchema = ordered[[]llm.Message]()
 	historySchema  = ordered[agent.Text]()
 	textSchema     = ordered[string]()
+	toolsSchema    = ordered[[]llm.Tool]()
 )
 
 func ordered[T any]() []byte {
@@ -132,6 +134,8 @@ func formOf(in tree.Input) form {
 		return asHistory
 	case bytes.Equal(s, textSchema):
 		return asText
+	case bytes.Equal(s, toolsSchema) && in.Optional:
+		return asTools
 	}
 	return other
 }
@@ -165,6 +169,15 @@ func (m Model) Input(req *llm.Request) (json.RawMessage, error) {
 	if m.takesRequest() {
 		return json.Marshal(req)
 	}
+	tools, takesTools := names[asTools]
+	delete(names, asTools)
+	in := map[string]any{}
+	switch {
+	case len(req.Tools) > 0 && !takesTools:
+		return nil, wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
+	case len(req.Tools) > 0:
+		in[tools] = req.Tools
+	}
 	all := req.Messages
 	if req.System != "" {
 		all = append([]llm.Message{{Role: llm.RoleSystem, Content: []llm.Part{{Text: req.System}}}}, all...)
@@ -177,19 +190,27 @@ func (m Model) Input(req *llm.Request) (json.RawMessage, error) {
 	case known && len(names) == 0:
 		return nil, nil
 	case known && len(names) == 1 && hasMessages:
-		return json.Marshal(all)
+		if !takesTools {
+			return json.Marshal(all)
+		}
+		in[messages] = all
+		return json.Marshal(in)
 	case known && len(names) == 1 && hasText:
 		said, err := transcript(all)
 		if err != nil {
 			return nil, err
 		}
-		return json.Marshal(said)
+		if !takesTools {
+			return json.Marshal(said)
+		}
+		in[text] = said
+		return json.Marshal(in)
 	case known && len(names) == 2 && hasText && (hasMessages || hasHistory):
 		said, err := transcript(all[last:])
 		if err != nil {
 			return nil, err
 		}
-		in := map[string]any{text: said}
+		in[text] = said
 		if hasMessages {
 			in[messages] = append([]llm.Message{}, all[:last]...)
 		} else if last > 0 {

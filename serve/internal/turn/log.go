@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -122,7 +123,7 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 		if l.denied == nil {
 			l.denied = map[string]bool{}
 		}
-		l.denied[e.Path] = d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:")
+		l.denied[e.Path] = !d.Client && (d.Answer == "" || d.Answer == "never" || d.Answer == "no" || strings.HasPrefix(d.Answer, "no:"))
 	case event.Retracted:
 		l.retract(e.Path, d)
 	default:
@@ -165,17 +166,21 @@ func (l *Log) enter(path, name string) {
 		l.leaves = map[string]Role{}
 	}
 	l.leaves[path] = l.Roles[name]
-	if l.steps++; l.steps > maxSteps {
-		return
+	if l.steps == maxSteps || slices.ContainsFunc(l.parts, func(p *part) bool { return p.Kind == Step && p.path == path && p.State == Open }) {
+		return // or it has waited for an answer
 	}
+	l.steps++
 	l.add(&part{Part: Part{Kind: Step, ID: path, Turn: path, Tool: name}, path: path})
 }
 
 // leave ends a leaf. If it has its result, everything that it has said is accepted.
 func (l *Log) leave(path string, ok bool) {
+	if !ok && l.waits(path) {
+		return
+	}
 	for _, p := range l.parts {
 		if p.Kind == Step && p.path == path {
-			p.State = Done
+			p.State, p.Failed = Done, !ok
 		}
 		if ok && p.State == Open && (event.Retracted{}).Covers(path, p.path, "", 0) && (p.Kind != Tool || p.Output != nil) {
 			p.State = Done
@@ -329,16 +334,24 @@ func (l *Log) done(id, text string, failed bool) {
 // retract makes the parts of a rejected answer void. A leaf that waits for an answer fails too, but
 // says the same again.
 func (l *Log) retract(path string, d event.Retracted) {
-	for at := range l.asked {
-		if d.Source == "" && d.Covers(path, at, "", 0) {
-			return
-		}
+	if d.Source == "" && l.waits(path) {
+		return
 	}
 	for _, p := range l.parts {
 		if p.State != Void && p.Kind != Step && d.Covers(path, p.path, p.source, p.attempt) {
 			p.State, p.Reason = Void, d.Reason
 		}
 	}
+}
+
+// waits reports whether a question is open at a path or below it.
+func (l *Log) waits(path string) bool {
+	for at := range l.asked {
+		if (event.Retracted{}).Covers(path, at, "", 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // recorded notes the value of a recorded step: the answer of a model, or the result of a call.

@@ -40,7 +40,7 @@ type Part struct {
 	Tool   string          // its name
 	Input  json.RawMessage // the arguments; nil until they are complete
 	Output *string         // nil until it has ended
-	Failed bool            // the call failed
+	Failed bool            // the call, or the leaf, failed
 	Denied bool            // a person refused it
 
 	Question *journal.Question // of an Ask; its ID is that of the call that it is about, if any

@@ -1,14 +1,17 @@
 package turn
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -22,6 +25,8 @@ type Request struct {
 	Edited  bool       // the message takes the place of an earlier one
 	Replies []string   // the ids of what was said before it, the newest first; of this server's, see Run
 	Answers []Answer   // to questions
+	Results []Answer   // of calls that the client has executed; the ID is that of the call
+	Tools   []llm.Tool // of the client
 	Seen    Seen       // what the client has of the turn that continues
 	Reply   string     // the id of the message that continues; empty for a new one
 }
@@ -54,6 +59,54 @@ func (a Answer) Of(q journal.Question) (string, error) {
 // Text returns the text of the user's message.
 func (r *Request) Text() string { return (&llm.Message{Content: r.Content}).Text() }
 
+// maxTools bounds the tools of a client.
+const maxTools = 128
+
+// toolName matches the names that every provider accepts.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// CheckTools checks the tools of a client, and gives those that take nothing an empty schema.
+func CheckTools(tools []llm.Tool) error {
+	if len(tools) > maxTools {
+		return fmt.Errorf("tools: %d are too many: send at most %d", len(tools), maxTools)
+	}
+	names := map[string]bool{}
+	for i := range tools {
+		t := &tools[i]
+		if len(t.Schema) == 0 || string(t.Schema) == "null" {
+			t.Schema = json.RawMessage(`{"type":"object"}`)
+		}
+		var object map[string]json.RawMessage
+		_, _, err := schema.ParseForeign(t.Schema)
+		switch {
+		case !toolName.MatchString(t.Name):
+			return fmt.Errorf("tools: the name %.100q: want 1 to 64 of a-z, A-Z, 0-9, \"_\" and \"-\"", t.Name)
+		case names[t.Name]:
+			return fmt.Errorf("tools: two have the name %q", t.Name)
+		case err != nil:
+			return fmt.Errorf("tools: the parameters of %s: %w", t.Name, err)
+		case json.Unmarshal(t.Schema, &object) != nil:
+			return fmt.Errorf("tools: the parameters of %s: want the JSON Schema of an object", t.Name)
+		}
+		names[t.Name] = true
+	}
+	return nil
+}
+
+type listenKey struct{}
+
+// Listen returns a context for requests within the process of a server. A run that is started with it keeps what it says
+// while it runs. A wait for the result of a run calls tell with the run's parts so far, whenever there are more.
+func Listen(ctx context.Context, tell func([]Part)) context.Context {
+	return context.WithValue(ctx, listenKey{}, tell)
+}
+
+// Listener returns the tell of Listen, or nil.
+func Listener(ctx context.Context) func([]Part) {
+	tell, _ := ctx.Value(listenKey{}).(func([]Part))
+	return tell
+}
+
 // ErrNothing is the error for a request without a message or an answer.
 var ErrNothing = errors.New("nothing is asked: want a message of the user at the end, or answers to the open questions")
 
@@ -68,6 +121,9 @@ func Run(id string) string {
 	run, _, _ := strings.Cut(id, mark)
 	return run
 }
+
+// CallID returns the id of the call that a question is about.
+func CallID(run string, q *journal.Question) string { return ID(run, q.Path) }
 
 // QuestionID returns the id of a question. It names the version that is asked, so that nobody
 // answers another one.
@@ -112,6 +168,12 @@ func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 // Seen is the ids of the parts that a client has. What a turn says is complete before the turn's calls
 // start, so a client that has one text of it has all of them.
 type Seen map[string]bool
+
+// AddResult adds the result of a call.
+func (s Seen) AddResult(call string) { s[call+"/result"] = true }
+
+// HasResult reports whether the client has the result of a call.
+func (s Seen) HasResult(run string, p *Part) bool { return s[ID(run, p.ID)+"/result"] }
 
 // Add adds the id of a part.
 func (s Seen) Add(id string) {

@@ -3,6 +3,7 @@ package uistream
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/internal/turn"
@@ -16,12 +17,16 @@ type message struct {
 }
 
 type part struct {
-	Type       string `json:"type"`
-	Text       string `json:"text"`
-	URL        string `json:"url"`
-	MediaType  string `json:"mediaType"`
-	Filename   string `json:"filename"`
-	ToolCallID string `json:"toolCallId"`
+	Type       string          `json:"type"`
+	Text       string          `json:"text"`
+	URL        string          `json:"url"`
+	MediaType  string          `json:"mediaType"`
+	Filename   string          `json:"filename"`
+	ToolCallID string          `json:"toolCallId"`
+	State      string          `json:"state"` // of a call
+	Executed   bool            `json:"providerExecuted"`
+	Output     json.RawMessage `json:"output"`
+	Error      string          `json:"errorText"`
 	Approval   struct {
 		ID       string `json:"id"`
 		Approved *bool  `json:"approved"`
@@ -69,6 +74,9 @@ func Read(body []byte) (req turn.Request, err error) {
 				req.Seen.Add(id)
 			} else if p.ToolCallID != "" {
 				req.Seen.Add(p.ToolCallID)
+				if strings.HasPrefix(p.State, "output-") {
+					req.Seen.AddResult(p.ToolCallID)
+				}
 			}
 		}
 	}
@@ -80,8 +88,11 @@ func Read(body []byte) (req turn.Request, err error) {
 			if p.Approval.ID != "" && p.Approval.Approved != nil {
 				req.Answers = append(req.Answers, turn.Answer{ID: p.Approval.ID, Response: p.Approval.Reason, Approved: p.Approval.Approved})
 			}
+			if p.ToolCallID != "" && !p.Executed && strings.HasPrefix(p.State, "output-") {
+				req.Results = append(req.Results, turn.Answer{ID: p.ToolCallID, Response: p.result()})
+			}
 		}
-		if len(req.Answers) == 0 {
+		if len(req.Answers)+len(req.Results) == 0 {
 			return req, turn.ErrNothing
 		}
 	case "user":
@@ -91,6 +102,18 @@ func Read(body []byte) (req turn.Request, err error) {
 		return req, fmt.Errorf("the last message has the role %.40q: want user, or assistant with an approval", last.Role)
 	}
 	return req, nil
+}
+
+// result is the result of a call that the client has executed.
+func (p part) result() string {
+	text := ""
+	switch {
+	case p.State == "output-error":
+		return "The tool failed: " + p.Error
+	case json.Unmarshal(p.Output, &text) == nil:
+		return text
+	}
+	return string(p.Output)
 }
 
 // content reads the message of a user.

@@ -7,9 +7,10 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"x"},{"type":"file","url":"data:image/png;base64,AA=="}]}]}`))
 	f.Add([]byte(`{"id":"c","messages":[{"id":"r","role":"assistant","parts":[{"type":"tool-x","toolCallId":"r~a/tool-1-1","approval":{"id":"r~a#1","approved":false}}]}]}`))
 	f.Add([]byte(`{"messages":[{"parts":[null]}]}`))
+	f.Add([]byte(`{"id":"c","messages":[{"id":"r","role":"assistant","parts":[{"type":"tool-x","toolCallId":"r~a/tool-1-1","state":"output-available","output":{"a":1}}]}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		req, err := Read(body)
-		if err == nil && len(req.Answers) == 0 && len(req.Content) == 0 {
+		if err == nil && len(req.Answers)+len(req.Results) == 0 && len(req.Content) == 0 {
 			t.Errorf("%s asks for nothing", body)
 		}
 	})

@@ -178,6 +178,7 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 		s.send(Chunk{"type": "tool-input-error", "toolCallId": id, "toolName": p.Tool, "input": p.Text, "providerExecuted": true, "errorText": "retracted: " + p.Reason})
 	case p.Output == nil:
 		return
+	case s.Seen.HasResult(s.Run, p):
 	case p.Denied:
 		s.send(Chunk{"type": "tool-output-denied", "toolCallId": id})
 	case p.Failed:
@@ -209,7 +210,12 @@ func (s *Stream) ask(p *turn.Part, at *sent) {
 		s.send(Chunk{"type": "data-question", "id": id, "data": question{id, q.Text, q.Choices, q.Schema, q.Problem}})
 		return
 	}
-	call := turn.ID(s.Run, q.Path)
+	call := turn.CallID(s.Run, q)
+	if q.Call.Client { // which executes it when it gets it without providerExecuted
+		s.has(call)
+		s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": false})
+		return
+	}
 	if !s.call[call] { // no agent has made it
 		s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": true})
 	}

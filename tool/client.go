@@ -1,0 +1,72 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+)
+
+// Client makes a tool that the client of the run executes, such as the page of a user interface. A call is a
+// question whose answer is the result of the call (see [ask.Call.Client]), so the run waits for it, in the journal. Name,
+// description and I are as in [Func].
+func Client[I any](name, description string, opts ...Option) agent.Middleware {
+	m := Func(name, description, func(context.Context, I) (string, error) { return "", nil }, append([]Option{Effects()}, opts...)...)
+	if m.Tool.Err == nil {
+		byClient(m.Tool)
+	}
+	return m
+}
+
+// byClient leaves the calls of a tool to the client.
+func byClient(t *agent.Tool) {
+	name := t.Name
+	t.Asks, t.Parallel = true, true // so that a client gets all calls of a turn at once
+	t.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
+		about, ok := agent.CallIn(ctx)
+		if !ok {
+			about = ask.Call{Tool: name, Input: input}
+		}
+		about.Request, about.Said, about.Client = "", "", true
+		response, err := stone.In(ctx).Ask(ask.Question{
+			Name: asker(ctx) + "/" + name,
+			Text: fmt.Sprintf("%s calls %s, which the client of the run executes:\n%s\nAnswer with the result.", asker(ctx), name, indented(arguments(input))),
+			Call: &about,
+		})
+		return agent.Result{Text: response}, err
+	}
+}
+
+// ClientTools offers the tools of the nearest node of type t, which the client of the run executes as those of
+// [Client]. Without such a node it offers none. A tool with the name of another tool of the agent is left out.
+//
+// A client chooses the names and descriptions, and so a part of what the model reads.
+func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {
+	offered := dag.Maybe(t)
+	return agent.Middleware{
+		Name: "client-tools", Reads: []dag.Querier{offered}, Effects: []string{},
+		Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+			tools, err := offered.From(c.DAG)
+			if err != nil {
+				return c, err
+			}
+			if tools == nil {
+				return next(ctx, c)
+			}
+			for _, t := range *tools {
+				if !slices.ContainsFunc(c.Tools, func(own agent.Tool) bool { return own.Name == t.Name }) {
+					offer := agent.Tool{Tool: llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Schema}, Effects: []string{}}
+					byClient(&offer)
+					c = c.Offer(offer)
+				}
+			}
+			return next(ctx, c)
+		},
+	}
+}
