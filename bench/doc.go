@@ -22,6 +22,11 @@
 // processor, since their bound is a time and not a multiple of the floor: idle processors
 // would help the garbage collector.
 //
+// BenchmarkFleet and BenchmarkLanes measure a PostgreSQL server that others may share with Stone: commits, flushes
+// and bytes of its log, its CPU time, and what its backends wait for, from one sample each 20 ms. They have no bounds
+// in the table; make fleet prints their medians. The workers of BenchmarkLanes are processes of their own, which get
+// ids over their standard input, as they would from a queue. DBOS has the same server, in a database of its own.
+//
 // # The floor
 //
 // The floor is the cost of a record of the same run in bare Go, on one goroutine: write

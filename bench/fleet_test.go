@@ -112,9 +112,9 @@ type served struct {
 	before  map[string]float64
 	stop    func()
 
-	sampling sync.Mutex
-	samples  float64
-	waits    map[string]float64
+	// Until stop returns they belong to the sampler.
+	samples float64
+	waits   map[string]float64
 }
 
 const counters = `SELECT xact_commit::float8, wal_bytes::float8, wal_sync::float8 FROM pg_stat_wal, pg_stat_database WHERE datname = current_database()`

@@ -163,6 +163,36 @@ func TestPooler(t *testing.T) {
 	follows(t, open(t, through(address), Options{}), open(t, through(address), Options{Listen: address}))
 }
 
+// A DB whose named statements are unknown to the server, as behind a pooler, does without names, and repeats no work.
+func TestNamesAreGivenUp(t *testing.T) {
+	address := pgtest.Database(t)
+	db := open(t, address, Options{Lease: time.Minute}) // no beats meanwhile
+	for n := range 3 {
+		do(t, db, stepKey("r", n+1))
+	}
+	named := 0
+	if err := exchange(t.Context(), db.database.writer, []statement{{text: "SELECT FROM pg_prepared_statements"}}, func([][]byte) { named++ }); err != nil || named == 0 {
+		t.Fatalf("the server keeps %d statements, %v", named, err)
+	}
+	if db.database.pool.pooled.Load() {
+		t.Fatal("names are given up without a reason")
+	}
+	if err := exchange(t.Context(), db.database.writer, []statement{{text: "DEALLOCATE ALL"}}); err != nil {
+		t.Fatal(err)
+	}
+	var calls atomic.Int64
+	if _, err := db.Do(t.Context(), stepKey("r", 4), work(&calls)); err != nil || calls.Load() != 1 {
+		t.Errorf("a step was worked %d times, %v", calls.Load(), err)
+	}
+	if !db.database.pool.pooled.Load() {
+		t.Error("names are still in use")
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkRun(t, address, "r", 4)
+}
+
 // follows checks that a journal hears of steps of another one although it does not poll.
 func follows(t *testing.T, writing, following *DB) {
 	t.Helper()

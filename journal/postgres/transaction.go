@@ -172,15 +172,15 @@ func (t *tx) Run(ctx context.Context, id string) (*log.Run, error) {
 func (t *tx) RunWith(id string, run int64, paths []string) (r *log.Run, found []*log.Row, whole bool, err error) {
 	t.exec(byID+" FOR UPDATE", id)
 	t.exec(byPaths, run, int64(0), textsOf(paths), int64(mostRows))
-	bytes := 0
+	size := 0
 	err = t.send(func(v [][]byte) { r = scanRun(v) }, func(v [][]byte) {
 		found = append(found, scanRow(v))
-		bytes += len(v[9])
+		size += len(v[9])
 	})
 	if r != nil {
 		t.runs[r.Row] = *r
 	}
-	return r, found, len(found) < mostRows && bytes < mostBytes, err
+	return r, found, len(found) < mostRows && size < mostBytes, err
 }
 
 // Lock implements [log.Tx].

@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -55,6 +56,7 @@ func TestBatchOfEarlierHolder(t *testing.T) {
 type counting struct {
 	journal.Journal
 	looks, items atomic.Int64
+	alone        bool // it refuses results that come together
 }
 
 func (c *counting) Posted(ctx context.Context, run string, keys ...string) (map[string]journal.Item, error) {
@@ -62,25 +64,39 @@ func (c *counting) Posted(ctx context.Context, run string, keys ...string) (map[
 	return c.Journal.Posted(ctx, run, keys...)
 }
 
+func (c *counting) PostedUnder(ctx context.Context, run, prefix string) ([]journal.Item, error) {
+	c.looks.Add(1)
+	return c.Journal.PostedUnder(ctx, run, prefix)
+}
+
 func (c *counting) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	if c.alone && len(items) > 1 {
+		return nil, errors.New("too large")
+	}
 	c.items.Add(int64(len(items)))
 	return c.Journal.Post(ctx, run, items...)
 }
 
-// A batch costs its worker two lookups and one note, however many leaves it has.
+// A batch costs its worker two lookups and one note, however many leaves it has. Results that cannot be posted
+// together are posted alone.
 func TestBatchIsCheap(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		testBatch(t, &counting{Journal: new(journal.Memory), alone: alone})
+	}
+}
+
+func testBatch(t *testing.T, shared *counting) {
 	const lanes = 50
-	var j journal.Memory
+	j := shared.Journal
 	var attempts atomic.Int64
 	all := dag.ReaderFunc(func(dag.DAG) ([]int, error) { return make([]int, lanes), nil })
 	p := stone.Seq("p", stone.Map("fan", all, number, stone.Func("lane", number, text, func(ctx context.Context, _ int) (string, error) {
 		attempts.Add(int64(journal.Attempt(ctx)))
 		return "done", nil
 	})), stone.Reduce(stone.Func("join", dag.All(text), item, func(_ context.Context, all []string) (int, error) { return len(all), nil })))
-	shared := &counting{Journal: &j}
-	e := remote.New(remote.Config{Journal: &j, Carrier: newPool(t, &remote.Worker{Journal: shared, Pipelines: []stone.Ashlar{p}}),
+	e := remote.New(remote.Config{Journal: j, Carrier: newPool(t, &remote.Worker{Journal: shared, Pipelines: []stone.Ashlar{p}}),
 		Routes: []remote.Route{{Leaf: "lane", Pool: "p", Batch: lanes}}, Window: 1})
-	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "run", Recorder: journal.Keep(&j, journal.Options{}), Executor: e}); err != nil {
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "run", Recorder: journal.Keep(j, journal.Options{}), Executor: e}); err != nil {
 		t.Fatal(err)
 	}
 	batches := shared.items.Load() - lanes // each has one note

@@ -53,8 +53,8 @@ func medians(in io.Reader, out, progress io.Writer) error {
 		}
 		cells = append(cells, line)
 	}
-	least, _ := m.repetitions()
-	_, err = fmt.Fprintf(out, "Medians of %d repetitions a step or a lane, on %s.\n\n%s", least, strings.Join(m.machine, ", "), align(cells))
+	least, most := m.repetitions()
+	_, err = fmt.Fprintf(out, "A step or a lane, medians of %d to %d rounds, on %s.\n\n%s", least, most, strings.Join(m.machine, ", "), align(cells))
 	if err == nil && len(m.failures) > 0 {
 		err = fmt.Errorf("go test failed, see above; its first complaint: %s", m.failures[0])
 	}

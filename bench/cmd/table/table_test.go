@@ -73,3 +73,25 @@ func TestBadLineIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestMedians(t *testing.T) {
+	const in = `goos: linux
+cpu: Some CPU
+BenchmarkFleet/32/stone-2  1  0.5 commits/step  3000 cpu-ns/step  0 ns/op  900 per-second
+BenchmarkFleet/32/stone-2  1  0.3 commits/step  1000 cpu-ns/step  0 ns/op  700 per-second
+BenchmarkLanes/4/stone-2   1  0.125 commits/lane  7000 worker-cpu-ns/lane
+`
+	const want = `A step or a lane, medians of 1 to 2 rounds, on linux, Some CPU.
+
+     benchmark  commits  cpu-µs  per-second  worker-cpu-µs
+Fleet/32/stone  0.40          2         800              –
+ Lanes/4/stone  0.12          –           –              7
+`
+	var out bytes.Buffer
+	if err := medians(strings.NewReader(in), &out, io.Discard); err != nil || out.String() != want {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if err := medians(strings.NewReader(in+"--- FAIL: BenchmarkLanes\n"), &out, io.Discard); err == nil {
+		t.Error("a failed benchmark is no error")
+	}
+}
