@@ -28,7 +28,7 @@ type Store struct {
 	busy  bool
 }
 
-// A Dialect is what differs between databases, for packages that open a Store. Queries have ? for parameters.
+// A Dialect describes a database to NewStore, for packages that open a Store. Queries write parameters as ?.
 type Dialect struct {
 	Name string // for errors
 	// Schema makes the tables about, documents, pieces, vectors and codes, unless they exist. Nil means that they do.
@@ -41,18 +41,17 @@ type Dialect struct {
 	Remote bool
 	// Claim implements Store.Claim. Ours reports whether the index was claimed.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
-	// Words ranks pieces by a text: it selects their ids and scores, best first. %s is the place of further conditions
-	// on the tables p of pieces and d of documents. Its parameters are the text, those, and the number of rows.
+	// Words selects ids and scores of pieces that match a text, best first. %s stands for further conditions on pieces p
+	// and documents d. Its parameters are the text, those of the conditions, and the number of rows.
 	Words string
-	// Meta is the condition that the metadata in d.meta, an object of JSON, has a value. Its parameters are the key and
-	// the value.
+	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Expression makes the text of Words of the words of a question, at least one of which must be there. They
-	// have only letters, digits and marks.
+	// Expression returns the text parameter of Words that matches any of the words. They consist of letters, digits and
+	// marks.
 	Expression func(words []string) string
 }
 
-// NewStore returns the Store of a database, whose tables it makes if there are none. Close closes db.
+// NewStore returns a Store over a database, and creates missing tables. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes}}
 	if len(d.Schema) == 0 {
@@ -121,7 +120,7 @@ func (s *Store) explain(err error) error {
 	return fmt.Errorf("index %s: %w", s.dialect.Name, err)
 }
 
-// State is what a Store contains.
+// State describes the contents of a Store.
 type State struct {
 	Documents int `json:"documents"`
 	Pieces    int `json:"pieces"`
@@ -152,7 +151,7 @@ type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// made returns who made the vectors, and of which folder.
+// made returns the facts that are kept about an index.
 func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
 	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
 	if err != nil {
@@ -190,7 +189,7 @@ type EmbedderError struct {
 
 // Error says what to do.
 func (e *EmbedderError) Error() string {
-	return fmt.Sprintf("the index has vectors of %s, and the embedder is %s: vectors of two models cannot be compared; use the one of the index, or build its vectors anew", e.Built, e.Asked)
+	return fmt.Sprintf("the index has vectors of %s, and the embedder is %s: vectors of two models cannot be compared; use the embedder of the index, or rebuild the vectors", e.Built, e.Asked)
 }
 
 // FailureKind returns "retrieve/embedder".
@@ -217,7 +216,8 @@ func (s *Store) documents(ctx context.Context) (map[string]string, error) {
 	return all, s.explain(err)
 }
 
-// bare returns the digests of the texts that have no vector, sorted, with their texts if they are among some.
+// bare returns the sorted digests of texts without a vector. Given some digests, it considers only those and returns their
+// texts, too.
 func (s *Store) bare(ctx context.Context, among []string) (digests, texts []string, err error) {
 	query := `SELECT DISTINCT p.digest, '', '' FROM pieces p`
 	if among != nil {
@@ -237,7 +237,7 @@ func (s *Store) bare(ctx context.Context, among []string) (digests, texts []stri
 	return digests, texts, s.explain(err)
 }
 
-// change is a change of a store. It can be repeated.
+// change is an idempotent change of a store.
 type change struct {
 	reset    bool       // first remove all vectors
 	folder   string     // "" leaves it as it is
@@ -253,8 +253,7 @@ type waiting struct {
 	done chan error
 }
 
-// change makes a change durable. Changes that wait for each other share a transaction, since each costs a write
-// to the disk.
+// change makes a change durable. Concurrent changes share a transaction, because each transaction costs a write to disk.
 func (s *Store) change(ctx context.Context, c change) error {
 	w := &waiting{c, make(chan error, 1)}
 	s.mu.Lock()
