@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -296,8 +297,11 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 		}
 	}
 	shown := cfg.Index
-	if cfg.Index = redact.FullDatabase(shown, indexEnv); cfg.Index != shown {
-		a.secrets.NoteHeader(cfg.Index)
+	cfg.Index = redact.FullDatabase(shown, indexEnv)
+	if u, err := url.Parse(cfg.Index); err == nil {
+		if password, ok := u.User.Password(); ok {
+			a.secrets.Note(password)
+		}
 	}
 	x, err := a.linked.library.Open(ctx, cfg)
 	if errors.Is(err, fs.ErrNotExist) && dir == "" {
