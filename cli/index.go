@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ type indexFlags struct {
 func (flags *indexFlags) describe(f *pflag.FlagSet) {
 	f.Var(storeFlag{&flags.index, indexEnv}, "index", "use the index in `FILE`, or in a database: postgres://USER@HOST/NAME; overrides STONE_INDEX and .stone/index.db of the project")
 	f.Lookup("index").Annotations = map[string][]string{namesFile: {"yes"}, makesPipeline: {"yes"}}
-	f.BoolVar(&flags.words, "words", false, "use words alone, although an embedder is configured")
+	f.BoolVar(&flags.words, "words", false, "rank by words alone, although an embedder is configured")
 	f.BoolVar(&flags.run.json, "json", false, "print the result as JSON")
 }
 
@@ -43,10 +44,10 @@ func (a *app) index() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "index [flags] DIR",
 		Short: "Index the documents of a folder for search",
-		Long: "Index reads the text, Markdown, HTML and PDF files below DIR that are new or have changed, and removes what is\n" +
-			"no longer there. With an embedder in the configuration it also makes the vectors of new texts; a text that has\n" +
-			"one is never embedded again. A run is recorded and resumed like any other. The section :search of\n" +
-			".stone/stone.edn names the embedder: {:search {:embedder {:provider :openai, :model \"text-embedding-3-small\"}}}.",
+		Long: "Index reads new and changed text, Markdown, HTML and PDF files below DIR, and forgets deleted ones. It skips\n" +
+			"hidden files and symbolic links. With a configured embedder it also embeds new texts, each once. The run is\n" +
+			"recorded and can be resumed. The section :search of .stone/stone.edn names the index, the size of pieces and\n" +
+			"the embedder: {:search {:embedder {:provider :openai, :model \"text-embedding-3-small\"}}}.",
 		Example:               a.example("index docs", "index docs --max-usd 1 --json"),
 		DisableFlagsInUseLine: true,
 		Args: func(c *cobra.Command, args []string) error {
@@ -68,7 +69,7 @@ func (a *app) index() *cobra.Command {
 	}
 	f := c.Flags()
 	flags.describe(f)
-	f.BoolVar(&flags.rebuild, "rebuild", false, "make all vectors anew, with another embedder")
+	f.BoolVar(&flags.rebuild, "rebuild", false, "replace all vectors, for another embedder")
 	kept(f, "words", "rebuild")
 	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
 	a.callFlags(f)
@@ -143,8 +144,9 @@ func (a *app) search() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "search [flags] QUESTION",
 		Short: "Find passages in the indexed documents",
-		Long: "Search prints the passages that fit a question best, each with its file and lines. It compares words, and, if the\n" +
-			"index has vectors and their embedder is configured, meanings. Index builds the index.",
+		Long: "Search prints the passages that best answer a question, with file and lines. It ranks by words and, if the index\n" +
+			"has vectors and their embedder is configured, by meaning. A configured reranker then orders the best passages.\n" +
+			"The command index builds the index.",
 		Example:               a.example("search \"how is a run resumed?\"", "search budget --k 3 --under guide --json"),
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
@@ -295,8 +297,11 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 		}
 	}
 	shown := cfg.Index
-	if cfg.Index = redact.FullDatabase(shown, indexEnv); cfg.Index != shown {
-		a.secrets.NoteHeader(cfg.Index)
+	cfg.Index = redact.FullDatabase(shown, indexEnv)
+	if u, err := url.Parse(cfg.Index); err == nil {
+		if password, ok := u.User.Password(); ok {
+			a.secrets.Note(password)
+		}
 	}
 	x, err := a.linked.library.Open(ctx, cfg)
 	if errors.Is(err, fs.ErrNotExist) && dir == "" {

@@ -79,7 +79,7 @@ func estimate(q, centre []float32) estimator {
 	return e
 }
 
-// of estimates the product of the question with the vector of a code, less what is the same for all.
+// of estimates the cosine of question and vector, less a constant.
 func (e estimator) of(code []byte) float32 {
 	var a, b, c, d float32
 	factor := math.Float32frombits(binary.LittleEndian.Uint32(code))
@@ -213,8 +213,8 @@ func (s *Store) load(ctx context.Context, st *State) error {
 	return nil
 }
 
-// eachCode visits the code of each vector until one visit returns false. It makes those that an older program has not
-// kept.
+// eachCode visits the code of each vector until visit returns false. It computes codes that an older program did not
+// store.
 func (s *Store) eachCode(ctx context.Context, st *State, visit func(key, []byte) bool) error {
 	var digest, raw sql.RawBytes
 	more, width := true, widthOf(st.Dimensions)

@@ -1,10 +1,13 @@
 package retrieve
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/stonelayer/stone/internal/cputime"
 )
 
 // like returns vectors like those of embedders: without any order, around topics, or far off the origin with a few large numbers.
@@ -109,3 +112,30 @@ func (s *Store) SetRoom(bytes int) { s.codes.room = bytes }
 
 // InMemory returns the number of codes in memory.
 func (s *Store) InMemory() int { return len(s.codes.keys) }
+
+// BenchmarkEstimates compares a question with 200,000 codes of 1,536 numbers in memory.
+func BenchmarkEstimates(b *testing.B) {
+	const n, dimensions = 200_000, 1536
+	r, width := rand.New(rand.NewPCG(1, 2)), widthOf(dimensions)
+	data := make([]byte, n*width)
+	for i := range data {
+		data[i] = byte(r.Uint32())
+	}
+	one := make([]byte, 4)
+	binary.LittleEndian.PutUint32(one, math.Float32bits(0.01))
+	for i := range n {
+		copy(data[i*width:], append(one, 0, 0, 0, 0)[:head])
+	}
+	q := like("noise", 1, dimensions)[0]
+	start := cputime.Used()
+	for b.Loop() {
+		e, c := estimate(q, make([]float32, dimensions)), candidates{most: 1000}
+		for i := range n {
+			c.add(key{byte(i), byte(i >> 8), byte(i >> 16)}, e.of(data[i*width:(i+1)*width]))
+		}
+		if c.cut(); len(c.all) != 1000 {
+			b.Fatal(len(c.all))
+		}
+	}
+	b.ReportMetric((cputime.Used()-start).Seconds()*1000/float64(b.N), "CPU-ms/op")
+}

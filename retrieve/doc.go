@@ -1,5 +1,4 @@
-// Package retrieve finds passages of documents, by their words and by the meaning of a question, and says in
-// which lines of which file they are.
+// Package retrieve finds passages of documents by words and by meaning, and names the file and lines of each.
 //
 //	store, err := sqlite.Open("docs.db")
 //	…
@@ -16,29 +15,29 @@
 //
 // # Documents
 //
-// A [Reader] takes a file apart into blocks: headings and paragraphs with their lines. There are readers for
-// plain text, Markdown and HTML; package retrieve/pdf has one for PDF. Blocks of one section are joined to pieces
-// of at most Index.Size bytes, which overlap by at most Index.Overlap bytes. A longer paragraph is split at its
-// lines, sentences or words. The headings above a piece are kept with it, found with it, and embedded with it.
+// A [Reader] splits a file into blocks: headings and paragraphs with their lines. This package reads plain text,
+// Markdown and HTML, package retrieve/pdf reads PDF. The blocks of a section are joined into pieces of at most
+// Index.Size bytes, which overlap by at most Index.Overlap bytes. A longer paragraph is split at its lines, sentences
+// or words. The headings above a piece are stored, searched and embedded with it.
 //
-// Hidden files and folders, node_modules, binary files and files of more than 16 MiB are left out.
+// Hidden files and folders, symbolic links, node_modules, binary files and files of more than 16 MiB are skipped.
 //
 // # Nothing is computed twice
 //
-// Everything has its content as address. A document whose bytes have not changed is not read again, and a
-// piece whose text has a vector is not embedded again, whichever file it is in now. So a second run over a
-// changed folder pays for the changes, a moved file costs nothing, and deleted files are removed.
-// A vector is in the store before its request counts as done. A run that is killed and resumed, or started
-// anew, repeats at most the requests that were on their way: their answers are lost, and the provider may
-// have billed them.
+// Documents and pieces are addressed by their content. A document with the same bytes is not read again, and a piece
+// with a vector is not embedded again, even if it moved to another file. So a second run over a changed folder pays
+// only for the changes, a moved file costs nothing, and deleted files are removed. A vector is stored before its
+// request counts as done. A killed run, whether resumed or started again, repeats at most the requests that were in
+// flight, which the provider may have billed.
 //
 // # Ranks
 //
-// Without an Embedder a search compares words alone, at once and for nothing. With one, passages are ranked by
-// their words (BM25 in SQLite, ts_rank_cd in PostgreSQL) and by the cosine of their vectors with that of the
-// question, and both ranks are joined by reciprocal rank fusion: a passage gets 1/(60+rank) from each of them
+// Without an Embedder a search ranks by words alone and costs nothing. With one, passages are ranked by
+// words (BM25 in SQLite, ts_rank_cd in PostgreSQL) and by the cosine between passage and question.
+// Reciprocal rank fusion joins both: a passage gets 1/(60+rank) from each ranking
 // (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
-// methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] may order the best ones anew.
+// methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] may reorder the best passages.
 //
-// Vectors are compared one by one, which is exact: see docs/how-to/retrieve.md for the time it takes.
+// A search first estimates all cosines from codes of 2 bits a number, and then computes those of the 1,000 best
+// candidates exactly. docs/how-to/retrieve.md has its recall and the time it takes.
 package retrieve

@@ -16,8 +16,8 @@ type Block struct {
 	From, To, Page int
 }
 
-// A Reader takes a file apart. Meta is about the whole document, such as its title. A Reader is called by
-// several goroutines at once. Its error leaves the file out, and is reported; so is a panic.
+// A Reader splits a file into blocks. Meta describes the whole document, such as its title. A Reader must be safe for
+// concurrent use. If it fails or panics, the file is skipped and reported.
 type Reader func(data []byte) (blocks []Block, meta map[string]string, err error)
 
 // A Passage is a piece of a document.
@@ -46,7 +46,7 @@ func (p *Passage) Source() string {
 	return p.File
 }
 
-// embedded returns the text of which a vector is made.
+// embedded returns the text to embed.
 func (p *Passage) embedded() string {
 	if p.Heading == "" {
 		return p.Text
@@ -56,7 +56,7 @@ func (p *Passage) embedded() string {
 
 func (p *Passage) digest() string { return digest([]byte(p.Heading), []byte(p.Text)) }
 
-// clean returns a text that every database takes.
+// clean removes what a database would refuse.
 func clean(s string) string { return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "") }
 
 // document is a document with its pieces.

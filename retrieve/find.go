@@ -14,8 +14,8 @@ import (
 	"unicode"
 )
 
-// words returns the words of a question that a database looks for: at most 64, each once, without the ones that most
-// English sentences have unless there are no others.
+// words returns at most 64 distinct words of a question. It omits English function words, unless the question has no
+// others.
 func words(question string) (all []string) {
 	const most = 64
 	var common []string
@@ -42,13 +42,13 @@ func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
 }
 
-// place is a piece in a ranking. Pieces that are equally good share a rank.
+// place is a piece in a ranking. Pieces with equal scores share a rank.
 type place struct {
 	id   int64
 	rank int // from 1
 }
 
-// filter returns the conditions of a query on the table d of documents, each after AND.
+// filter returns the SQL conditions of a query on documents d, each preceded by AND.
 func (s *Store) filter(q *Query) (text string, args []any) {
 	if q.Under != "" {
 		folder := strings.TrimSuffix(q.Under, "/")
@@ -60,8 +60,8 @@ func (s *Store) filter(q *Query) (text string, args []any) {
 	return text, args
 }
 
-// byWords ranks the pieces with the words of a question, and returns how many of them do not only have
-// words that say little: a score of at least a fifth of the best one.
+// byWords ranks pieces by the words of a question. Strong counts the pieces whose score is at least a fifth of the best
+// score.
 func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, strong int, err error) {
 	all := words(q.Text)
 	if len(all) == 0 {
@@ -89,14 +89,14 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 // nothing bounds the score of words that most pieces have: BM25 of SQLite gives them a millionth.
 const nothing = 1e-4
 
-// near is a vector and its likeness to that of the question.
+// near is the digest of a vector, and its cosine with the question.
 type near struct {
 	digest string
 	cosine float32
 }
 
-// byVector ranks the pieces whose vectors are nearest to one of an embedder. It compares exactly those that by their
-// codes may be among the nearest.
+// byVector ranks the n pieces nearest to v, a vector of the embedder. Codes select the candidates; their cosines are
+// exact.
 func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) ([]place, error) {
 	st, err := s.made(ctx, s.db)
 	switch {
@@ -133,7 +133,7 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 	return s.withDigests(ctx, best, where, args, n)
 }
 
-// among returns the texts of documents that fit a filter; nil without one.
+// among returns the texts of documents that match a filter; nil without a filter.
 func (s *Store) among(ctx context.Context, where string, args []any) (map[key]bool, error) {
 	if where == "" {
 		return nil, nil
@@ -151,7 +151,7 @@ func (s *Store) among(ctx context.Context, where string, args []any) (map[key]bo
 	return all, err
 }
 
-// nearest returns the n vectors among some that are nearest to v, nearest first.
+// nearest returns the n vectors of digests that are nearest to v, nearest first.
 func (s *Store) nearest(ctx context.Context, v []float32, digests []any, n int) ([]near, error) {
 	best := make([]near, 0, n+1)
 	if len(digests) == 0 {
@@ -179,7 +179,7 @@ func (s *Store) nearest(ctx context.Context, v []float32, digests []any, n int) 
 	return best, err
 }
 
-// withDigests ranks the pieces with these texts, of which one may be in several files.
+// withDigests ranks the pieces with these texts. A text may be in several files.
 func (s *Store) withDigests(ctx context.Context, best []near, where string, args []any, n int) (ranking []place, err error) {
 	found, given := map[string][]int64{}, []any{}
 	for _, b := range best {

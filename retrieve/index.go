@@ -18,24 +18,24 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// An Index is a store with the way in which documents get into it and are found. Only Store is required. Its
-// methods may be called from several goroutines at once.
+// An Index configures how documents are indexed and searched in a Store. Only Store is required. Its methods are safe
+// for concurrent use.
 type Index struct {
 	Store *Store
-	// Embedder makes the vectors of pieces and questions. Nil compares words alone.
+	// Embedder makes the vectors of pieces and questions. Nil ranks by words alone.
 	Embedder llm.Embedder
-	// Readers read files by their extensions, such as ".pdf". They replace the ones of this package for
-	// Markdown and HTML. Files with any other extension are plain text.
+	// Readers maps extensions, such as ".pdf", to readers. They override the built-in readers for Markdown and HTML.
+	// Files with other extensions are read as plain text.
 	Readers map[string]Reader
-	// Size is the length of a piece in bytes, Overlap how much of it may be in the next one too. 0 means 1,600
-	// and 200; a negative Overlap none.
+	// Size is the maximum length of a piece in bytes, and Overlap how many of them the next piece may repeat, at most
+	// half of Size. Zero means 1,600 and 200. A negative Overlap means none.
 	Size, Overlap int
-	// Meta returns metadata of the file with this name, for Query.Where; nil adds none. It is asked when the file is read.
+	// Meta returns metadata of a file for Query.Where. It is called when the file is read. Nil adds none.
 	Meta func(name string) map[string]string
-	// Folder names the folder of the documents. A store that has those of another one is refused, since it would lose
-	// them. "" is not checked.
+	// Folder identifies the indexed folder. A store with documents of another folder is refused, because Pipeline would
+	// remove them. "" is not checked.
 	Folder string
-	// Rebuild makes all vectors anew, with another embedder.
+	// Rebuild replaces all vectors, for another embedder.
 	Rebuild bool
 	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits,
 	// best first, may leave some out, and may set Relevance in hits. Nil keeps the order.
@@ -60,20 +60,20 @@ func (x *Index) name() string {
 	return info.Provider + "/" + info.Model
 }
 
-// address returns the digest of a document: of its bytes and of all that its pieces depend on.
+// address returns the digest of a document: its bytes, and the settings that shape its pieces.
 func (x *Index) address(name string, data []byte) string {
 	_, kind := x.reader(name)
 	return digest([]byte(splitting), fmt.Append(nil, x.size(), " ", x.overlap(), " ", kind), data)
 }
 
-// A Report says what a run of Index.Pipeline has done.
+// A Report counts what a run of Index.Pipeline did.
 type Report struct {
 	State
 	New     int `json:"new"`     // documents that are new
 	Changed int `json:"changed"` // documents that have changed
 	Same    int `json:"same"`    // documents that have not
-	Removed int `json:"removed"` // documents that are no longer there
-	// Embedded is the number of texts that got a vector, Usage what they cost in this run.
+	Removed int `json:"removed"` // documents whose files were deleted
+	// Embedded counts the texts embedded in this run. Usage is their cost.
 	Embedded int          `json:"embedded"`
 	Usage    budget.Usage `json:"usage,omitzero"`
 	Skipped  []Skipped    `json:"skipped,omitempty"`
@@ -126,10 +126,10 @@ var (
 	vectors    = dag.NewType[embedded]("retrieve/vectors")
 )
 
-// Pipeline returns the pipeline that brings the store to the state of a folder: it reads the documents that are new or
-// have changed, makes the vectors that are missing, and removes what is no longer there. It produces a
-// node of type Indexed. Requests draw on the account of the run. A file that cannot be read is left out; any other
-// failure ends the run, which can be resumed, or started anew: see the package comment.
+// Pipeline returns a pipeline that synchronises the store with a folder: it reads new and changed documents, embeds
+// texts without a vector, and removes deleted documents. It produces a node of type Indexed. Requests draw on the
+// account of the run. Unreadable files are skipped. Any other failure ends the run, which can be resumed or started
+// again: see the package comment.
 func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	if x.Store == nil {
 		fault := stone.Fail("retrieve/config", "Index.Store is nil: open one with package retrieve/sqlite or retrieve/postgres")
@@ -155,8 +155,8 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	)
 }
 
-// Check returns an error if Pipeline would refuse the store: its vectors are of another embedder, or its documents of another
-// folder.
+// Check returns the error with which Pipeline would refuse the store: it has vectors of another embedder, or documents of
+// another folder.
 func (x *Index) Check(ctx context.Context) error {
 	state, err := x.Store.State(ctx)
 	switch name := x.name(); {
@@ -217,7 +217,10 @@ func (w *walk) visit(name string, e fs.DirEntry, err error) error {
 				delete(w.gone, doc)
 			}
 		}
-	case !hidden && e.Type().IsRegular():
+	case hidden:
+	case e.Type()&fs.ModeSymlink != 0:
+		w.Skipped = append(w.Skipped, Skipped{clean(name), "a symbolic link"})
+	case e.Type().IsRegular():
 		w.compare(name)
 	}
 	if e.IsDir() && (hidden || err != nil) {
@@ -275,7 +278,7 @@ func read(files fs.FS, name string) ([]byte, error) {
 	return data, err
 }
 
-// enter puts a document into the store. Its words can be found from then on. A document that is damaged now is removed.
+// enter stores a document, whose words can then be found. It removes a document that can no longer be read as one.
 func (x *Index) enter(ctx context.Context, files fs.FS, t task) (entered, error) {
 	data, err := read(files, t.File)
 	if err != nil {
@@ -288,7 +291,7 @@ func (x *Index) enter(ctx context.Context, files fs.FS, t task) (entered, error)
 	return entered{task: t}, x.Store.change(ctx, change{put: []document{d}})
 }
 
-// batches removes documents, and returns the texts that have no vector then.
+// batches removes deleted documents, and groups the texts without a vector into requests.
 func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch, err error) {
 	if err := x.Store.change(ctx, change{remove: s.Removed}); err != nil || x.Embedder == nil {
 		return []batch{}, err
@@ -301,7 +304,7 @@ func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch
 	return all, err
 }
 
-// embed makes the vectors of a batch, without those that are there already.
+// embed makes the missing vectors of a batch.
 func (x *Index) embed(ctx context.Context, b batch) (done embedded, err error) {
 	digests, texts, err := x.Store.bare(ctx, b)
 	if err != nil || len(digests) == 0 {
@@ -325,8 +328,7 @@ func (x *Index) embed(ctx context.Context, b batch) (done embedded, err error) {
 	}, func(e embedded) budget.Usage { return e.Usage })
 }
 
-// paid does work as a recorded step of a body that draws on the account of the run. Outside of a run it only does
-// the work.
+// paid does work as a recorded step, for which the account of the run pays. Outside a run it only does the work.
 func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
 	if stone.In(ctx).Path() == "" {
 		return work(ctx)
@@ -350,7 +352,7 @@ func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, 
 	return v, err
 }
 
-// report removes vectors that no text has any more.
+// report removes unused vectors and counts what was done.
 func (x *Index) report(ctx context.Context, s survey, docs []entered, made []embedded) (r Report, err error) {
 	if err := x.Store.change(ctx, change{sweep: true}); err != nil {
 		return r, err

@@ -25,11 +25,11 @@ type Query struct {
 	Where map[string]string `json:"where,omitempty"`
 	// Under selects the documents below a folder, or one document.
 	Under string `json:"under,omitempty"`
-	// Words compares words alone, which costs nothing.
+	// Words ranks by words alone, which costs nothing.
 	Words bool `json:"words,omitempty"`
 }
 
-// Check returns an error for a query that cannot be answered.
+// Check returns an error if the query is invalid.
 func (q *Query) Check() error {
 	switch {
 	case strings.TrimSpace(q.Text) == "":
@@ -49,7 +49,7 @@ type Hit struct {
 	Passage
 	// Score is the sum of 1/(60+rank) over the ranks by words and by vectors.
 	Score float64 `json:"score"`
-	// WordRank and VectorRank count from 1; 0 means that it was not found in that way.
+	// WordRank and VectorRank count from 1. Zero means not found by words, or by vectors.
 	WordRank   int `json:"word-rank,omitempty"`
 	VectorRank int `json:"vector-rank,omitempty"`
 	// FusedRank is the rank by Score, from 1, of a passage that Index.Rerank has placed.
@@ -61,7 +61,7 @@ type Hit struct {
 // An Answer has the passages that were found, best first.
 type Answer struct {
 	Hits []Hit `json:"hits"`
-	// By says what was compared: "words", or "words and vectors".
+	// By names the rankings: "words", or "words and vectors".
 	By    string       `json:"by"`
 	Usage budget.Usage `json:"usage,omitzero"` // of the vector of the question
 }
@@ -71,8 +71,8 @@ const (
 	byBoth  = "words and vectors"
 )
 
-// Search answers a question. In a body of a run, the vector of the question is paid by the account of the run, and
-// what is found is recorded as a step, so that a resumed body gets the same.
+// Search answers a question. Within a run, the account of the run pays for the question's vector, and the hits are
+// recorded as a step, which a resumed run replays.
 func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	a, err := paid(ctx, "search", q, x.Quote(ctx, q), func(ctx context.Context) (Answer, error) { return x.find(ctx, q) },
 		func(a Answer) budget.Usage { return a.Usage })
@@ -103,8 +103,8 @@ func (x *Index) Quote(ctx context.Context, q Query) budget.Quote {
 	return llm.QuoteEmbed(ctx, x.Embedder, &llm.EmbedRequest{Texts: []string{q.Text}, Query: true})
 }
 
-// Lookup is Search for callers that pay and record by themselves, as the applicator does for a capability. The
-// cost is in the answer, or in the error.
+// Lookup is Search for callers that pay and record themselves, as the applicator does for a capability. The answer or
+// the error has the cost.
 func (x *Index) Lookup(ctx context.Context, q Query) (Answer, error) {
 	a, err := x.find(ctx, q)
 	if err != nil {
@@ -113,7 +113,7 @@ func (x *Index) Lookup(ctx context.Context, q Query) (Answer, error) {
 	return a, budget.Costly(x.rerank(ctx, &q, &a), a.Usage)
 }
 
-// find returns the passages of an answer, or the candidates if they are ordered anew.
+// find returns the passages of an answer, or the candidates for a reranker.
 func (x *Index) find(ctx context.Context, q Query) (a Answer, err error) {
 	if err := q.Check(); err != nil {
 		return a, err
@@ -208,7 +208,7 @@ func (x *Index) fuse(ctx context.Context, q *Query, words, vectors []place, a *A
 	return nil
 }
 
-// rerank orders candidates anew, and leaves as many as the query wants.
+// rerank reorders the candidates and keeps as many as the query wants.
 func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	if x.Rerank == nil || len(a.Hits) == 0 {
 		return nil
@@ -233,8 +233,8 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	return nil
 }
 
-// Within returns q within the bounds of base: its K is the default and the most, its Where is added, its Under cannot be
-// left, and its Words holds for all.
+// Within restricts q to base: K of base is the default and the maximum, its Where is added, its Under confines q.Under,
+// and its Words disables vectors.
 func (q Query) Within(base Query) Query {
 	if base.K > 0 {
 		q.K = min(cmp.Or(max(q.K, 0), base.K), base.K)

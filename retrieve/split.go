@@ -19,8 +19,8 @@ type unit struct {
 // maxLevel is the deepest level of a heading.
 const maxLevel = 6
 
-// split joins the blocks of each section to pieces of at most size bytes. A piece begins with units of at most
-// overlap bytes that end the one before, if that is of the same section and page.
+// split joins the blocks of each section into pieces of at most size bytes. A piece repeats the last units of the
+// previous piece, up to overlap bytes, if both are in the same section and page.
 func split(blocks []Block, size, overlap int) (pieces []Passage) {
 	var path [maxLevel]string
 	var units []unit
@@ -51,7 +51,7 @@ func split(blocks []Block, size, overlap int) (pieces []Passage) {
 	return pieces
 }
 
-// short returns a heading on one line, and its beginning if it is longer than any heading.
+// short returns a heading on one line, cut at 200 bytes.
 func short(heading string) string {
 	const most = 200 // bytes
 	heading = strings.Join(strings.Fields(heading), " ")
@@ -97,8 +97,8 @@ func unitsOf(b Block, size int) (units []unit) {
 	return units
 }
 
-// cut returns how many bytes of a line that is longer than size make a unit of a fourth of that: up to the end of a
-// sentence, or else of a word, or else of a character.
+// cut returns the length of the next unit of a line. A line longer than size is cut within a quarter of size, after a
+// sentence, else after a word, else after a character.
 func cut(row string, size int) int {
 	if len(row) <= size {
 		return len(row)
@@ -149,7 +149,7 @@ func pack(units []unit, heading string, size, overlap int) (pieces []Passage) {
 	return pieces
 }
 
-// back returns how many of the last units have at most overlap bytes, and at most room.
+// back returns how many of the last units fit into overlap and room, in bytes.
 func back(units []unit, overlap, room int) (n int) {
 	left := min(overlap, room)
 	for n < len(units) {

@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/stonelayer/stone/internal/redact"
 )
 
 // A Store keeps documents, their pieces and the vectors of these. Packages retrieve/sqlite and
@@ -28,7 +26,7 @@ type Store struct {
 	busy  bool
 }
 
-// A Dialect is what differs between databases, for packages that open a Store. Queries have ? for parameters.
+// A Dialect describes a database to NewStore, for packages that open a Store. Queries write parameters as ?.
 type Dialect struct {
 	Name string // for errors
 	// Schema makes the tables about, documents, pieces, vectors and codes, unless they exist. Nil means that they do.
@@ -39,20 +37,19 @@ type Dialect struct {
 	Lock string
 	// Remote means that the database is reached over the network.
 	Remote bool
-	// Claim implements Store.Claim. Ours reports whether the index was claimed.
+	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
-	// Words ranks pieces by a text: it selects their ids and scores, best first. %s is the place of further conditions
-	// on the tables p of pieces and d of documents. Its parameters are the text, those, and the number of rows.
+	// Words selects ids and scores of pieces that match a text, best first. %s stands for further conditions on pieces p
+	// and documents d. Its parameters are the text, those of the conditions, and the number of rows.
 	Words string
-	// Meta is the condition that the metadata in d.meta, an object of JSON, has a value. Its parameters are the key and
-	// the value.
+	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Expression makes the text of Words of the words of a question, at least one of which must be there. They
-	// have only letters, digits and marks.
+	// Expression returns the text parameter of Words that matches any of the words. They consist of letters, digits and
+	// marks.
 	Expression func(words []string) string
 }
 
-// NewStore returns the Store of a database, whose tables it makes if there are none. Close closes db.
+// NewStore returns a Store over a database, and creates missing tables. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes}}
 	if len(d.Schema) == 0 {
@@ -72,45 +69,6 @@ func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
 	return s, nil
 }
 
-// ErrNone matches the error of Open for an index that does not exist.
-var ErrNone = errors.New("no index")
-
-// An Opener opens the index at an address. If there is none, it makes it, or returns an error that matches ErrNone.
-type Opener func(ctx context.Context, address string, make bool) (*Store, error)
-
-var openers = map[string]Opener{}
-
-// Register makes a kind of index known to Open, by the scheme of its addresses; "" is the scheme of files. Packages
-// with stores call it from init.
-func Register(scheme string, o Opener) { openers[scheme] = o }
-
-// Open opens the index in a file, or at an address such as "postgres://stone@db.example.com/docs". The program must
-// import the package of its kind: retrieve/sqlite for files, or retrieve/postgres.
-func Open(ctx context.Context, address string, make bool) (*Store, error) {
-	scheme, kind := "", "sqlite"
-	if redact.IsDatabase(address) {
-		scheme, kind = "postgres", "postgres"
-	}
-	o := openers[scheme]
-	if o == nil {
-		return nil, fmt.Errorf("this program has no such indexes: import github.com/stonelayer/stone/retrieve/%s", kind)
-	}
-	return o(ctx, address, make)
-}
-
-// Claim keeps other processes from building the index, which would pay for the same vectors, until release is called.
-// The error says that another process builds it.
-func (s *Store) Claim(ctx context.Context) (release func() error, err error) {
-	release, ours, err := s.dialect.Claim(ctx, s.db)
-	switch {
-	case err != nil:
-		return nil, s.explain(err)
-	case !ours:
-		return nil, fmt.Errorf("another process builds the index %s: wait until it has ended", s.dialect.Name)
-	}
-	return release, nil
-}
-
 // Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 
@@ -120,90 +78,6 @@ func (s *Store) explain(err error) error {
 	}
 	return fmt.Errorf("index %s: %w", s.dialect.Name, err)
 }
-
-// State is what a Store contains.
-type State struct {
-	Documents int `json:"documents"`
-	Pieces    int `json:"pieces"`
-	// Bare is the number of texts without a vector.
-	Bare int `json:"bare"`
-	// Embedder is the provider and model of the vectors, "" if there are none; Dimensions is their length.
-	Embedder   string `json:"embedder,omitempty"`
-	Dimensions int    `json:"dimensions,omitempty"`
-	Folder     string `json:"folder,omitempty"` // see Index.Folder
-
-	version string // changes with the vectors
-	about   string // the centre of the codes, as base64 of its bytes
-}
-
-// State returns what the store contains.
-func (s *Store) State(ctx context.Context) (st State, err error) {
-	row := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pieces),
-		(SELECT count(DISTINCT p.digest) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest))`)
-	if err = row.Scan(&st.Documents, &st.Pieces, &st.Bare); err != nil {
-		return st, s.explain(err)
-	}
-	made, err := s.made(ctx, s.db)
-	st.Embedder, st.Dimensions, st.Folder = made.Embedder, made.Dimensions, made.Folder
-	return st, s.explain(err)
-}
-
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// made returns who made the vectors, and of which folder.
-func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
-	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
-	if err != nil {
-		return st, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return st, err
-		}
-		switch name {
-		case "embedder":
-			st.Embedder = value
-		case "dimensions":
-			st.Dimensions, err = strconv.Atoi(value)
-		case "folder":
-			st.Folder = value
-		case "centre":
-			st.about = value
-		case "version":
-			st.version = value
-		}
-		if err != nil {
-			return st, err
-		}
-	}
-	return st, rows.Err()
-}
-
-// An EmbedderError reports an index whose vectors another embedder made.
-type EmbedderError struct {
-	Built, Asked string
-}
-
-// Error says what to do.
-func (e *EmbedderError) Error() string {
-	return fmt.Sprintf("the index has vectors of %s, and the embedder is %s: vectors of two models cannot be compared; use the one of the index, or build its vectors anew", e.Built, e.Asked)
-}
-
-// FailureKind returns "retrieve/embedder".
-func (e *EmbedderError) FailureKind() string { return "retrieve/embedder" }
-
-// folderError reports an index of another folder.
-type folderError struct{ built, asked string }
-
-func (e *folderError) Error() string {
-	return fmt.Sprintf("the index is of the folder %s, whose documents would be removed: keep %s in another index", e.built, e.asked)
-}
-
-func (e *folderError) FailureKind() string { return "retrieve/folder" }
 
 // documents returns the digests of all documents, by their names.
 func (s *Store) documents(ctx context.Context) (map[string]string, error) {
@@ -217,7 +91,8 @@ func (s *Store) documents(ctx context.Context) (map[string]string, error) {
 	return all, s.explain(err)
 }
 
-// bare returns the digests of the texts that have no vector, sorted, with their texts if they are among some.
+// bare returns the sorted digests of texts without a vector. Given some digests, it considers only those and returns their
+// texts, too.
 func (s *Store) bare(ctx context.Context, among []string) (digests, texts []string, err error) {
 	query := `SELECT DISTINCT p.digest, '', '' FROM pieces p`
 	if among != nil {
@@ -237,7 +112,7 @@ func (s *Store) bare(ctx context.Context, among []string) (digests, texts []stri
 	return digests, texts, s.explain(err)
 }
 
-// change is a change of a store. It can be repeated.
+// change is an idempotent change of a store.
 type change struct {
 	reset    bool       // first remove all vectors
 	folder   string     // "" leaves it as it is
@@ -253,8 +128,7 @@ type waiting struct {
 	done chan error
 }
 
-// change makes a change durable. Changes that wait for each other share a transaction, since each costs a write
-// to the disk.
+// change makes a change durable. Concurrent changes share a transaction, because each transaction costs a write to disk.
 func (s *Store) change(ctx context.Context, c change) error {
 	w := &waiting{c, make(chan error, 1)}
 	s.mu.Lock()

@@ -1,12 +1,11 @@
-// Package search answers calls with passages of documents, from an index of package retrieve. A configuration has it
-// as kind search:
+// Package search has capabilities that search an index of package retrieve. In a configuration their kind is search:
 //
 //	{:search {:embedder {:provider :openai, :model "text-embedding-3-small"}}
 //	 :capabilities {:docs/search {:cap/kind :search, :k 5, :under "guide"}}}
 //
 // The input is a question as text, or a [retrieve.Query] in JSON: {"text": "how is a run resumed?", "k": 3}. The answer
 // is a [retrieve.Answer]: hits with their file, lines, headings and text, best first. Where and Under of the
-// configuration bound every request.
+// configuration restrict every request.
 package search
 
 import (
@@ -154,8 +153,8 @@ func (o *opener) close() error {
 	return o.retire()
 }
 
-// New returns a capability of kind search over an index. Its id defaults to "search". Base bounds every request: its K
-// is the default and the most, its Where is added, and its Under cannot be left.
+// New returns a capability of kind search over an index. Its id defaults to "search". Base
+// restricts every request, see retrieve.Query.Within. If x.Rerank needs effects, add them to m.Needs.
 func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
 	return capability(m, x, base, func(context.Context, *call.Request) (*retrieve.Index, func() error, error) {
 		if x.Store == nil {
@@ -228,7 +227,7 @@ func failure(ctx context.Context, err error) error {
 	return failed
 }
 
-// reranked is the input of a call that orders passages.
+// reranked is the input of a reranking call.
 type reranked struct {
 	Question string   `json:"question"`
 	Passages []string `json:"passages"`

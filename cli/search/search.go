@@ -1,4 +1,4 @@
-// Package search has the commands index and search, with the readers of Markdown, HTML and PDF and the index in a file:
+// Package search has the commands index and search, for text, Markdown, HTML and PDF:
 //
 //	func main() { cli.Main(Pipeline, search.Part) }
 package search

@@ -1,9 +1,8 @@
 // Package postgres keeps an index of package retrieve in a PostgreSQL database, version 14 or later, that several
 // servers can share.
 //
-// It needs no extension. Words are found by an index of PostgreSQL, for English. Vectors are compared in this
-// process, to which a search without Query.Where and Query.Under sends all of them: 1.2 GB for 200,000 with
-// 1,536 numbers.
+// It needs no extension. PostgreSQL ranks the words, as English. Vectors are compared in this process. The first search
+// reads their codes: 80 MB for 200,000 vectors of 1,536 numbers.
 package postgres
 
 import (

@@ -1,4 +1,4 @@
-// Package search is the tool with which an agent finds passages of documents, in an index of package retrieve.
+// Package search has an agent tool that searches an index of package retrieve.
 package search
 
 import (
@@ -16,9 +16,8 @@ type input struct {
 	K     int    `json:"k,omitempty" jsonschema:"how many passages to return, at most 20; 5 without it"`
 }
 
-// Tool makes the tool search_documents. Its result has passages with their sources, file and lines, so that the model
-// can cite them and read on. Base bounds every call, see retrieve.Query.Within. The vector of a question is paid by
-// the account of the run.
+// Tool returns the tool search_documents. Its result has passages with file and lines, which the model can cite. Base
+// restricts every call, see retrieve.Query.Within. The account of the run pays for the vectors of questions.
 func Tool(x *retrieve.Index, base retrieve.Query) agent.Middleware {
 	return tool.Func("search_documents", "Searches documents for passages about a question. Each passage has its source: the file and its lines.",
 		func(ctx context.Context, in input) (agent.Result, error) {
@@ -35,7 +34,7 @@ func Tool(x *retrieve.Index, base retrieve.Query) agent.Middleware {
 		}, tool.Parallel(), tool.Effects(x.Effects(base)...))
 }
 
-// shown is an answer as a model reads it.
+// shown formats an answer for a model.
 func shown(a *retrieve.Answer) agent.Result {
 	if len(a.Hits) == 0 {
 		return agent.Result{Text: "No passage was found. Try other words."}

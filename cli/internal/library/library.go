@@ -51,7 +51,7 @@ type Index struct {
 	Close  func() error
 }
 
-// A Report is what a run has done.
+// A Report describes a finished run.
 type Report struct {
 	JSON    any
 	Text    string

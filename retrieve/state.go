@@ -1,0 +1,92 @@
+package retrieve
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+)
+
+// State describes the contents of a Store.
+type State struct {
+	Documents int `json:"documents"`
+	Pieces    int `json:"pieces"`
+	// Bare is the number of texts without a vector.
+	Bare int `json:"bare"`
+	// Embedder is the provider and model of the vectors, "" if there are none; Dimensions is their length.
+	Embedder   string `json:"embedder,omitempty"`
+	Dimensions int    `json:"dimensions,omitempty"`
+	Folder     string `json:"folder,omitempty"` // see Index.Folder
+
+	version string // changes with the vectors
+	about   string // the centre of the codes, as base64 of its bytes
+}
+
+// State returns what the store contains.
+func (s *Store) State(ctx context.Context) (st State, err error) {
+	row := s.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pieces),
+		(SELECT count(DISTINCT p.digest) FROM pieces p WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = p.digest))`)
+	if err = row.Scan(&st.Documents, &st.Pieces, &st.Bare); err != nil {
+		return st, s.explain(err)
+	}
+	made, err := s.made(ctx, s.db)
+	st.Embedder, st.Dimensions, st.Folder = made.Embedder, made.Dimensions, made.Folder
+	return st, s.explain(err)
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// made returns the facts that are kept about an index.
+func (s *Store) made(ctx context.Context, q querier) (st State, err error) {
+	rows, err := q.QueryContext(ctx, `SELECT name, value FROM about`)
+	if err != nil {
+		return st, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return st, err
+		}
+		switch name {
+		case "embedder":
+			st.Embedder = value
+		case "dimensions":
+			st.Dimensions, err = strconv.Atoi(value)
+		case "folder":
+			st.Folder = value
+		case "centre":
+			st.about = value
+		case "version":
+			st.version = value
+		}
+		if err != nil {
+			return st, err
+		}
+	}
+	return st, rows.Err()
+}
+
+// An EmbedderError reports an index whose vectors another embedder made.
+type EmbedderError struct {
+	Built, Asked string
+}
+
+// Error says what to do.
+func (e *EmbedderError) Error() string {
+	return fmt.Sprintf("the index has vectors of %s, and the embedder is %s: vectors of two models cannot be compared; use the embedder of the index, or rebuild the vectors", e.Built, e.Asked)
+}
+
+// FailureKind returns "retrieve/embedder".
+func (e *EmbedderError) FailureKind() string { return "retrieve/embedder" }
+
+// folderError reports an index of another folder.
+type folderError struct{ built, asked string }
+
+func (e *folderError) Error() string {
+	return fmt.Sprintf("the index is of the folder %s, whose documents would be removed: keep %s in another index", e.built, e.asked)
+}
+
+func (e *folderError) FailureKind() string { return "retrieve/folder" }
