@@ -33,6 +33,10 @@ func TestFormatsOfReleases(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			database, err := os.ReadFile(filepath.Join(dir, ".stone/stone.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
 			t.Chdir(dir)
 			t.Setenv("STONE_TRUST", "1")
 			for _, step := range []struct{ line, want string }{
@@ -52,6 +56,11 @@ func TestFormatsOfReleases(t *testing.T) {
 				code := cli.Run(t.Context(), cli.Config{Name: "stone", Pipeline: cli.FromArgument, Parts: []cli.Part{cel.Part}, Args: strings.Fields(step.line), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 				if want := cli.Done; code != want && !strings.Contains(step.line, "--id again") || !strings.Contains(out.String(), step.want) {
 					t.Errorf("stone %s: exit code %d\n%s%s\nwant %q", step.line, code, &out, &errs, step.want)
+				}
+				if step.line == "db check" {
+					if file, err := os.ReadFile(".stone/stone.db"); err != nil || !bytes.Equal(file, database) {
+						t.Errorf("db check changed the file, %v", err)
+					}
 				}
 			}
 		})

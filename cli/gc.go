@@ -157,7 +157,7 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		return failed("%w", err)
 	}
 	if used > int64(flags.bytes) {
-		return failed("%s needs %s, and none of the runs that are left may be removed", s.file, megabytes(used))
+		return failed("%s needs %s, and none of the chosen runs that are left may be removed", s.file, megabytes(used))
 	}
 	return nil
 }

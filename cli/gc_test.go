@@ -138,7 +138,7 @@ func TestCollectBytes(t *testing.T) {
 	}{
 		{used + 1000, "removed 0 runs, kept 4", "", "third second first waits"},
 		{used - used/5, "removed 1 run, kept 3", "", "third second waits"},
-		{used / 20, "removed 2 runs, kept 1", "none of the runs that are left may be removed", "waits"},
+		{used / 20, "removed 2 runs, kept 1", "none of the chosen runs that are left may be removed", "waits"},
 	} {
 		var out, errs bytes.Buffer
 		cli.Run(t.Context(), cli.Config{

@@ -69,10 +69,15 @@ func (r *memoryRun) known() RunInfo {
 		info.Owner = inMemory
 	case info.State == "" || info.State == Running:
 		info.State = Interrupted
-	case info.State == Waiting && !slices.ContainsFunc(r.questions, func(q *Question) bool { return q.Open() }):
+	case info.State == Waiting && !r.asks():
 		info.State = Answered
 	}
 	return info
+}
+
+// asks reports whether a run has an open question.
+func (r *memoryRun) asks() bool {
+	return slices.ContainsFunc(r.questions, func(q *Question) bool { return q.Open() })
 }
 
 // visible reports whether the run was started or has a step or a question.
@@ -235,7 +240,7 @@ func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 	var page []RunInfo
 	for _, r := range slices.Backward(m.order) {
 		info := r.known()
-		if older && r.visible() && len(page) < cmp.Or(q.Limit, DefaultLimit) && q.Selects(info) {
+		if older && r.visible() && len(page) < cmp.Or(q.Limit, DefaultLimit) && q.Selects(info) && (!q.Asking || r.asks()) {
 			info.Shape = nil
 			page = append(page, info)
 		}

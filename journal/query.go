@@ -19,6 +19,7 @@ type Query struct {
 	MinCost  float64           // of at least this cost
 	Since    time.Time         // started at or after this time
 	Until    time.Time         // started before this time
+	Asking   bool              // with an open question
 	Ended    time.Time         // last ended, or started to wait, at or after this time
 	Before   string            // id of a run: only older ones, the next page
 	Limit    int               // DefaultLimit if zero
@@ -27,7 +28,7 @@ type Query struct {
 // DefaultLimit is the number of runs of a page.
 const DefaultLimit = 100
 
-// Selects reports whether a run meets the conditions, Before and Limit excepted: the
+// Selects reports whether a run meets the conditions, Asking, Before and Limit excepted: the
 // journal applies those.
 func (q Query) Selects(r RunInfo) bool {
 	for name, value := range q.Labels {
@@ -59,7 +60,7 @@ func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
 // oldest run first. It leaves out runs with a damaged question, for which Questions returns a
 // *DamageError.
 func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]Question, error) {
-	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled, Refused}, Labels: labels})
+	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled, Refused}, Labels: labels, Asking: true})
 	if err != nil {
 		return nil, err
 	}

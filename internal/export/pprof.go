@@ -131,7 +131,7 @@ func (p *profile) text(s string) int64 {
 
 // flush writes what is finished.
 func (p *profile) flush(w io.Writer) error {
-	const some = 64 << 10
+	const some = 16 << 10
 	if len(p.out) < some {
 		return nil
 	}

@@ -3,6 +3,7 @@
 package killtest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
 )
 
@@ -92,7 +94,16 @@ func (v *victim) upgrade(old string, want trace) {
 			v.Fatalf("migrated from schema %d to %d, %v", from, to, err)
 		}
 	}
-	m := &team{victim: v, db: v.open(), live: live} // migrates a file
+	m := &team{victim: v, live: live}
+	for m.db == nil { // a file is migrated now, when the others leave it alone for a moment
+		db, err := openStore(v.folder, v.server)
+		if err != nil && !errors.Is(err, journal.ErrUnavailable) {
+			v.Fatal(err)
+		}
+		if err == nil {
+			m.db = db
+		}
+	}
 	v.Cleanup(func() {
 		if err := m.db.Close(); err != nil {
 			v.Error(err)

@@ -94,10 +94,10 @@ func (p *process) over() bool {
 }
 
 // lost reports whether a process ended since another one had its run, as one that was slow
-// for longer than a lease.
+// for longer than a lease, or since a newer version had migrated the database before it opened it.
 func (p *process) lost() bool {
 	_ = p.Wait() // the code says how it ended
-	return p.ProcessState.ExitCode() == 1 && strings.Contains(p.errs.String(), "is held by")
+	return p.ProcessState.ExitCode() == 1 && (strings.Contains(p.errs.String(), "is held by") || strings.Contains(p.errs.String(), "this program knows"))
 }
 
 func (v *victim) start(point string, env ...string) *process {

@@ -113,6 +113,10 @@ func Reads(n int) map[string]func(context.Context, journal.Journal) (int, error)
 			runs, err := journal.Resumable(ctx, j)
 			return len(runs), err
 		},
+		"open questions": func(ctx context.Context, j journal.Journal) (int, error) {
+			open, err := journal.OpenQuestions(ctx, j, nil)
+			return len(open), err
+		},
 		"find": func(ctx context.Context, j journal.Journal) (int, error) {
 			_, err := j.Find(ctx, id(n / 2)[:9])
 			return 1, err

@@ -98,6 +98,20 @@ func testResumable(t *testing.T, j tested) {
 	if err != nil || len(open) != 1 || open[0].Run != "waiting" || open[0].Path != "p/b" {
 		t.Errorf("open questions: %+v, %v; want p/b of waiting", open, err)
 	}
+	for name, q := range map[string]journal.Query{
+		"all": {}, "state": {States: []journal.State{journal.Waiting, journal.Canceled}}, "one state": {States: []journal.State{journal.Waiting}},
+		"times": {Until: moment.Add(1000 * time.Hour)}, "pipeline": {Without: "another"},
+	} {
+		q.Asking = true
+		runs, err := other.Runs(t.Context(), q)
+		if err != nil || len(runs) != 1 || runs[0].ID != "waiting" {
+			t.Errorf("asking, %s: %d runs, %v; want the one that waits", name, len(runs), err)
+		}
+	}
+	q := journal.Query{Asking: true, Labels: map[string]string{"no": "such"}, Pipeline: "none"}
+	if runs, err := other.Runs(t.Context(), q); err != nil || len(runs) > 0 {
+		t.Errorf("asking, with a label that none has: %d runs, %v", len(runs), err)
+	}
 	must(t, j.Release("running"))
 }
 

@@ -92,6 +92,8 @@ const walMode = "PRAGMA journal_mode = WAL"
 func (f *file) open() error {
 	if !f.readOnly {
 		f.claim()
+	} else if _, err := os.Stat(f.path); err != nil { // SQLite would make it
+		return fmt.Errorf("database %s: %w", f.name, err)
 	}
 	tables, err := f.look(f.source())
 	if err != nil && f.unwritable() {

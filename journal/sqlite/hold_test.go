@@ -222,7 +222,7 @@ func TestShortRunsShareCommits(t *testing.T) {
 func TestInnerRunsAreCheap(t *testing.T) {
 	need.Time(t)
 	file := filepath.Join(memdir.New(t), "stone.db")
-	db := open(t, file, Options{Lease: time.Minute})
+	db := open(t, file, Options{Lease: 20 * time.Second})
 	if _, err := db.Acquire(t.Context(), "exp"); err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func selected(q journal.Query) RunSelection {
 	if !q.Until.IsZero() {
 		s.Until = millis(q.Until) + 1
 	}
-	s.Cost, s.Failed = q.MinCost, q.Text != ""
+	s.Cost, s.Failed, s.Asking = q.MinCost, q.Text != "", q.Asking
 	if plain(q.Text) {
 		s.Failure = strings.ToLower(q.Text)
 	}

@@ -18,6 +18,7 @@ type RunSelection struct {
 	Before   int64             // older than the run with this number
 	States   []string          // in one of these states
 	Answered bool              // of the waiting ones, only those without an open question
+	Asking   bool              // with an open question
 	Pipeline string            // see Column
 	Without  string            // its name begins otherwise
 	Labels   map[string]string // with all of these, see Column
@@ -55,7 +56,7 @@ func Visible(schema string) string {
 
 // Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments.
 // Schema is the prefix of tables. The query reads one index, from the newest run on, until it has
-// enough: the index of unfinished states, labels, pipelines, states or failures. If only times
+// enough: the index of open questions, unfinished states, labels, pipelines, states or failures. If only times
 // or a cost that few runs have are given, it sorts these runs, and reads nothing but the index. An expression instead of a column keeps a database from
 // choosing another index.
 func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
@@ -69,9 +70,9 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	labels := slices.Sorted(maps.Keys(s.Labels))
 	states := s.States
 	few := len(states) > 0 && !slices.ContainsFunc(states, func(s string) bool { return !slices.Contains(unfinished, s) })
-	byState := few || len(states) > 0 && len(labels) == 0 && s.Started == 0 && s.Ended == 0
-	byTime := !byState && len(labels) == 0 && s.Pipeline == "" && (s.Started != 0 || s.Ended != 0)
-	costly := s.Cost > 0 && !s.Failed && !byState && !byTime && len(labels) == 0 && s.Pipeline == ""
+	byState := !s.Asking && (few || len(states) > 0 && len(labels) == 0 && s.Started == 0 && s.Ended == 0)
+	byTime := !s.Asking && !byState && len(labels) == 0 && s.Pipeline == "" && (s.Started != 0 || s.Ended != 0)
+	costly := s.Cost > 0 && !s.Failed && !s.Asking && !byState && !byTime && len(labels) == 0 && s.Pipeline == ""
 	switch {
 	case s.All:
 		where = append(where, "true")
@@ -79,6 +80,9 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 		where = append(where, Visible(schema))
 	}
 	switch {
+	case s.Asking:
+		order = "(r.run + 0)"
+		where = append(where, fmt.Sprintf("r.run IN (SELECT q.run FROM %squestions q WHERE q.open)", schema))
 	case byTime:
 		order = "(r.run + 0)"
 	case !byState && len(labels) > 0:
@@ -95,8 +99,12 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 		where = append(where, fmt.Sprintf("EXISTS (SELECT 1 FROM %slabels has WHERE has.name = %s AND has.value = %s AND has.run = r.run)",
 			schema, place(Column(name)), place(Column(s.Labels[name]))))
 	}
+	pipeline := "r.pipeline"
+	if s.Asking {
+		pipeline += " || ''"
+	}
 	if s.Pipeline != "" {
-		and("r.pipeline = %s", Column(s.Pipeline))
+		and(pipeline+" = %s", Column(s.Pipeline))
 	}
 	if s.Without != "" && !byTime { // the index has no names
 		where = append(where, fmt.Sprintf("substr(r.pipeline, 1, %d) <> %s", utf8.RuneCountInString(s.Without), place(Column(s.Without))))
@@ -106,7 +114,7 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 			return
 		}
 		and("r."+column+" >= %s", at)
-		if !byTime && !few { // the scan stops at the oldest of them
+		if !byTime && !few && !s.Asking { // the scan stops at the oldest of them
 			where = append(where, fmt.Sprintf("%s >= (SELECT coalesce(min(run + 0), 0) FROM %sruns WHERE %s >= $%d)", order, schema, column, len(args)))
 		}
 	}

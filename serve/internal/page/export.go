@@ -10,6 +10,17 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
+// begun is a writer that knows whether anything was written.
+type begun struct {
+	io.Writer
+	yes bool
+}
+
+func (b *begun) Write(p []byte) (int, error) {
+	b.yes = true
+	return b.Writer.Write(p)
+}
+
 // exported answers with a run in the format of another tool. If the run cannot be read to its end, it breaks the connection
 // off, so that nobody takes a part for the whole.
 func exported(kind, extension string, write func(io.Writer, journal.RunInfo, iter.Seq2[journal.Step, error]) error) func(http.ResponseWriter, *http.Request, View) error {
@@ -21,10 +32,14 @@ func exported(kind, extension string, write func(io.Writer, journal.RunInfo, ite
 		h := w.Header()
 		h.Set("Content-Type", kind)
 		h.Set("Content-Disposition", "attachment; filename="+strconv.Quote(info.ID+extension))
-		if err := write(w, info, v.Journal.EachStep(r.Context(), info.ID)); err != nil {
+		out := &begun{Writer: w}
+		if err = write(out, info, v.Journal.EachStep(r.Context(), info.ID)); err != nil && out.yes {
 			panic(http.ErrAbortHandler)
 		}
-		return nil
+		if err != nil {
+			h.Del("Content-Disposition") // the page of the error
+		}
+		return err
 	}
 }
 
