@@ -17,7 +17,8 @@ type Limits struct {
 }
 
 // A Limiter lets requests start as its limits and the server allow. The zero value has no
-// limits of its own. It is safe for concurrent use and has no goroutine.
+// limits of its own. It is safe for concurrent use. Only a Limiter that
+// is shared starts goroutines, for a question to its Store each.
 type Limiter struct {
 	limits Limits
 

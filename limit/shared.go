@@ -32,7 +32,7 @@ func (l *Limiter) Share(s Store, name string) {
 		return
 	}
 	if l.share != nil && l.share.name == name {
-		l.share.store = s
+		l.share.store, l.share.retry, l.share.why = s, time.Time{}, nil
 		return
 	}
 	l.share = &share{Limiter: l, store: s, name: name, owner: rand.Text()[:12], back: map[int64]counts{}}
