@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 )
 
 // runFlags are the flags of run.
@@ -36,6 +37,8 @@ type runFlags struct {
 	keep    keepFlags
 	labels  []string
 	wire    wireFlags
+
+	priority int
 }
 
 func (a *app) run() *cobra.Command {
@@ -63,6 +66,8 @@ func (a *app) run() *cobra.Command {
 	c.Flags().StringVar(&flags.from, "input-dag", "", "start with the DAG in `FILE`, as written by --dag")
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	c.Flags().StringArrayVar(&flags.labels, "label", nil, "keep the label `NAME=VALUE` with the run, for runs and kpi; may be repeated")
+	c.Flags().IntVar(&flags.priority, "priority", 0, "where processes share the rate of a provider, requests of runs with a higher `N` go first")
+	kept(c.Flags(), "priority")
 	flags.shown(c.Flags())
 	flags.wire.describe(c.Flags())
 	a.trustFlag(c.Flags())
@@ -178,7 +183,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	if !flags.quiet {
 		defer sayWaiting(budget.From(ctx), say)()
 	}
-	return run.start(ctx, p, cfg, drain)
+	return run.start(limit.Ranked(ctx, limit.Rank{Priority: flags.priority}), p, cfg, drain)
 }
 
 // sayWaiting says once if many steps wait for the budget, which otherwise nobody sees. Stop ends it.

@@ -100,7 +100,7 @@ func (a *app) createToken() *cobra.Command {
 	f.StringVar(&t.Tenant, "tenant", "", "the caller sees only runs of this `TENANT`")
 	f.Var(&grant, "grant", "runs of the caller have at most this `EFFECT`")
 	f.Float64Var(&limits.USD, "max-usd", 0, "each run spends at most `USD` dollars")
-	f.Float64Var(&t.USDADay, "max-usd-a-day", 0, "all runs and requests of a day (UTC) together spend at most `USD` dollars, per server")
+	f.Float64Var(&t.USDADay, "max-usd-a-day", 0, "all runs and requests of a day (UTC) together spend at most `USD` dollars")
 	f.IntVar(&limits.Tokens, "max-tokens", 0, "each run spends at most `N` tokens")
 	f.IntVar(&t.Minute, "per-minute", 0, "at most `N` requests a minute")
 	f.IntVar(&t.Runs, "runs", 0, "at most `N` runs at once")

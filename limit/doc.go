@@ -20,8 +20,13 @@
 // Requests wait in arrival order, in two queues: one for contexts that [Interactive] has
 // marked, one for the others. While both queues wait, three of four places go to
 // the first one and the fourth to the second. So a person waits for few others, and a batch
-// still makes progress. The request whose turn it is lets no later one pass, so a large one
+// still makes progress. Within a queue, a [Rank] gives requests a priority, and tenants take turns. The request whose turn it is lets no later one pass, so a large one
 // is not overtaken by small ones for ever.
+//
+// # Several processes
+//
+// [Limiter.Share] makes processes that share a journal keep one limit together. It costs a transaction
+// or two a second while requests are sent.
 //
 // # Waiting
 //

@@ -17,7 +17,8 @@ type Limits struct {
 }
 
 // A Limiter lets requests start as its limits and the server allow. The zero value has no
-// limits of its own. It is safe for concurrent use and has no goroutine.
+// limits of its own. It is safe for concurrent use. Only a Limiter that
+// is shared starts goroutines, for a question to its Store each.
 type Limiter struct {
 	limits Limits
 
@@ -26,6 +27,7 @@ type Limiter struct {
 	running int
 	queues  [2]queue // of the other requests, and of interactive ones
 	row     int      // interactive requests started in a row while others waited
+	order   [2]order // of the queues
 	server  server
 	timer   *time.Timer // calls advance when time alone lets the next request start
 	share   *share      // with other processes, or nil
@@ -95,6 +97,22 @@ func Interactive(ctx context.Context) context.Context {
 	return context.WithValue(ctx, interactiveKey{}, true)
 }
 
+// A Rank says when the requests of a run start among others that wait in the same queue.
+type Rank struct {
+	// Tenant is whom the run belongs to. Tenants take turns: the one that was served least recently is next.
+	Tenant string
+	// Priority is higher for what goes first. Of four requests, one goes to the request that has waited
+	// longest, whatever its priority.
+	Priority int
+}
+
+type rankKey struct{}
+
+// Ranked returns a context whose requests have a rank. Others have the zero Rank.
+func Ranked(ctx context.Context, r Rank) context.Context {
+	return context.WithValue(ctx, rankKey{}, r)
+}
+
 type watchKey struct{}
 
 // Watch returns a context in which watch is called with the time that a request waited, also
@@ -109,6 +127,7 @@ type waiter struct {
 	tokens   int
 	patience time.Duration
 	class    int
+	rank     Rank
 	since    time.Time
 	done     chan struct{} // closed when place or err is set
 	place    *Place
@@ -124,6 +143,7 @@ func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
 	if ctx.Value(interactiveKey{}) != nil {
 		w.class = 1
 	}
+	w.rank, _ = ctx.Value(rankKey{}).(Rank)
 	deadline, _ := ctx.Deadline()
 	l.mu.Lock()
 	l.queues[w.class] = append(l.queues[w.class], w)

@@ -11,14 +11,10 @@ const inRow = 3
 
 // next returns the waiter whose turn it is, or nil.
 func (l *Limiter) next() *waiter {
-	others, people := l.queues[0], l.queues[1]
-	switch {
-	case len(people) > 0 && (len(others) == 0 || l.row < inRow):
-		return people[0]
-	case len(others) > 0:
-		return others[0]
+	if len(l.queues[1]) > 0 && (len(l.queues[0]) == 0 || l.row < inRow) {
+		return l.order[1].next(l.queues[1])
 	}
-	return nil
+	return l.order[0].next(l.queues[0])
 }
 
 // advance lets in all requests that may start now, and sets the timer for the next one.
@@ -64,6 +60,7 @@ func (l *Limiter) wake(after time.Duration) {
 
 // start lets the waiter in.
 func (l *Limiter) start(w *waiter, now time.Time) {
+	l.order[w.class].start(l.queues[w.class], w)
 	l.drop(w)
 	switch {
 	case w.class == 0:

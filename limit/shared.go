@@ -32,7 +32,7 @@ func (l *Limiter) Share(s Store, name string) {
 		return
 	}
 	if l.share != nil && l.share.name == name {
-		l.share.store = s
+		l.share.store, l.share.retry, l.share.why = s, time.Time{}, nil
 		return
 	}
 	l.share = &share{Limiter: l, store: s, name: name, owner: rand.Text()[:12], back: map[int64]counts{}}
@@ -184,7 +184,7 @@ func (s *share) question(since time.Duration) question {
 		}
 	}
 	if w := s.next(); w != nil {
-		q.First = w.tokens
+		q.First, q.Rank = w.tokens, w.rank.Priority
 	}
 	if pause := time.Until(s.server.until); pause > 0 && s.server.until.After(s.said) {
 		q.Pause, q.Reason, s.said = pause, s.server.reason, s.server.until
@@ -234,6 +234,7 @@ type question struct {
 	Want    counts
 	Queued  int // requests that wait
 	First   int // tokens of the first of them
+	Rank    int // its priority
 	Back    map[int64]counts
 	Pause   time.Duration // that the server demands; 0 for none that is new
 	Reason  string
@@ -264,6 +265,7 @@ type tenant struct {
 	Slots int   `json:"slots,omitempty"`
 	Since int64 `json:"since,omitempty"` // it waits for room for its first request
 	First int   `json:"first,omitempty"` // tokens of that
+	Rank  int   `json:"rank,omitempty"`  // its priority
 	Until int64 `json:"until"`
 }
 
@@ -311,14 +313,14 @@ func exchange(old []byte, q question, when time.Time, grain time.Duration) ([]by
 		if t.Since > 0 {
 			short++
 		}
-		if t.Since > 0 && (me.Since == 0 || t.Since < me.Since) { // it goes first
+		if t.before(me, q.Rank, at, g) {
 			used = used.plus(counts{1, t.First})
 		}
 	}
 	if pause := at + int64(q.Pause); q.Pause > 0 && pause > s.Pause {
 		s.Pause, s.Reason = pause, q.Reason
 	}
-	me.Slots, me.First, me.Until = slots(q, others, short), q.First, at+leaseOf*g
+	me.Slots, me.First, me.Rank, me.Until = slots(q, others, short), q.First, q.Rank, at+leaseOf*g
 	served := q.Queued == 0
 	if s.Pause > at {
 		a.Pause, a.Reason, a.Retry = time.Duration(s.Pause-at), s.Reason, time.Duration(s.Pause-at)
@@ -341,6 +343,18 @@ func exchange(old []byte, q question, when time.Time, grain time.Duration) ([]by
 		panic(err) // it has only numbers and text
 	}
 	return text, a
+}
+
+// before reports whether a process goes before another one whose first request has a priority: it waits, with a
+// higher priority or longer. After leaseOf grains, how long it waits counts alone.
+func (t tenant) before(other tenant, rank int, at, g int64) bool {
+	if t.Since == 0 {
+		return false
+	}
+	if old := at - leaseOf*g; t.Rank != rank && t.Since > old && (other.Since == 0 || other.Since > old) {
+		return t.Rank > rank
+	}
+	return other.Since == 0 || t.Since < other.Since
 }
 
 // cut returns the slice of a process, or when there is room for its first request. Processes that

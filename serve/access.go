@@ -47,10 +47,10 @@ type Principal struct {
 	// server; Config.Streams if zero. Callers with the same Name share the limit.
 	Streams int
 	// Interactive permits api.Start.Interactive: where a model limits requests, such a run goes
-	// before the others. Without it the field has no effect.
+	// before the others, and a positive api.Start.Priority. Without it they have no effect.
 	Interactive bool
-	// USDADay limits the cost of everything that the caller starts on a day (UTC), in each
-	// server. Zero means unlimited. With a limit, answers to its capability requests are kept,
+	// USDADay limits the cost of everything that the caller starts on a day (UTC), in all
+	// servers that share the journal. Zero means unlimited. With a limit, answers to its capability requests are kept,
 	// so that they count after a restart.
 	USDADay float64
 }

@@ -132,6 +132,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	if t.source.Person {
 		ctx = limit.Interactive(ctx)
 	}
+	ctx = limit.Ranked(ctx, limit.Rank{Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
 	err := s.visit(ctx, t)
@@ -164,7 +165,7 @@ func (s *Server) stopped(t task, err error) {
 
 // resumeDue resumes the runs that are due and whose pipelines are published.
 func (s *Server) resumeDue(ctx context.Context, runs ...journal.RunInfo) {
-	for _, info := range s.tries.due(runs, time.Now(), s.cfg.Scan) {
+	for _, info := range fair(s.tries.due(runs, time.Now(), s.cfg.Scan)) {
 		if s.busy() >= resumeAtOnce {
 			break // the next search finds the rest
 		}
@@ -233,6 +234,7 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 		return nil, notPublished()
 	}
 	t.Pipeline, t.source, t.keep.Resume = p, src, true
+	t.keep.Labels = info.Labels
 	t.keep.Budgets = s.drawn(p.Name, info.Labels, src.Owner, src.USDADay)
 	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
 	for {

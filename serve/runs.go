@@ -37,6 +37,7 @@ type source struct {
 	Budget    *api.Budget `json:"budget,omitempty"`
 	Person    bool        `json:"interactive,omitempty"` // waits for the run
 	Batch     bool        `json:"batch,omitempty"`       // its models answer in batches
+	Priority  int         `json:"priority,omitempty"`
 	// Keep lets a protocol describe the run later.
 	Keep    json.RawMessage `json:"keep,omitempty"`
 	Chat    bool            `json:"chat,omitempty"`      // clients watch what it says
@@ -98,9 +99,12 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if err := bounds.CheckLabels(req.Labels); err != nil {
 		return info, false, unreadable("%v", err)
 	}
+	if max(req.Priority, -req.Priority) > mostPriority {
+		return info, false, unreadable("priority %d: want -%d to %[2]d", req.Priority, mostPriority)
+	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive && who.Interactive, Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {

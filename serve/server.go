@@ -96,11 +96,11 @@ type Server struct {
 	health    *health
 	tries     tries
 	sessions  sessions
-	died    abandoner            // nil for a journal that cannot tell
-	hooks   map[string]*hook     // by the names of their pipelines
-	hidden  map[string]*Pipeline // that keep the receivers of runs
-	sending *places              // bounds the notices that are sent concurrently
-	places  *places              // for reading lists and missed events
+	died      abandoner            // nil for a journal that cannot tell
+	hooks     map[string]*hook     // by the names of their pipelines
+	hidden    map[string]*Pipeline // that keep the receivers of runs
+	sending   *places              // bounds the notices that are sent concurrently
+	places    *places              // for reading lists and missed events
 
 	mu        sync.Mutex
 	active    map[string]*active   // runs of this process

@@ -71,12 +71,13 @@ var table = []struct{ pkg, imports string }{
 
 	{"internal/declared", ""},
 	{"journal/internal/record", "budget step internal/declared"},
+	{"journal/internal/purse", "budget dag internal/declared journal/internal/record"},
 	{"journal/internal/outline", "internal/address budget step"},
-	{"journal/internal/...", "journal journal/internal/outline journal/internal/record"},
+	{"journal/internal/...", "journal journal/internal/outline journal/internal/purse journal/internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
-	{"journal/...", "journal journal/internal/record"},
-	{"journal", ". journal/internal/record budget tree internal/bounds internal/redact internal/text"},
+	{"journal/...", "journal journal/internal/purse journal/internal/record"},
+	{"journal", ". journal/internal/purse journal/internal/record budget tree internal/bounds internal/redact internal/text"},
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},

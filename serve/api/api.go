@@ -40,6 +40,9 @@ type Start struct {
 	// Interactive says that a person waits for the run: its requests go before requests of
 	// others where they have to wait for a limit. It counts if the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
+	// Priority says when the run goes among others of its tenant and of other tenants where they have to wait: higher
+	// first, from -100 to 100. One above 0 counts as 0 unless the caller's token allows Interactive.
+	Priority int `json:"priority,omitempty"`
 	// Batch has models answer in the batches of their providers: within a day, for half the price. The
 	// run waits meanwhile with a question of the name "batch", which says how far they are.
 	Batch bool `json:"batch,omitempty"`

@@ -87,7 +87,7 @@ func (j *Journal) claimOf(ctx context.Context, run string) (c claim, err error) 
 	if len(info.Budgets) == 0 {
 		return c, j.data.Explain(err)
 	}
-	c.step, c.of, c.quote = step, info.Budgets, quote
+	c.step, c.of, c.quote = step, named(info.Budgets), quote
 	return c, j.data.Explain(err)
 }
 

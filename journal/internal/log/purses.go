@@ -82,8 +82,18 @@ func (t *transaction) openPurses(group []*write) error {
 
 // keyOf is like [purse.KeyOf], with the account as a column has it.
 func keyOf(b budget.Shared, at time.Time) purse.Key {
-	b.Name = Column(b.Name)
-	return purse.KeyOf(b, at)
+	k := purse.KeyOf(b, at)
+	k.Account = Column(k.Account)
+	return k
+}
+
+// named returns budgets with names that columns can have.
+func named(of []budget.Shared) []budget.Shared {
+	of = slices.Clone(of)
+	for i := range of {
+		of[i].Name = Column(of[i].Name)
+	}
+	return of
 }
 
 // reserve reserves what a step claims. Refused says which budget cannot pay.
@@ -168,7 +178,7 @@ func (t *transaction) spend() error {
 		if p.spent = 0; usd == 0 {
 			continue
 		}
-		own := budget.Shared{Name: p.run.payer(), Per: budget.Day, Payer: true}
+		own := budget.Shared{Name: Column(p.run.payer()), Per: budget.Day, Payer: true}
 		if own.Name == "" {
 			continue
 		}

@@ -170,7 +170,7 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over, r.account, r.shared = info.State == journal.Done, info.Account, info.Budgets
+	r.over, r.account, r.shared = info.State == journal.Done, info.Account, named(info.Budgets)
 	if r.reuse = info.Reuse; info.ID == "" {
 		r.reuse = journal.AnyRun
 	}

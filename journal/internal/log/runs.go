@@ -105,7 +105,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.account, r.shared = info.Account, info.Budgets
+	r.account, r.shared = info.Account, named(info.Budgets)
 	if fresh {
 		r.reuse = reuse
 	} else {
