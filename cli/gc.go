@@ -66,6 +66,8 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		q.Without = "" // the notices of webhooks, too
 	}
 	var old, receivers []journal.RunInfo // old ones if they are only to be listed
+	var gone []string // runs whose receivers the query may leave out
+	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
 	read, younger, removed := 0, 0, 0
 	remove := func(r journal.RunInfo) error {
 		if flags.dry {
@@ -92,13 +94,26 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			receivers = append(receivers, r)
 			continue
 		case err == nil && flags.dooms(r, younger, now):
-			err = remove(r)
+			if err = remove(r); some {
+				gone = append(gone, r.ID)
+			}
 		}
 		if err != nil {
 			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 		}
 		if flags.of.pipeline != "" || !strings.HasPrefix(r.Pipeline, webhook.Runs) { // notices do not count
 			younger++
+		}
+	}
+	for _, of := range gone {
+		for r, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: of}}) {
+			switch {
+			case err != nil:
+				return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+			case webhook.Keeps(r.Pipeline) && !slices.ContainsFunc(receivers, func(known journal.RunInfo) bool { return known.ID == r.ID }):
+				read++
+				receivers = append(receivers, r)
+			}
 		}
 	}
 	for _, r := range receivers { // they go with their runs
