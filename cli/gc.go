@@ -66,7 +66,7 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		q.Without = "" // the notices of webhooks, too
 	}
 	var old, receivers []journal.RunInfo // old ones if they are only to be listed
-	var gone []string // runs whose receivers the query may leave out
+	var gone []string                    // runs whose receivers the query may leave out
 	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
 	read, younger, removed := 0, 0, 0
 	remove := func(r journal.RunInfo) error {
