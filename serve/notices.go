@@ -121,7 +121,7 @@ func (s *Server) deliver(ctx context.Context, h *hook, who Principal, n notice, 
 // their way at once: it may soon be known that a receiver is down.
 func (s *Server) notifyAll(ctx context.Context, since time.Time) error {
 	stopped := journal.Query{States: []journal.State{journal.Done, journal.Failed, journal.Canceled, journal.Waiting, journal.Refused}, Ended: since}
-	var sent []*active
+	sending := make(chan struct{}, hookAtOnce)
 	for info, err := range s.each(ctx, stopped) {
 		if err != nil {
 			return err
@@ -130,9 +130,10 @@ func (s *Server) notifyAll(ctx context.Context, since time.Time) error {
 		if err != nil {
 			return err
 		}
-		for sent = append(sent, started...); len(sent) >= hookAtOnce; sent = sent[1:] {
+		for _, run := range started {
 			select {
-			case <-sent[0].ended:
+			case sending <- struct{}{}:
+				go func() { <-run.ended; <-sending }() // a server that closes ends its runs
 			case <-s.drain:
 				return nil
 			case <-ctx.Done():
