@@ -303,8 +303,11 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &conf.Search
-	cfg := library.Config{Index: a.indexName(flags), Rebuild: flags.rebuild, Make: dir != "", Size: s.Size, Overlap: s.Overlap, Rerank: s.Rerank, Applicator: conf.App}
+	s, name := &conf.Search, a.indexName(flags)
+	if isSettings(name) && !redact.IsDatabase(name) {
+		return nil, nil, errSettings // which may have a password
+	}
+	cfg := library.Config{Index: name, Rebuild: flags.rebuild, Make: dir != "", Size: s.Size, Overlap: s.Overlap, Rerank: s.Rerank, Applicator: conf.App}
 	if !flags.words {
 		cfg.Embedder = s.Embedder
 	}
