@@ -37,7 +37,7 @@ func (a *app) budgets() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "budgets",
-		Short: "Show what is used and reserved of the budgets over several runs",
+		Short: "Show usage and reservations of shared budgets",
 		Long: "Budgets shows the :budgets of the configuration in their present day or month (UTC), over all runs of the\n" +
 			"database. RESERVED is the most that running steps may cost, and what steps may have cost whose process\n" +
 			"died: it becomes used when their run is resumed or ends.",

@@ -34,7 +34,7 @@ func (a *app) gc() *cobra.Command {
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
 			"match both: of all runs, or of those that the other flags choose. With --keep-bytes it then removes the\n" +
-			"oldest ones until the rest needs at most so much of a file. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
+			"oldest ones until the database uses at most SIZE. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
 			"waiting, answered, interrupted, drained and refused ones. The receivers of a run go with it, and notices do not count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
 		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB"),
@@ -44,6 +44,8 @@ func (a *app) gc() *cobra.Command {
 			switch {
 			case !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") && flags.bytes == 0:
 				return errors.New("say which runs to remove: --keep N, --older-than AGE or both, or --keep-bytes SIZE")
+			case flags.bytes > 0 && flags.bytes < 1e6:
+				return errors.New("--keep-bytes: want at least 1MB, since an empty database needs space, too")
 			case flags.bytes > 0 && flags.dry:
 				return errors.New("--dry-run cannot say what --keep-bytes removes: how much space a run needs is known when it is gone")
 			}

@@ -247,7 +247,7 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	case there && k.cancel && before.State != journal.Waiting && before.State != journal.Interrupted:
 		return failed("run %s is %s: only a run that waits or was interrupted is canceled here", r.id, before.State)
 	case there && before.State == journal.Interrupted:
-		a.complain("the process of run %s has ended without a word: its run is taken over within seconds", r.id)
+		a.complain("the process of run %s died without reporting: the run is taken over within seconds", r.id)
 	case !there && k.resume != "":
 		return r.unknown(ctx, r.id)
 	}

@@ -93,9 +93,9 @@ func (a *app) cancel() *cobra.Command {
 	c := a.overRun(&cobra.Command{
 		Use:   "cancel RUN [flags]",
 		Short: "Cancel a waiting or interrupted run, and its batches at their providers",
-		Long: "Cancel ends a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
-			"what is recorded stays. Batches are canceled at their providers, which bill what they have answered. A run\n" +
-			"that a process works on is canceled there: by Ctrl-C, or at the server that runs it.",
+		Long: "Cancel stops a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
+			"recorded steps stay: resume continues the run nevertheless. Batches are canceled at their providers, which\n" +
+			"bill their answers so far. Cancel a running run with Ctrl-C, or at its server.",
 		Example: a.example("cancel last", "cancel nightly"),
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0], "--cancel", "--quiet") })
 	dbFlag(c.Flags(), &db)

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// IsDatabase reports whether a name is the address of a database on a server, and no file.
+// IsDatabase reports whether a name is the address of a database on a server, and no file. A misspelled address
+// such as "postgres:/" is one, too, since it may have a password.
 func IsDatabase(name string) bool {
-	return strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://")
+	return strings.HasPrefix(name, "postgres:") || strings.HasPrefix(name, "postgresql:")
 }
 
 // Database returns an address without its password, and "postgres://" for one that cannot be read.
@@ -25,7 +26,7 @@ func Database(address string) string {
 		query.Del(secret)
 	}
 	u.RawQuery = query.Encode()
-	if seen := u.String(); IsDatabase(seen) {
+	if seen := u.String(); IsDatabase(seen) && strings.Contains(seen, "://") {
 		return seen
 	}
 	return "postgres://"

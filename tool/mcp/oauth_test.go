@@ -236,8 +236,8 @@ func TestLoginAttacks(t *testing.T) {
 		attack func(p *provider)
 		want   string
 	}{
-		"another state":  {func(p *provider) { p.lies = func(q url.Values) { q.Set("state", "x") } }, "nobody has logged in"},
-		"no state":       {func(p *provider) { p.lies = func(q url.Values) { q.Del("state") } }, "nobody has logged in"},
+		"another state":  {func(p *provider) { p.lies = func(q url.Values) { q.Set("state", "x") } }, "no login at the server"},
+		"no state":       {func(p *provider) { p.lies = func(q url.Values) { q.Del("state") } }, "no login at the server"},
 		"another issuer": {func(p *provider) { p.issuer = "https://evil.example" }, "does not match expected issuer"},
 		"no issuer":      {func(p *provider) { p.lies = func(q url.Values) { q.Del("iss") } }, "none was received"},
 		"another code":   {func(p *provider) { p.lies = func(q url.Values) { q.Set("code", "x") } }, "invalid_grant"},
