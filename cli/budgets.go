@@ -24,6 +24,14 @@ func (a *app) uncounted() error {
 	return nil
 }
 
+// rules returns the configured budgets over several runs, and nil without a configuration.
+func (a *app) rules() []budget.Rule {
+	if a.calls.conf == nil {
+		return nil
+	}
+	return append([]budget.Rule{}, a.calls.conf.Budgets...)
+}
+
 func (a *app) budgets() *cobra.Command {
 	var db string
 	var asJSON bool

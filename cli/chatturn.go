@@ -61,7 +61,7 @@ func (t *talk) carried() (before dag.DAG, history []llm.Message, err error) {
 
 // run runs a turn, or continues it, and prints its reply.
 func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) error {
-	run := &keptRun{store: t.store, id: turnID(t.name, number)}
+	run := &keptRun{store: t.store, id: turnID(t.name, number), rules: t.rules()}
 	k := t.flags.keep
 	if k.id = run.id; resume {
 		k.resume = t.store.file

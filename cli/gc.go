@@ -83,8 +83,13 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	}
 	var rest []string                    // the newest first, if more of them may be removed
 	var old, receivers []journal.RunInfo // old ones if they are only to be listed
+	var gone []string                    // runs whose receivers the query may leave out
+	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
 	read, younger, removed := 0, 0, 0
 	remove := func(r journal.RunInfo) error {
+		if some {
+			gone = append(gone, r.ID)
+		}
 		if flags.dry {
 			old = append(old, r)
 			return nil
@@ -130,6 +135,17 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		}
 		if err != nil {
 			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+		}
+	}
+	for _, of := range gone {
+		for r, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: of}}) {
+			switch {
+			case err != nil:
+				return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+			case webhook.Keeps(r.Pipeline) && !slices.ContainsFunc(receivers, func(known journal.RunInfo) bool { return known.ID == r.ID }):
+				read++
+				receivers = append(receivers, r)
+			}
 		}
 	}
 	for _, r := range receivers { // they go with their runs

@@ -52,7 +52,8 @@ func TestCollectReceivers(t *testing.T) {
 		{"--keep 2", "removed 1 run, kept 8", "new-r new-n new old-r old-n old waits-r waits"},
 		{"--keep 1", "removed 3 runs, kept 5", "new-r new-n new waits-r waits"},
 		{"--keep 1 --pipeline webhook/a2a", "removed 0 runs, kept 1", "new-r new-n new waits-r waits"},
-		{"--keep 0", "removed 3 runs, kept 2", "waits-r waits"},
+		{"--keep 0 --pipeline page", "removed 2 runs, kept 1", "new-n waits-r waits"},
+		{"--keep 0", "removed 1 run, kept 2", "waits-r waits"},
 		{"--keep 0 --resumable", "removed 2 runs, kept 0", ""},
 	} {
 		var out, errs bytes.Buffer

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,11 +16,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/library"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
 )
 
 // indexFlags are the flags of index and search.
@@ -196,7 +199,13 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 		base = filepath.Join(a.indexBase(a.indexName(flags)), base)
 	}
 	flags.q.Under = within(base, flags.q.Under)
-	answer, err := x.Search(ctx, flags.q, stone.Config{Grant: a.calls.conf.Unbounded(nil)}, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
+	cfg := stone.Config{Grant: a.calls.conf.Unbounded(nil)}
+	closed, err := a.countSearch(ctx, flags.words, &cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closed()) }()
+	answer, err := x.Search(ctx, flags.q, cfg, func(file string) string { return shownPath(filepath.Join(base, filepath.FromSlash(file))) })
 	if err != nil {
 		return failed("%w%s", err, way(err, false))
 	}
@@ -231,6 +240,21 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 		a.complain("words alone: the embedder %s of the index is not configured", answer.Built)
 	}
 	return nil
+}
+
+// countSearch records a search that may cost something where budgets over several runs are configured.
+func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (closed func() error, err error) {
+	conf := &a.calls.conf.Search
+	if len(a.rules()) == 0 || conf.Rerank == "" && (words || conf.Embedder == nil) {
+		return func() error { return nil }, nil
+	}
+	s, err := a.newStore(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	cfg.RunID = strings.ToLower(rand.Text()[:10])
+	cfg.Recorder = journal.Keep(s.Store, journal.Options{Pipeline: "search", Budgets: budget.Drawn(a.rules(), "search", nil)})
+	return s.Close, nil
 }
 
 // within returns a path that exists as seen from a folder above it, as search prints it, and any other unchanged.
@@ -279,8 +303,11 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &conf.Search
-	cfg := library.Config{Index: a.indexName(flags), Rebuild: flags.rebuild, Make: dir != "", Size: s.Size, Overlap: s.Overlap, Rerank: s.Rerank, Applicator: conf.App}
+	s, name := &conf.Search, a.indexName(flags)
+	if isSettings(name) && !redact.IsDatabase(name) {
+		return nil, nil, errSettings // which may have a password
+	}
+	cfg := library.Config{Index: name, Rebuild: flags.rebuild, Make: dir != "", Size: s.Size, Overlap: s.Overlap, Rerank: s.Rerank, Applicator: conf.App}
 	if !flags.words {
 		cfg.Embedder = s.Embedder
 	}

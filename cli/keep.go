@@ -203,7 +203,6 @@ type keptRun struct {
 
 // keep opens the store and finds out under which name the run is kept.
 func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, error) {
-	conf := a.calls.conf
 	if k.none {
 		return nil, a.uncounted()
 	}
@@ -211,10 +210,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 	if err != nil {
 		return nil, err
 	}
-	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10])), cancel: k.cancel}
-	if conf != nil {
-		run.rules = append([]budget.Rule{}, conf.Budgets...)
-	}
+	run := &keptRun{store: s, id: cmp.Or(k.id, strings.ToLower(rand.Text()[:10])), rules: a.rules(), cancel: k.cancel}
 	if err := run.prepare(ctx, a, k); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -24,7 +24,7 @@ type Difference struct {
 
 // Diff compares two runs leaf by leaf and explains each difference: another version, or
 // another input. It compares contents, not ids, which depend on the whole lineage. Equal
-// leaves are left out. The differences are in the order of the first run, followed by the
+// leaves are left out: their records have equal sums, and their contents are not read. The differences are in the order of the first run, followed by the
 // leaves that only the second run has. It keeps about 100 bytes for a leaf and 150 for a
 // node of each run, and all differences.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {

@@ -148,8 +148,8 @@ type codes struct {
 	room int // for codes in bytes; larger ones are read at each search
 
 	mu      sync.Mutex
-	version string
-	width   int // bytes of a code; 0 for codes that are not in memory
+	version string // and the centre, so that an index that was made anew is not taken for the one before
+	width   int    // bytes of a code; 0 for codes that are not in memory
 	keys    []key
 	data    []byte
 }
@@ -172,7 +172,7 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 	}
 	c := &s.codes
 	c.mu.Lock()
-	if c.version != st.version {
+	if c.version != st.coded() {
 		if err := s.load(ctx, st); err != nil {
 			c.mu.Unlock()
 			return nil, err
@@ -207,7 +207,7 @@ func (s *Store) load(ctx context.Context, st *State) error {
 	if err != nil {
 		return err
 	}
-	if c.version = st.version; fits {
+	if c.version = st.coded(); fits {
 		c.width, c.keys, c.data = width, keys, data
 	}
 	return nil
@@ -248,6 +248,56 @@ func (s *Store) eachCode(ctx context.Context, st *State, visit func(key, []byte)
 		return nil
 	}
 	return err
+}
+
+// coded names the codes of a state.
+func (st *State) coded() string { return st.version + " " + st.about }
+
+// recode makes the codes of an index that an older program has built, which kept no centre.
+func (s *Store) recode(ctx context.Context, tx *sql.Tx) (done bool, err error) {
+	st, err := s.made(ctx, tx)
+	if err != nil || st.Embedder == "" || st.about != "" {
+		return false, err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM codes`); err != nil {
+		return false, err
+	}
+	var centre []float32
+	for last := ""; ; {
+		digests, vectors, err := s.page(ctx, tx, last)
+		if err != nil || len(digests) == 0 {
+			return centre != nil, err
+		}
+		if last = digests[len(digests)-1]; centre == nil {
+			centre = centreOf(vectors)
+			if _, err := tx.ExecContext(ctx, s.bind(note), "centre", base64.StdEncoding.EncodeToString(appendFloats(nil, centre))); err != nil {
+				return false, err
+			}
+		}
+		for i, v := range vectors {
+			if _, err := tx.ExecContext(ctx, s.bind(`INSERT INTO codes (digest, code) VALUES (?, ?)`), digests[i], codeOf(v, centre)); err != nil {
+				return false, err
+			}
+		}
+	}
+}
+
+// page returns the next vectors after a digest.
+func (s *Store) page(ctx context.Context, tx *sql.Tx, after string) (digests []string, vectors [][]float32, err error) {
+	rows, err := tx.QueryContext(ctx, s.bind(`SELECT digest, vector FROM vectors WHERE digest > ? ORDER BY digest LIMIT 256`), after)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var digest string
+		var raw []byte
+		if err := rows.Scan(&digest, &raw); err != nil {
+			return nil, nil, err
+		}
+		digests, vectors = append(digests, digest), append(vectors, decode(raw))
+	}
+	return digests, vectors, rows.Err()
 }
 
 // centre returns the centre of the codes.

@@ -343,13 +343,22 @@ func TestCodes(t *testing.T) {
 	}
 	db, err := sql.Open("sqlite", file)
 	if err == nil {
-		_, err = db.Exec("DROP TABLE codes; PRAGMA user_version = 1")
+		_, err = db.Exec("DROP TABLE codes; DELETE FROM about WHERE name IN ('centre', 'version'); PRAGMA user_version = 1")
 	}
 	if err != nil {
 		t.Fatal(errors.Join(err, db.Close()))
 	}
-	db.Close()
-	if old := open(); first(old, retrieve.Query{Text: "note78"}) != "78.txt" || old.Store.InMemory() != 1200 {
-		t.Errorf("an index of version 1: %d in memory", old.Store.InMemory())
+	defer db.Close()
+	old := open()
+	for _, coded := range []int{0, 1200} { // indexing stores the codes
+		if first(old, retrieve.Query{Text: "note78"}) != "78.txt" || old.Store.InMemory() != 1200 {
+			t.Errorf("an index of version 1: %d in memory", old.Store.InMemory())
+		}
+		var codes, centres int
+		err := db.QueryRow("SELECT (SELECT count(*) FROM codes), (SELECT count(*) FROM about WHERE name = 'centre')").Scan(&codes, &centres)
+		if err != nil || codes != coded || centres != min(coded, 1) {
+			t.Errorf("an index of version 1 has %d codes and %d centres, want %d: %v", codes, centres, coded, err)
+		}
+		build(t, old, files)
 	}
 }

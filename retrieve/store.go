@@ -232,6 +232,11 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 			changed, err = changed || n > 0, failed
 		}
 		do(`DELETE FROM codes WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = codes.digest)`)
+		if err == nil {
+			var recoded bool
+			recoded, err = s.recode(ctx, tx)
+			changed = changed || recoded
+		}
 	}
 	if changed {
 		do(`INSERT INTO about (name, value) VALUES ('version', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(about.value AS INTEGER) + 1 AS TEXT)`)

@@ -46,13 +46,8 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	if named && !runName.MatchString(id) {
 		return badID(id)
 	}
-	if who.USDADay > 0 {
-		if err := s.solvent(r.Context(), who.Name, who.USDADay); err != nil {
-			return err
-		}
-	}
-	if who.USDADay > 0 || len(s.cfg.Budgets) > 0 { // only what is kept is counted
-		id = cmp.Or(id, freshID())
+	if id, err = s.counted(r.Context(), who, id); err != nil {
+		return err
 	}
 	request := r.Context()
 	if named {
@@ -85,6 +80,14 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 	out.W, cfg.Watch = sentLines{lines}, out
 	_ = out.Respond(s.answerOnce(ctx, r, who, id, data, cfg)) // or the client has gone
 	return nil
+}
+
+// counted returns the name of the run that keeps the answer to a request, "" for none. Budgets count only what is kept.
+func (s *Server) counted(ctx context.Context, who Principal, id string) (string, error) {
+	if who.USDADay > 0 || len(s.cfg.Budgets) > 0 {
+		id = cmp.Or(id, freshID())
+	}
+	return id, s.solvent(ctx, who.Name, who.USDADay)
 }
 
 // actConfig is the Config of the requests of a caller.

@@ -7,10 +7,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone/journal"
 )
 
 // A list is a list of runs or questions that callers may watch.
@@ -188,4 +191,26 @@ func (s *Server) readList(ctx context.Context, l list) (id string, event []byte,
 	sum := sha256.Sum256(text)
 	id = hex.EncodeToString(sum[:16])
 	return id, fmt.Appendf(nil, "id: %s\nevent: list\ndata: %s\n\n", id, text), nil
+}
+
+// each yields the runs that a query selects, and reads Limit of them at once. An error is the last thing that it yields.
+func (s *Server) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
+	return func(yield func(journal.RunInfo, error) bool) {
+		for q.Limit = cmp.Or(q.Limit, maxPage); ; {
+			runs, more, err := pageOf(ctx, s.cfg.Journal, q)
+			if err != nil {
+				yield(journal.RunInfo{}, err)
+				return
+			}
+			for _, info := range runs {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+			q.Before = runs[len(runs)-1].ID
+		}
+	}
 }

@@ -128,8 +128,9 @@ func (r *Receivers) replace(ctx context.Context, info journal.RunInfo, to Receiv
 	if err != nil {
 		return err
 	}
+	full := problem(api.TooMuch, http.StatusTooManyRequests, "the run has %d receivers: remove one", maxReceivers)
 	if len(all) >= maxReceivers && !slices.ContainsFunc(all, func(one Receiver) bool { return one.ID == to.ID }) {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the run has %d receivers: remove one", maxReceivers)
+		return full
 	}
 	whose := Principal{Tenant: info.Labels[tenantLabel]} // the caller may have none
 	labels := whose.labels()
@@ -148,6 +149,20 @@ func (r *Receivers) replace(ctx context.Context, info journal.RunInfo, to Receiv
 	}
 	if started.err != nil {
 		return started.err
+	}
+	// Other processes may have added receivers since all was read. The oldest ones stay.
+	var ids []string
+	for one, err := range r.kept(ctx, info) {
+		if err != nil {
+			return err
+		}
+		ids = append(slices.DeleteFunc(ids, func(known string) bool { return known == one.ID }), one.ID)
+	}
+	if i := slices.Index(ids, to.ID); i >= 0 && len(ids)-i > maxReceivers {
+		if err := r.remove(ctx, info, func(run string, _ Receiver) bool { return run == id }); err != nil {
+			return err
+		}
+		return full
 	}
 	return r.remove(ctx, info, func(run string, one Receiver) bool { return one.ID == to.ID && run != id })
 }

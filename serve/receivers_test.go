@@ -26,8 +26,10 @@ type protocol struct {
 	receivers *serve.Receivers
 }
 
-func newProtocol(t *testing.T) *protocol {
-	p := &protocol{house: &house{T: t, Steps: servetest.NewSteps(), journal: &journal.Memory{}}}
+func newProtocol(t *testing.T) *protocol { return protocolOver(t, &journal.Memory{}) }
+
+func protocolOver(t *testing.T, db *journal.Memory) *protocol {
+	p := &protocol{house: &house{T: t, Steps: servetest.NewSteps(), journal: db}}
 	p.Server = servetest.Start(t, serve.Config{
 		Journal: p.journal, Access: tenants{}, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: map[string]serve.Mount{"GET /push": p.mount},
 		Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: p.Write()}, {Name: "page", Ashlar: p.Publish()}, {Name: "slow", Ashlar: p.Slow()}},
@@ -75,6 +77,23 @@ func (p *protocol) kept(end string) (all []journal.RunInfo) {
 }
 
 var acme = serve.Principal{Tenant: "acme"}
+
+// The bound of the receivers of a run holds for several processes that add some at once.
+func TestReceiversOfProcesses(t *testing.T) {
+	a := newProtocol(t)
+	all := []*protocol{a, protocolOver(t, a.journal), protocolOver(t, a.journal)}
+	a.as("acme", "PUT", "/v1/runs/r", `{"pipeline":"slow","input":{"text":"marble"}}`, 201)
+	var saving sync.WaitGroup
+	for i := range 12 {
+		saving.Go(func() {
+			_ = all[i%len(all)].receivers.Save(t.Context(), acme, "r", serve.Receiver{ID: fmt.Sprint("c", i), URL: "http://127.0.0.1:1/"}) // or it is one too many
+		})
+	}
+	saving.Wait()
+	if kept, err := a.receivers.List(t.Context(), acme, "r"); err != nil || len(kept) != 8 {
+		t.Errorf("%d receivers, want 8; %v", len(kept), err)
+	}
+}
 
 // A server that does not have the protocol does not return its secrets either.
 func TestReceiverSecretsElsewhere(t *testing.T) {

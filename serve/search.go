@@ -72,12 +72,9 @@ func (s *Server) search(r *http.Request, who Principal, req api.Search) (out api
 
 // ask answers an envelope for a caller that waits for it.
 func (s *Server) ask(r *http.Request, who Principal, data []byte) (resp call.Response, err error) {
-	id := ""
-	if who.USDADay > 0 {
-		if err := s.solvent(r.Context(), who.Name, who.USDADay); err != nil {
-			return resp, err
-		}
-		id = freshID()
+	id, err := s.counted(r.Context(), who, "")
+	if err != nil {
+		return resp, err
 	}
 	ctx, done, err := s.work(r.Context(), who)
 	if err != nil {

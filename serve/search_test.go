@@ -102,3 +102,27 @@ func TestSearch(t *testing.T) {
 		t.Errorf("a page of another origin searches: %d %s", status, text)
 	}
 }
+
+// Searches draw on the budgets of requests for capabilities.
+func TestSearchBudgets(t *testing.T) {
+	store, err := sqlite.Open(filepath.Join(t.TempDir(), "index.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	x := &retrieve.Index{Store: store, Embedder: new(script.Embedder)}
+	if _, err := stone.Produce(t.Context(), x.Pipeline("index", fstest.MapFS{"run.md": {Data: []byte("a run")}}), retrieve.Indexed, stone.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	table := func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1e6}} }
+	h := gatewayServerOf(t, serve.Config{
+		Applicator: &call.Applicator{Registry: call.NewRegistry(search.New(call.Metadata{ID: "docs"}, x, retrieve.Query{}))}, Grant: []string{"fs/read"}, Access: readers{},
+		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "searches", Limits: budget.Limits{Roundtrips: 1}}, Pipeline: "act"}},
+		Base:    func() context.Context { return llm.WithTable(t.Context(), table) },
+	})
+	for i, want := range []int{200, 502} {
+		if status, text := h.do("POST", "/v1/search", `{"text":"run"}`, "Authorization", "Bearer ann", "Content-Type", "application/json"); status != want || want == 502 && !strings.Contains(text, "searches") {
+			t.Errorf("search %d: %d %s, want %d", i+1, status, text, want)
+		}
+	}
+}

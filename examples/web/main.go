@@ -2,7 +2,7 @@
 // A reload of the page, or the end of the process, does not end a turn. A scripted model takes the
 // place of a real one, so that the example needs no key.
 //
-//	make peers
+//	npm ci --prefix testdata/peers
 //	go run ./examples/web
 package main
 
@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -98,6 +99,9 @@ func run() (err error) {
 	modules := flag.String("modules", "testdata/peers/node_modules", "the `FOLDER` with the npm packages")
 	pause := flag.Duration("pause", 100*time.Millisecond, "wait so long before each word")
 	flag.Parse()
+	if _, err := os.Stat(filepath.Join(*modules, "ai7")); err != nil {
+		log.Printf("%s has no package ai7, so the page cannot chat: run `npm ci --prefix testdata/peers` in the folder of the repository, or set --modules", *modules)
+	}
 	db, err := sqlite.Open(*file, sqlite.Options{})
 	if err != nil {
 		return err

@@ -3,25 +3,26 @@
 //
 // # Sessions
 //
-// A session is a label of runs, each of which is a turn. So sessions are durable: another process over
-// the journal loads them. A prompt starts a run of the pipeline that is the mode of the session, with the prompt as its
-// input where that is a text or has one, and with the result of the turn before if the pipeline reads it, as
-// an agent with agent.ConversationOf does. Files that the prompt refers to are given by their addresses, embedded ones
-// with their text. Pictures and sounds are refused.
+// A session is a label of runs, and each run is a turn. Sessions are therefore durable: another process over
+// the journal loads them. A prompt starts a run of the pipeline that is the mode of the session. The prompt is the
+// input, if that is a text or has one. A pipeline that reads the result of the previous turn gets it, as
+// an agent with agent.ConversationOf does. A file reference is given as its address, an embedded file
+// as its text. Pictures and sounds are refused.
 //
-// Text and reasoning are streamed as models write them. The calls of tools are shown with their arguments and results, and so
-// are the leaves below a pipeline. A turn that waits
-// for an answer asks for permission, with the choices of the question: always and never are the protocol's
-// standing permissions. The request is withdrawn when someone else answers. A question without choices is
-// the agent's reply, and the next prompt is the answer to it.
+// Several editors may open a session over one journal. The run of a turn is named after its number, so a prompt waits for
+// the turn of another editor and continues after it.
 //
-// Several editors may open a session over one journal. A prompt starts its turn after the turns of the others, and
-// continues them.
+// # Turns
 //
-// Cancelling a turn cancels its run. If the editor goes, its runs go on, here until the program
-// ends and then in the next one, and the next prompt of the session waits for them.
+// Text and reasoning are streamed as models write them. Tool calls are shown with their arguments and results, and
+// the leaves below a pipeline are shown as tool calls too. A question with choices asks for permission; always and never are
+// the standing permissions of the protocol. The request is withdrawn when someone else answers. Any other question is
+// the reply of the agent, and the next prompt answers it.
 //
-// The loaded history has the conversation of the last turn, or else the results of all turns with the first 500 bytes of
-// their prompts. Files and terminals of the editor, and the MCP servers that it names, are not used: what
-// pipelines may do is granted where they are served.
+// Cancelling a turn cancels its run. Closing the editor does not: the run continues in this process or in the
+// next one, and the next prompt of the session waits for it.
+//
+// A loaded history has the conversation of the last turn, or else the results of all turns with the first 500 bytes of
+// their prompts. Stone does not use the files, terminals and MCP servers of the editor: a pipeline may do what is granted
+// where it is served.
 package acp

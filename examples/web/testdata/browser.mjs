@@ -7,8 +7,8 @@ const { chromium } = createRequire(process.env.MODULES + '/page.js')('playwright
 const url = 'http://' + process.env.ADDRESS
 let log = ''
 
-function start() {
-	const program = spawn(process.env.WEB, ['-address', process.env.ADDRESS, '-db', process.env.DB, '-modules', process.env.MODULES, '-pause', '150ms'])
+function start(modules = process.env.MODULES) {
+	const program = spawn(process.env.WEB, ['-address', process.env.ADDRESS, '-db', process.env.DB, '-modules', modules, '-pause', '150ms'])
 	program.stderr.on('data', text => { log += text })
 	return program
 }
@@ -86,6 +86,15 @@ try {
 	assert.equal((await shown()).split('count to the end')[1].trim(), whole, 'the answer once')
 	await send('bye')
 	await see('You said: bye')
+
+	program.kill('SIGKILL')
+	await new Promise(r => program.on('exit', r))
+	log = ''
+	program = start('/nowhere')
+	await until('the start', () => log.includes('listening'))
+	assert.match(log, /npm ci/)
+	await page.goto(url + '/web')
+	await until('the hint', async () => (await page.innerText('#status')).includes('npm ci'))
 } finally {
 	await browser.close()
 	program.kill('SIGKILL')

@@ -1,10 +1,12 @@
 // Package uistream speaks the UI message stream of the AI SDK, version v1: it reads the requests of
-// DefaultChatTransport, and writes the parts of a turn as chunks. The package has no server and no journal.
+// DefaultChatTransport, and writes the parts of a turn as chunks. It has no server and no journal.
 //
-// A text is streamed before it is accepted. If it is rejected, its part ends with the metadata
-// {"stone": {"retracted": "why"}}, since the protocol cannot take a part back. Calls that a rejected
-// answer made end as failed.
+// Text is streamed before it is accepted. The protocol cannot take a part back, so the part of a rejected text ends with the
+// metadata {"stone": {"retracted": "why"}}. Calls of a rejected answer end as failed.
 //
-// An approval of a call is a tool-approval-request, any other question a part data-question. It is answered
-// with a part data-answer, or with the text of the next message.
+// The approval of a call is a tool-approval-request. Any other question is a part data-question. A part data-answer
+// or the text of the next message answers it.
+//
+// Calls have providerExecuted, except those that the client executes: the client gets such a call again, without it, when
+// the run waits for the result. The outputs in the last message of a request are the results.
 package uistream

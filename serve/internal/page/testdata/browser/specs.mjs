@@ -702,6 +702,8 @@ spec("documents are searched, and each passage says why it was found", async (pa
 	await page.fill("[name=under]", "none");
 	await page.click("button:has-text('Search')");
 	await page.waitForSelector("text=Nothing was found");
+	await page.setViewportSize({ width: 390, height: 800 });
+	assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "a narrow window scrolls sideways");
 	await page.goto(SERVE + "/");
 	assert.equal(await page.locator("nav a:has-text('Search')").count(), 0);
 });

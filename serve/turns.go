@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/serve/internal/turn"
+)
+
+// recorded returns the values of the recorded steps of a run.
+func (s *Server) recorded(ctx context.Context, run string, failed *error) func(path string) json.RawMessage {
+	return func(path string) json.RawMessage {
+		record, err := s.cfg.Journal.Record(ctx, run, path, "step")
+		if err != nil && !errors.Is(err, journal.ErrNoStep) { // a step that was cut off
+			*failed = err
+		}
+		return record.Content
+	}
+}
+
+// parts returns what the journal has of a run that this process does not run. To the Log, it is a run in which
+// everything is replayed.
+func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, error) {
+	var failed error
+	log := &turn.Log{Roles: s.roles[p.Name](), Recorded: s.recorded(ctx, info.ID, &failed)}
+	told := map[string]bool{}
+	tell := func(path, name string, d event.Data) {
+		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
+	}
+	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range asked {
+		if !q.Open() {
+			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response, Client: q.Call != nil && q.Call.Client})
+		}
+	}
+	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
+		switch {
+		case err != nil:
+			return nil, err
+		case failed != nil:
+			return nil, failed
+		case row.Kind == "leaf" && !row.Ended:
+			tell(row.Path, row.Name, event.StepStarted{Form: "leaf"})
+		case row.Kind == "leaf":
+			tell(row.Path, row.Name, event.StepDone{Form: "leaf", OK: row.Failure == ""})
+		case row.Kind == "step" && row.Ended && !told[row.Path] && len(told) < maxRecords:
+			told[row.Path] = true // one that was cut off has an end too
+			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
+		}
+	}
+	log.End()
+	return log, failed
+}
+
+// maxRecords bounds the steps of a run that are read to tell of it.
+const maxRecords = 8192
+
+// ending returns the parts that a run has only when it has stopped: its open questions, or its answer if
+// no model has written it.
+func (c conversation) ending(info journal.RunInfo, parts []turn.Part) (api.Run, []turn.Part, error) {
+	out := run(c.who, info)
+	if info.State == journal.Waiting {
+		all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
+		if err != nil {
+			return out, nil, err
+		}
+		for _, q := range all {
+			if q.Open() {
+				parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
+			}
+		}
+	}
+	if info.State != journal.Done {
+		return out, parts, nil
+	}
+	var err error
+	if out.Result, err = c.result(c.ctx, info); err != nil {
+		return out, nil, err
+	}
+	if text, _ := turn.Result(out.Result); text != "" && !told(parts, text) {
+		parts = append(parts, turn.Part{Kind: turn.Text, State: turn.Done, ID: "answer/text", Turn: "answer", Text: text})
+	}
+	return out, parts, nil
+}
+
+// told reports whether a text is the last that was said.
+func told(parts []turn.Part, text string) bool {
+	for _, p := range slices.Backward(parts) {
+		if p.Kind == turn.Text && p.State != turn.Void {
+			return p.Text == text
+		}
+	}
+	return false
+}
+
+// roles finds what the answers of each leaf of a pipeline are to a conversation.
+func roles(p *Pipeline) map[string]turn.Role {
+	result := p.Result
+	if t := p.Ashlar.Result(); result == "" && t != nil && t.Err() == nil {
+		result = t.Name()
+	}
+	all := map[string]turn.Role{}
+	var walk func(stone.Ashlar)
+	walk = func(a stone.Ashlar) {
+		if t := a.Produces(); openai.Speaks(t) {
+			if all[a.Name()] = turn.Thinks; t.Name() == result {
+				all[a.Name()] = turn.Answers
+			}
+		}
+		for _, c := range a.Children() {
+			walk(c)
+		}
+	}
+	walk(p.Ashlar)
+	return all
+}
