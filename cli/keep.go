@@ -251,6 +251,12 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	case !there && k.resume != "":
 		return r.unknown(ctx, r.id)
 	}
+	if there { // budgets are found by both
+		r.opts.Pipeline = cmp.Or(r.opts.Pipeline, before.Pipeline)
+		if len(r.opts.Labels) == 0 {
+			r.opts.Labels = before.Labels
+		}
+	}
 	return nil
 }
 

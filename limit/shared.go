@@ -162,7 +162,11 @@ func (s *share) ask() {
 		})
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.heard(q, a, err)
+		if err != nil {
+			s.heard(q, answer{}, err) // the store may still set a
+		} else {
+			s.heard(q, a, nil)
+		}
 		s.advance()
 	}()
 }
@@ -283,6 +287,7 @@ func exchange(old []byte, q question, when time.Time, grain time.Duration) ([]by
 	}
 	a := answer{Key: (at+g/4)/g + 1}
 	a.Lasts = time.Duration(a.Key*g - at)
+	s.rewind(a.Key, at, g)
 	for key, back := range q.Back {
 		if key == fromNow {
 			key = a.Key
@@ -343,6 +348,21 @@ func exchange(old []byte, q question, when time.Time, grain time.Duration) ([]by
 		panic(err) // it has only numbers and text
 	}
 	return text, a
+}
+
+// rewind moves what is later than a grain or a lease can be to the present: the clock was set back, and nobody must
+// wait until it is there again.
+func (s *state) rewind(last, at, g int64) {
+	for key, c := range s.Slices {
+		if key > last {
+			delete(s.Slices, key)
+			s.Slices[last] = s.Slices[last].plus(c)
+		}
+	}
+	for owner, t := range s.Owners {
+		t.Since, t.Until = min(t.Since, at), min(t.Until, at+leaseOf*g)
+		s.Owners[owner] = t
+	}
 }
 
 // before reports whether a process goes before another one whose first request has a priority: it waits, with a

@@ -77,6 +77,7 @@ var storeCases = []journalCase{
 	{"a step waits for what others have reserved", testSharedWaits},
 	{"a budget keeps what lost attempts may have cost", testSharedLost},
 	{"a post of a worker reserves", testSharedPost},
+	{"a budget that a run no longer draws on keeps no reservation", testSharedDropped},
 	{"many readers of a large run do not wait for each other", testReaders},
 }
 

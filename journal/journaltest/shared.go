@@ -204,3 +204,20 @@ func testSharedPost(t *testing.T, j tested) {
 	finish(t, j, "run", journal.Outcome{State: journal.Failed})
 	balance(t, j, project(0)[0], 1.25, 0)
 }
+
+// A run that is resumed without its budget gives back what lost attempts have reserved of it, as their cost.
+func testSharedDropped(t *testing.T, j tested) {
+	begin(t, j, journal.RunInfo{ID: "run", Budgets: project(2)})
+	ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
+	key := step.Key{RunID: "run", Path: "run/ask", Kind: "step", Name: "ask", Digest: [32]byte{1}}
+	lost := errors.New("lost")
+	if _, err := j.Do(ctx, key, func(context.Context) (step.Record, error) { return step.Record{}, lost }); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	finish(t, j, "run", journal.Outcome{State: journal.Drained})
+	balance(t, j, project(0)[0], 0, 1)
+	again := tested{j.open(), j.open}
+	begin(t, again, journal.RunInfo{ID: "run", Budgets: []budget.Shared{}})
+	finish(t, again, "run", journal.Outcome{State: journal.Done})
+	balance(t, j, project(0)[0], 1, 0)
+}

@@ -49,9 +49,26 @@ func (x *write) claim() (c claim) {
 	return c
 }
 
-// openPurses reads and locks the budgets from which a group reserves.
+// pays returns the budgets that a write may pay.
+func (x *write) pays() []budget.Shared {
+	if x.run == nil || x.do == nil && (x.result == nil || !x.result.costs) {
+		return nil
+	}
+	of := x.run.budgets()
+	if own := x.run.own(); own.Name != "" {
+		of = append(slices.Clip(of), own)
+	}
+	return of
+}
+
+// own returns the budget of everything that the account of a run spends on a day.
+func (r *run) own() budget.Shared {
+	return budget.Shared{Name: Column(r.payer()), Per: budget.Day, Payer: true}
+}
+
+// openPurses reads and locks the budgets from which a group reserves, and locks those that it may pay.
 func (t *transaction) openPurses(group []*write) error {
-	keys, steps := map[purse.Key]bool{}, map[int64][]dag.ID{}
+	keys, steps := map[purse.Key]bool{}, map[int64][]dag.ID{} // true for budgets from which the group reserves
 	now := t.j.now()
 	for _, x := range group {
 		c := x.claim()
@@ -61,9 +78,22 @@ func (t *transaction) openPurses(group []*write) error {
 		if len(c.of) > 0 {
 			steps[c.run] = append(steps[c.run], c.step)
 		}
+		for _, b := range x.pays() {
+			k := keyOf(b, now)
+			keys[k] = keys[k]
+		}
 	}
 	t.purses = purses{map[purse.Key]*amounts{}, map[int64][]purse.Hold{}}
 	for _, k := range slices.SortedFunc(maps.Keys(keys), func(a, b purse.Key) int { return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Day, b.Day)) }) {
+		if !keys[k] {
+			if len(keys) == 1 {
+				break // no order to keep
+			}
+			if err := t.Spend(k, budget.Amount{}, budget.Amount{}); err != nil { // locks it without a round trip
+				return err
+			}
+			continue
+		}
 		used, held, err := t.Purse(background, k)
 		if err != nil {
 			return err
@@ -178,7 +208,7 @@ func (t *transaction) spend() error {
 		if p.spent = 0; usd == 0 {
 			continue
 		}
-		own := budget.Shared{Name: Column(p.run.payer()), Per: budget.Day, Payer: true}
+		own := p.run.own()
 		if own.Name == "" {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 // processes that share the rate.
 func (j *Journal) ShareRate(_ context.Context, name string, change func(state []byte, now time.Time) []byte) error {
 	name = Column(name)
-	return j.out.write(&write{apart: true, do: func(t *transaction) error {
+	return j.out.write(&write{rate: name, do: func(t *transaction) error {
 		state, now, err := t.Rate(name)
 		if err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +24,7 @@ type write struct {
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
 	paid   bool            // its caller waits as long as for a result
-	apart  bool            // in a transaction with posts
+	rate   string          // that do changes, in a transaction of its own
 
 	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
@@ -235,20 +237,29 @@ func (w *writer) giveUp(kept []*write) {
 }
 
 // commit writes a group, and returns the writes to retry. Posts have a separate transaction: they may
-// wait for other processes that write to the same board, and steps must not fail because of that.
+// wait for other processes that write to the same board, and steps must not fail because of that. So do changes of
+// rates, in the order of their names: two processes never wait for each other.
 func (w *writer) commit(group []*write) (kept []*write) {
-	var own, shared []*write
+	var parts [3][]*write // steps, posts and rates
 	for _, x := range group {
-		if x.post == nil && !x.apart {
-			own = append(own, x)
+		of := 0
+		switch {
+		case x.rate != "":
+			of = 2
+		case x.post != nil:
+			of = 1
+		}
+		parts[of] = append(parts[of], x)
+	}
+	slices.SortStableFunc(parts[2], func(a, b *write) int { return strings.Compare(a.rate, b.rate) })
+	for _, part := range parts {
+		if len(kept) > 0 {
+			kept = append(kept, part...)
 		} else {
-			shared = append(shared, x)
+			kept = w.together(part)
 		}
 	}
-	if kept = w.together(own); len(kept) > 0 {
-		return append(kept, shared...)
-	}
-	return w.together(shared)
+	return kept
 }
 
 // together writes a group in one transaction, and returns the writes to retry. After a permanent
