@@ -481,6 +481,28 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// Visits of a run that waits for batches use up no round trips of a budget over several runs.
+func TestVisitsAreFree(t *testing.T) {
+	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	shared := budget.Shared{Name: "all", Limits: budget.Limits{Roundtrips: 5}}
+	p := asking(5, models(b.URL)["messages"])
+	run, cfg := config(j, "r")
+	run.Recorder, cfg.NoWait = journal.Keep(j, journal.Options{Budgets: []budget.Shared{shared}}), true
+	for range 4 {
+		if _, err := batch.Run(t.Context(), p, run, cfg); !errors.Is(err, kind.Waiting) {
+			t.Fatal(err)
+		}
+		run.Recorder = journal.Keep(j, journal.Options{Resume: true, Budgets: []budget.Shared{shared}})
+	}
+	b.Looks = 0
+	if result, err := batch.Run(t.Context(), p, run, cfg); err != nil {
+		check(t, result, err, 5)
+	}
+	if bal, err := j.Balance(t.Context(), shared, time.Now()); err != nil || bal.Used.Roundtrips != 5 || bal.Held != (budget.Amount{}) {
+		t.Errorf("%+v, %v: want 5 round trips, and nothing held", bal.Used, err)
+	}
+}
+
 // A run that was removed leaves no answers to the next one of its name.
 func TestRemoved(t *testing.T) {
 	b, j := batchtest.New(t, 1), new(journal.Memory)

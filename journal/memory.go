@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -74,7 +76,7 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 	rec, err := work(record.WithAttempt(ctx, attempt))
 	if err != nil {
 		if used, ok := record.Ended(record.Declared(ctx), err); ok {
-			m.ended(key, used)
+			m.ended(key, used, errors.Is(err, kind.Waiting))
 		}
 		return step.Record{}, err
 	}
@@ -89,7 +91,7 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 }
 
 // ended records that an attempt ended without a result.
-func (m *Memory) ended(key step.Key, used budget.Usage) {
+func (m *Memory) ended(key step.Key, used budget.Usage, waits bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if s := m.run(key.RunID).index[key.Digest]; s != nil {
@@ -97,7 +99,7 @@ func (m *Memory) ended(key step.Key, used budget.Usage) {
 		s.Settle(used)
 		m.append(s, true, used)
 		m.spend(s.run, used.Sane().USD)
-		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, time.Now()) // it never fails
+		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, waits, time.Now()) // it never fails
 	}
 }
 
@@ -225,7 +227,7 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	m.append(s, true, used)
 	m.spend(s.run, used.Sane().USD)
 	if s.Declared != (budget.Amount{}) {
-		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, time.Now())
+		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, false, time.Now())
 	}
 	return nil
 }

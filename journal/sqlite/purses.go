@@ -59,7 +59,7 @@ func (t tx) Holds(run int64, steps ...dag.ID) (found []purse.Hold, err error) {
 
 // Hold implements [log.Tx].
 func (t tx) Hold(h purse.Hold) error {
-	_, err := t.do("INSERT OR REPLACE INTO holds VALUES (?, ?, ?, ?, ?, ?, ?)", h.Run, h.Step[:], h.Account, h.Day, h.USD, h.Tokens, h.Roundtrips)
+	_, err := t.do("INSERT OR REPLACE INTO holds (run, step, account, day, usd, tokens, roundtrips) VALUES (?, ?, ?, ?, ?, ?, ?)", h.Run, h.Step[:], h.Account, h.Day, h.USD, h.Tokens, h.Roundtrips)
 	return err
 }
 
@@ -77,6 +77,6 @@ func (t tx) Rate(name string) (state []byte, now time.Time, err error) {
 
 // PutRate implements [log.Tx].
 func (t tx) PutRate(name string, state []byte) error {
-	_, err := t.do("INSERT OR REPLACE INTO rates VALUES (?, ?)", name, state)
+	_, err := t.do("INSERT OR REPLACE INTO rates (name, state) VALUES (?, ?)", name, state)
 	return err
 }

@@ -32,8 +32,9 @@ type claim struct {
 
 // A settled step has a result, or an attempt without one whose cost is known.
 type settled struct {
-	step dag.ID
-	used budget.Usage
+	step  dag.ID
+	used  budget.Usage
+	waits bool // see purse.Settle
 }
 
 // claim returns what a write reserves. It has no quote if that is nothing.
@@ -188,7 +189,7 @@ func (t *transaction) settle(p *part) error {
 	}
 	store.holds[p.row] = holds
 	for _, s := range p.settled {
-		if err := purse.Settle(store, p.row, s.step, of, s.used, t.j.now()); err != nil {
+		if err := purse.Settle(store, p.row, s.step, of, s.used, s.waits, t.j.now()); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -52,7 +53,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	}
 	j.opts.Reached("after intent")
 	if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
-		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}))
+		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}, false))
 	}
 	rec, err := work(record.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
@@ -97,11 +98,11 @@ func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) 
 	if !ok {
 		return nil
 	}
-	return j.attempted(r, key, used)
+	return j.attempted(r, key, used, errors.Is(cause, kind.Waiting))
 }
 
 // attempted records an attempt that has no result, with its usage.
-func (j *Journal) attempted(r *run, key step.Key, used budget.Usage) error {
+func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, waits bool) error {
 	row := new(Row)
 	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
 	if err := row.fill(h, step.Record{}, nil); err != nil {
@@ -113,7 +114,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage) error {
 			return refused{errStale}
 		}
 		t.append(p, row, h.event(key.Path, 0))
-		p.settled = append(p.settled, settled{key.Digest, used})
+		p.settled = append(p.settled, settled{key.Digest, used, waits})
 		return nil
 	}})
 }

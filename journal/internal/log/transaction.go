@@ -188,7 +188,7 @@ func (t *transaction) record(p *part, r *result) error {
 	}
 	t.append(p, r.Row, r.event)
 	if r.costs {
-		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage})
+		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage, false})
 	}
 	return nil
 }

@@ -95,8 +95,9 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 	return Key{account, day}
 }
 
-// Settle replaces what a step has reserved by its cost. A budget of which it has reserved nothing pays, too.
-func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usage, now time.Time) error {
+// Settle replaces what a step has reserved by its cost. A budget of which it has reserved nothing pays, too. An attempt
+// that waits has sent nothing, so it costs no round trips: the visits of a batch would use a budget up.
+func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usage, waits bool, now time.Time) error {
 	holds, err := s.Holds(run, step)
 	if err != nil {
 		return err
@@ -109,7 +110,9 @@ func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usa
 			}
 		}
 		cost := used.Amount()
-		cost.Roundtrips = h.Roundtrips
+		if cost.Roundtrips = h.Roundtrips; waits {
+			cost.Roundtrips = 0
+		}
 		if err := s.Spend(h.Key, cost, negative(h.Amount)); err != nil {
 			return err
 		}
