@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -279,6 +280,8 @@ func (o *opened) read(r Read, n *kin) (found []*kin) {
 				found = append(found, &o.nodes[i])
 			}
 		}
+		// EachNode has no order that two runs share.
+		slices.SortFunc(found, func(a, b *kin) int { return bytes.Compare(a.own[:], b.own[:]) })
 		o.all[r.Type] = found
 	}
 	return o.all[r.Type]

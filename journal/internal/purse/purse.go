@@ -46,6 +46,9 @@ type Store interface {
 // Reserve reserves the most that an attempt of a step may cost, of each budget. Refused says which budget cannot
 // pay it. What an earlier attempt has reserved, whose process died, becomes its cost.
 func Reserve(s Store, run int64, step dag.ID, of []budget.Shared, q budget.Quote, now time.Time) (refused, err error) {
+	if err = Lapse(s, run, step); err != nil {
+		return nil, err
+	}
 	for _, b := range of {
 		bal, err := Balance(s, b, now)
 		if err != nil {
@@ -54,9 +57,6 @@ func Reserve(s Store, run int64, step dag.ID, of []budget.Shared, q budget.Quote
 		if refused = bal.Pays(q); refused != nil {
 			return refused, nil
 		}
-	}
-	if err = Lapse(s, run, step); err != nil {
-		return nil, err
 	}
 	most := budget.Amount{}.Add(q.Most) // without negative parts
 	for _, b := range of {
