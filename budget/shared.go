@@ -157,7 +157,7 @@ func (e *ExhaustedError) shared() string {
 		text += ", renewed on " + r.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	if e.Shared.Payer {
-		return text
+		return text + ": continue after that, or use a token with a higher --max-usd-a-day"
 	}
 	return text + ": raise it in :budgets of .stone/stone.edn, or resume the run later"
 }
