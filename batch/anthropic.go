@@ -13,8 +13,9 @@ import (
 // anthropic makes Message Batches. Source: Anthropic, API reference, "Message Batches".
 type anthropic struct{}
 
-func (anthropic) name() string       { return "anthropic" }
-func (anthropic) bounds() (int, int) { return 100_000, 240 << 20 }
+func (anthropic) name() string               { return "anthropic" }
+func (anthropic) bounds() (int, int)         { return 100_000, 240 << 20 }
+func (anthropic) inputs(json.RawMessage) int { return 1 }
 
 func (anthropic) speaks(h http.Header, f fields) bool {
 	return h.Get("Anthropic-Version") != "" && f["model"] != nil && f["messages"] != nil

@@ -20,8 +20,10 @@ import (
 // A provider speaks the protocol of the batches of one provider.
 type provider interface {
 	name() string
-	// bounds are the most requests of a batch, and the most bytes of them.
-	bounds() (requests, bytes int)
+	// bounds are the most inputs of a batch, and the most bytes of its requests.
+	bounds() (inputs, bytes int)
+	// inputs is what a request counts towards the bound: one, but for requests of many texts.
+	inputs(line json.RawMessage) int
 	// speaks reports whether a request to one of its paths is one to a model.
 	speaks(h http.Header, body fields) bool
 	// line returns the body of a request for a batch, and the part that identifies it: without fields that
@@ -59,6 +61,8 @@ func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool
 		to.provider = openAI{"/chat/completions"}
 	case strings.HasSuffix(path, "/responses"):
 		to.provider = openAI{"/responses"}
+	case strings.HasSuffix(path, "/embeddings"):
+		to.provider = openAI{"/embeddings"}
 	case strings.HasSuffix(path, "/messages"):
 		to.provider = anthropic{}
 	case strings.HasSuffix(path, ":streamGenerateContent"), strings.HasSuffix(path, ":generateContent"):

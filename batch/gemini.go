@@ -15,8 +15,9 @@ import (
 // gemini makes batches of GenerateContent, with the requests inline. Source: Gemini API reference, "Batch API".
 type gemini struct{}
 
-func (gemini) name() string       { return "gemini" }
-func (gemini) bounds() (int, int) { return 50_000, 19 << 20 }
+func (gemini) name() string               { return "gemini" }
+func (gemini) bounds() (int, int)         { return 50_000, 19 << 20 }
+func (gemini) inputs(json.RawMessage) int { return 1 }
 
 func (gemini) speaks(_ http.Header, f fields) bool { return f["contents"] != nil }
 

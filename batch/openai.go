@@ -14,12 +14,21 @@ import (
 	"time"
 )
 
-// openAI makes batches of Chat Completions or Responses: a file of requests is uploaded, and a file of answers is
+// openAI makes batches of Chat Completions, Responses or Embeddings: a file of requests is uploaded, and a file of answers is
 // made of it. Source: OpenAI, API reference, "Batch" and "Files".
 type openAI struct{ path string }
 
 func (openAI) name() string       { return "openai" }
 func (openAI) bounds() (int, int) { return 50_000, 190 << 20 }
+
+// inputs counts the texts of a request for vectors, of which a batch has at most as many as requests of other endpoints.
+func (o openAI) inputs(line json.RawMessage) int {
+	var body struct{ Input []json.RawMessage }
+	if o.path != "/embeddings" || json.Unmarshal(line, &body) != nil {
+		return 1 // also for a single text
+	}
+	return max(1, len(body.Input))
+}
 
 func (o openAI) speaks(_ http.Header, f fields) bool {
 	return f["model"] != nil && (f["messages"] != nil || f["input"] != nil)

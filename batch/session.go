@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -92,7 +93,7 @@ const maxRequest = 200 << 20
 // RoundTrip answers a request from a batch that has ended, or holds it back.
 func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	to, ok := endpointOf(req, h.next)
-	if !ok {
+	if !ok || !transport.Batched(req.Context()) {
 		return h.next.RoundTrip(req)
 	}
 	body, err := io.ReadAll(io.LimitReader(req.Body, maxRequest+1))
@@ -167,8 +168,9 @@ func (s *session) groups() (all [][]*request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type group struct {
-		at    int // in all
-		bytes int
+		at     int // in all
+		inputs int
+		bytes  int
 	}
 	open := map[string]group{}
 	for _, key := range slices.Sorted(maps.Keys(s.asked)) {
@@ -178,17 +180,15 @@ func (s *session) groups() (all [][]*request) {
 		}
 		where := r.to.url + "\n" + r.to.provider.model(r.line)
 		most, size := r.to.provider.bounds()
-		if s.Most > 0 {
-			most = min(most, s.Most)
-		}
+		inputs := r.to.provider.inputs(r.line)
 		g, ok := open[where]
 		length := len(r.line) + 200 // with its key
-		if !ok || len(all[g.at]) == most || g.bytes+length > size {
+		if !ok || g.inputs+inputs > most || s.Most > 0 && len(all[g.at]) == s.Most || g.bytes+length > size {
 			g = group{at: len(all)}
 			all = append(all, nil)
 		}
 		all[g.at] = append(all[g.at], r)
-		g.bytes += length
+		g.inputs, g.bytes = g.inputs+inputs, g.bytes+length
 		open[where] = g
 	}
 	return all

@@ -44,8 +44,6 @@ func (a *app) gc() *cobra.Command {
 			switch {
 			case !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") && flags.bytes == 0:
 				return errors.New("say which runs to remove: --keep N, --older-than AGE or both, or --keep-bytes SIZE")
-			case flags.bytes > 0 && flags.bytes < 1e6:
-				return errors.New("--keep-bytes: want at least 1MB, since an empty database needs space, too")
 			case flags.bytes > 0 && flags.dry:
 				return errors.New("--dry-run cannot say what --keep-bytes removes: how much space a run needs is known when it is gone")
 			}

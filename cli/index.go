@@ -75,6 +75,7 @@ func (a *app) index() *cobra.Command {
 	f.BoolVar(&flags.rebuild, "rebuild", false, "replace all vectors, for another embedder")
 	kept(f, "words", "rebuild")
 	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	flags.run.wire.describe(f)
 	a.callFlags(f)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/transport"
 )
 
 // An Embedder turns texts into vectors. Related texts have vectors near each other.
@@ -88,13 +89,19 @@ func SpecOfEmbedder(ctx context.Context, e Informer) (s Spec) {
 	if info.Price != nil {
 		s.Price = info.Price
 	}
+	s.inBatch(ctx)
 	return s
+}
+
+// specFor is SpecOfEmbedder for one request, which costs half in a batch.
+func specFor(ctx context.Context, e Informer, req *EmbedRequest) Spec {
+	return SpecOfEmbedder(transport.Embeds(ctx, e.Info().Endpoint, req.Query), e)
 }
 
 // QuoteEmbed estimates the cost of a request for vectors: its input, which is one token for four bytes.
 func QuoteEmbed(ctx context.Context, e Embedder, req *EmbedRequest) budget.Quote {
 	in := req.AsRequest().inputTokens()
-	spec, amount := SpecOfEmbedder(ctx, e), budget.Amount{Roundtrips: 1, Tokens: in}
+	spec, amount := specFor(ctx, e, req), budget.Amount{Roundtrips: 1, Tokens: in}
 	if spec.Price == nil {
 		return budget.Quote{Least: amount, Most: amount, Unpriced: cmp.Or(e.Info().Model, "unnamed")}
 	}
@@ -105,7 +112,7 @@ func QuoteEmbed(ctx context.Context, e Embedder, req *EmbedRequest) budget.Quote
 // NewEmbedMeter returns the meter of a request for vectors, which has no output.
 func NewEmbedMeter(ctx context.Context, e Informer, req *EmbedRequest) *Meter {
 	m := &Meter{ctx: ctx, req: req.AsRequest(), counts: budget.From(ctx) != nil}
-	if price := SpecOfEmbedder(ctx, e).Price; price != nil {
+	if price := specFor(ctx, e, req).Price; price != nil {
 		m.price, m.counts = *price, true
 	}
 	return m

@@ -52,14 +52,20 @@ func SpecOf(ctx context.Context, m Model, req *Request) (s Spec) {
 	if own != nil {
 		s.Price = own
 	}
-	if s.Price != nil && transport.Batched(ctx) {
-		half := *s.Price
-		for _, usd := range []*float64{&half.In, &half.Out, &half.CacheRead, &half.CacheWrite, &half.CacheHour} {
-			*usd /= 2
-		}
-		s.Price = &half
-	}
+	s.inBatch(ctx)
 	return s
+}
+
+// inBatch halves the price of requests that wait for a batch.
+func (s *Spec) inBatch(ctx context.Context) {
+	if s.Price == nil || !transport.Batched(ctx) {
+		return
+	}
+	half := *s.Price
+	for _, usd := range []*float64{&half.In, &half.Out, &half.CacheRead, &half.CacheWrite, &half.CacheHour} {
+		*usd /= 2
+	}
+	s.Price = &half
 }
 
 // Fits returns an *UnfitError if the model of the Spec cannot answer the request.

@@ -59,9 +59,22 @@ func Number(body string) string { return number.FindStringSubmatch(body)[1] }
 
 var number = regexp.MustCompile(`question (\d+)`)
 
-// Echo answers "question 7" with "answer 7".
+// Echo answers "question 7" with "answer 7", and texts with vectors of two numbers.
 func Echo(protocol, body string) string {
+	if protocol == "embeddings" {
+		return embedded(body)
+	}
 	return Said(protocol, "answer "+Number(body))
+}
+
+func embedded(body string) string {
+	var asked struct{ Input []string }
+	_ = json.Unmarshal([]byte(body), &asked)
+	var all []string
+	for i, text := range asked.Input {
+		all = append(all, fmt.Sprintf(`{"index":%d,"embedding":[%d,1]}`, i, len(text)))
+	}
+	return fmt.Sprintf(`{"model":"m","data":[%s],"usage":{"prompt_tokens":1000}}`, strings.Join(all, ","))
 }
 
 // Said is the body of an answer with a text, of 1,000 tokens in and 100 out.
@@ -126,7 +139,7 @@ func (b *Server) work(r *http.Request) string {
 			return ""
 		}
 		d := &Batch{protocol: strings.TrimPrefix(made.Endpoint, "/v1/"), name: made.Metadata["stone"]}
-		d.protocol = map[string]string{"chat/completions": "chat", "responses": "responses"}[d.protocol]
+		d.protocol = map[string]string{"chat/completions": "chat", "responses": "responses", "embeddings": "embeddings"}[d.protocol]
 		for line := range strings.Lines(string(b.files[made.File])) {
 			var one struct {
 				Key, Method, URL string
@@ -209,7 +222,7 @@ func (b *Server) work(r *http.Request) string {
 		}
 	default:
 		b.Direct++
-		for end, protocol := range map[string]string{"/completions": "chat", "/responses": "responses", "/messages": "messages", "Content": "gemini"} {
+		for end, protocol := range map[string]string{"/completions": "chat", "/responses": "responses", "/messages": "messages", "/embeddings": "embeddings", "Content": "gemini"} {
 			if strings.HasSuffix(path, end) {
 				return b.Answer(protocol, string(body))
 			}

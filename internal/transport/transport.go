@@ -5,6 +5,7 @@ package transport
 import (
 	"context"
 	"net/http"
+	"strings"
 )
 
 type (
@@ -55,4 +56,16 @@ func WithBatches(ctx context.Context) context.Context {
 }
 
 // Batched reports whether requests to models are held back for batches.
-func Batched(ctx context.Context) bool { return ctx.Value(batched{}) != nil }
+func Batched(ctx context.Context) bool {
+	is, _ := ctx.Value(batched{}).(bool)
+	return is
+}
+
+// Embeds returns the context of a request for vectors. Texts of documents may wait for a batch at servers that take
+// such requests in one. A question never waits.
+func Embeds(ctx context.Context, endpoint string, question bool) context.Context {
+	if Batched(ctx) && (question || !strings.HasSuffix(endpoint, "/embeddings")) {
+		return context.WithValue(ctx, batched{}, false)
+	}
+	return ctx
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -57,6 +58,7 @@ func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	if err != nil {
 		return nil, fmt.Errorf("%s: the request is not JSON: %w", provider, err)
 	}
+	ctx = transport.Embeds(ctx, e.Info().Endpoint, req.Query)
 	spec := llm.SpecOfEmbedder(ctx, e)
 	if spec.Limiter != nil {
 		ctx = context.WithValue(ctx, limiterKey{}, spec.Limiter)
