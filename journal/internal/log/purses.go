@@ -80,8 +80,9 @@ func (t *transaction) openPurses(group []*write) error {
 			steps[c.run] = append(steps[c.run], c.step)
 		}
 		for _, b := range x.pays() {
-			k := keyOf(b, now)
-			keys[k] = keys[k]
+			if k := keyOf(b, now); !keys[k] {
+				keys[k] = false
+			}
 		}
 	}
 	t.purses = purses{map[purse.Key]*amounts{}, map[int64][]purse.Hold{}}
