@@ -34,7 +34,7 @@ var runCases = []journalCase{
 	{"Run waits for an answer", testWaiting},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
-	{"the DAG of a flow is that of its run", testFlow},
+	{"a flow and its run have equal DAGs", testFlow},
 	{"two equal flows do not differ", testSameFlow},
 	{"a budget applies to all resumes of a run", testBudget},
 	{"recorded steps are not paid again", testPaidOnce},

@@ -106,7 +106,7 @@ func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uin
 	return named, nil
 }
 
-// failed notes that there is a pooler, if an error says so.
+// failed ends the use of names if an error shows that a pooler forgets them.
 func (n *names) failed(err error) error {
 	if n != nil && isUnknownName(err) {
 		n.pooled.Store(true)

@@ -26,7 +26,7 @@ type Config struct {
 	Embedder llm.Embedder // nil compares words alone
 	Folder   string       // of the documents, as seen from the file of the index
 	Rebuild  bool         // make all vectors anew
-	// Size and Overlap of pieces are those of retrieve.Index.
+	// Size and Overlap are as in retrieve.Index.
 	Size, Overlap int
 	Rerank        string           // the capability that orders passages, "" for none
 	Applicator    *call.Applicator // that has it

@@ -10,7 +10,7 @@ import (
 // line in it, so that the text stays in place while more arrives.
 type scrolled struct {
 	away bool // from the end; otherwise the other fields are unused
-	top  int  // id of the block of the first line shown
+	top  int  // id of the block with the first line shown
 	row  int  // the line within the block
 	read int  // letters of the block above that line, however it is wrapped
 }

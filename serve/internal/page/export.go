@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// begun is a writer that knows whether anything was written.
+// begun is a writer that records whether anything was written.
 type begun struct {
 	io.Writer
 	yes bool
