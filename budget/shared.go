@@ -22,7 +22,7 @@ type Shared struct {
 	Limits Limits `json:"limits"` // Latency is ignored
 }
 
-// A Rule says which runs draw on a Shared budget: those of a pipeline, if it is not empty, that have all the labels.
+// A Rule says which runs draw on a Shared budget: runs of Pipeline, unless it is empty, with all the Labels.
 type Rule struct {
 	Shared
 	Pipeline string
@@ -53,7 +53,7 @@ func missing(want, labels map[string]string) bool {
 	return false
 }
 
-// A Period is the time after which a Shared budget is renewed. Days and months are those of UTC. A
+// A Period is the time after which a Shared budget is renewed. Days and months are in UTC. A
 // step counts in the period in which it started.
 type Period string
 

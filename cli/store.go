@@ -33,7 +33,7 @@ type store struct {
 
 // dbFlag adds the flag that says where the store is.
 func dbFlag(f *pflag.FlagSet, file *string) {
-	f.Var(storeFlag{file, storeEnv}, "db", "use the database `FILE`, or that of a server: postgres://USER@HOST/NAME; overrides STONE_DB and .stone/stone.db of the project")
+	f.Var(storeFlag{file, storeEnv}, "db", "use the database `FILE`, or on a server: postgres://USER@HOST/NAME; overrides STONE_DB and .stone/stone.db of the project")
 	f.Lookup("db").Annotations = map[string][]string{namesFile: {"yes"}}
 }
 

@@ -34,7 +34,7 @@ type Improving struct {
 	// Applicator has the capability By, a model that revises: it is called with the intent eval/revise.
 	Applicator *call.Applicator
 	By         string
-	// Prompts are the names of those that may be revised; nil means all.
+	// Prompts names the prompts that may be revised; nil means all.
 	Prompts []string
 	Rounds  int // proposals at most; zero means 12
 	Shown   int // cases that a proposal is made from; zero means 4

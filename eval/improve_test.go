@@ -179,7 +179,7 @@ func TestNotSignificant(t *testing.T) {
 	}
 }
 
-// Money for the test is kept back, and a run that has too little for it says so after dev, and can go on.
+// Money for the test is kept back, and a run that has too little for it says so after dev, and can be resumed.
 func TestImproveWithinBudget(t *testing.T) {
 	p := &pupil{lesson: teach, usd: 1}
 	i := p.improving(t, p.byCall, 80) // 40 for dev, 80 for the test, 41 for a round

@@ -18,7 +18,7 @@ import (
 // tokenHeader has the token of a configuration.
 const tokenHeader = "A2A-Notification-Token"
 
-// receiver is the receiver of a configuration. A configuration without an id has that of its URL.
+// receiver is the receiver of a configuration. Without an id, it gets its URL's.
 func receiver(p *sdk.PushConfig) serve.Receiver {
 	r := serve.Receiver{ID: p.ID, URL: p.URL, Header: map[string]string{}, Secret: p.Token}
 	if r.ID == "" {

@@ -27,7 +27,7 @@ func (q *queue) Pop() any {
 }
 
 // sorted yields steps in the order of their last starts, the outer one first. It leaves out the input and steps that were not
-// started. Steps come in the order of their first starts, so that only those that were started again wait.
+// started. Steps come in the order of their first starts, so that only restarted steps wait.
 func sorted(steps iter.Seq2[journal.Step, error]) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
 		waiting := &queue{less: func(a, b *journal.Step) bool {

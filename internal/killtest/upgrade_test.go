@@ -40,7 +40,7 @@ func previousBinary(t *testing.T) string {
 }
 
 // Processes of the previous version hold a run and do its leaves when the first process of this version opens the database and
-// migrates it. They go on until they are killed. Further ones are refused, and say why. Processes that are started later send another prompt. No recorded step is lost or repeated.
+// migrates it. They work until they are killed. Later ones are refused, and say why. Processes that are started later send another prompt. No recorded step is lost or repeated.
 // STONE_FAULTS is the percentage of 100 rounds over each kind of database; at least one is done.
 func TestRollingUpgrade(t *testing.T) {
 	need.Time(t)

@@ -32,7 +32,7 @@ type Reader struct {
 	Argvs   [][]string                          // all that Argv has read
 	Search  Search
 	IDs     []string // of all capabilities
-	// Applicator makes the calls of capabilities. Its Registry has those that are built.
+	// Applicator makes the calls of capabilities. Its Registry has the capabilities built so far.
 	Applicator *call.Applicator
 	Rerankers  []Named
 }

@@ -67,7 +67,7 @@ func (r *run) own() budget.Shared {
 	return budget.Shared{Name: Column(r.payer()), Per: budget.Day, Payer: true}
 }
 
-// openPurses reads and locks the budgets from which a group reserves, and locks those that it may pay.
+// openPurses reads and locks the budgets from which a group reserves, and locks the budgets that it may pay.
 func (t *transaction) openPurses(group []*write) error {
 	keys, steps := map[purse.Key]bool{}, map[int64][]dag.ID{} // true for budgets from which the group reserves
 	now := t.j.now()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ShareRate implements limit.Store. Its transactions are apart from those of runs, so that no step waits for other
+// ShareRate implements limit.Store. It uses transactions of its own, so that no step waits for other
 // processes that share the rate.
 func (j *Journal) ShareRate(_ context.Context, name string, change func(state []byte, now time.Time) []byte) error {
 	name = Column(name)

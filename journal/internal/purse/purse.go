@@ -84,7 +84,7 @@ func Balance(s Reader, b budget.Shared, at time.Time) (bal budget.Balance, err e
 	return bal, err
 }
 
-// Limited reports whether a budget is among those of a run.
+// Limited reports whether a run draws on a budget.
 func Limited(of []budget.Shared, b budget.Shared) bool {
 	return slices.ContainsFunc(of, func(o budget.Shared) bool { return o.Name == b.Name && o.Per == b.Per && o.Payer == b.Payer })
 }
