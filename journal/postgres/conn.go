@@ -15,10 +15,11 @@ import (
 )
 
 // A statement and its arguments: nil, int64, float64, string, bool, []byte, texts, blobs or
-// []int64.
+// []int64. Its rows are passed to each, unless that is nil.
 type statement struct {
 	text string
 	args []any
+	each func([][]byte) // its argument is valid only during the call
 }
 
 type (
@@ -28,9 +29,8 @@ type (
 
 var binaries = []int16{pgtype.BinaryFormatCode}
 
-// exchange sends statements at once and passes the rows of the last ones to each, whose
-// argument is valid only during the call. All values are in binary.
-func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, each ...func([][]byte)) error {
+// exchange sends statements at once and reads their answers. All values are in binary.
+func exchange(ctx context.Context, conn *pgconn.PgConn, statements ...statement) error {
 	var batch pgconn.Batch
 	for _, s := range statements {
 		values, types := make([][]byte, len(s.args)), make([]uint32, len(s.args))
@@ -48,11 +48,11 @@ func exchange(ctx context.Context, conn *pgconn.PgConn, statements []statement, 
 		}
 	}
 	results := conn.ExecBatch(ctx, &batch)
-	for i := len(each) - len(statements); results.NextResult(); i++ {
+	for i := 0; results.NextResult(); i++ {
 		rows := results.ResultReader()
 		for rows.NextRow() {
-			if i >= 0 {
-				each[i](rows.Values())
+			if each := statements[i].each; each != nil {
+				each(rows.Values())
 			}
 		}
 	}
@@ -245,13 +245,13 @@ func drop(conn *pgconn.PgConn) {
 	_ = conn.Close(ctx) // the server notices too
 }
 
-// query reads the rows of a statement into each. It repeats a statement that failed for a
+// query reads the rows of a statement. It repeats a statement that failed for a
 // reason that may pass, after reset.
-func (d *database) query(ctx context.Context, s statement, reset func(), each func([][]byte)) error {
+func (d *database) query(ctx context.Context, s statement, reset func()) error {
 	started := time.Now()
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		reset()
-		err := d.queryOnce(ctx, s, each)
+		err := d.queryOnce(ctx, s)
 		if err != nil && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -268,14 +268,14 @@ func (d *database) query(ctx context.Context, s statement, reset func(), each fu
 
 var errSlow = errors.New("did not answer in time")
 
-func (d *database) queryOnce(ctx context.Context, s statement, each func([][]byte)) error {
+func (d *database) queryOnce(ctx context.Context, s statement) error {
 	ctx, cancel := d.within(ctx, mostBytes)
 	defer cancel()
 	conn, err := d.pool.take(ctx)
 	if err != nil {
 		return err
 	}
-	err = exchange(ctx, conn, []statement{s}, each)
+	err = exchange(ctx, conn, s)
 	d.pool.give(conn)
 	return err
 }

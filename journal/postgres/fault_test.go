@@ -171,13 +171,13 @@ func TestNamesAreGivenUp(t *testing.T) {
 		do(t, db, stepKey("r", n+1))
 	}
 	named := 0
-	if err := exchange(t.Context(), db.database.writer, []statement{{text: "SELECT FROM pg_prepared_statements"}}, func([][]byte) { named++ }); err != nil || named == 0 {
+	if err := exchange(t.Context(), db.database.writer, statement{text: "SELECT FROM pg_prepared_statements", each: func([][]byte) { named++ }}); err != nil || named == 0 {
 		t.Fatalf("the server keeps %d statements, %v", named, err)
 	}
 	if db.database.pool.pooled.Load() {
 		t.Fatal("names are given up without a reason")
 	}
-	if err := exchange(t.Context(), db.database.writer, []statement{{text: "DEALLOCATE ALL"}}); err != nil {
+	if err := exchange(t.Context(), db.database.writer, statement{text: "DEALLOCATE ALL"}); err != nil {
 		t.Fatal(err)
 	}
 	var calls atomic.Int64
@@ -413,7 +413,7 @@ func deadlocks(t *testing.T, address string) int64 {
 	}
 	defer drop(conn)
 	ask := func(query string) (n int64) {
-		if err := exchange(t.Context(), conn, []statement{{text: query}}, func(v [][]byte) { n = integer(v[0]) }); err != nil {
+		if err := exchange(t.Context(), conn, statement{text: query, each: func(v [][]byte) { n = integer(v[0]) }}); err != nil {
 			t.Fatal(err)
 		}
 		return n

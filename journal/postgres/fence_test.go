@@ -136,7 +136,7 @@ func TestCheckWithoutLockIsNoFence(t *testing.T) {
 	unlock := func(slow *DB) {
 		// The number of records would tell too.
 		statements := []statement{{text: "UPDATE stone.runs SET rows = rows - 1"}, {text: "COMMIT"}, {text: "BEGIN"}}
-		if err := exchange(context.Background(), slow.database.writer, statements); err != nil {
+		if err := exchange(context.Background(), slow.database.writer, statements...); err != nil {
 			t.Error(err)
 		}
 	}

@@ -70,12 +70,11 @@ func (n *news) notify(id string) error {
 		return err
 	}
 	defer n.pool.give(conn)
-	return exchange(ctx, conn, []statement{
-		{text: "BEGIN"},
-		{text: "SET LOCAL synchronous_commit = off"}, // nothing is lost with it
-		{"SELECT pg_notify($1, $2)", []any{channel, id}},
-		{text: "COMMIT"},
-	})
+	return exchange(ctx, conn,
+		statement{text: "BEGIN"},
+		statement{text: "SET LOCAL synchronous_commit = off"}, // nothing is lost with it
+		statement{text: "SELECT pg_notify($1, $2)", args: []any{channel, id}},
+		statement{text: "COMMIT"})
 }
 
 func (n *news) sleep(d time.Duration) {

@@ -25,7 +25,7 @@ func TestLookUpsOnLargeBoards(t *testing.T) {
 		t.Helper()
 		text, args := selecting(boardOf(t, db), s, 64)
 		var plan []string
-		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args}, func(v [][]byte) { plan = append(plan, string(v[0])) })
+		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args, func(v [][]byte) { plan = append(plan, string(v[0])) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestListsUseIndexes(t *testing.T) {
 	} {
 		text, args := selectingRuns(s, 100)
 		var plan []string
-		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args}, func(v [][]byte) { plan = append(plan, string(v[0])) })
+		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args, func(v [][]byte) { plan = append(plan, string(v[0])) }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -199,7 +199,7 @@ func (d *database) Close() error {
 		ctx, cancel := d.within(background, 0)
 		defer cancel()
 		// If it fails, another process removes the row in time.
-		_ = exchange(ctx, d.writer, []statement{{"DELETE FROM stone.writers WHERE writer = $1", []any{d.id.Load()}}})
+		_ = exchange(ctx, d.writer, statement{text: "DELETE FROM stone.writers WHERE writer = $1", args: []any{d.id.Load()}})
 		drop(d.writer)
 	}
 	d.pool.close()

@@ -12,18 +12,17 @@ import (
 // reader is a [log.Reader] over the pool, or within a transaction.
 type reader struct {
 	source interface {
-		// query passes the rows of a statement to each. It calls reset before the first
-		// row, and again if it repeats the statement.
-		query(ctx context.Context, s statement, reset func(), each func([][]byte)) error
+		// query reads the rows of a statement. It calls reset before the first row, and
+		// again if it repeats the statement.
+		query(ctx context.Context, s statement, reset func()) error
 	}
 }
 
 // rows returns the rows of a query, each as scan reads it. They are read completely, so
 // that a slow caller keeps no connection and no transaction.
 func rows[T any](ctx context.Context, r reader, scan func([][]byte) T, text string, args ...any) (found []T, err error) {
-	err = r.source.query(ctx, statement{text, args}, func() { found = found[:0] }, func(values [][]byte) {
-		found = append(found, scan(values))
-	})
+	each := func(values [][]byte) { found = append(found, scan(values)) }
+	err = r.source.query(ctx, statement{text, args, each}, func() { found = found[:0] })
 	return found, err
 }
 

@@ -22,7 +22,7 @@ func (d *database) Update(do func(log.Tx) error) error {
 	if err := d.connect(); err != nil {
 		return err
 	}
-	t := &tx{database: d, runs: map[int64]log.Run{}}
+	t := &tx{database: d, runs: map[string]*log.Run{}, byRow: map[int64]*log.Run{}}
 	t.reader = reader{t}
 	err := do(t)
 	if err == nil && !t.started && len(t.queue) == 0 {
@@ -82,11 +82,9 @@ func (d *database) connect() error {
 	// Processes that died leave their rows. Rows of live processes are kept,
 	// unless thousands of others have come since.
 	const most = 10_000
-	register := []statement{
-		{text: "DELETE FROM stone.writers WHERE writer IN (SELECT writer FROM stone.writers WHERE writer < (SELECT max(writer) FROM stone.writers) - $1 FOR UPDATE SKIP LOCKED)", args: []any{int64(most)}},
-		{text: "INSERT INTO stone.writers DEFAULT VALUES RETURNING writer"},
-	}
-	return exchange(ctx, conn, register, func(v [][]byte) { d.id.Store(integer(v[0])) })
+	return exchange(ctx, conn,
+		statement{text: "DELETE FROM stone.writers WHERE writer IN (SELECT writer FROM stone.writers WHERE writer < (SELECT max(writer) FROM stone.writers) - $1 FOR UPDATE SKIP LOCKED)", args: []any{int64(most)}},
+		statement{text: "INSERT INTO stone.writers DEFAULT VALUES RETURNING writer", each: func(v [][]byte) { d.id.Store(integer(v[0])) }})
 }
 
 // committed reports whether a commit whose answer was lost is durable. Its transaction
@@ -99,8 +97,8 @@ func (d *database) committed(n int64) (bool, error) {
 	ctx, cancel := d.within(background, 0)
 	defer cancel()
 	var last int64
-	err := exchange(ctx, d.writer, []statement{{"SELECT commits FROM stone.writers WHERE writer = $1 FOR UPDATE", []any{d.id.Load()}}},
-		func(v [][]byte) { last = integer(v[0]) })
+	err := exchange(ctx, d.writer, statement{"SELECT commits FROM stone.writers WHERE writer = $1 FOR UPDATE", []any{d.id.Load()},
+		func(v [][]byte) { last = integer(v[0]) }})
 	return last >= n, err
 }
 
@@ -108,84 +106,117 @@ func (d *database) committed(n int64) (bool, error) {
 type tx struct {
 	*database
 	reader
-	runs    map[int64]log.Run // as the transaction has read or put them last
-	started bool              // BEGIN was sent
+	started bool // BEGIN was sent
 	queue   []statement
 	size    int // of the contents in the queue
+
+	// Runs that this transaction has locked, as it knows them, by id and by number. A nil one does not exist.
+	runs   map[string]*log.Run
+	byRow  map[int64]*log.Run
+	unread bool // the queue has the statement that reads runs
+}
+
+// know remembers a run that is locked.
+func (t *tx) know(r *log.Run) {
+	own := *r
+	t.runs[r.ID], t.byRow[r.Row] = &own, &own
 }
 
 // exec queues a statement.
-func (t *tx) exec(text string, args ...any) { t.queue = append(t.queue, statement{text, args}) }
+func (t *tx) exec(text string, args ...any) {
+	t.queue = append(t.queue, statement{text: text, args: args})
+}
 
 // silence is how long the process may be silent within a transaction before the server ends it. Each
 // lost transaction doubles it, up to twice the lease, since the process may be slow rather than stopped.
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
-// send sends the queue, and passes the rows of its last statements to each. The first time
-// it begins the transaction, and counts it. A server ends a transaction whose process is
+// send sends the queue. The first time it begins the transaction, and counts it. A server ends a transaction whose process is
 // silent, so that a process that was stopped keeps no lock.
-func (t *tx) send(each ...func([][]byte)) error {
+func (t *tx) send() error {
 	if !t.started {
 		t.started = true
 		t.commits++
 		idle := fmt.Sprint(t.silence().Milliseconds())
 		t.queue = append([]statement{
 			{text: "BEGIN ISOLATION LEVEL READ COMMITTED"},
-			{"SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true)", []any{idle}},
-			{`INSERT INTO stone.writers (writer, commits) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
-				ON CONFLICT (writer) DO UPDATE SET commits = excluded.commits`, []any{t.id.Load(), t.commits}},
+			{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true)", args: []any{idle}},
+			{text: `INSERT INTO stone.writers (writer, commits) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
+				ON CONFLICT (writer) DO UPDATE SET commits = excluded.commits`, args: []any{t.id.Load(), t.commits}},
 		}, t.queue...)
 	}
 	queue, size := t.queue, t.size
-	t.queue, t.size = nil, 0
+	t.queue, t.size, t.unread = nil, 0, false
 	ctx, cancel := t.within(background, size)
 	defer cancel()
 	if size >= 1<<20 {
 		// The server must not end the transaction while this process encodes the contents.
 		idle := t.silence() + time.Duration(size>>20)*time.Second
-		relax := statement{"SELECT set_config('idle_in_transaction_session_timeout', $1, true)", []any{fmt.Sprint(idle.Milliseconds())}}
-		if err := exchange(ctx, t.writer, []statement{relax}); err != nil {
+		relax := statement{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true)", args: []any{fmt.Sprint(idle.Milliseconds())}}
+		if err := exchange(ctx, t.writer, relax); err != nil {
 			return err
 		}
 	}
-	return exchange(ctx, t.writer, queue, each...)
+	return exchange(ctx, t.writer, queue...)
 }
 
 // query implements the source of a reader.
-func (t *tx) query(_ context.Context, s statement, reset func(), each func([][]byte)) error {
+func (t *tx) query(_ context.Context, s statement, reset func()) error {
 	reset()
 	t.queue = append(t.queue, s)
-	return t.send(each)
+	return t.send()
 }
 
 // Run implements [log.Reader]. It locks the run until the transaction ends, since what
 // follows depends on it.
 func (t *tx) Run(ctx context.Context, id string) (*log.Run, error) {
+	if t.unread {
+		if err := t.send(); err != nil {
+			return nil, err
+		}
+	}
+	if r, ok := t.runs[id]; ok {
+		if r == nil {
+			return nil, nil
+		}
+		return new(*r), nil
+	}
 	r, err := t.reader.run(ctx, id, " FOR UPDATE")
 	if r != nil {
-		t.runs[r.Row] = *r
+		t.know(r)
 	}
 	return r, err
 }
 
 // RunWith implements [log.RunReader].
 func (t *tx) RunWith(id string, run int64, paths []string) (r *log.Run, found []*log.Row, whole bool, err error) {
-	t.exec(byID+" FOR UPDATE", id)
-	t.exec(byPaths, run, int64(0), textsOf(paths), int64(mostRows))
 	size := 0
-	err = t.send(func(v [][]byte) { r = scanRun(v) }, func(v [][]byte) {
-		found = append(found, scanRow(v))
-		size += len(v[9])
-	})
+	t.queue = append(t.queue,
+		statement{byID + " FOR UPDATE", []any{id}, func(v [][]byte) { r = scanRun(v) }},
+		statement{byPaths, []any{run, int64(0), textsOf(paths), int64(mostRows)}, func(v [][]byte) {
+			found = append(found, scanRow(v))
+			size += len(v[9])
+		}})
+	err = t.send()
 	if r != nil {
-		t.runs[r.Row] = *r
+		t.know(r)
 	}
 	return r, found, len(found) < mostRows && size < mostBytes, err
 }
 
 // Lock implements [log.Tx].
-func (t *tx) Lock(ids []string) error {
-	t.exec("SELECT FROM stone.runs WHERE id = ANY($1::text[]) ORDER BY run FOR UPDATE", textsOf(ids))
+func (t *tx) Lock(ids, read []string) error {
+	const these = " FROM stone.runs WHERE id = ANY($1::text[]) ORDER BY run FOR UPDATE"
+	if len(read) == 0 {
+		t.exec("SELECT"+these, textsOf(ids))
+		return nil
+	}
+	for _, id := range read {
+		t.runs[id] = nil
+	}
+	t.unread = true
+	t.queue = append(t.queue, statement{"WITH locked AS (SELECT *" + these + ") SELECT " + runColumns + ", shape FROM locked WHERE id = ANY($2::text[])",
+		[]any{textsOf(ids), textsOf(read)}, func(v [][]byte) { t.know(scanRun(v)) }})
 	return nil
 }
 
@@ -195,14 +226,18 @@ func (t *tx) Insert(r *log.Run) error {
 		"INSERT INTO stone.runs (id, owner, beat, lease, outside) VALUES ($1, $2, 0, $3, $4) RETURNING run", r.ID, r.Owner, r.Lease, r.Outer)
 	if err == nil {
 		r.Row = found[0]
+		t.know(r)
 	}
 	return err
 }
 
 // Put implements [log.Tx]. Without its facts, a change of a run touches no index and computes no column.
 func (t *tx) Put(r *log.Run) error {
-	old, known := t.runs[r.Row]
-	if t.runs[r.Row] = *r; known && sameFacts(&old, r) {
+	old := t.byRow[r.Row]
+	if t.know(r); old != nil {
+		t.byRow[r.Row].Beat, t.byRow[r.Row].Rows = old.Beat, old.Rows
+	}
+	if old != nil && sameFacts(old, r) {
 		t.exec("UPDATE stone.runs SET owner = $2, lease = $3, outside = $4, tip = $5 WHERE run = $1", r.Row, r.Owner, r.Lease, r.Outer, r.Tip)
 		return nil
 	}
@@ -244,8 +279,26 @@ func (t *tx) Advance(beats []*log.Beat) error {
 	found, err := rows(background, t.reader, func(v [][]byte) beat { return beat{integer(v[0]), integer(v[1])} }, advance, runs, owners, numbers)
 	for _, b := range found {
 		byRun[b.run].Now = b.now
+		if r := t.byRow[b.run]; r != nil {
+			if r.Beat = b.now; byRun[b.run].Rows >= 0 {
+				r.Rows = byRun[b.run].Rows
+			}
+		}
 	}
 	return err
+}
+
+// Count implements [log.Tx].
+func (t *tx) Count(beats []*log.Beat) error {
+	var runs, numbers []int64
+	for _, b := range beats {
+		runs, numbers = append(runs, b.Run), append(numbers, b.Rows)
+		if r := t.byRow[b.Run]; r != nil {
+			r.Rows = b.Rows
+		}
+	}
+	t.exec("UPDATE stone.runs r SET rows = b.rows FROM unnest($1::bigint[], $2::bigint[]) AS b (run, rows) WHERE r.run = b.run", runs, numbers)
+	return nil
 }
 
 // mostInsert is how many bytes of contents a statement has, and one row more. PostgreSQL
@@ -301,6 +354,9 @@ func (t *tx) Delete(run, first, last int64) (int64, error) {
 
 // Remove implements [log.Tx].
 func (t *tx) Remove(run int64) error {
+	if r := t.byRow[run]; r != nil {
+		t.runs[r.ID], t.byRow[run] = nil, nil
+	}
 	t.exec("DELETE FROM stone.records WHERE run = $1", run)
 	t.exec("DELETE FROM stone.questions WHERE run = $1", run)
 	t.exec("DELETE FROM stone.labels WHERE run = $1", run)

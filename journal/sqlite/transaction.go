@@ -14,7 +14,7 @@ func (t tx) do(statement string, args ...any) (sql.Result, error) {
 }
 
 // Lock implements [log.Tx]. SQLite has one transaction at a time.
-func (t tx) Lock([]string) error { return nil }
+func (t tx) Lock(_, _ []string) error { return nil }
 
 // Insert implements [log.Tx].
 func (t tx) Insert(r *log.Run) error {
@@ -55,6 +55,16 @@ func (t tx) Advance(beats []*log.Beat) error {
 		}
 		if len(now) > 0 {
 			b.Now = now[0]
+		}
+	}
+	return nil
+}
+
+// Count implements [log.Tx].
+func (t tx) Count(beats []*log.Beat) error {
+	for _, b := range beats {
+		if _, err := t.do("UPDATE runs SET rows = ? WHERE run = ?", b.Rows, b.Run); err != nil {
+			return err
 		}
 	}
 	return nil

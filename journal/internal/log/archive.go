@@ -193,7 +193,7 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 	if row == nil {
 		return noRun(id)
 	}
-	r, err := j.hold(ctx, id)
+	r, _, err := j.hold(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -118,8 +118,8 @@ type QuestionSelection struct {
 type Tx interface {
 	Reader
 	// Lock makes other transactions that change one of these runs wait until this one ends.
-	// Runs that do not exist are left out.
-	Lock(ids []string) error
+	// Runs that do not exist are left out. It may read those in read as well, for Run.
+	Lock(ids, read []string) error
 	// Insert stores a new run and sets its Row.
 	Insert(r *Run) error
 	// Put replaces a run, except for its ID, Beat and Rows.
@@ -144,6 +144,8 @@ type Tx interface {
 	// each Now, to 0 for a run that has another owner, which it does not change. Until the
 	// transaction ends no other one can change the owners.
 	Advance(beats []*Beat) error
+	// Count sets the numbers of the records of runs that this transaction has advanced or inserted.
+	Count(beats []*Beat) error
 	// Append stores records, whose Run and Seq are set.
 	Append(rows []*Row) error
 	// Delete removes the records of a run with numbers from first to last, and returns how

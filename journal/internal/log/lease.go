@@ -58,86 +58,94 @@ func (j *Journal) term(id string) time.Duration {
 
 // Acquire implements [journal.Holder].
 func (j *Journal) Acquire(ctx context.Context, id string) (journal.RunInfo, error) {
-	r, err := j.hold(ctx, id)
+	r, row, err := j.hold(ctx, id)
 	if err != nil {
 		return journal.RunInfo{}, err
 	}
-	info, err := j.info(ctx, r)
+	var info journal.RunInfo
+	if row != nil {
+		info, err = j.opened(row, true)
+	} else {
+		info, err = j.info(ctx, r)
+	}
 	if err != nil { // the caller does not release what it did not get
 		return journal.RunInfo{}, errors.Join(err, j.Release(id))
 	}
 	return info, nil
 }
 
-// hold takes the lease of a run without reading the facts about it, which may be damaged.
-func (j *Journal) hold(ctx context.Context, id string) (*run, error) {
+// hold takes the lease of a run. It returns the row of the run, if it has read that; the facts in it may be damaged.
+func (j *Journal) hold(ctx context.Context, id string) (*run, *Run, error) {
 	r, err := j.entry(id)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if r.acquired || r.held.Load() {
 		j.mu.Unlock()
-		return nil, j.held(id, j.owner)
+		return nil, nil, j.held(id, j.owner)
 	}
 	r.acquired = true
 	j.mu.Unlock()
 
-	if err = j.taken(ctx, r); err == nil {
-		return r, nil
+	row, err := j.taken(ctx, r)
+	if err == nil {
+		return r, row, nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if r.acquired = false; !r.held.Load() && j.runs[id] == r {
 		delete(j.runs, id)
 	}
-	return nil, j.data.Explain(err)
+	return nil, nil, j.data.Explain(err)
 }
 
 // taken returns when the run is ours.
-func (j *Journal) taken(ctx context.Context, r *run) error {
+func (j *Journal) taken(ctx context.Context, r *run) (*Run, error) {
 	r.taking.Lock()
 	defer r.taking.Unlock()
 	if r.held.Load() { // by Do, meanwhile
-		return nil
+		return nil, nil
 	}
 	return j.acquire(ctx, r)
 }
 
 // acquire takes the lease of a run: at once if it has no holder, otherwise when its owner
 // has been silent for the time of the lease.
-func (j *Journal) acquire(ctx context.Context, r *run) error {
+func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 	_, now, err := j.lease(ctx, j.data, r.id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for seen := j.sighted(r.id).again(now); ; {
 		if seen.free() || seen.owner == j.owner || seen.over() {
-			if taken, err := j.take(r, seen.lease); taken || err != nil {
-				return err
+			if row, taken, err := j.take(r, seen.lease); taken || err != nil {
+				return row, err
 			}
 		} else {
 			select {
 			case <-time.After(seen.patience()/8 + time.Millisecond):
 			case <-ctx.Done():
-				return context.Cause(ctx)
+				return nil, context.Cause(ctx)
 			}
 		}
 		_, now, err := j.lease(ctx, j.data, r.id)
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case now != seen.lease && !now.free():
-			return j.held(r.id, now.owner)
+			return nil, j.held(r.id, now.owner)
 		}
 		seen = seen.again(now)
 	}
 }
 
-// take takes the lease, unless it has changed since it was seen.
-func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
+// take takes the lease, unless it has changed since it was seen. It returns the row of the run, nil if that is not
+// written yet.
+func (j *Journal) take(r *run, seen lease) (row *Run, taken bool, err error) {
 	term := j.term(r.id)
-	var still bool // it has not changed; the writer owns this variable until it has answered
-	x := &write{run: r, do: func(t *transaction) error {
+	var has *Run   // the writer owns this variable and the next one until it has answered
+	var still bool // the lease has not changed
+	x := &write{run: r, free: true, do: func(t *transaction) error {
 		row, now, err := j.lease(background, t, r.id)
 		if err != nil {
 			return err
@@ -148,33 +156,34 @@ func (j *Journal) take(r *run, seen lease) (taken bool, err error) {
 			}
 			return nil
 		}
-		return t.take(r, row, term)
+		has, err = t.take(r, row, term)
+		return err
 	}}
 	if r.outer != nil && (seen.free() || seen.owner == j.owner) {
 		taken = true
 		err = j.send(x)
 	} else {
 		if err = j.out.write(x); err == nil {
-			taken = still
+			row, taken = has, still
 		}
 	}
 	if err != nil || !taken {
-		return false, err
+		return nil, false, err
 	}
 	outer := background
 	if r.outer != nil { // whose lease covers it
 		outer = r.outer.lastTenure()
 	}
 	r.mu.Lock()
-	r.fresh = !seen.exists
+	r.fresh, r.begun = !seen.exists, false
 	r.tenure.begin(outer)
 	r.mu.Unlock()
 	r.held.Store(true)
-	return true, nil
+	return row, true, nil
 }
 
-// take makes a run ours. A nil row means that the run is new.
-func (t *transaction) take(r *run, row *Run, term time.Duration) error {
+// take makes a run ours, and returns its row. A nil row means that the run is new.
+func (t *transaction) take(r *run, row *Run, term time.Duration) (*Run, error) {
 	if r.outer != nil {
 		t.part(r.outer)
 	}
@@ -182,7 +191,7 @@ func (t *transaction) take(r *run, row *Run, term time.Duration) error {
 	fresh := row == nil
 	if fresh {
 		if err := bounds.CheckID(r.id); err != nil {
-			return refused{err}
+			return nil, refused{err}
 		}
 		row = &Run{ID: r.id}
 	}
@@ -199,8 +208,8 @@ func (t *transaction) take(r *run, row *Run, term time.Duration) error {
 		err = t.Put(row)
 		p.rows = -1
 	}
-	p.row, p.touched = row.Row, true
-	return err
+	p.row, p.touched, p.ours = row.Row, !fresh, fresh
+	return row, err
 }
 
 // Release implements [journal.Holder]: it gives up the lease, so that another process can
@@ -270,18 +279,19 @@ func (j *Journal) Held(id string) context.Context {
 // leave returns the write that gives up the lease of a run. A run that was never started
 // and has no record is removed.
 func (j *Journal) leave(r *run) *write {
-	return &write{run: r, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
+	return &write{run: r, free: true, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
 		row, err := t.Run(background, r.id)
 		if err != nil || row == nil || row.Owner != r.owner(j.owner) {
 			return err
 		}
 		p := t.find(r)
 		empty := row.Info == nil && row.Rows == 0 && p.rows <= 0
-		if asked, err := asks(background, t, row.Row, QuestionSelection{}); asked || err != nil {
-			empty = false
+		if empty {
+			asked, err := asks(background, t, row.Row, QuestionSelection{})
 			if err != nil {
 				return err
 			}
+			empty = !asked
 		}
 		p.touched = false
 		if empty {

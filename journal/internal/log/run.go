@@ -42,6 +42,7 @@ type run struct {
 	news    sync.Cond // of known and loading
 	ready   bool      // loading has started
 	fresh   bool      // made by this Journal, so it needs no loading
+	begun   bool      // while it is fresh, and is no inner run: the fields from over on are known
 	over    bool      // done and not started again, so it takes no more steps
 	failed  error     // of a write without a waiting caller
 	reuse   string    // from which run results are taken, as in journal.RunInfo
@@ -160,19 +161,26 @@ func (j *Journal) open(ctx context.Context, id string) (*run, error) {
 		return r, err
 	}
 	if !r.held.Load() {
-		if err := j.acquire(ctx, r); err != nil {
+		if _, err := j.acquire(ctx, r); err != nil {
 			return nil, j.data.Explain(err)
 		}
 	}
-	info, err := j.info(ctx, r)
-	if err != nil {
-		return nil, err
+	r.mu.Lock()
+	begun := r.fresh && r.begun
+	r.mu.Unlock()
+	var info journal.RunInfo
+	if !begun {
+		if info, err = j.info(ctx, r); err != nil {
+			return nil, err
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over, r.account, r.shared = info.State == journal.Done, info.Account, named(info.Budgets)
-	if r.reuse = info.Reuse; info.ID == "" {
-		r.reuse = journal.AnyRun
+	if !begun {
+		r.over, r.account, r.shared = info.State == journal.Done, info.Account, named(info.Budgets)
+		if r.reuse = info.Reuse; info.ID == "" {
+			r.reuse = journal.AnyRun
+		}
 	}
 	j.startLoading(r)
 	r.ready = true

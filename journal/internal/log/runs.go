@@ -107,7 +107,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	defer r.mu.Unlock()
 	r.account, r.shared = info.Account, named(info.Budgets)
 	if fresh {
-		r.reuse = reuse
+		r.reuse, r.begun = reuse, err == nil && r.outer == nil
 	} else {
 		r.ready = false // the records in memory may be forgotten
 	}

@@ -34,9 +34,11 @@ type part struct {
 	rows    int64 // number of records, negative until it is loaded
 	next    int64 // number of a record
 	beat    int64
-	aside   bool // a former holder may have put results aside
-	touched bool // written to, so it must be ours
-	gone    bool // removed from the database
+	aside   bool  // a former holder may have put results aside
+	touched bool  // written to, so it must be ours
+	ours    bool  // until the transaction ends
+	counted int64 // number of records that the database knows
+	gone    bool  // removed from the database
 	intents []*intent
 	nodes   []half  // new in the database
 	spent   float64 // USD, by the rows to be appended
@@ -98,28 +100,35 @@ func (t *transaction) find(r *run) *part {
 	return p
 }
 
-// lock locks the runs that a group changes. All processes lock in the same order, since two
-// that write to each other's runs could otherwise deadlock.
+// lock locks the runs that a group writes to, and reads those that it changes. All processes lock in
+// the same order, since two that write to each other's runs could otherwise deadlock.
 func (t *transaction) lock(group []*write) error {
-	ids := map[string]bool{}
+	ids, read := map[string]bool{}, map[string]bool{}
+	of := func(id string, changes bool) {
+		ids[id] = true
+		if changes {
+			read[id] = true
+		}
+	}
 	for _, x := range group {
 		if x.run != nil {
-			ids[x.run.id] = true
+			of(x.run.id, x.do != nil)
 			if x.run.outer != nil {
-				ids[x.run.outer.id] = true
+				of(x.run.outer.id, x.free)
 			}
 		}
 		if x.also != "" {
-			ids[x.also] = true
+			of(x.also, x.do != nil)
 		}
 	}
-	if len(ids) < 2 {
+	if len(ids) < 2 && len(read) == 0 {
 		return nil
 	}
-	return t.Lock(slices.Sorted(maps.Keys(ids)))
+	return t.Lock(slices.Sorted(maps.Keys(ids)), slices.Sorted(maps.Keys(read)))
 }
 
-// apply executes the writes of a group.
+// apply executes the writes of a group. What comes before the first change of its run is written first, with a
+// sign of life for each run that will be changed: one round trip for all.
 func (t *transaction) apply(group []*write) error {
 	if err := t.openPurses(group); err != nil {
 		return err
@@ -127,45 +136,75 @@ func (t *transaction) apply(group []*write) error {
 	if err := t.lock(group); err != nil {
 		return err
 	}
+	var later []*write
+	changed := map[*run]bool{} // true for those that must be ours before
 	for _, x := range group {
 		x.err = nil
-		if x.do == nil {
-			t.since = append(t.since, x)
-		}
-		var err error
+		_, after := changed[x.run]
 		switch {
-		case x.abandoned.Load() && x.result == nil && !x.stays:
-		case x.do != nil:
-			if err = t.flush(); err == nil {
-				t.since = append(t.since, x)
-				err = x.do(t)
+		case x.do == nil && !after:
+			if err := t.write(x); err != nil {
+				return err
 			}
-			var no refused
-			if errors.As(err, &no) {
-				x.err, err = no.error, nil
-			}
-		case x.post != nil:
-			if x.run != nil {
-				t.part(x.run)
-			}
-			t.posts = append(t.posts, x)
-		case x.intent == nil && x.result == nil:
-			t.part(x.run)
-		case t.part(x.run).rows < 0:
-			x.err = errStale
-		case x.intent != nil:
-			p := t.part(x.run)
-			if x.err, err = t.reserve(p.row, x.claim()); x.err == nil {
-				p.intents = append(p.intents, x.intent)
-			}
-		default:
-			err = t.record(t.part(x.run), x.result)
+			continue
+		case x.run != nil && !after:
+			changed[x.run] = !x.free && x.run.row != 0
 		}
-		if err != nil {
+		later = append(later, x)
+	}
+	for _, x := range later {
+		if changed[x.run] && !x.free {
+			t.since = append(t.since, x)
+			t.part(x.run)
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, x := range later {
+		if x.do != nil {
+			if err := t.flush(); err != nil {
+				return err
+			}
+		}
+		if err := t.write(x); err != nil {
 			return err
 		}
 	}
 	return t.flush()
+}
+
+// write executes a write.
+func (t *transaction) write(x *write) error {
+	t.since = append(t.since, x)
+	switch {
+	case x.abandoned.Load() && x.result == nil && !x.stays:
+	case x.do != nil:
+		err := x.do(t)
+		if no := (refused{}); errors.As(err, &no) {
+			x.err, err = no.error, nil
+		}
+		return err
+	case x.post != nil:
+		if x.run != nil {
+			t.part(x.run)
+		}
+		t.posts = append(t.posts, x)
+	case x.intent == nil && x.result == nil:
+		t.part(x.run)
+	case t.part(x.run).rows < 0:
+		x.err = errStale
+	case x.intent != nil:
+		p := t.part(x.run)
+		var err error
+		if x.err, err = t.reserve(p.row, x.claim()); x.err == nil {
+			p.intents = append(p.intents, x.intent)
+		}
+		return err
+	default:
+		return t.record(t.part(x.run), x.result)
+	}
+	return nil
 }
 
 // remove removes a run from the database.
@@ -254,14 +293,24 @@ func (t *transaction) flush() error {
 	return t.post()
 }
 
-// advance gives a sign of life for each run that is written to.
+// advance gives a sign of life for each run that is written to, and counts its records.
 func (t *transaction) advance() error {
-	var beats []*Beat
+	var beats, counts []*Beat
 	var parts []*part
 	for _, p := range t.parts {
-		if p.touched && !p.gone {
-			parts = append(parts, p)
-			beats = append(beats, &Beat{Run: p.row, Owner: p.run.owner(t.j.owner), Rows: p.rows})
+		b := &Beat{Run: p.row, Owner: p.run.owner(t.j.owner), Rows: p.rows}
+		switch {
+		case p.gone:
+		case p.touched && !p.ours:
+			parts, beats = append(parts, p), append(beats, b)
+		case p.ours && p.rows >= 0 && p.rows != p.counted:
+			counts = append(counts, b)
+			p.counted = p.rows
+		}
+	}
+	if len(counts) > 0 {
+		if err := t.Count(counts); err != nil {
+			return err
 		}
 	}
 	if len(beats) == 0 {
@@ -280,7 +329,7 @@ func (t *transaction) advance() error {
 		p.beat++
 		// Only who puts a result aside advances a run that is not its own.
 		p.aside = p.aside || p.beat != beats[i].Now
-		p.beat, p.touched = beats[i].Now, false
+		p.beat, p.touched, p.ours, p.counted = beats[i].Now, false, true, p.rows
 	}
 	return nil
 }

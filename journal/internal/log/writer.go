@@ -21,6 +21,7 @@ type write struct {
 	result *result
 	post   *post
 	do     func(*transaction) error
+	free   bool            // do finds out itself whether the run is ours
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
 	paid   bool            // its caller waits as long as for a result
