@@ -423,3 +423,30 @@ func deadlocks(t *testing.T, address string) int64 {
 	}
 	return ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
 }
+
+// A run costs few round trips besides those of its steps.
+func TestRoundTrips(t *testing.T) {
+	server, straight := own(t)
+	net, address := newNetwork(t, server, straight)
+	db := open(t, address, Options{Lease: time.Hour})
+	run := func(id string, steps int) int64 {
+		before := net.trips.Load()
+		begin(t, db, id)
+		for n := range steps {
+			do(t, db, stepKey(id, n))
+		}
+		leave(t, db, id, journal.Done)
+		return net.trips.Load() - before
+	}
+	for n := range 3 {
+		run(fmt.Sprint("warm-", n), 2) // the server keeps the statements then
+	}
+	// To read the lease; to begin to take the run, to insert it, to commit; two or three each to start, end and leave it.
+	if got := run("empty", 0); got > 12 {
+		t.Errorf("a run without steps: %d round trips, want at most 12", got)
+	}
+	// Its intent and its result.
+	if got := run("steps", 10) - run("one", 1); got > 9*4 {
+		t.Errorf("9 steps: %d round trips, want at most 36", got)
+	}
+}

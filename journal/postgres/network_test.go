@@ -23,6 +23,7 @@ type network struct {
 	cut    atomic.Value
 	cuts   atomic.Int64
 	gate   sync.RWMutex
+	trips  atomic.Int64 // round trips, without those of notifications
 }
 
 // pass waits until the network carries data.
@@ -66,6 +67,9 @@ func newNetwork(t *testing.T, s *pgtest.Server, address string) (*network, strin
 	return n, through.String()
 }
 
+// syncMessage ends what a client sends before it waits: "Sync" in the manual of PostgreSQL, chapter "Message Formats".
+var syncMessage = []byte{'S', 0, 0, 0, 4}
+
 func (n *network) carry(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("unix", n.server)
@@ -95,6 +99,9 @@ func (n *network) carry(client net.Conn) {
 		}
 		n.pass()
 		message := buffer[:got]
+		if !bytes.Contains(message, []byte("pg_notify")) {
+			n.trips.Add(int64(bytes.Count(message, syncMessage)))
+		}
 		if bytes.Contains(message, []byte(`"record":{`)) && bytes.Contains(message, []byte("COMMIT")) {
 			if how := n.cut.Swap(connected).(string); how != connected {
 				n.cuts.Add(1)
