@@ -150,7 +150,7 @@ func rawFailure(err error, path string) *Failure {
 		}
 		if known.Path != "" {
 			f.Path = known.Path
-			f.Reason = strings.TrimPrefix(f.Reason, fmt.Sprintf("%s at %s: ", f.Kind, f.Path))
+			f.Reason = strings.TrimPrefix(f.Kind.Trim(f.Reason), fmt.Sprintf("%s at %s: ", f.Kind, f.Path))
 		}
 	}
 	f.Reason = f.Kind.Trim(f.Reason)

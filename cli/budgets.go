@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -54,7 +54,16 @@ func (a *app) budgets() *cobra.Command {
 				a.complain("the configuration has no :budgets")
 				return nil
 			}
-			return a.withStore(c.Context(), db, func(s *store) error { return a.printBudgets(c.Context(), s, conf.Budgets, asJSON) })
+			err = a.withStore(c.Context(), db, func(s *store) error {
+				return a.printBudgets(conf.Budgets, asJSON, func(b budget.Shared) (budget.Balance, error) { return s.Balance(c.Context(), b, time.Now()) })
+			})
+			if none := (noDatabase{}); db == "" && errors.As(err, &none) { // nothing is spent before the first run
+				return a.printBudgets(conf.Budgets, asJSON, func(b budget.Shared) (budget.Balance, error) {
+					_, renews := b.Per.Bounds(time.Now())
+					return budget.Balance{Shared: b, Renews: renews}, nil
+				})
+			}
+			return err
 		},
 	}
 	dbFlag(c.Flags(), &db)
@@ -63,11 +72,11 @@ func (a *app) budgets() *cobra.Command {
 	return c
 }
 
-func (a *app) printBudgets(ctx context.Context, s *store, rules []budget.Rule, asJSON bool) error {
+func (a *app) printBudgets(rules []budget.Rule, asJSON bool, balance func(budget.Shared) (budget.Balance, error)) error {
 	all := []budget.Balance{}
 	rows := []column{{name: "BUDGET"}, {name: "RUNS"}, {name: "UNIT"}, {name: "USED", right: true}, {name: "RESERVED", right: true}, {name: "LIMIT", right: true}, {name: "RENEWED"}}
 	for _, r := range rules {
-		b, err := s.Balance(ctx, r.Shared, time.Now())
+		b, err := balance(r.Shared)
 		if err != nil {
 			return failed("%w", err)
 		}

@@ -78,7 +78,7 @@ func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, 
 		}
 	}
 	if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) && !makeIt {
-		return nil, fmt.Errorf("there is no database %s: the command run makes one, and --db names another", s.file)
+		return nil, noDatabase{s.file}
 	}
 	db, err := sqlite.Open(s.file, opts)
 	if err != nil {
@@ -86,6 +86,13 @@ func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, 
 	}
 	s.Store = db
 	return s, nil
+}
+
+// noDatabase is the error of a command that makes no database. No run was recorded in it yet.
+type noDatabase struct{ file string }
+
+func (e noDatabase) Error() string {
+	return fmt.Sprintf("there is no database %s: the command run makes one, and --db names another", e.file)
 }
 
 // ignored is written next to a new database to keep it out of version control.

@@ -99,7 +99,8 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 		if a.started {
 			r.tally.left(declared, err)
 		} else if record.Refused(err) { // by a budget over several runs
-			err = &stone.Failure{Kind: kind.Kind(fault.Kind(err)), Reason: err.Error(), Cause: err}
+			k := kind.Kind(fault.Kind(err))
+			err = &stone.Failure{Kind: k, Reason: k.Trim(err.Error()), Cause: err}
 		}
 		return rec, err
 	}

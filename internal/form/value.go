@@ -99,8 +99,13 @@ func (v Value) nameKind() string {
 
 // OneOf reads one of some names.
 func (v Value) OneOf(to *string, known ...string) bool {
-	var name string
-	if !v.Name(&name) {
+	name, ok := v.edn.Name()
+	if !ok {
+		how := ":"
+		if v.edn.IsJSON() {
+			how = ""
+		}
+		v.wrong(how + strings.Join(known, ", "+how))
 		return false
 	}
 	if !slices.Contains(known, name) {

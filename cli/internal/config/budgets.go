@@ -22,11 +22,13 @@ func (r *reader) readBudgets(m *form.Map) {
 			v.Fault(form.Invalid, "expected a name of at most %d bytes", mostName)
 		}
 		v.Map(func(m *form.Map) {
-			if m.At("max-usd").Float(&b.Limits.USD, 0, math.MaxFloat64) && b.Limits.USD == 0 {
+			usd, bounded := m.Field("max-usd")
+			if usd.Float(&b.Limits.USD, 0, math.MaxFloat64) && b.Limits.USD == 0 {
 				b.Limits.USD = -1
 			}
 			for key, to := range map[string]*int{"max-tokens": &b.Limits.Tokens, "max-roundtrips": &b.Limits.Roundtrips} {
-				if m.At(key).Int(to, 0, math.MaxInt) && *to == 0 {
+				n, given := m.Field(key)
+				if bounded = bounded || given; n.Int(to, 0, math.MaxInt) && *to == 0 {
 					*to = -1
 				}
 			}
@@ -40,7 +42,7 @@ func (r *reader) readBudgets(m *form.Map) {
 				}
 				b.Labels[name] = value
 			})
-			if b.Limits == (budget.Limits{}) {
+			if !bounded {
 				v.Fault(form.Invalid, "expected max-usd, max-tokens or max-roundtrips: a budget without them bounds nothing")
 			}
 		})

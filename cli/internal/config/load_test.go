@@ -131,7 +131,7 @@ func TestFaults(t *testing.T) {
 		{"answers of no file", `{:capabilities {:a {:cap/kind :answers :file "there.jsonl"}}}`, `1:20: capabilities.a: open `},
 		{"answers at no path", `{:capabilities {:a {:cap/kind :answers :file "there.jsonl" :text []}}}`, `1:66: capabilities.a.text: expected a column, or a vector of nested field names`},
 		{"mode", `{:mode :eager}`, `1:8: mode: unknown name "eager"; known are hybrid, strict, lazy`},
-		{"text", `{:mode "lazy"}`, `1:8: mode: expected a name (a keyword such as :text/respond), found the string "lazy"`},
+		{"text", `{:mode "lazy"}`, `1:8: mode: expected :hybrid, :strict, :lazy, found the string "lazy"`},
 		{"broken", "{:mode\n", `2:1: `},
 	} {
 		t.Run(c.name, func(t *testing.T) {
