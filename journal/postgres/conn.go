@@ -133,38 +133,49 @@ func encode(arg any) (value []byte, oid uint32) {
 		}
 		return value, pgtype.BoolOID
 	case []int64:
-		return array(len(arg), pgtype.Int8OID, func(i int) []byte { return integerOf(arg[i]) }), pgtype.Int8ArrayOID
+		return array(len(arg), pgtype.Int8OID, func(int) int { return 8 }, func(out []byte, i int) []byte {
+			return binary.BigEndian.AppendUint64(out, uint64(arg[i]))
+		}), pgtype.Int8ArrayOID
 	case texts:
-		return array(len(arg), pgtype.TextOID, func(i int) []byte {
+		return array(len(arg), pgtype.TextOID, func(i int) int {
 			if arg[i] == nil {
-				return nil
+				return null
 			}
-			return append([]byte{}, *arg[i]...)
-		}), pgtype.TextArrayOID
+			return len(*arg[i])
+		}, func(out []byte, i int) []byte { return append(out, *arg[i]...) }), pgtype.TextArrayOID
 	case blobs:
-		return array(len(arg), pgtype.ByteaOID, func(i int) []byte { return arg[i] }), pgtype.ByteaArrayOID
+		return array(len(arg), pgtype.ByteaOID, func(i int) int {
+			if arg[i] == nil {
+				return null
+			}
+			return len(arg[i])
+		}, func(out []byte, i int) []byte { return append(out, arg[i]...) }), pgtype.ByteaArrayOID
 	}
 	panic(fmt.Sprintf("postgres: argument of type %T", arg))
 }
 
-// array encodes an array of one dimension, as array_recv in PostgreSQL's arrayfuncs.c reads it. A nil element
-// is NULL.
-func array(n int, oid uint32, element func(int) []byte) []byte {
+// null is the length of an element that is NULL.
+const null = -1
+
+// array encodes an array of one dimension, as array_recv in PostgreSQL's arrayfuncs.c reads it.
+func array(n int, oid uint32, length func(int) int, element func([]byte, int) []byte) []byte {
 	header := []uint32{1, 1, oid, uint32(n), 1} // dimensions, has NULLs, type; size, first index
 	if n == 0 {
 		header = []uint32{0, 0, oid}
 	}
-	var out []byte
+	size := 4 * (len(header) + n)
+	for i := range n {
+		size += max(length(i), 0)
+	}
+	out := make([]byte, 0, size)
 	for _, field := range header {
 		out = binary.BigEndian.AppendUint32(out, field)
 	}
 	for i := range n {
-		e := element(i)
-		if e == nil {
-			out = binary.BigEndian.AppendUint32(out, 1<<32-1)
-			continue
+		size := length(i)
+		if out = binary.BigEndian.AppendUint32(out, uint32(size)); size != null {
+			out = element(out, i)
 		}
-		out = append(binary.BigEndian.AppendUint32(out, uint32(len(e))), e...)
 	}
 	return out
 }
