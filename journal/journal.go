@@ -53,10 +53,10 @@ type Holder interface {
 	// of InputStep. A name of more than 512 bytes, more than 20 labels, and labels of more than 64
 	// bytes in the name or 512 in the value are refused, unless the run already has them.
 	Begin(ctx context.Context, r RunInfo, input dag.DAG) error
-	// End records how the run ended, with all nodes of its DAG. An Outcome that is Refused has no
-	// DAG: the Heads and nodes of the last one stay.
+	// End records how the run ended, with all nodes of its DAG, and leaves the run to others. If it
+	// fails, the run is still held. An Outcome that is Refused has no DAG: the Heads and nodes of the last one stay.
 	End(ctx context.Context, id string, o Outcome) error
-	// Release leaves the run to others. It does nothing if this Journal does not hold the
+	// Release leaves a run to others that has not ended. It does nothing if this Journal does not hold the
 	// run.
 	Release(id string) error
 	// Held returns a context that ends when this Journal leaves the run or has lost it. It has no

@@ -135,7 +135,10 @@ func (m *Memory) keepInput(r *memoryRun, info RunInfo, input dag.DAG) error {
 func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.run(id)
+	r := m.runs[id]
+	if r == nil || !r.held {
+		return notHeld(id)
+	}
 	m.spend(r, o.Usage.Possible.USD-r.info.Usage.Possible.USD) // what lost attempts may have cost is known now
 	if o.State != Refused {
 		r.dag, o.Heads = o.DAG, record.HeadsOf(o.DAG)
@@ -147,7 +150,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	if o.State.lapses() {
 		_ = purse.Lapse(&m.purses, r.number)
 	}
-	m.tell()
+	m.release(r)
 	return nil
 }
 
@@ -155,10 +158,13 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 func (m *Memory) Release(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.runs[id]
-	if r == nil {
-		return nil
+	if r := m.runs[id]; r != nil {
+		m.release(r)
 	}
+	return nil
+}
+
+func (m *Memory) release(r *memoryRun) {
 	for _, left := range append(m.within(r), r) {
 		if left.held {
 			left.leave(notHeld(left.info.ID))
@@ -169,7 +175,6 @@ func (m *Memory) Release(id string) error {
 		}
 	}
 	m.tell()
-	return nil
 }
 
 // Held implements [Holder].

@@ -107,7 +107,7 @@ func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 	return stone.RunRecord{
 		Config: r.config(), Begin: r.begin,
 		End: func(result stone.Result, err error) error {
-			return join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID))
+			return join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID)) // it does nothing after an end
 		},
 	}, nil
 }

@@ -119,7 +119,6 @@ var moment = time.Unix(1_800_000_000, 0).UTC()
 func finish(t *testing.T, j journal.Journal, id string, o journal.Outcome) {
 	t.Helper()
 	must(t, j.End(t.Context(), id, o))
-	must(t, j.Release(id))
 	sameOneByOne(t, j, id)
 }
 
@@ -158,7 +157,20 @@ func testHolder(t *testing.T, j tested) {
 	if err != nil || info.ID != "run" || !info.Started.Equal(moment) {
 		t.Errorf("Acquire of a run that was left: %+v, %v", info, err)
 	}
+	held := other.Held("run")
+	must(t, other.End(t.Context(), "run", journal.Outcome{State: journal.Waiting}))
 	must(t, other.Release("run"))
+	if held.Err() == nil || other.Held("run").Err() == nil {
+		t.Error("a run that has ended is held")
+	}
+	if err := other.End(t.Context(), "run", journal.Outcome{State: journal.Done}); err == nil {
+		t.Error("a run that was left has ended a second time")
+	}
+	info, err = j.Acquire(t.Context(), "run") // at once
+	if err != nil || info.State != journal.Waiting {
+		t.Errorf("Acquire of a run that has ended: %+v, %v; want it waiting", info, err)
+	}
+	must(t, j.Release("run"))
 	must(t, other.Release("other"))
 }
 

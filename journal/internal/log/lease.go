@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -233,13 +234,8 @@ func (j *Journal) Release(id string) error {
 		j.mu.Unlock()
 		return nil
 	}
-	delete(j.losses, id)
 	x := j.leave(r)
-	x.then = func(error) {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		delete(j.runs, id)
-	}
+	x.then = func(error) { j.left(r) }
 	r.leaving = x
 	j.mu.Unlock()
 	r.endTenure(j.notHeld(id))
@@ -252,13 +248,16 @@ func (j *Journal) Release(id string) error {
 	if err != nil || later || r.outer != nil {
 		return err
 	}
-	err = j.out.wait(x)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil {
-		err = r.failed
-	}
-	return err
+	return cmp.Or(j.out.wait(x), r.failure())
+}
+
+// left forgets a run that this Journal has left.
+func (j *Journal) left(r *run) {
+	r.endTenure(j.notHeld(r.id))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.losses, r.id)
+	delete(j.runs, r.id)
 }
 
 // Held implements [journal.Holder].

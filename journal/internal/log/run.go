@@ -237,6 +237,13 @@ func (r *run) settled(x *write) {
 	}
 }
 
+// failure returns the first error of a write without a waiting caller.
+func (r *run) failure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
 // fail stores the error of a write without a waiting caller.
 func (r *run) fail(err error) {
 	r.mu.Lock()

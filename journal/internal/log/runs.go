@@ -263,7 +263,10 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		return j.notHeld(id)
 	}
 	if o.State == journal.Refused {
-		return j.refuse(held, o)
+		if err := j.refuse(held, o); err != nil {
+			return err
+		}
+		return j.Release(id)
 	}
 	r, err := j.open(ctx, id)
 	if err == nil {
@@ -281,7 +284,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	if err != nil {
 		return fmt.Errorf("outcome of run %q: %w", id, err)
 	}
-	err = j.send(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
+	x := &write{run: r, also: id + onBoard, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
 		p := t.part(r)
 		tail := p.next + 1
 		for n := range nodes.Nodes() {
@@ -332,11 +335,35 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		if tail <= p.next {
 			row.Tail, row.Tip = tail, p.next
 		}
+		row.Lease, row.Outer = 0, ""
 		row.seal()
 		return t.Put(row)
-	}})
+	}}
+	x.then = func(err error) {
+		if err == nil {
+			j.left(r)
+			return
+		}
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		r.leaving = nil
+	}
+	j.mu.Lock()
+	r.leaving = x
+	j.mu.Unlock()
+	if r.outer != nil {
+		err = j.send(x)
+	} else {
+		err = j.out.put(x)
+	}
 	if err != nil {
+		x.settle(err)
 		return err
+	}
+	if r.outer == nil {
+		if err := cmp.Or(j.out.wait(x), r.failure()); err != nil {
+			return err
+		}
 	}
 	return j.data.Check()
 }
