@@ -35,8 +35,8 @@ func (a *app) improve() *cobra.Command {
 	c := a.over(&cobra.Command{
 		Use:   "improve",
 		Short: "Revise the prompts of a pipeline",
-		Long: "Improve revises prompts that are marked as adjustable: those of agent.Adjustable, and those of the\n" +
-			"capabilities that the pipeline may ask. The model --by reads cases of the split dev that went wrong and\n" +
+		Long: "Improve revises prompts that are marked as adjustable, with agent.Adjustable or in a capability that the\n" +
+			"pipeline may ask. The model --by reads cases of the split dev that went wrong and\n" +
 			"proposes a better prompt; what does better on dev is kept and revised again. If a version beats the\n" +
 			"present prompts, both answer the split test, once. If the test shows an improvement, you are\n" +
 			"asked whether to accept it; accepted prompts are written to --out, a file each. With --max-usd, the\n" +

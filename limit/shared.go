@@ -276,7 +276,7 @@ type tenant struct {
 // exchange computes the next state, and the answer to a process.
 func exchange(old []byte, q question, when time.Time, grain time.Duration) ([]byte, answer) {
 	var s state
-	_ = json.Unmarshal(old, &s) // a state that cannot be read is that of a new rate
+	_ = json.Unmarshal(old, &s) // a rate whose state cannot be read begins anew
 	at, g := when.UnixNano(), int64(grain)
 	present := at / g
 	if s.Slices == nil {

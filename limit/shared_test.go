@@ -73,7 +73,7 @@ func (p *provider) leave() {
 	p.running--
 }
 
-// most returns the most requests and tokens in any window, and those of the last one.
+// most returns the most requests and tokens in any window, and the requests and tokens in the last one.
 func (p *provider) most(window time.Duration) (requests, tokens int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,7 +15,7 @@ func purse(owner string, usdADay float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
 
-// drawn returns the budgets on which a run draws. They are never nil: a resumed run has those of this server.
+// drawn returns the budgets on which a run draws. They are never nil: a resumed run draws on the budgets of this server.
 func (s *Server) drawn(pipeline string, labels map[string]string, owner string, usdADay float64) []budget.Shared {
 	of := budget.Drawn(s.cfg.Budgets, pipeline, labels)
 	if usdADay != 0 && owner != "" {

@@ -35,7 +35,7 @@ type Config struct {
 	// Limits bound what one request for a capability may spend.
 	Limits budget.Limits
 	// Budgets bound what many runs spend together, of all processes that share the Journal. Requests for
-	// capabilities draw on those of a pipeline "act".
+	// capabilities draw on the budgets of a pipeline "act".
 	Budgets []budget.Rule
 	// Live names the pipelines and intents whose answers the gateway streams while a model
 	// writes them, before checks accept them. If an answer is rejected after a client got some

@@ -43,7 +43,7 @@ func byClient(t *agent.Tool) {
 	}
 }
 
-// ClientTools offers the tools of the nearest node of type t, which the client of the run executes as those of
+// ClientTools offers the tools of the nearest node of type t, which the client of the run executes, as with
 // [Client]. Without such a node it offers none. A tool with the name of another tool of the agent is left out.
 //
 // A client chooses the names and descriptions, and so a part of what the model reads.

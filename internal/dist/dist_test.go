@@ -69,7 +69,7 @@ func TestDist(t *testing.T) {
 		}
 	}
 	if got, want := len(parts.Components), len(info.Deps)+1; got != want || want < 40 || len(parts.Dependencies[0].DependsOn) != want {
-		t.Errorf("%d components, want %d with that of Go", got, want)
+		t.Errorf("%d components, want %d with Go itself", got, want)
 	}
 	c, err := command()
 	if err != nil {

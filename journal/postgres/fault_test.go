@@ -424,7 +424,7 @@ func deadlocks(t *testing.T, address string) int64 {
 	return ask("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
 }
 
-// A run costs few round trips besides those of its steps.
+// A run costs few round trips, besides what its steps cost.
 func TestRoundTrips(t *testing.T) {
 	server, straight := own(t)
 	net, address := newNetwork(t, server, straight)

@@ -23,7 +23,7 @@ type network struct {
 	cut    atomic.Value
 	cuts   atomic.Int64
 	gate   sync.RWMutex
-	trips  atomic.Int64 // round trips, without those of notifications
+	trips  atomic.Int64 // round trips, but for notifications
 }
 
 // pass waits until the network carries data.

@@ -169,7 +169,7 @@ func Claimed(ctx context.Context) budget.Quote {
 
 type stepKey struct{}
 
-// WithAttempt returns a context for the post that announces an attempt of a step in another process than that of its
+// WithAttempt returns a context for the post that announces an attempt of a step in a process other than the one that has its
 // run. The post reserves what the step claims.
 func WithAttempt(ctx context.Context, step dag.ID) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)

@@ -25,7 +25,7 @@ type Request struct {
 	Edited  bool       // the message takes the place of an earlier one
 	Replies []string   // the ids of what was said before it, the newest first; of this server's, see Run
 	Answers []Answer   // to questions
-	Results []Answer   // of calls that the client has executed; the ID is that of the call
+	Results []Answer   // of calls that the client has executed, with the id of the call
 	Tools   []llm.Tool // of the client
 	Seen    Seen       // what the client has of the turn that continues
 	Reply   string     // the id of the message that continues; empty for a new one
