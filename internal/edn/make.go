@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 // Bool makes a boolean.
@@ -232,14 +234,4 @@ func show(s string) string {
 }
 
 // clip shortens a long piece of a text.
-func clip(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return s
-	}
-	end := most
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
-}
+func clip(s string) string { return bounds.Cut(s, 40) }

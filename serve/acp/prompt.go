@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/turn"
@@ -149,7 +149,7 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 			return api.Run{}, err
 		}
 		nth := strconv.Itoa(number)
-		labels := map[string]string{sessionLabel: string(id), turnLabel: nth, editorLabel: a.name, folderLabel: cut(folder), promptLabel: cut(text)}
+		labels := map[string]string{sessionLabel: string(id), turnLabel: nth, editorLabel: a.name, folderLabel: bounds.Cut(folder, maxPrompt), promptLabel: bounds.Cut(text, maxPrompt)}
 		ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
 		return a.api.Put(ctx, fmt.Sprintf("acp-%s-turn-%s", id, nth), api.Start{Pipeline: mode, Input: p.With(input, before), Labels: labels, Interactive: true})
 	}
@@ -164,18 +164,6 @@ func (a *agent) last(ctx context.Context, id sdk.SessionId, pipeline string) (*a
 	}
 	run, err := a.api.Result(ctx, turns[0].ID, 0)
 	return run.Result, err
-}
-
-// cut is the beginning of a text as a label.
-func cut(text string) string {
-	if len(text) <= maxPrompt {
-		return text
-	}
-	n := maxPrompt
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
 }
 
 // follow streams a run to its end, and asks for what it waits.
