@@ -156,7 +156,7 @@ func (s *configured) get() (*Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, ErrClosed
+		return nil, mcp.ErrClosed
 	}
 	if s.running != nil {
 		return s.running, nil

@@ -23,9 +23,6 @@ const (
 	maxResult   = 8 << 20 // bytes of text, and by default of data
 )
 
-// ErrClosed is the error of calls to a Server that was closed.
-var ErrClosed = mcp.ErrClosed
-
 // A Server is the server of one or more capabilities. Its methods may be called from
 // several goroutines.
 type Server struct {
@@ -100,7 +97,7 @@ func (s *Server) Check() error {
 }
 
 // Close ends the connection, and the processes of a command. Later calls fail with
-// ErrClosed. It may be called more than once; the error is always nil.
+// the ErrClosed of package tool/mcp. It may be called more than once; the error is always nil.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.cancel()
@@ -123,12 +120,12 @@ func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		if s.ctx.Err() != nil {
-			return nil, ErrClosed
+			return nil, mcp.ErrClosed
 		}
 		return nil, ctx.Err()
 	}
 	if s.closed {
-		return nil, ErrClosed
+		return nil, mcp.ErrClosed
 	}
 	if t := s.tools[name]; t != nil {
 		return t, nil

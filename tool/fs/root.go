@@ -15,7 +15,7 @@ import (
 
 // Bounds of a [Root] that does not set its own, in bytes.
 const (
-	DefaultMaxRead = 1 << 20
+	defaultMaxRead = 1 << 20
 	defaultMaxFile = 16 << 20
 )
 
@@ -48,7 +48,7 @@ type Root struct {
 	changes bool // a tool may change the file
 }
 
-func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, DefaultMaxRead) }
+func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, defaultMaxRead) }
 func (r Root) maxFile() int64 { return cmp.Or(r.MaxFile, defaultMaxFile) }
 
 // A place is the file or directory of a model's path.
