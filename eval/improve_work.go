@@ -92,7 +92,7 @@ func (w *work) stops(ctx context.Context, n int) string {
 // short returns the cases in which a version falls short.
 func (w *work) short(v *version) (ids []string) {
 	for _, id := range w.dev.ids {
-		if verdict := v.attempts[id].Verdict; verdict == wrong || verdict == noAnswer {
+		if verdict := v.attempts[id].Verdict; verdict == Wrong || verdict == NoAnswer {
 			ids = append(ids, id)
 		}
 	}
@@ -200,7 +200,7 @@ func (w *work) mean(v *version) stat.Estimate {
 	var values []float64
 	var at []int
 	for i, id := range w.dev.ids {
-		if a := v.attempts[id]; a.Verdict != failedAnswer {
+		if a := v.attempts[id]; a.Verdict != Error {
 			values, at = append(values, a.Value), append(at, i)
 		}
 	}
@@ -246,7 +246,7 @@ func (w *work) compare(before, after map[string]attempt) *Tested {
 	var at []int
 	for i, id := range w.test.ids {
 		a, b := before[id], after[id]
-		if a.Verdict == failedAnswer || b.Verdict == failedAnswer {
+		if a.Verdict == Error || b.Verdict == Error {
 			t.Errors++
 			continue
 		}

@@ -26,7 +26,7 @@ type outcome struct {
 
 const verdictLetters = "rwne"
 
-var verdicts = []string{right, wrong, noAnswer, failedAnswer}
+var verdicts = []string{Right, Wrong, NoAnswer, Error}
 
 // letter returns the letter of a verdict.
 func letter(verdict string) (byte, error) {

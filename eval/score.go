@@ -12,10 +12,10 @@ import (
 
 // The verdicts of a Score.
 const (
-	right        = "right"
-	wrong        = "wrong"
-	noAnswer     = "no answer" // the pipeline failed by itself; counts as 0
-	failedAnswer = "error"     // of a provider or a scorer; not part of the mean
+	Right    = "right"
+	Wrong    = "wrong"
+	NoAnswer = "no answer" // the pipeline failed by itself; counts as 0
+	Error    = "error"     // of a provider or a scorer; not part of the mean
 )
 
 // A Score is a scorer's verdict on an answer.
@@ -63,7 +63,7 @@ func Func(name string, fn func(context.Context, Case) (Score, error), options ..
 				if ctx.Err() != nil || ends(err) {
 					return s, err
 				}
-				return Score{Verdict: failedAnswer, Reason: err.Error()}, nil
+				return Score{Verdict: Error, Reason: err.Error()}, nil
 			}
 			return s.judged(), nil
 		}, append([]stone.LeafOption{stone.Queries(answered)}, options...)...)
@@ -72,12 +72,12 @@ func Func(name string, fn func(context.Context, Case) (Score, error), options ..
 
 func (s Score) judged() Score {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
-		return Score{Verdict: failedAnswer, Reason: "the score is no number"}
+		return Score{Verdict: Error, Reason: "the score is no number"}
 	}
 	if s.Verdict == "" {
-		s.Verdict = wrong
+		s.Verdict = Wrong
 		if s.Value >= 1 {
-			s.Verdict = right
+			s.Verdict = Right
 		}
 	}
 	return s
@@ -94,9 +94,9 @@ func (set *dataset) caseOf(d dag.DAG) (c Case, settled *Score, err error) {
 		return c, &Score{}, err
 	}
 	if f := a.Failure; f != nil {
-		settled = &Score{Verdict: noAnswer, Reason: f.Kind + ": " + f.Reason}
+		settled = &Score{Verdict: NoAnswer, Reason: f.Kind + ": " + f.Reason}
 		if f.Error {
-			settled.Verdict = failedAnswer
+			settled.Verdict = Error
 		}
 		return c, settled, nil
 	}

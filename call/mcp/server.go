@@ -27,6 +27,7 @@ const (
 // several goroutines.
 type Server struct {
 	cfg   Config
+	open  func(Config) (Config, error) // adds the secrets for a connection; nil adds none
 	scope scope.Scope
 
 	turn   chan struct{} // a lock for the fields below
@@ -131,11 +132,16 @@ func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
 		return t, nil
 	}
 	if s.conn == nil {
-		conn, err := mcp.Connect(ctx, s.cfg)
+		cfg, err := s.cfg, error(nil)
+		if s.open != nil {
+			cfg, err = s.open(cfg)
+		}
+		if err == nil {
+			s.conn, err = mcp.Connect(ctx, cfg)
+		}
 		if err != nil {
 			return nil, err
 		}
-		s.conn = conn
 	}
 	found, err := s.conn.Tools(ctx, name)
 	if err != nil {
