@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -39,7 +40,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := m.answer(req)
-	if wait(r.Context(), a.Wait) != nil {
+	if retryafter.Sleep(r.Context(), a.Wait) != nil {
 		return // the client has gone
 	}
 	id := a.Reply.RequestID

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/turn"
@@ -107,7 +108,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 			if number != tried {
 				tried, until = number, time.Now().Add(shownTime)
 			}
-			if time.Now().Before(until) && sleep(ctx, shownTime/100) {
+			if time.Now().Before(until) && retryafter.Sleep(ctx, shownTime/100) == nil {
 				continue // after the turn that another process has started
 			}
 		}
@@ -120,16 +121,6 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 
 // shownTime is how long the run that another process starts may take to be listed.
 const shownTime = 5 * time.Second
-
-// sleep reports whether it has slept.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
 
 // start starts the run of a turn.
 func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number int, text string) (api.Run, error) {
@@ -182,7 +173,7 @@ func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReas
 			return "", err
 		}
 		if len(open) == 0 { // it waits for something else, or was answered just now
-			sleep(ctx, askEvery)
+			_ = retryafter.Sleep(ctx, askEvery)
 		}
 		for _, q := range open {
 			asked, err := a.permit(ctx, v, run, q)
@@ -273,7 +264,7 @@ func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Questio
 
 // withdraw calls stop when someone else has answered a question: on a page, or in another editor.
 func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Question) {
-	for sleep(ctx, askEvery) {
+	for retryafter.Sleep(ctx, askEvery) == nil {
 		open, err := a.api.Questions(ctx, run)
 		if err == nil && !slices.ContainsFunc(open, func(o api.Question) bool { return o.Path == q.Path && o.Version == q.Version }) {
 			stop()

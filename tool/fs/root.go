@@ -248,3 +248,15 @@ func (p *place) result(text string, meta map[string]any) agent.Result {
 	meta["path"] = p.shown
 	return agent.Result{Text: text, Meta: meta}
 }
+
+// with runs a tool, or its preview, at the place of the file that its input names.
+func with[I interface{ file() string }, T any](at func(context.Context, string) (*place, error), run func(context.Context, *place, I) (T, error)) func(context.Context, I) (T, error) {
+	return func(ctx context.Context, in I) (out T, err error) {
+		p, err := at(ctx, in.file())
+		if err != nil {
+			return out, err
+		}
+		defer p.Close()
+		return run(ctx, p, in)
+	}
+}
