@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,9 +99,9 @@ func (s *stream) send(name string, v any) {
 // completions writes the answer in the form of Chat Completions.
 func (s *stream) completions(a *Answer) {
 	r := &a.Reply
-	id := orDefault(r.ID, "chatcmpl-script")
+	id := cmp.Or(r.ID, "chatcmpl-script")
 	chunk := func(delta object, finish any) {
-		s.send("", object{"id": id, "object": "chat.completion.chunk", "model": orDefault(r.Model, s.model),
+		s.send("", object{"id": id, "object": "chat.completion.chunk", "model": cmp.Or(r.Model, s.model),
 			"choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}}})
 	}
 	chunk(object{"role": "assistant"}, nil)
@@ -138,8 +139,8 @@ func (s *stream) completions(a *Answer) {
 func (s *stream) messages(a *Answer) {
 	r := &a.Reply
 	s.send("message_start", object{"type": "message_start", "message": object{
-		"id": orDefault(r.ID, "msg_script"), "type": "message", "role": "assistant",
-		"model": orDefault(r.Model, s.model), "content": []object{}, "usage": object{},
+		"id": cmp.Or(r.ID, "msg_script"), "type": "message", "role": "assistant",
+		"model": cmp.Or(r.Model, s.model), "content": []object{}, "usage": object{},
 	}})
 	if r.Reasoning != "" {
 		s.block(object{"type": "thinking", "thinking": ""}, "thinking_delta", "thinking", r.Reasoning)
@@ -204,11 +205,4 @@ func pieces(text string) []string {
 		out = append(out, text)
 	}
 	return out
-}
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }
