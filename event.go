@@ -5,13 +5,13 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 // spanned returns the frame whose span f is in. Lanes have spans of their own;
@@ -77,9 +77,7 @@ func (f *frame) notice(n event.Notice) {
 	if n.Path == "" {
 		n.Path = f.path()
 	}
-	if len(n.Text) > maxNotice {
-		n.Text = strings.ToValidUTF8(n.Text[:maxNotice], "") + "…"
-	}
+	n.Text = bounds.Cut(n.Text, maxNotice)
 	kept := &f.run.notices
 	kept.mu.Lock()
 	known := len(kept.all) >= maxNotices || slices.ContainsFunc(kept.all, func(k event.Notice) bool {
@@ -171,10 +169,7 @@ func (f *frame) laneLabel(at dag.DAG) (label string) {
 			}
 		}
 	}
-	if len(label) > maxLabel {
-		label = strings.ToValidUTF8(label[:maxLabel], "") + "…"
-	}
-	return label
+	return bounds.Cut(label, maxLabel)
 }
 
 // runStarted is started for the run.

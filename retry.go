@@ -45,7 +45,7 @@ func (f *frame) retried(d dag.DAG, policy *Retry) (*dag.Node, error) {
 		a.takeBack(err)
 		f.triedInVain(i, err)
 		f.keepNothing()
-		sleep(f.Context, policy.pause(i, err))
+		_ = retryafter.Sleep(f.Context, policy.pause(i, err)) // over says why the context ended
 		if err := f.over(); err != nil {
 			return nil, err
 		}
@@ -75,15 +75,6 @@ func (p *Retry) pause(i int, err error) time.Duration {
 		return 0
 	}
 	return retryafter.Pause(i, p.Backoff, maxBackoff, fault.RetryAfter(err))
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // attempt runs the body once, within its timeout.

@@ -138,10 +138,7 @@ func (p *place) path() string {
 
 // find reports f at a place.
 func (v *validator) find(at *place, f finding.Finding, format string, args ...any) {
-	f.Ashlar, f.Path, f.Message = start(at.spec.name), at.path(), fmt.Sprintf(format, args...)
-	if len(f.Path) > longestPath { // a name in it is too long
-		f.Path = strings.ToValidUTF8(f.Path[:longestPath], "") + "…"
-	}
+	f.Ashlar, f.Path, f.Message = start(at.spec.name), bounds.Cut(at.path(), longestPath), fmt.Sprintf(format, args...)
 	v.findings = append(v.findings, located{f, at.order})
 }
 
@@ -326,7 +323,7 @@ func start(name string) string {
 	if len(name) <= bounds.Name {
 		return name
 	}
-	return strings.ToValidUTF8(name[:40], "") + "…"
+	return bounds.Cut(name, 40)
 }
 
 // few is how many children are compared one by one; more are put into a map.

@@ -17,7 +17,7 @@ import (
 // Defaults of Config.
 const (
 	defaultMaxTurns   = 15
-	DefaultMaxCalls   = 128
+	defaultMaxCalls   = 128
 	defaultMaxTokens  = 16384
 	defaultMaxHealing = 3
 )
@@ -41,7 +41,7 @@ type Config struct {
 	// MaxTurns bounds the turns; 0 means 15. A turn that repairs an answer
 	// that did not fit the schema is not counted.
 	MaxTurns int
-	// MaxCalls bounds the tool calls of a turn; 0 is DefaultMaxCalls. The model is told
+	// MaxCalls bounds the tool calls of a turn; 0 means 128. The model is told
 	// that the others were not run.
 	MaxCalls int
 	// Repetition makes the watchers of an answer, one for the text and one for the
@@ -159,7 +159,7 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 	if a.cfg.Repetition == nil {
 		a.cfg.Repetition = stuck
 	}
-	a.cfg.MaxCalls = cmp.Or(cfg.MaxCalls, DefaultMaxCalls)
+	a.cfg.MaxCalls = cmp.Or(cfg.MaxCalls, defaultMaxCalls)
 	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, defaultMaxTokens)
 	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(defaultMaxHealing))
 	a.effects = effectsOf(cfg.Use)

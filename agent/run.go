@@ -330,7 +330,7 @@ func modelFailure(ctx context.Context, err error) error {
 		return failure(KindOverflow, &modelError{err}, "%v%s", err, toShorten)
 	}
 	k := KindModel
-	if errors.Is(err, llm.ErrEmptyResponse) {
+	if _, empty := errors.AsType[*llm.EmptyResponseError](err); empty {
 		k = KindEmptyResponse
 	}
 	_, tripped := errors.AsType[*llm.RepetitionTrippedError](err)

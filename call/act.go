@@ -24,7 +24,7 @@ func (app *Applicator) Act(ctx context.Context, trace Trace, spec Spec, cfg ston
 	}
 	cfg.Request = trace.ID
 	p := New("act", actType, spec)
-	if err := RefuseRequest(stone.Validate(p, cfg.Given())); err != nil {
+	if err := refuseRequest(stone.Validate(p, cfg.Given())); err != nil {
 		return refuse(err)
 	}
 	result, err := stone.Run(context.WithValue(ctx, traceKey{}, trace), p, cfg)

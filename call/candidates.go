@@ -30,24 +30,17 @@ type candidate struct {
 // candidates lists the capabilities for a call, in order, with the tests on their
 // metadata. These do not change; see (*entry).unavailable for those that do.
 func (a *Applicator) candidates(s *Spec, grant []string) []candidate {
-	if s.Tool != "" {
-		c := candidate{id: s.Tool, entry: a.tool(s.Tool)}
-		if c.entry == nil {
-			c.reason = notFound
-		} else {
-			c.reason = c.entry.refuses(s, grant)
-		}
-		return []candidate{c}
+	ids, find := []string{s.Tool}, a.tool
+	if s.Tool == "" {
+		ids, find = a.base(s), a.Registry.entry
 	}
 	var list []candidate
-	for _, id := range a.base(s) {
+	for _, id := range ids {
 		if slices.ContainsFunc(list, func(c candidate) bool { return c.id == id }) {
 			continue
 		}
-		c := candidate{id: id, entry: a.Registry.entry(id)}
-		if c.entry == nil {
-			c.reason = notFound
-		} else {
+		c := candidate{id, find(id), notFound}
+		if c.entry != nil {
 			c.reason = c.entry.refuses(s, grant)
 		}
 		list = append(list, c)
@@ -93,7 +86,7 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 		return wrongSchema
 	case r.Kind != "" && r.Kind != m.Kind:
 		return wrongKind
-	case !containsAll(m.Tags, r.Tags):
+	case slices.ContainsFunc(r.Tags, func(tag string) bool { return !slices.Contains(m.Tags, tag) }):
 		return wrongTags
 	}
 	return ""
@@ -121,15 +114,6 @@ func (m *Metadata) mayReply(typ string) bool {
 		return typ == Value
 	}
 	return slices.Contains(m.CanProduce, typ)
-}
-
-func containsAll(have, want []string) bool {
-	for _, w := range want {
-		if !slices.Contains(have, w) {
-			return false
-		}
-	}
-	return true
 }
 
 // unavailable returns the first test that a capability fails at the moment, or "".

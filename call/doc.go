@@ -85,7 +85,7 @@
 //
 // A capability that is a pipeline or a program may make calls, and so may a plan that it
 // returns. [Request].Stack shows a capability the calls in which its own call is made. A
-// call that is nested in [MaxStack] others is refused.
+// call that is nested in 100 others is refused.
 //
 // # Models
 //

@@ -123,12 +123,5 @@ func (e *entry) leave(place *limit.Place, end ending) {
 
 // pause sleeps after the n-th attempt, and returns early with the cause when ctx is done.
 func pause(ctx context.Context, n int, asked time.Duration) error {
-	timer := time.NewTimer(retryafter.Pause(n, firstBackoff, maxBackoff, asked))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return retryafter.Sleep(ctx, retryafter.Pause(n, firstBackoff, maxBackoff, asked))
 }

@@ -150,9 +150,9 @@ func refuseFor(message string, all ...refusal) *Error {
 	return e
 }
 
-// RefuseRequest returns the error that rejects a request because of findings about its
+// refuseRequest returns the error that rejects a request because of findings about its
 // call, or nil if no finding is an error.
-func RefuseRequest(findings finding.List) error {
+func refuseRequest(findings finding.List) error {
 	var all []refusal
 	for _, f := range findings.Errors() {
 		r := refusal{Reason: string(f.Type), Path: "task", Message: f.Message, Suggestion: f.Suggestion}

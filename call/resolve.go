@@ -174,19 +174,11 @@ func specific(s *schema.Schema) *schema.Schema {
 	return s
 }
 
-func (app *Applicator) schemaNames() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name := range app.Schemas {
-			if !yield(name) {
-				return
-			}
-		}
-		for name := range builtin {
-			if !yield(name) {
-				return
-			}
-		}
-	}
+func (app *Applicator) schemaNames() iter.Seq[string] { return namesIn(app.Schemas, builtin) }
+
+// namesIn ranges over the keys of both maps.
+func namesIn[V any](a, b map[string]V) iter.Seq[string] {
+	return slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b)))
 }
 
 // outSchema returns the schema of the out that checks see, or nil.
@@ -224,15 +216,7 @@ func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema)
 			all = append(all, c)
 			continue
 		}
-		r.unknown("unknown-check", "check", name, func(yield func(string) bool) {
-			for _, known := range [2]map[string]Check{app.Checks, builtinChecks} {
-				for name := range maps.Keys(known) {
-					if !yield(name) {
-						return
-					}
-				}
-			}
-		})
+		r.unknown("unknown-check", "check", name, namesIn(app.Checks, builtinChecks))
 	}
 	return all
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 )
 
-// MaxStack is the largest number of nested calls: of capabilities that are pipelines or
+// maxStack is the largest number of nested calls: of capabilities that are pipelines or
 // programs and make calls, and of returned plans. Plans have a lower limit as well; see
 // plan.Limits.
-const MaxStack = 100
+const maxStack = 100
 
 // A Frame is one call of a call stack.
 type Frame struct {
@@ -40,7 +40,7 @@ func (s *session) nested() error {
 	if len(s.spec.Stack) > 0 { // of the process that sent the request
 		s.request.Stack = append(s.spec.Stack[:len(s.spec.Stack):len(s.spec.Stack)], s.request.Stack...)
 	}
-	if n := len(s.request.Stack); n >= MaxStack {
+	if n := len(s.request.Stack); n >= maxStack {
 		return s.refused(&Error{Type: PlanTooDeep, Message: fmt.Sprintf("the call is nested in %d others, the innermost of %s: end the recursion", n, s.request.Stack[n-1].Cap)})
 	}
 	return nil
@@ -49,10 +49,10 @@ func (s *session) nested() error {
 // readStack reads the calls of the process that sent a request.
 func readStack(m *form.Map, to *[]Frame) {
 	m.At("stack").Each(func(i int, v form.Value) {
-		if i == MaxStack {
-			v.Fault(form.OutOfRange, "expected at most %d calls", MaxStack)
+		if i == maxStack {
+			v.Fault(form.OutOfRange, "expected at most %d calls", maxStack)
 		}
-		if i >= MaxStack {
+		if i >= maxStack {
 			return
 		}
 		var f Frame

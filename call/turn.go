@@ -20,8 +20,8 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// TurnIntent is the intent of the calls of a [Model] whose Spec names none.
-const TurnIntent = "llm/turn"
+// turnIntent is the intent of the calls of a [Model] whose Spec names none.
+const turnIntent = "llm/turn"
 
 // Model returns a model whose every request is a call: a cascade or another strategy over
 // capabilities, with their limits and breakers, and with the checks and the judge of the
@@ -35,7 +35,7 @@ const TurnIntent = "llm/turn"
 // The input of the call is the llm.Request, its out the llm.Reply, both as JSON. Capabilities
 // of call/model get the conversation as it is, with tools and response format; any other one
 // may answer with {"text": "…"}. Dispatch.Repair adds the rejected answer to the context.
-// Applicator and Input of the Spec are set by Model; its Intent defaults to [TurnIntent].
+// Applicator and Input of the Spec are set by Model; its Intent defaults to "llm/turn".
 //
 // The call draws on the account of the context by itself; Budget of the Spec limits each
 // request. In a run, its attempts are recorded steps below the body that asks; elsewhere each
@@ -43,7 +43,7 @@ const TurnIntent = "llm/turn"
 // stream the answer once it is chosen.
 func Model(app *Applicator, spec Spec) llm.Model {
 	spec.Applicator = app
-	spec.Intent = cmp.Or(spec.Intent, TurnIntent)
+	spec.Intent = cmp.Or(spec.Intent, turnIntent)
 	spec.Dispatch.AllowFailure = false
 	return &turns{spec: spec}
 }

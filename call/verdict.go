@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/redact"
 )
 
@@ -32,8 +33,8 @@ func bounded(ctx context.Context, all []Verdict) []Verdict {
 	}
 	secrets := redact.From(ctx)
 	for i := range all {
-		all[i].By = redact.Cut(valid(secrets.Clean(all[i].By)), mostWhy)
-		all[i].Why = redact.Cut(secrets.Clean(all[i].Why), mostWhy)
+		all[i].By = bounds.Cut(valid(secrets.Clean(all[i].By)), mostWhy)
+		all[i].Why = bounds.Cut(secrets.Clean(all[i].Why), mostWhy)
 	}
 	return all
 }

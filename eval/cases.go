@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/prompts"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -220,17 +221,7 @@ func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 
 // pause waits before the attempt after the n-th, counted from 0. It returns false if there is none.
 func pause(ctx context.Context, n int) bool {
-	if n == attempts-1 {
-		return false
-	}
-	timer := time.NewTimer(patience << (2 * n))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return n < attempts-1 && retryafter.Sleep(ctx, patience<<(2*n)) == nil
 }
 
 // take reads what the pipeline made beyond its start.

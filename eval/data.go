@@ -9,7 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,30 +70,24 @@ const maxFaults = 5
 func (d Data) load(ctx context.Context, p stone.Ashlar, cfg stone.Config) (*dataset, error) {
 	set := &dataset{Data: d, inputs: inputs(p, cfg), byID: map[string]int32{}, named: d.Expected != ""}
 	set.Expected = cmp.Or(d.Expected, "expected")
-	source, name, err := d.open()
+	source, err := d.open()
 	if err != nil {
 		return nil, err
 	}
-	defer source.Close()
+	defer source.close()
+	name := source.name
 	var faults []string
 	further := 0 // faulty rows
-	for {
-		cols, line, err := source.next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for row, err := range source.rows {
 		if err == nil {
-			err = set.add(ctx, cols)
+			err = set.add(ctx, row)
 		}
-		if err != nil {
-			if len(faults) < maxFaults {
-				faults = append(faults, fmt.Sprintf("row %d: %v", line, err))
-			} else {
-				further++
-			}
-			if source.broken() {
-				break
-			}
+		switch {
+		case err == nil:
+		case len(faults) < maxFaults:
+			faults = append(faults, fmt.Sprintf("row %d: %v", row.number, err))
+		default:
+			further++
 		}
 	}
 	switch {
@@ -161,7 +155,7 @@ func (set *dataset) add(ctx context.Context, cols columns) error {
 		return nil
 	}
 	for _, name := range set.labelled() {
-		label, err := cols.label(name)
+		label, err := label(cols, name)
 		if err != nil {
 			return err
 		}
@@ -337,40 +331,41 @@ func (set *dataset) digest() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-func (d Data) open() (reader, string, error) {
+func (d Data) open() (*source, error) {
 	switch {
 	case d.File == "" && d.Rows == nil:
-		return nil, "", errors.New("the evaluation has no data: name a file of JSON Lines or CSV")
+		return nil, errors.New("the evaluation has no data: name a file of JSON Lines or CSV")
 	case d.File == "":
-		return &values{rows: d.Rows}, "the data", nil
+		return &source{"the data", values(d.Rows), func() error { return nil }}, nil
 	}
 	f, err := os.Open(d.File)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	rows := lines(f)
 	if strings.EqualFold(filepath.Ext(d.File), ".csv") {
-		r, err := newCSV(f)
-		if err != nil {
-			return nil, "", errors.Join(fmt.Errorf("%s: %w", d.File, err), f.Close())
+		if rows, err = table(f); err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", d.File, err), f.Close())
 		}
-		return r, d.File, nil
 	}
-	return newLines(f), d.File, nil
+	return &source{d.File, rows, f.Close}, nil
 }
 
 // Columns returns the first row's column names.
-func (d Data) Columns() (names []string, err error) {
-	source, file, err := d.open()
+func (d Data) Columns() ([]string, error) {
+	source, err := d.open()
 	if err != nil {
 		return nil, err
 	}
-	defer source.Close()
-	cols, row, err := source.next()
-	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s has no rows", file)
+	defer source.close()
+	next, stop := iter.Pull2(source.rows)
+	defer stop()
+	switch row, err, ok := next(); {
+	case !ok:
+		return nil, fmt.Errorf("%s has no rows", source.name)
+	case err != nil:
+		return nil, fmt.Errorf("%s: row %d: %w", source.name, row.number, err)
+	default:
+		return row.names(), nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: row %d: %w", file, row, err)
-	}
-	return cols.names(), nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -156,14 +157,7 @@ func (s scorerSpec) scorer(app *call.Applicator) (Scorer, error) {
 	case "judge", "pairwise":
 		return s.judge(app)
 	}
-	near := suggest.Closest(s.kind, func(yield func(string) bool) {
-		for _, k := range kindNames {
-			if !yield(k) {
-				return
-			}
-		}
-	})
-	if near != "" {
+	if near := suggest.Closest(s.kind, slices.Values(kindNames)); near != "" {
 		return Scorer{}, fmt.Errorf("unknown kind %q: did you mean %s?", s.kind, near)
 	}
 	return Scorer{}, fmt.Errorf("unknown kind %q: want one of %s", s.kind, strings.Join(kindNames, ", "))

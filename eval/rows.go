@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/canon"
@@ -19,18 +20,22 @@ import (
 // maxRow is the length of a row in bytes.
 const maxRow = 16 << 20
 
-// A reader reads the rows of a data set. Rows are counted from 1; in CSV, the header does
-// not count.
-type reader interface {
-	next() (cols columns, row int, err error)
-	broken() bool // no further row can be read
-	Close() error
+// A source has the rows of a data set. After a faulty row it goes on, unless it cannot read the next one.
+type source struct {
+	name  string
+	rows  iter.Seq2[numbered, error]
+	close func() error
+}
+
+// A numbered row is counted from 1; in CSV, the header does not count.
+type numbered struct {
+	columns
+	number int
 }
 
 // columns are the cells of a row.
 type columns interface {
 	get(name string) (cell, bool)
-	label(name string) (string, error)
 	names() []string
 }
 
@@ -86,8 +91,6 @@ func (o object) get(name string) (cell, bool) { v, ok := o[name]; return cell{js
 
 func (o object) names() []string { return sortedKeys(o) }
 
-func (o object) label(name string) (string, error) { return label(o, name) }
-
 func label(cols columns, name string) (string, error) {
 	if name == "" {
 		return "", nil
@@ -105,36 +108,25 @@ func missing(cols columns, name, why string) error {
 }
 
 // lines reads JSON Lines.
-type lines struct {
-	io.Closer
-	scan *bufio.Scanner
-	row  int
-	done bool
-}
-
-func newLines(f io.ReadCloser) *lines {
-	scan := bufio.NewScanner(f)
-	scan.Buffer(make([]byte, 64<<10), maxRow)
-	return &lines{Closer: f, scan: scan}
-}
-
-func (l *lines) broken() bool { return l.done }
-
-func (l *lines) next() (columns, int, error) {
-	for l.scan.Scan() {
-		l.row++
-		if line := bytes.TrimSpace(l.scan.Bytes()); len(line) > 0 {
-			o, err := readObject(bytes.Clone(line))
-			return o, l.row, err
+func lines(f io.Reader) iter.Seq2[numbered, error] {
+	return func(yield func(numbered, error) bool) {
+		scan := bufio.NewScanner(f)
+		scan.Buffer(make([]byte, 64<<10), maxRow)
+		n := 1
+		for ; scan.Scan(); n++ {
+			if line := bytes.TrimSpace(scan.Bytes()); len(line) > 0 {
+				o, err := readObject(line)
+				if !yield(numbered{o, n}, err) {
+					return
+				}
+			}
+		}
+		if err := scan.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(numbered{number: n}, fmt.Errorf("longer than %d MiB", maxRow>>20))
+		} else if err != nil {
+			yield(numbered{number: n}, err)
 		}
 	}
-	l.done = true
-	if err := l.scan.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, l.row + 1, fmt.Errorf("longer than %d MiB", maxRow>>20)
-	} else if err != nil {
-		return nil, l.row + 1, err
-	}
-	return nil, l.row, io.EOF
 }
 
 func readObject(data []byte) (object, error) {
@@ -146,75 +138,53 @@ func readObject(data []byte) (object, error) {
 }
 
 // values reads the rows of a program.
-type values struct {
-	rows []any
-	row  int
-}
-
-func (v *values) Close() error { return nil }
-func (v *values) broken() bool { return false }
-
-func (v *values) next() (columns, int, error) {
-	if v.row == len(v.rows) {
-		return nil, v.row, io.EOF
+func values(rows []any) iter.Seq2[numbered, error] {
+	return func(yield func(numbered, error) bool) {
+		for i, v := range rows {
+			var o object
+			data, err := json.Marshal(v)
+			if err == nil {
+				o, err = readObject(data)
+			}
+			if !yield(numbered{o, i + 1}, err) {
+				return
+			}
+		}
 	}
-	v.row++
-	data, err := json.Marshal(v.rows[v.row-1])
-	if err != nil {
-		return nil, v.row, err
-	}
-	o, err := readObject(data)
-	return o, v.row, err
 }
 
 // table reads CSV, whose first line names the columns.
-type table struct {
-	io.Closer
-	csv  *csv.Reader
-	at   map[string]int
-	row  int
-	done bool
-}
-
-func newCSV(f io.ReadCloser) (*table, error) {
+func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	r := csv.NewReader(f)
 	header, err := r.Read()
 	if err != nil {
 		return nil, errors.New("the first line has to name the columns")
 	}
-	header[0] = string(bytes.TrimPrefix([]byte(header[0]), []byte("\ufeff")))
-	t := &table{Closer: f, csv: r, at: map[string]int{}}
+	header[0] = strings.TrimPrefix(header[0], "\ufeff")
+	at := map[string]int{}
 	for i, name := range header {
-		if _, twice := t.at[name]; twice {
+		if _, twice := at[name]; twice {
 			return nil, fmt.Errorf("two columns are named %q", name)
 		}
-		t.at[name] = i
+		at[name] = i
 	}
-	return t, nil
-}
-
-func (t *table) broken() bool { return t.done }
-
-func (t *table) next() (columns, int, error) {
-	cells, err := t.csv.Read()
-	switch {
-	case errors.Is(err, io.EOF):
-		t.done = true
-		return nil, t.row, err
-	case errors.Is(err, csv.ErrFieldCount):
-		t.row++
-		return nil, t.row, fmt.Errorf("%d columns, and the header names %d", len(cells), len(t.at))
-	case err != nil:
-		t.done = true
-		return nil, t.row + 1, err
-	}
-	t.row++
-	return record{t, cells}, t.row, nil
+	return func(yield func(numbered, error) bool) {
+		for n := 1; ; n++ {
+			cells, err := r.Read()
+			miscounted := errors.Is(err, csv.ErrFieldCount)
+			if miscounted {
+				err = fmt.Errorf("%d columns, and the header names %d", len(cells), len(at))
+			}
+			if err == io.EOF || !yield(numbered{record{at, cells}, n}, err) || err != nil && !miscounted {
+				return
+			}
+		}
+	}, nil
 }
 
 // record is a row of a table.
 type record struct {
-	*table
+	at    map[string]int
 	cells []string
 }
 
@@ -227,5 +197,3 @@ func (r record) get(name string) (cell, bool) {
 }
 
 func (r record) names() []string { return sortedKeys(r.at) }
-
-func (r record) label(name string) (string, error) { return label(r, name) }

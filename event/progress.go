@@ -2,9 +2,10 @@ package event
 
 import (
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 const (
@@ -47,8 +48,5 @@ func (r *Reporter) Progress(message string, done, total float64) {
 		return
 	}
 	r.sent = now
-	if len(message) > maxProgress {
-		message = strings.ToValidUTF8(message[:maxProgress], "") + "…"
-	}
-	r.place.Send(Progress{Elapsed: now.Sub(r.start), Message: message, Done: done, Total: total})
+	r.place.Send(Progress{Elapsed: now.Sub(r.start), Message: bounds.Cut(message, maxProgress), Done: done, Total: total})
 }

@@ -27,9 +27,6 @@ func (e *RetriedError) Unwrap() error { return e.Err }
 // model does not multiply with the model's own retries.
 func (e *RetriedError) Attempts() int { return e.Tried }
 
-// ErrEmptyResponse matches every *EmptyResponseError with errors.Is.
-var ErrEmptyResponse = errors.New("llm: empty response")
-
 // EmptyResponseError reports a reply without text, tool calls or refusal.
 type EmptyResponseError struct {
 	StopReason string
@@ -41,9 +38,6 @@ func (e *EmptyResponseError) Error() string {
 	return "llm: the model answered with neither text nor a tool call" +
 		paren("stop reason "+orNone(e.StopReason), e.RequestID)
 }
-
-// Is reports whether target is ErrEmptyResponse.
-func (e *EmptyResponseError) Is(target error) bool { return target == ErrEmptyResponse }
 
 // HTTPError is an answer with a status other than 2xx.
 type HTTPError struct {

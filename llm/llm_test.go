@@ -122,7 +122,7 @@ func TestCheckContent(t *testing.T) {
 		{llm.Reply{Refusal: "no"}, false},
 		{llm.Reply{ToolCalls: []llm.ToolCall{{}}}, false},
 	} {
-		if err := c.reply.CheckContent(); errors.Is(err, llm.ErrEmptyResponse) != c.empty {
+		if err := c.reply.CheckContent(); errors.As(err, new(*llm.EmptyResponseError)) != c.empty {
 			t.Errorf("%+v: %v", c.reply, err)
 		}
 	}

@@ -63,8 +63,8 @@ func InfoOf(m Model) (info Info) {
 	return info
 }
 
-// PriceOf returns the price of the model that a request asks, and whether it is known; see SpecOf.
-func PriceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
+// priceOf returns the price of the model that a request asks, and whether it is known; see SpecOf.
+func priceOf(ctx context.Context, m Model, req *Request) (budget.Price, bool) {
 	if price := SpecOf(ctx, m, req).Price; price != nil {
 		return *price, true
 	}
@@ -151,7 +151,7 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	if InfoOf(m).Pays {
 		return budget.Quote{}
 	}
-	price, ok := PriceOf(ctx, m, req)
+	price, ok := priceOf(ctx, m, req)
 	if req.Params.CacheTTL != "" {
 		price = price.Hour()
 	}
@@ -199,7 +199,7 @@ type Meter struct {
 
 // NewMeter returns the meter of a request to a model.
 func NewMeter(ctx context.Context, m Model, req *Request) *Meter {
-	price, priced := PriceOf(ctx, m, req)
+	price, priced := priceOf(ctx, m, req)
 	return &Meter{ctx: ctx, price: price, counts: priced || budget.From(ctx) != nil, req: req}
 }
 

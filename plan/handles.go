@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
@@ -174,13 +175,6 @@ func noCapability(ref *slotRef, found string) error {
 		Message: ref.String() + " is no capability: want a cap/id, or a map that has one, found " + found}
 }
 
-func shortened(text string) string {
-	if len(text) > 40 {
-		return strings.ToValidUTF8(text[:40], "") + "…"
-	}
-	return text
-}
-
 // capabilities returns the capabilities that a value names.
 func capabilities(value json.RawMessage) (all []held, err error) {
 	list := []json.RawMessage{value}
@@ -208,14 +202,14 @@ func capabilityOf(value json.RawMessage) (h held, err error) {
 	if h.bare {
 		h.Cap, _ = v.Name()
 	} else if faults := form.Read(v, func(m *form.Map) { form.Into(m, &h.Handle) }); len(faults) > 0 {
-		return h, errors.New(shortened(string(value)) + " (" + faults[0].Error() + ")")
+		return h, errors.New(bounds.Cut(string(value), 40) + " (" + faults[0].Error() + ")")
 	} else {
 		_, requires := v.Field("requires")
 		_, done := v.Field("done")
 		h.bare = !requires && !done
 	}
 	if h.Cap = strings.TrimPrefix(h.Cap, ":"); h.Cap == "" {
-		return h, errors.New(shortened(string(value)))
+		return h, errors.New(bounds.Cut(string(value), 40))
 	}
 	return h, nil
 }

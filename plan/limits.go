@@ -26,9 +26,9 @@ type Limits struct {
 
 // The kinds of failure of a plan that reaches a limit. Each is a limit of the configuration.
 const (
-	VisitsExceeded    kind.Kind = "limit/visits"
-	BytesExceeded     kind.Kind = "limit/bytes"
-	NodeBytesExceeded kind.Kind = "limit/node-bytes"
+	visitsExceeded    kind.Kind = "limit/visits"
+	bytesExceeded     kind.Kind = "limit/bytes"
+	nodeBytesExceeded kind.Kind = "limit/node-bytes"
 )
 
 const (
@@ -84,7 +84,7 @@ func newMeter(above *meter, l Limits, visits int) *meter {
 func (m *meter) visit(n int) error {
 	for ; m != nil; m = m.above {
 		if m.visits.Add(int64(n)) > m.maxVisits {
-			return &exceeded{VisitsExceeded, fmt.Sprintf("the plan visits more than %d nodes: bound its loops and maps, or raise the limit visits", m.maxVisits), m.returned}
+			return &exceeded{visitsExceeded, fmt.Sprintf("the plan visits more than %d nodes: bound its loops and maps, or raise the limit visits", m.maxVisits), m.returned}
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (m *meter) visit(n int) error {
 func (m *meter) take(n int) error {
 	for ; m != nil; m = m.above {
 		if m.bytes.Add(int64(n)) > m.maxBytes {
-			return &exceeded{BytesExceeded, fmt.Sprintf("the values of the plan have more than %d bytes: pass on less, or raise the limit bytes", m.maxBytes), m.returned}
+			return &exceeded{bytesExceeded, fmt.Sprintf("the values of the plan have more than %d bytes: pass on less, or raise the limit bytes", m.maxBytes), m.returned}
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -33,10 +34,10 @@ func TestLimits(t *testing.T) {
 		limits     plan.Limits
 		want       error
 	}{
-		{"nine doublings", doubling(9), plan.Limits{}, plan.NodeBytesExceeded},
-		{"seven doublings of small nodes", doubling(6), plan.Limits{NodeBytes: 1 << 30, Bytes: 1 << 20}, plan.BytesExceeded},
-		{"a loop", forever, plan.Limits{Visits: 500}, plan.VisitsExceeded},
-		{"nested maps", maps, plan.Limits{}, plan.VisitsExceeded},
+		{"nine doublings", doubling(9), plan.Limits{}, kind.Kind("limit/node-bytes")},
+		{"seven doublings of small nodes", doubling(6), plan.Limits{NodeBytes: 1 << 30, Bytes: 1 << 20}, kind.Kind("limit/bytes")},
+		{"a loop", forever, plan.Limits{Visits: 500}, kind.Kind("limit/visits")},
+		{"nested maps", maps, plan.Limits{}, kind.Kind("limit/visits")},
 		{"enough", doubling(3), plan.Limits{}, nil},
 	} {
 		a := compile(t, &call.Applicator{Language: cel.Language}, test.plan, plan.Options{Limits: test.limits})

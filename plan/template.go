@@ -306,7 +306,7 @@ func (t *template) render(r reader, most int) (json.RawMessage, error) {
 }
 
 func tooManyBytes(most int) error {
-	return stone.Fail(NodeBytesExceeded, "the value has more than %d bytes: pass on less, or raise the limit node-bytes", most)
+	return stone.Fail(nodeBytesExceeded, "the value has more than %d bytes: pass on less, or raise the limit node-bytes", most)
 }
 
 func (t *template) append(dst []byte, r reader, most int) (_ []byte, err error) {

@@ -33,7 +33,7 @@ type Cycles int
 
 // The places of references that lead back to where they are.
 const (
-	NoCycles       Cycles = iota
+	noCycles       Cycles = iota
 	OptionalCycles        // below an optional property only
 	AllCycles
 )

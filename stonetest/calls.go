@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 // A ToolCall is a tool call of a model, with its result.
@@ -40,12 +41,7 @@ func (c ToolCall) String() string {
 
 // clip shortens a text to one line.
 func clip(s string) string {
-	const limit = 200
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
+	return bounds.Cut(strings.Join(strings.Fields(s), " "), 200)
 }
 
 // is reports whether name names the call's tool, or its agent and tool.

@@ -23,8 +23,8 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// LiveTimeout is the default Timeout of Live.
-const LiveTimeout = time.Minute
+// liveTimeout is the default Timeout of Live.
+const liveTimeout = time.Minute
 
 // grace is how long a run may take to end after its Timeout.
 const grace = time.Second
@@ -114,7 +114,7 @@ func Live(t testing.TB, model llm.Model) *Harness {
 		t.Fatal("stonetest.Live: the model is nil: give it one, such as live.Model")
 	}
 	h := newHarness(t)
-	h.model, h.Timeout = &observed{model, h}, LiveTimeout
+	h.model, h.Timeout = &observed{model, h}, liveTimeout
 	return h
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/stonelayer/stone/agent"
 )
 
-// ApprovalNeeded is the recommendation's reason when a call was not approved.
-const ApprovalNeeded = "approval-needed"
+// approvalNeeded is the recommendation's reason when a call was not approved.
+const approvalNeeded = "approval-needed"
 
 // A Call is a call of a tool that needs approval.
 type Call struct {
@@ -91,7 +91,7 @@ func refused(name, reason string) agent.Result {
 	}
 	return agent.Result{
 		Text:      text,
-		Recommend: &agent.Recommendation{Action: agent.Loop, Source: name, Reason: ApprovalNeeded},
+		Recommend: &agent.Recommendation{Action: agent.Loop, Source: name, Reason: approvalNeeded},
 	}
 }
 

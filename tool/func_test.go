@@ -174,7 +174,7 @@ func TestConfirm(t *testing.T) {
 			if !strings.HasPrefix(got.Text, tt.text) || (err != nil) != tt.err {
 				t.Errorf("%s: got %q, %v", tt.name, got.Text, err)
 			}
-			denied := agent.Recommendation{Action: agent.Loop, Source: "wipe", Reason: tool.ApprovalNeeded}
+			denied := agent.Recommendation{Action: agent.Loop, Source: "wipe", Reason: "approval-needed"}
 			if refused := strings.Contains(got.Text, "did not run"); refused != (got.Recommend != nil) || refused && *got.Recommend != denied {
 				t.Errorf("%s: recommends %+v", tt.name, got.Recommend)
 			}

@@ -16,9 +16,9 @@ import (
 
 // Failure types besides package call's.
 const (
-	Invalid   = "expression/invalid"    // it cannot be compiled
-	Failed    = "expression/failed"     // it broke while it ran
-	TooCostly = "expression/too-costly" // it needs more work or memory than it may have
+	kindInvalid   = "expression/invalid"    // it cannot be compiled
+	kindFailed    = "expression/failed"     // it broke while it ran
+	kindTooCostly = "expression/too-costly" // it needs more work or memory than it may have
 )
 
 // Check makes a check of an expression over call and out, which must yield true or false.
@@ -139,7 +139,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	program, err := expr.Compile(c.Expression, []string{"call"}, expr.Any)
 	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if err != nil {
-			return nil, failure(ctx, Invalid, err)
+			return nil, failure(ctx, kindInvalid, err)
 		}
 		return eval(ctx, program, map[string]call.JSON{"call": subject(req)})
 	}}
@@ -156,7 +156,7 @@ func evalInput(ctx context.Context, req *call.Request) (*call.Reply, error) {
 	}
 	program, err := expr.Compile(*input.Expression, slices.Collect(maps.Keys(input.Vars)), expr.Any)
 	if err != nil {
-		return nil, failure(ctx, Invalid, err)
+		return nil, failure(ctx, kindInvalid, err)
 	}
 	return eval(ctx, program, input.Vars)
 }
@@ -164,7 +164,7 @@ func evalInput(ctx context.Context, req *call.Request) (*call.Reply, error) {
 func eval(ctx context.Context, program *expr.Program, variables map[string]call.JSON) (*call.Reply, error) {
 	out, err := program.Eval(ctx, variables)
 	if err != nil {
-		return nil, failure(ctx, Failed, err)
+		return nil, failure(ctx, kindFailed, err)
 	}
 	return &call.Reply{Type: call.Value, Out: out}, nil
 }
@@ -174,7 +174,7 @@ func failure(ctx context.Context, kind string, err error) error {
 		return ctx.Err()
 	}
 	if errors.Is(err, expr.ErrTooCostly) {
-		kind = TooCostly
+		kind = kindTooCostly
 	}
 	failed := &call.Error{Type: kind, Message: err.Error(), Where: "expression", Cause: err}
 	var place *expr.Error

@@ -44,10 +44,10 @@ func TestCapability(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for _, test := range []struct{ input, kind, message string }{
-		{`{"expression":"a +","vars":{"a":1}}`, cel.Invalid, "1:4: "},
-		{`{"expression":"1 + b","vars":{"a":1}}`, cel.Invalid, "1:5: unknown name b"},
-		{`{"expression":"a / 0","vars":{"a":1}}`, cel.Failed, "division by zero"},
-		{`{"expression":"a.map(x, a.map(y, a.map(z, a.map(q, 1))))","vars":{"a":[` + strings.Repeat("1,", 200) + `1]}}`, cel.TooCostly, "too much work"},
+		{`{"expression":"a +","vars":{"a":1}}`, "expression/invalid", "1:4: "},
+		{`{"expression":"1 + b","vars":{"a":1}}`, "expression/invalid", "1:5: unknown name b"},
+		{`{"expression":"a / 0","vars":{"a":1}}`, "expression/failed", "division by zero"},
+		{`{"expression":"a.map(x, a.map(y, a.map(z, a.map(q, 1))))","vars":{"a":[` + strings.Repeat("1,", 200) + `1]}}`, "expression/too-costly", "too much work"},
 		{`{"vars":{}}`, call.InvalidRequest, "the input must be"},
 		{`{"expression":1}`, call.InvalidRequest, "the input must be"},
 	} {

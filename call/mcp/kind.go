@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/scope"
@@ -25,11 +24,7 @@ type configured struct {
 	env, header map[string]kinds.Value
 	secrets     []kinds.Secret
 	client      kinds.Secret // of cfg.OAuth
-	scope       scope.Scope
-
-	mu      sync.Mutex
-	running *Server // with the secrets; nil until it is used
-	closed  bool
+	server      *Server
 }
 
 // Part gives programs the kind mcp, and servers in their configuration.
@@ -49,11 +44,15 @@ func readServers(r *kinds.Reader, m *form.Map) {
 		s := &configured{name: name, cfg: Config{Name: name}}
 		good := v.Map(func(m *form.Map) { readServer(r, m, s) })
 		s.secrets = r.Secrets
-		if err := NewServer(s.cfg, s.scope).Check(); good && err != nil {
+		if s.server == nil { // no map
+			s.server = NewServer(s.cfg, scope.Scope{})
+		}
+		s.server.open = s.open
+		if err := s.server.Check(); good && err != nil {
 			v.Fault(form.Invalid, "%v", err)
 		}
 		all[name] = s
-		r.Closers = append(r.Closers, s.close)
+		r.Closers = append(r.Closers, s.server.Close)
 	})
 }
 
@@ -106,7 +105,7 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	m.At("start-timeout-ms").Duration(&s.cfg.StartTimeout)
 	m.At("idle-ms").Duration(&s.cfg.Idle)
 	s.cfg.Accept = pins(r.Dir, s.name)
-	s.scope = r.Scope(m)
+	s.server = NewServer(s.cfg, r.Scope(m))
 }
 
 // readOAuth reads how the user logs in to the server.
@@ -127,16 +126,15 @@ func readOAuth(r *kinds.Reader, m *form.Map, s *configured) {
 
 // login logs the user in to the server.
 func (s *configured) login(ctx context.Context, show func(string) error) error {
-	cfg, err := s.open()
+	cfg, err := s.open(s.server.cfg)
 	if err != nil {
 		return err
 	}
-	return mcp.Login(ctx, NewServer(cfg, s.scope).cfg, show)
+	return mcp.Login(ctx, cfg, show)
 }
 
-// open returns the configuration with its secrets.
-func (s *configured) open() (cfg Config, err error) {
-	cfg = s.cfg
+// open returns the configuration of the server with its secrets.
+func (s *configured) open(cfg Config) (_ Config, err error) {
 	if cfg.Env, err = kinds.Open(s.env); err == nil {
 		cfg.Header, err = kinds.Open(s.header)
 	}
@@ -149,34 +147,6 @@ func (s *configured) open() (cfg Config, err error) {
 		err = fmt.Errorf("the server %s: %w", s.name, err)
 	}
 	return cfg, err
-}
-
-// get returns the server with its secrets.
-func (s *configured) get() (*Server, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	if s.running != nil {
-		return s.running, nil
-	}
-	cfg, err := s.open()
-	if err != nil {
-		return nil, err
-	}
-	s.running = NewServer(cfg, s.scope)
-	return s.running, nil
-}
-
-func (s *configured) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.running == nil {
-		return nil
-	}
-	return s.running.Close()
 }
 
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
@@ -192,14 +162,6 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 	kinds.SomeText(m, "tool", &tool)
 	return func(meta call.Metadata) (call.Capability, error) {
-		c := New(meta, ToolConfig{Server: NewServer(s.cfg, s.scope), Tool: tool})
-		c.Invoke = func(ctx context.Context, req *call.Request) (*call.Reply, error) {
-			running, err := s.get()
-			if err != nil {
-				return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
-			}
-			return New(meta, ToolConfig{Server: running, Tool: tool}).Invoke(ctx, req)
-		}
-		return c, nil
+		return New(meta, ToolConfig{Server: s.server, Tool: tool}), nil
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/sandbox"
+	tool "github.com/stonelayer/stone/tool/mcp"
 )
 
 type city struct {
@@ -177,7 +178,7 @@ func TestServer(t *testing.T) {
 	}
 	server.Close()
 	server.Close()
-	if _, err := today.Invoke(t.Context(), req); !errors.Is(err, mcp.ErrClosed) {
+	if _, err := today.Invoke(t.Context(), req); !errors.Is(err, tool.ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}
 	if _, err := mcp.New(call.Metadata{}, mcp.ToolConfig{}).Invoke(t.Context(), req); err == nil {

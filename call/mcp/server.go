@@ -23,13 +23,11 @@ const (
 	maxResult   = 8 << 20 // bytes of text, and by default of data
 )
 
-// ErrClosed is the error of calls to a Server that was closed.
-var ErrClosed = mcp.ErrClosed
-
 // A Server is the server of one or more capabilities. Its methods may be called from
 // several goroutines.
 type Server struct {
 	cfg   Config
+	open  func(Config) (Config, error) // adds the secrets for a connection; nil adds none
 	scope scope.Scope
 
 	turn   chan struct{} // a lock for the fields below
@@ -100,7 +98,7 @@ func (s *Server) Check() error {
 }
 
 // Close ends the connection, and the processes of a command. Later calls fail with
-// ErrClosed. It may be called more than once; the error is always nil.
+// the ErrClosed of package tool/mcp. It may be called more than once; the error is always nil.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		s.cancel()
@@ -123,22 +121,27 @@ func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		if s.ctx.Err() != nil {
-			return nil, ErrClosed
+			return nil, mcp.ErrClosed
 		}
 		return nil, ctx.Err()
 	}
 	if s.closed {
-		return nil, ErrClosed
+		return nil, mcp.ErrClosed
 	}
 	if t := s.tools[name]; t != nil {
 		return t, nil
 	}
 	if s.conn == nil {
-		conn, err := mcp.Connect(ctx, s.cfg)
+		cfg, err := s.cfg, error(nil)
+		if s.open != nil {
+			cfg, err = s.open(cfg)
+		}
+		if err == nil {
+			s.conn, err = mcp.Connect(ctx, cfg)
+		}
 		if err != nil {
 			return nil, err
 		}
-		s.conn = conn
 	}
 	found, err := s.conn.Tools(ctx, name)
 	if err != nil {

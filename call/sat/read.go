@@ -105,7 +105,7 @@ func (b *builder) all(lists [][]literal) [][]int {
 }
 
 func tooLarge(what string, limit int) error {
-	return &call.Error{Type: TooLarge, Where: "input", Message: fmt.Sprintf("the formula has more than %d %s", limit, what)}
+	return &call.Error{Type: kindTooLarge, Where: "input", Message: fmt.Sprintf("the formula has more than %d %s", limit, what)}
 }
 
 // readDIMACS reads a formula in conjunctive normal form. Comments may be anywhere, and a

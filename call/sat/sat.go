@@ -12,8 +12,8 @@ import (
 
 // Failure types besides package call's.
 const (
-	TooLarge = "solver/too-large" // the formula exceeds the limits of Config
-	GaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts
+	kindTooLarge = "solver/too-large" // the formula exceeds the limits of Config
+	kindGaveUp   = "solver/gave-up"   // the formula was not decided within Config.Conflicts
 )
 
 // Config bounds the work. Zero fields have the defaults.

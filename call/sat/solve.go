@@ -45,7 +45,7 @@ func solve(ctx context.Context, f *formula, conflicts int) ([]bool, error) {
 				continue
 			}
 			stop(learned)
-			return nil, &call.Error{Type: GaveUp, Message: fmt.Sprintf("not decided within %d conflicts", conflicts)}
+			return nil, &call.Error{Type: kindGaveUp, Message: fmt.Sprintf("not decided within %d conflicts", conflicts)}
 		case <-ctx.Done():
 			stop(learned)
 			return nil, ctx.Err()

@@ -53,11 +53,11 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case d.err != nil:
-		return nil, &call.Error{Type: Engine, Message: d.err.Error(), Cause: d.err}
+		return nil, &call.Error{Type: engineFailed, Message: d.err.Error(), Cause: d.err}
 	case errors.As(err, new(*sandbox.ExitError)):
-		return nil, &call.Error{Type: Engine, Message: fmt.Sprintf("the engine ended without a move (%v)", err), Cause: err}
+		return nil, &call.Error{Type: engineFailed, Message: fmt.Sprintf("the engine ended without a move (%v)", err), Cause: err}
 	case err == nil:
-		return nil, &call.Error{Type: Engine, Message: "the engine ended without a move (exit status 0)"}
+		return nil, &call.Error{Type: engineFailed, Message: "the engine ended without a move (exit status 0)"}
 	default:
 		return nil, &call.Error{Type: call.Unavailable, Message: "the engine does not start: " + err.Error(), Cause: err}
 	}

@@ -18,8 +18,8 @@ import (
 
 // Failure types besides package call's.
 const (
-	GameOver = "chess/game-over" // the position has no legal move
-	Engine   = "chess/engine"    // the engine ended, or broke the protocol
+	gameOver     = "chess/game-over" // the position has no legal move
+	engineFailed = "chess/engine"    // the engine ended, or broke the protocol
 )
 
 // Config configures the engine. The zero value fails with call.Unavailable.
@@ -109,7 +109,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 		return nil, &call.Error{Type: call.InvalidRequest, Where: "input.fen", Message: err.Error(), Cause: err}
 	}
 	if len(p.legal) == 0 {
-		return nil, &call.Error{Type: GameOver, Where: "input.fen", Message: "there is no legal move: " + p.Status().String()}
+		return nil, &call.Error{Type: gameOver, Where: "input.fen", Message: "there is no legal move: " + p.Status().String()}
 	}
 	found, err := c.search(ctx, p, in)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	}
 	move, err := p.move(found.move)
 	if err != nil {
-		return nil, &call.Error{Type: Engine, Message: "the engine's answer: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: engineFailed, Message: "the engine's answer: " + err.Error(), Cause: err}
 	}
 	out := output{Move: move.String(), SAN: chess.AlgebraicNotation{}.Encode(p.Position, &move)}
 	out.PV = found.pv[:min(in.Want.PV, len(found.pv))]

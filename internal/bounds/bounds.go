@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"unicode/utf8"
 )
 
 // The largest values.
@@ -30,6 +31,17 @@ type Error struct{ text string }
 func (e *Error) Error() string { return e.text }
 
 func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// Cut returns the first n bytes of a longer text, less a part of a character, and "…".
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
 
 // CheckLabels checks the labels that a caller gives to a run.
 func CheckLabels(labels map[string]string) error { return checkLabels(labels, Labels) }

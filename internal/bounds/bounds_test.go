@@ -46,3 +46,11 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+func TestCut(t *testing.T) {
+	for n, want := range map[int]string{0: "…", 1: "…", 2: "ż…", 3: "ż…", 4: "żó…", 6: "żół…", 7: "żółw", 9: "żółw"} {
+		if got := Cut("żółw", n); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 // Error reports which part of a value, a type or a JSON text has no canonical form, and
@@ -89,14 +90,4 @@ func isIdentifier(key string) bool {
 }
 
 // shorten bounds a part of the value that a message quotes.
-func shorten(s string) string {
-	const most = 60 // bytes
-	if len(s) <= most {
-		return s
-	}
-	n := most
-	for n > most-utf8.UTFMax && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
-}
+func shorten(s string) string { return bounds.Cut(s, 60) }

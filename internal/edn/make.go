@@ -3,12 +3,13 @@ package edn
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 // Bool makes a boolean.
@@ -22,34 +23,12 @@ func Bool(b bool) Value {
 // Int makes an integer.
 func Int(n int64) Value { return Value{kind: KindInt, num: uint64(n)} }
 
-// BigInt makes an integer of any size. Nil is 0. More than 10,000 digits are written but
-// cannot be read again.
-func BigInt(n *big.Int) Value {
-	switch {
-	case n == nil:
-		return Int(0)
-	case n.IsInt64():
-		return Int(n.Int64())
-	}
-	return Value{kind: KindInt, text: n.String()}
-}
-
 // Float makes a float. All NaNs become one.
 func Float(f float64) Value {
 	if math.IsNaN(f) {
 		f = math.NaN()
 	}
 	return Value{kind: KindFloat, num: math.Float64bits(f)}
-}
-
-// Decimal makes coefficient × 10^exponent, exactly. Nil is 0. More than 10,000 digits and
-// exponents beyond ±10,000 are written but cannot be read again.
-func Decimal(coefficient *big.Int, exponent int) Value {
-	digits := "0"
-	if coefficient != nil {
-		digits = coefficient.String()
-	}
-	return decimal(digits, exponent)
 }
 
 // Char makes a character. An invalid one becomes U+FFFD.
@@ -65,17 +44,6 @@ func String(s string) Value {
 	return Value{kind: KindString, text: strings.ToValidUTF8(s, "\uFFFD")}
 }
 
-// Symbol makes a symbol; the error explains why the name is invalid.
-func Symbol(name string) (Value, error) {
-	if reason := checkSymbol(name); reason != "" {
-		return Value{}, &Error{Reason: fmt.Sprintf("symbol %s: %s", quote(name), reason)}
-	}
-	if _, ok := constant(name); ok {
-		return Value{}, &Error{Reason: fmt.Sprintf("symbol %s: expected a name other than nil, true and false", quote(name))}
-	}
-	return Value{kind: KindSymbol, text: name}, nil
-}
-
 // Keyword makes a keyword of a name without colon; the error explains why the name is
 // invalid.
 func Keyword(name string) (Value, error) {
@@ -84,9 +52,6 @@ func Keyword(name string) (Value, error) {
 	}
 	return Value{kind: KindKeyword, text: name}, nil
 }
-
-// List makes a list. It keeps the slice, which must not change afterwards.
-func List(items ...Value) Value { return Value{kind: KindList, more: hold(items)} }
 
 // Vector makes a vector. It keeps the slice, which must not change afterwards.
 func Vector(items ...Value) Value { return Value{kind: KindVector, more: hold(items)} }
@@ -98,12 +63,6 @@ func Map(keysAndValues ...Value) (Value, error) {
 		return Value{}, noValue(keysAndValues)
 	}
 	return unique(Value{kind: KindMap, more: hold(keysAndValues)})
-}
-
-// Set makes a set. It keeps the slice, which must not change afterwards. A duplicate
-// element is an [*Error] at the second.
-func Set(items ...Value) (Value, error) {
-	return unique(Value{kind: KindSet, more: hold(items)})
 }
 
 // Tagged puts a tag, given without #, before a value. The error explains why the name, or
@@ -232,14 +191,4 @@ func show(s string) string {
 }
 
 // clip shortens a long piece of a text.
-func clip(s string) string {
-	const most = 40
-	if len(s) <= most {
-		return s
-	}
-	end := most
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
-}
+func clip(s string) string { return bounds.Cut(s, 40) }

@@ -39,29 +39,6 @@ func Read(data []byte, limits Limits) (Value, error) {
 	return v, nil
 }
 
-// ReadAll reads a text with any number of values, one after the other. Errors are of type
-// [*Error].
-func ReadAll(data []byte, limits Limits) ([]Value, error) {
-	r, err := newReader(data, limits)
-	if err != nil {
-		return nil, err
-	}
-	var all []Value
-	for {
-		if err := r.skip(); err != nil {
-			return nil, err
-		}
-		if r.at == len(r.text) {
-			return all, nil
-		}
-		v, err := r.value("a value")
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-}
-
 // reader reads a text once, from start to end.
 type reader struct {
 	*source

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/suggest"
 )
@@ -332,12 +332,8 @@ func show(v edn.Value) string {
 
 // shorten keeps messages and paths to one line.
 func shorten(text string) string {
-	if len(text) <= 40 {
-		return text
+	if len(text) > 40 {
+		return bounds.Cut(text, 37)
 	}
-	text = text[:37]
-	for !utf8.ValidString(text) {
-		text = text[:len(text)-1]
-	}
-	return text + "…"
+	return text
 }

@@ -165,7 +165,7 @@ func TestToolCalls(t *testing.T) {
 		calls string
 		runs  int64
 	}{
-		"many calls":     {strings.Join(many, ","), agent.DefaultMaxCalls},
+		"many calls":     {strings.Join(many, ","), 128},
 		"a name twice":   {call(0, `"{\"n\":1,\"n\":2}"`), 0},
 		"a large number": {call(0, `"{\"n\":1e999}"`), 0},
 		"long arguments": {call(0, `"{\"n\":1,\"x\":\"`+strings.Repeat("x", 2<<20)+`\"}"`), 0},

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 )
 
 // MinLength is the minimum number of bytes of a secret: a shorter one would be found in
@@ -165,16 +164,4 @@ func replace(text string, found []span) string {
 	}
 	b.WriteString(text[at:])
 	return b.String()
-}
-
-// Cut returns at most n bytes of a text, and a note if there were more. It never cuts a
-// character. Clean a text before it is cut, or half a secret stays.
-func Cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
 }

@@ -141,9 +141,6 @@ func TestCleanCut(t *testing.T) {
 			}
 		}
 	}
-	if got := redact.Cut("żółw", 3); got != "ż…" {
-		t.Errorf("cut to %q", got)
-	}
 }
 
 func TestJSON(t *testing.T) {

@@ -1,6 +1,7 @@
 package retryafter
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -15,4 +16,19 @@ func Pause(n int, first, most, asked time.Duration) time.Duration {
 		wait += min(wait, most-wait)
 	}
 	return max(wait/2+rand.N(wait/2+1), asked)
+}
+
+// Sleep waits, but no longer than until ctx is done: then it returns the cause.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

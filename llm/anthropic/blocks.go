@@ -165,7 +165,7 @@ func (d *decoder) finishBlocks() {
 		}
 		kept = append(kept, b.whole())
 	}
-	r.Metadata = map[string]json.RawMessage{contentKey: quote(kept)}
+	r.Metadata = map[string]json.RawMessage{contentKey: wire.JSON(kept)}
 }
 
 // sources returns what a block of text cites.
@@ -211,13 +211,13 @@ func (b *block) arguments() []byte {
 // whole returns the block as the provider would have sent it at once.
 func (b *block) whole() map[string]json.RawMessage {
 	if field, ok := grows[b.kind]; ok && len(b.text) > 0 {
-		b.fields[field] = quote(string(b.text))
+		b.fields[field] = wire.JSON(string(b.text))
 	}
 	if b.signature != "" {
-		b.fields["signature"] = quote(b.signature)
+		b.fields["signature"] = wire.JSON(b.signature)
 	}
 	if len(b.citations) > 0 {
-		b.fields["citations"] = quote(b.citations)
+		b.fields["citations"] = wire.JSON(b.citations)
 	}
 	if _, ok := b.fields["input"]; ok {
 		input := wire.ToolCall("", "", b.arguments(), true).Input
@@ -227,13 +227,4 @@ func (b *block) whole() map[string]json.RawMessage {
 		b.fields["input"] = input
 	}
 	return b.fields
-}
-
-// quote marshals a string or a value decoded from JSON; neither can fail.
-func quote(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return raw
 }

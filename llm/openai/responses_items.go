@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
 // outputItem has the fields of an item of a response that are read.
@@ -190,7 +191,7 @@ func (d *responsesDecoder) finish(out []llm.Delta, it *item, in *outputItem, fie
 			fields["arguments"] = json.RawMessage(`"{}"`) // cut off; servers parse it again
 		}
 		if in.CallID == "" {
-			fields["call_id"] = quoted(it.callID)
+			fields["call_id"] = wire.JSON(it.callID)
 		}
 	}
 	keepItem(in.Type, fields)

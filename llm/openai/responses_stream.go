@@ -228,16 +228,16 @@ func (d *responsesDecoder) keepMetadata() {
 	}
 	d.reply.Metadata = map[string]json.RawMessage{}
 	if special && d.find(func(it *item) bool { return it.fields == nil }) == nil {
-		d.reply.Metadata[outputKey] = quoted(kept)
+		d.reply.Metadata[outputKey] = wire.JSON(kept)
 	}
 	if d.stateful {
-		d.reply.Metadata[responseKey] = quoted(d.reply.ID)
+		d.reply.Metadata[responseKey] = wire.JSON(d.reply.ID)
 	}
 	if len(d.reply.Metadata) == 0 {
 		d.reply.Metadata = nil
 		return
 	}
-	d.reply.Metadata[serverKey] = quoted(d.server)
+	d.reply.Metadata[serverKey] = wire.JSON(d.server)
 }
 
 // responsesUsage reads the usage of a response.

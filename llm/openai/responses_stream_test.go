@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
 const (
@@ -96,7 +97,7 @@ func TestKeptItems(t *testing.T) {
 		` + completed
 	reply, _, err := decode(&responsesDecoder{stateful: true, server: "http://x"}, events)
 	want := `{"openai/output":[{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"type":"function_call","id":"fc_1","call_id":"1","name":"f","arguments":"{}"}],"openai/response":"r","openai/server":"http://x"}`
-	if got := string(quoted(reply.Metadata)); err != nil || !sameJSON(t, got, want) {
+	if got := string(wire.JSON(reply.Metadata)); err != nil || !sameJSON(t, got, want) {
 		t.Errorf("%v\n got %s\nwant %s", err, got, want)
 	}
 }

@@ -16,15 +16,6 @@ func str(raw json.RawMessage) (string, bool) {
 	return string(s), err == nil
 }
 
-// quoted marshals a string or a value decoded from JSON; neither can fail.
-func quoted(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return raw
-}
-
 // whole returns a number of tokens, which some servers write as a fraction.
 func whole(f *float64) *int {
 	if f == nil {

@@ -6,15 +6,17 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/stonelayer/stone/llm"
 )
 
 // slow is the definition of the detector: a count for every window.
-func slow(text []byte, n, threshold int) *Hit {
+func slow(text []byte, n, threshold int) *llm.RepetitionHit {
 	seen := map[string]int{}
 	for end := n; end <= len(text); end++ {
 		w := string(text[end-n : end])
 		if seen[w]++; seen[w] >= threshold {
-			return &Hit{Kind: "ngram", Window: []byte(w), Position: int64(end)}
+			return &llm.RepetitionHit{Kind: "ngram", Window: []byte(w), Position: int64(end)}
 		}
 	}
 	return nil
@@ -57,7 +59,7 @@ func TestNGram(t *testing.T) {
 			byByte.Add(b)
 		}
 		whole.Write([]byte(c.text))
-		for _, hit := range []*Hit{byByte.Tripped(), whole.Tripped()} {
+		for _, hit := range []*llm.RepetitionHit{byByte.Tripped(), whole.Tripped()} {
 			switch {
 			case hit == nil && c.want != 0:
 				t.Errorf("%s: no trip, want one at %d", c.name, c.want)
@@ -155,9 +157,9 @@ func TestCompressionHit(t *testing.T) {
 }
 
 func TestWatcher(t *testing.T) {
-	var trips []Hit
+	var trips []llm.RepetitionHit
 	w := New()
-	w.OnTrip = func(h Hit) { trips = append(trips, h) }
+	w.OnTrip = func(h llm.RepetitionHit) { trips = append(trips, h) }
 	w.Write(bytes.Repeat([]byte("z"), 2000))
 	for range 5 {
 		w.Tick()

@@ -2,17 +2,14 @@ package repetition
 
 import "github.com/stonelayer/stone/llm"
 
-// Hit describes a repetition found in a text.
-type Hit = llm.RepetitionHit
-
 // Watcher feeds one text to both detectors. A nil detector is skipped. A Watcher is not
 // safe for concurrent use.
 type Watcher struct {
 	NGram       *NGram
 	Compression *Compression
-	OnTrip      func(Hit) // called once, at the first trip of either; may be nil
+	OnTrip      func(llm.RepetitionHit) // called once, at the first trip of either; may be nil
 
-	hit *Hit
+	hit *llm.RepetitionHit
 }
 
 // New returns a Watcher with both detectors at their defaults.
@@ -44,9 +41,9 @@ func (w *Watcher) Tick() {
 }
 
 // Tripped returns the first hit of either detector, or nil.
-func (w *Watcher) Tripped() *Hit { return w.hit }
+func (w *Watcher) Tripped() *llm.RepetitionHit { return w.hit }
 
-func (w *Watcher) note(hit *Hit) {
+func (w *Watcher) note(hit *llm.RepetitionHit) {
 	if hit == nil {
 		return
 	}

@@ -21,9 +21,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// ErrNotRecorded matches every *NotRecordedError with errors.Is.
-var ErrNotRecorded = errors.New("request was not recorded")
-
 // NotRecordedError reports a request without a recorded answer.
 type NotRecordedError struct {
 	Request string // method, path and body
@@ -38,9 +35,6 @@ func (e *NotRecordedError) Error() string {
 	}
 	return "replay: this request was not recorded; the nearest recorded one differs " + e.Differs
 }
-
-// Is reports whether target is ErrNotRecorded.
-func (e *NotRecordedError) Is(target error) bool { return target == ErrNotRecorded }
 
 // FailureKind returns "runtime/not-recorded", the kind of failure of a call that makes the request.
 func (e *NotRecordedError) FailureKind() string { return "runtime/not-recorded" }

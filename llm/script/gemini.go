@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func (c geminiContent) turns() []llm.Message {
 	}
 	for _, p := range c.Parts {
 		if p.Call != nil {
-			id := orDefault(p.Call.ID, fmt.Sprintf("call_%d", len(rest.ToolCalls)))
+			id := cmp.Or(p.Call.ID, fmt.Sprintf("call_%d", len(rest.ToolCalls)))
 			rest.ToolCalls = append(rest.ToolCalls, llm.ToolCall{ID: id, Name: p.Call.Name, Input: p.Call.Args})
 		}
 		if p.Result != nil {
@@ -100,7 +101,7 @@ func (c geminiContent) turns() []llm.Message {
 			if !failed {
 				raw = p.Result.Response["output"]
 			}
-			result := llm.ToolResult(orDefault(p.Result.ID, fmt.Sprintf("call_%d", len(results))), string(raw))
+			result := llm.ToolResult(cmp.Or(p.Result.ID, fmt.Sprintf("call_%d", len(results))), string(raw))
 			var said string
 			if json.Unmarshal(raw, &said) == nil {
 				result.Content[0].Text = said
@@ -122,7 +123,7 @@ func (c geminiContent) turns() []llm.Message {
 func (s *stream) gemini(a *Answer) {
 	r := &a.Reply
 	chunk := func(candidate, usage object) {
-		c := object{"candidates": []object{candidate}, "modelVersion": orDefault(r.Model, s.model), "responseId": orDefault(r.ID, "gemini-script")}
+		c := object{"candidates": []object{candidate}, "modelVersion": cmp.Or(r.Model, s.model), "responseId": cmp.Or(r.ID, "gemini-script")}
 		if usage != nil {
 			c["usageMetadata"] = usage
 		}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -39,7 +41,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := m.answer(req)
-	if wait(r.Context(), a.Wait) != nil {
+	if retryafter.Sleep(r.Context(), a.Wait) != nil {
 		return // the client has gone
 	}
 	id := a.Reply.RequestID
@@ -97,9 +99,9 @@ func (s *stream) send(name string, v any) {
 // completions writes the answer in the form of Chat Completions.
 func (s *stream) completions(a *Answer) {
 	r := &a.Reply
-	id := orDefault(r.ID, "chatcmpl-script")
+	id := cmp.Or(r.ID, "chatcmpl-script")
 	chunk := func(delta object, finish any) {
-		s.send("", object{"id": id, "object": "chat.completion.chunk", "model": orDefault(r.Model, s.model),
+		s.send("", object{"id": id, "object": "chat.completion.chunk", "model": cmp.Or(r.Model, s.model),
 			"choices": []object{{"index": 0, "delta": delta, "finish_reason": finish}}})
 	}
 	chunk(object{"role": "assistant"}, nil)
@@ -137,8 +139,8 @@ func (s *stream) completions(a *Answer) {
 func (s *stream) messages(a *Answer) {
 	r := &a.Reply
 	s.send("message_start", object{"type": "message_start", "message": object{
-		"id": orDefault(r.ID, "msg_script"), "type": "message", "role": "assistant",
-		"model": orDefault(r.Model, s.model), "content": []object{}, "usage": object{},
+		"id": cmp.Or(r.ID, "msg_script"), "type": "message", "role": "assistant",
+		"model": cmp.Or(r.Model, s.model), "content": []object{}, "usage": object{},
 	}})
 	if r.Reasoning != "" {
 		s.block(object{"type": "thinking", "thinking": ""}, "thinking_delta", "thinking", r.Reasoning)
@@ -203,11 +205,4 @@ func pieces(text string) []string {
 		out = append(out, text)
 	}
 	return out
-}
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }

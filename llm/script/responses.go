@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -67,8 +68,8 @@ type responses struct {
 func (s *stream) responses(a *Answer) {
 	r := &a.Reply
 	w := &responses{stream: s, output: []object{}, response: object{
-		"id": orDefault(r.ID, "resp_script"), "object": "response", "created_at": 0, "completed_at": nil,
-		"status": "in_progress", "incomplete_details": nil, "model": orDefault(r.Model, s.model), "previous_response_id": nil,
+		"id": cmp.Or(r.ID, "resp_script"), "object": "response", "created_at": 0, "completed_at": nil,
+		"status": "in_progress", "incomplete_details": nil, "model": cmp.Or(r.Model, s.model), "previous_response_id": nil,
 		"instructions": nil, "error": nil, "tools": []object{}, "tool_choice": "auto", "truncation": "disabled",
 		"parallel_tool_calls": true, "text": object{"format": object{"type": "text"}}, "top_p": 1, "presence_penalty": 0,
 		"frequency_penalty": 0, "top_logprobs": 0, "temperature": 1, "reasoning": nil, "usage": nil, "max_output_tokens": nil,

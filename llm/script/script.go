@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -92,7 +93,7 @@ func (m *Model) Info() llm.Info { return llm.Info{Provider: "script", Model: "sc
 func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		a := m.answer(req)
-		if err := wait(ctx, a.Wait); err != nil {
+		if err := retryafter.Sleep(ctx, a.Wait); err != nil {
 			yield(llm.Delta{Reply: &llm.Reply{}}, err)
 			return
 		}
@@ -156,18 +157,4 @@ func clone(req *llm.Request) *llm.Request {
 	c.Messages = slices.Clone(req.Messages)
 	c.Tools = slices.Clone(req.Tools)
 	return &c
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -11,11 +11,12 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/turn"
@@ -107,7 +108,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 			if number != tried {
 				tried, until = number, time.Now().Add(shownTime)
 			}
-			if time.Now().Before(until) && sleep(ctx, shownTime/100) {
+			if time.Now().Before(until) && retryafter.Sleep(ctx, shownTime/100) == nil {
 				continue // after the turn that another process has started
 			}
 		}
@@ -120,16 +121,6 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 
 // shownTime is how long the run that another process starts may take to be listed.
 const shownTime = 5 * time.Second
-
-// sleep reports whether it has slept.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
 
 // start starts the run of a turn.
 func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number int, text string) (api.Run, error) {
@@ -149,7 +140,7 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 			return api.Run{}, err
 		}
 		nth := strconv.Itoa(number)
-		labels := map[string]string{sessionLabel: string(id), turnLabel: nth, editorLabel: a.name, folderLabel: cut(folder), promptLabel: cut(text)}
+		labels := map[string]string{sessionLabel: string(id), turnLabel: nth, editorLabel: a.name, folderLabel: bounds.Cut(folder, maxPrompt), promptLabel: bounds.Cut(text, maxPrompt)}
 		ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
 		return a.api.Put(ctx, fmt.Sprintf("acp-%s-turn-%s", id, nth), api.Start{Pipeline: mode, Input: p.With(input, before), Labels: labels, Interactive: true})
 	}
@@ -164,18 +155,6 @@ func (a *agent) last(ctx context.Context, id sdk.SessionId, pipeline string) (*a
 	}
 	run, err := a.api.Result(ctx, turns[0].ID, 0)
 	return run.Result, err
-}
-
-// cut is the beginning of a text as a label.
-func cut(text string) string {
-	if len(text) <= maxPrompt {
-		return text
-	}
-	n := maxPrompt
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
 }
 
 // follow streams a run to its end, and asks for what it waits.
@@ -194,7 +173,7 @@ func (a *agent) follow(ctx context.Context, v *voice, run api.Run) (sdk.StopReas
 			return "", err
 		}
 		if len(open) == 0 { // it waits for something else, or was answered just now
-			sleep(ctx, askEvery)
+			_ = retryafter.Sleep(ctx, askEvery)
 		}
 		for _, q := range open {
 			asked, err := a.permit(ctx, v, run, q)
@@ -285,7 +264,7 @@ func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Questio
 
 // withdraw calls stop when someone else has answered a question: on a page, or in another editor.
 func (a *agent) withdraw(ctx context.Context, stop func(), run string, q api.Question) {
-	for sleep(ctx, askEvery) {
+	for retryafter.Sleep(ctx, askEvery) == nil {
 		open, err := a.api.Questions(ctx, run)
 		if err == nil && !slices.ContainsFunc(open, func(o api.Question) bool { return o.Path == q.Path && o.Version == q.Version }) {
 			stop()

@@ -25,18 +25,15 @@ type readInput struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"how many lines to return; without it, as many as fit"`
 }
 
+func (in readInput) file() string { return in.Path }
+
 // Read makes the tool read_file, which returns lines of a text file.
 func Read(r Root) agent.Middleware {
 	return tool.Func("read_file", "Reads a text file, or some lines of it.",
-		func(ctx context.Context, in readInput) (agent.Result, error) {
+		with(r.at, func(ctx context.Context, p *place, in readInput) (agent.Result, error) {
 			if in.Offset < 0 || in.Limit < 0 {
 				return agent.Result{}, fmt.Errorf("offset and limit count lines and cannot be negative, got %d and %d", in.Offset, in.Limit)
 			}
-			p, err := r.at(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
 			f, _, err := p.open()
 			if err != nil {
 				return agent.Result{}, err
@@ -55,7 +52,7 @@ func Read(r Root) agent.Middleware {
 				meta["next_offset"] = s.next
 			}
 			return p.result(text, meta), nil
-		}, tool.Parallel(), tool.Effects("fs/read"))
+		}), tool.Parallel(), tool.Effects("fs/read"))
 }
 
 // A slice is some lines of a text.
@@ -151,16 +148,13 @@ type listInput struct {
 	Path string `json:"path,omitempty" jsonschema:"the directory, relative to the working directory; without it, the working directory"`
 }
 
+func (in listInput) file() string { return in.Path }
+
 // List makes the tool list_directory, which returns the entries of a directory
 // in the order of their names.
 func List(r Root) agent.Middleware {
 	return tool.Func("list_directory", "Lists a directory: directories end in a slash, files have their size in bytes.",
-		func(ctx context.Context, in listInput) (agent.Result, error) {
-			p, err := r.at(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
+		with(r.at, func(ctx context.Context, p *place, in listInput) (agent.Result, error) {
 			entries, more, err := p.entries()
 			if err != nil {
 				return agent.Result{}, explain(p.shown, err)
@@ -176,7 +170,7 @@ func List(r Root) agent.Middleware {
 				fmt.Fprintf(&b, "[%s is empty]\n", p.shown)
 			}
 			return p.result(b.String(), map[string]any{"entries": len(entries)}), nil
-		}, tool.Parallel(), tool.Effects("fs/read"))
+		}), tool.Parallel(), tool.Effects("fs/read"))
 }
 
 func (p *place) entries() (entries []os.DirEntry, more bool, err error) {
@@ -227,16 +221,13 @@ type pathInput struct {
 	Path string `json:"path" jsonschema:"the path, relative to the working directory"`
 }
 
+func (in pathInput) file() string { return in.Path }
+
 // Exists makes the tool file_exists, which returns "true" or "false", for
 // directories too.
 func Exists(r Root) agent.Middleware {
 	return tool.Func("file_exists", "Reports whether a file or directory exists: true or false.",
-		func(ctx context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.at(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
+		with(r.at, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {
 			switch _, err := p.Stat(p.name); {
 			case err == nil:
 				return p.result("true", nil), nil
@@ -245,5 +236,5 @@ func Exists(r Root) agent.Middleware {
 			default:
 				return agent.Result{}, explain(p.shown, err)
 			}
-		}, tool.Parallel(), tool.Effects("fs/read"))
+		}), tool.Parallel(), tool.Effects("fs/read"))
 }

@@ -15,7 +15,7 @@ import (
 
 // Bounds of a [Root] that does not set its own, in bytes.
 const (
-	DefaultMaxRead = 1 << 20
+	defaultMaxRead = 1 << 20
 	defaultMaxFile = 16 << 20
 )
 
@@ -48,7 +48,7 @@ type Root struct {
 	changes bool // a tool may change the file
 }
 
-func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, DefaultMaxRead) }
+func (r Root) maxRead() int   { return cmp.Or(r.MaxRead, defaultMaxRead) }
 func (r Root) maxFile() int64 { return cmp.Or(r.MaxFile, defaultMaxFile) }
 
 // A place is the file or directory of a model's path.
@@ -247,4 +247,16 @@ func (p *place) result(text string, meta map[string]any) agent.Result {
 	}
 	meta["path"] = p.shown
 	return agent.Result{Text: text, Meta: meta}
+}
+
+// with runs a tool, or its preview, at the place of the file that its input names.
+func with[I interface{ file() string }, T any](at func(context.Context, string) (*place, error), run func(context.Context, *place, I) (T, error)) func(context.Context, I) (T, error) {
+	return func(ctx context.Context, in I) (out T, err error) {
+		p, err := at(ctx, in.file())
+		if err != nil {
+			return out, err
+		}
+		defer p.Close()
+		return run(ctx, p, in)
+	}
 }

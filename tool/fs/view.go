@@ -15,17 +15,14 @@ type viewInput struct {
 	Path string `json:"path" jsonschema:"the file, relative to the working directory"`
 }
 
+func (in viewInput) file() string { return in.Path }
+
 // View makes the tool view_file, which shows the model a picture, a PDF document, a sound or a
 // video of at most llm.MaxMedia. It is a tool of its own and not a part of read_file, because only
 // some models see and hear. A model is told if its protocol has no form for the file.
 func View(r Root) agent.Middleware {
 	return tool.Func("view_file", "Shows a file that is not text: a picture, a PDF document, a sound or a video.",
-		func(ctx context.Context, in viewInput) (agent.Result, error) {
-			p, err := r.at(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
+		with(r.at, func(ctx context.Context, p *place, in viewInput) (agent.Result, error) {
 			f, info, err := p.open()
 			if err != nil {
 				return agent.Result{}, err
@@ -45,5 +42,5 @@ func View(r Root) agent.Middleware {
 			res := p.result(m.String(), map[string]any{"bytes": len(data)})
 			res.Media = []*llm.Media{m}
 			return res, nil
-		}, tool.Parallel(), tool.Effects("fs/read"))
+		}), tool.Parallel(), tool.Effects("fs/read"))
 }

@@ -26,16 +26,13 @@ type writeInput struct {
 	Content string `json:"content" jsonschema:"the whole new content"`
 }
 
+func (in writeInput) file() string { return in.Path }
+
 // Write makes the tool write_file, which writes a whole file and the directories
 // that it needs.
 func Write(r Root) agent.Middleware {
 	return tool.Func("write_file", "Writes a file: makes a new one, with the directories it needs, or replaces all of an old one.",
-		func(ctx context.Context, in writeInput) (agent.Result, error) {
-			p, err := r.change(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
+		with(r.change, func(ctx context.Context, p *place, in writeInput) (agent.Result, error) {
 			changing.Lock()
 			defer changing.Unlock()
 			if err := p.replace([]byte(in.Content), r.maxFile()); err != nil {
@@ -43,7 +40,7 @@ func Write(r Root) agent.Middleware {
 			}
 			return p.result(fmt.Sprintf("wrote %d bytes to %s", len(in.Content), p.shown),
 				map[string]any{"bytes": len(in.Content)}), nil
-		}, tool.Effects("fs/write"), tool.Preview(r.previewWrite))
+		}), tool.Effects("fs/write"), tool.Preview(r.previewWrite))
 }
 
 // previewWrite shows how a write would change the file.
@@ -135,15 +132,12 @@ type editInput struct {
 	New  string `json:"new_string" jsonschema:"the text to put in its place"`
 }
 
+func (in editInput) file() string { return in.Path }
+
 // Edit makes the tool edit_file, which replaces a text that occurs once.
 func Edit(r Root) agent.Middleware {
 	return tool.Func("edit_file", "Replaces one place in a text file. The old text must occur exactly once, so include enough of the text around it.",
-		func(ctx context.Context, in editInput) (agent.Result, error) {
-			p, err := r.change(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
+		with(r.change, func(ctx context.Context, p *place, in editInput) (agent.Result, error) {
 			changing.Lock()
 			defer changing.Unlock()
 			old, edited, at, err := p.edit(in, r.maxFile())
@@ -155,18 +149,13 @@ func Edit(r Root) agent.Middleware {
 			}
 			line := lineOf(old, at)
 			return p.result(fmt.Sprintf("edited %s at line %d", p.shown, line), map[string]any{"line": line}), nil
-		}, tool.Effects("fs/read", "fs/write"), tool.Preview(func(ctx context.Context, in editInput) (string, error) {
-			p, err := r.change(ctx, in.Path)
-			if err != nil {
-				return "", err
-			}
-			defer p.Close()
+		}), tool.Effects("fs/read", "fs/write"), tool.Preview(with(r.change, func(ctx context.Context, p *place, in editInput) (string, error) {
 			old, edited, _, err := p.edit(in, r.maxFile())
 			if err != nil {
 				return "", err
 			}
 			return difference(p.shown, old, edited), nil
-		}))
+		})))
 }
 
 // edit returns the file before and after an edit, and the offset of the edit.
@@ -248,12 +237,7 @@ func lineOf(text []byte, at int) int { return 1 + bytes.Count(text[:at], []byte(
 // [tool.Always] allows all.
 func Delete(r Root, by tool.Approver) agent.Middleware {
 	return tool.Confirm(tool.Func("delete_file", "Deletes a file or an empty directory.",
-		func(ctx context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.change(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
+		with(r.change, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {
 			if p.name == "." {
 				return agent.Result{}, errors.New("the working directory itself cannot be deleted")
 			}
@@ -261,21 +245,16 @@ func Delete(r Root, by tool.Approver) agent.Middleware {
 				return agent.Result{}, explain(p.shown, err)
 			}
 			return p.result("deleted "+p.shown, nil), nil
-		}, tool.Effects("fs/write")), by)
+		}), tool.Effects("fs/write")), by)
 }
 
 // Mkdir makes the tool mkdir, which makes a directory and those above it.
 func Mkdir(r Root) agent.Middleware {
 	return tool.Func("mkdir", "Makes a directory, with the directories above it that are missing.",
-		func(ctx context.Context, in pathInput) (agent.Result, error) {
-			p, err := r.change(ctx, in.Path)
-			if err != nil {
-				return agent.Result{}, err
-			}
-			defer p.Close()
+		with(r.change, func(ctx context.Context, p *place, in pathInput) (agent.Result, error) {
 			if err := p.MkdirAll(p.name, 0o777); err != nil {
 				return agent.Result{}, explain(p.shown, err)
 			}
 			return p.result(p.shown+" is there", nil), nil
-		}, tool.Effects("fs/write"))
+		}), tool.Effects("fs/write"))
 }

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/retryafter"
 )
 
 const (
@@ -221,14 +222,7 @@ func (s *Server) pause(ctx context.Context) bool {
 	if failures == 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(min(firstPause<<min(failures-1, 10), maxPause))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return retryafter.Sleep(ctx, min(firstPause<<min(failures-1, 10), maxPause)) == nil
 }
 
 // interrupted returns the reason why a start was ended.

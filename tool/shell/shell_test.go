@@ -289,7 +289,7 @@ func TestRefusedWithoutSandbox(t *testing.T) {
 	s.find = func() (sandbox.Method, error) { return "", fmt.Errorf("%w (reasons)", sandbox.ErrNone) }
 	for _, m := range []agent.Middleware{Run(s), Start(s)} {
 		got, err := call(t, m, runInput{Command: "echo x"})
-		if err != nil || got.Recommend == nil || got.Recommend.Action != agent.Halt || !strings.HasPrefix(got.Recommend.Reason, NoCommands) ||
+		if err != nil || got.Recommend == nil || got.Recommend.Action != agent.Halt || !strings.HasPrefix(got.Recommend.Reason, noCommands) ||
 			!strings.Contains(got.Text, "no sandbox for commands works here (reasons); install bubblewrap, or set Unconfined") {
 			t.Errorf("%s: got %+v, %v", m.Name, got, err)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/tool"
 )
 
-// NoCommands is the reason of the halt of an agent whose commands cannot run on this
+// noCommands is the reason of the halt of an agent whose commands cannot run on this
 // machine.
-const NoCommands = "commands-refused"
+const noCommands = "commands-refused"
 
 type runInput struct {
 	Command string `json:"command" jsonschema:"the command, for /bin/sh"`
@@ -145,6 +145,6 @@ func refused(name string, err error) (agent.Result, error) {
 	}
 	return agent.Result{
 		Text:      setup.Error(),
-		Recommend: &agent.Recommendation{Action: agent.Halt, Source: name, Reason: NoCommands + ": " + setup.Error()},
+		Recommend: &agent.Recommendation{Action: agent.Halt, Source: name, Reason: noCommands + ": " + setup.Error()},
 	}, nil
 }

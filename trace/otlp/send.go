@@ -107,10 +107,8 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error
 		if waited += pause; waited > s.patience {
 			return 0, s.refused(reply, fmt.Sprintf("; to retry would take longer than %s", max(s.patience, 0)))
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+		if err := retryafter.Sleep(ctx, pause); err != nil {
+			return 0, err
 		}
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
 // Kinds of spans and codes of states in the protocol.
@@ -128,13 +129,4 @@ func text(s string) value {
 }
 
 // cut bounds a text; a truncated text ends in "…".
-func cut(s string) string {
-	if len(s) <= maxText {
-		return strings.ToValidUTF8(s, "\uFFFD")
-	}
-	n := maxText
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return strings.ToValidUTF8(s[:n], "\uFFFD") + "…"
-}
+func cut(s string) string { return bounds.Cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }

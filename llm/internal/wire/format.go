@@ -194,3 +194,12 @@ func (w *ways) learn(model string, f *llm.Format, way Way, refused error) {
 	}
 	w.known[key] = way
 }
+
+// JSON marshals a string or a value decoded from JSON; neither can fail.
+func JSON(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
@@ -299,9 +300,6 @@ func find(b Backend, id string) (Model, error) {
 }
 
 func quote(s string) string {
-	if len(s) > 100 {
-		s = strings.ToValidUTF8(s[:100], "") + "…"
-	}
-	text, _ := json.Marshal(s)
+	text, _ := json.Marshal(bounds.Cut(s, 100))
 	return string(text)
 }
