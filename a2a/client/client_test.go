@@ -99,6 +99,8 @@ func (r *remote) Execute(ctx context.Context, e *a2asrv.ExecutorContext) iter.Se
 			return
 		case "data":
 			yield(sdk.NewArtifactEvent(e, sdk.NewDataPart(map[string]any{"price": 7})), nil)
+		case "echo":
+			yield(sdk.NewArtifactEvent(e, e.Message.Parts[1:]...), nil)
 		case "stream":
 			first := sdk.NewArtifactEvent(e, sdk.NewTextPart("one, "))
 			yield(first, nil)
@@ -243,6 +245,11 @@ func TestAnswers(t *testing.T) {
 				if err != nil || string(reply.Out) != want {
 					t.Errorf("%s: %v, %v, want %s", text, reply, err, want)
 				}
+			}
+			files := `"media":[{"type":"image/png","data":"iVBORw0KGgo=","name":"a.png"},{"type":"application/pdf","url":"https://test.invalid/b.pdf"}]`
+			echo := &call.Request{Intent: "trip/plan", Input: call.JSON(`{"text":"echo",` + files + `}`)}
+			if reply, err := agentOf(r).Invoke(t.Context(), echo); err != nil || string(reply.Out) != `{"text":"",`+files+`}` {
+				t.Errorf("files: %v, %v", reply, err)
 			}
 			if _, err := agentOf(r).Invoke(t.Context(), input("fail")); err == nil || err.Error() != "runtime/invoke-failed: the task of the agent is failed: no such place" {
 				t.Errorf("%v", err)

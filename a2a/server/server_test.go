@@ -37,11 +37,19 @@ type doc struct {
 	Lang string `json:"lang,omitempty"`
 }
 
+type scan struct {
+	Note  string       `json:"note,omitempty"`
+	Front *llm.Media   `json:"front"`
+	More  []*llm.Media `json:"more,omitempty"`
+}
+
 var (
 	order    = dag.NewType[doc]("order")
 	draft    = dag.NewType[string]("draft")
 	page     = dag.NewType[string]("page")
 	approval = dag.NewType[stone.Answer]("approval")
+	scans    = dag.NewType[scan]("scan")
+	copied   = dag.NewType[scan]("copied")
 	asks     = dag.NewType[string]("asks")
 	reply    = dag.NewType[agent.Text]("reply")
 )
@@ -126,6 +134,7 @@ func (h *house) start() {
 		Journal: h.journal, Access: h.access, Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: server.Mounts(h.cfg),
 		Pipelines: []serve.Pipeline{
 			{Name: "draft", Ashlar: write, Description: "Write a draft."}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)},
+			{Name: "copy", Ashlar: stone.Func("copy", scans, copied, func(_ context.Context, s scan) (scan, error) { return s, nil }, stone.Effects())},
 			{Name: "careful", Ashlar: stone.Seq("careful", write, approve, again, publish)}, {Name: "chat", Ashlar: chat},
 		},
 	})
@@ -239,6 +248,66 @@ func TestTasks(t *testing.T) {
 			one, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{ContextID: failed.ContextID})
 			if err != nil || len(one.Tasks) != 1 || one.Tasks[0].ID != failed.ID {
 				t.Errorf("%+v, %v", one, err)
+			}
+		})
+	}
+}
+
+// Files of a message are in the input, and those of a result in its artifact.
+func TestFiles(t *testing.T) {
+	for _, over := range protocols {
+		t.Run(string(over), func(t *testing.T) {
+			h := newHouse(t)
+			h.T = t
+			c := h.client(over)
+			file := func(field, name, content string) *sdk.Part {
+				p := sdk.NewRawPart([]byte(content))
+				p.Filename = name
+				p.SetMeta("field", field)
+				return p
+			}
+			send := func(skill string, parts ...*sdk.Part) (*sdk.Task, error) {
+				m := sdk.NewMessage(sdk.MessageRoleUser, parts...)
+				m.SetMeta("skill", skill)
+				res, err := c.SendMessage(t.Context(), &sdk.SendMessageRequest{Message: m})
+				if err != nil {
+					return nil, err
+				}
+				return res.(*sdk.Task), nil
+			}
+			linked := sdk.NewFileURLPart("https://test.invalid/b.pdf", "application/pdf")
+			linked.SetMeta("field", "more")
+			done, err := send("copy", sdk.NewDataPart(map[string]any{"note": "slate"}), file("more", "c.txt", "c"), file("front", "a.png", "\x89PNG\r\n\x1a\n"), linked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, shown(done), `completed: {"note":"slate"}   `)
+			got, err := json.Marshal(done.Artifacts[0].Parts[1:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, string(got), `[{"filename":"a.png","mediaType":"image/png","metadata":{"field":"front"},"raw":"iVBORw0KGgo="},`+
+				`{"filename":"c.txt","mediaType":"text/plain","metadata":{"field":"more"},"raw":"Yw=="},`+
+				`{"mediaType":"application/pdf","metadata":{"field":"more"},"url":"https://test.invalid/b.pdf"}]`)
+			for _, bad := range []struct {
+				skill string
+				parts []*sdk.Part
+				want  string
+			}{
+				{"draft", []*sdk.Part{file("", "a.png", "x")}, `the skill "draft": it takes no files`},
+				{"copy", []*sdk.Part{file("", "a.png", "x")}, `several fields take files: put one into the metadata of the part, as {"field": "front"}: front, more`},
+				{"copy", []*sdk.Part{file("more", "a.png", "x")}, `front`},
+				{"copy", []*sdk.Part{file("front", "a.png", strings.Repeat("x", 9<<20))}, `too large`},
+			} {
+				if _, err := send(bad.skill, bad.parts...); err == nil || !strings.Contains(strings.ToLower(err.Error()), bad.want) {
+					t.Errorf("%s: %v, want %s", bad.skill, err, bad.want)
+				}
+			}
+			waiting := h.send(c, message("page", "slate"))
+			with := answer(waiting, "yes")
+			with.Message.Parts = append(with.Message.Parts, file("", "a.png", "x"))
+			if _, err := c.SendMessage(t.Context(), with); err == nil || !strings.Contains(err.Error(), "has no files") {
+				t.Errorf("an answer with a file: %v", err)
 			}
 		})
 	}
@@ -554,7 +623,7 @@ func TestTenants(t *testing.T) {
 		}
 		want(t, shown(res.(*sdk.Task)), last)
 	}
-	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 4 || len(card.Capabilities.Extensions) != 1 {
+	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 5 || len(card.Capabilities.Extensions) != 1 {
 		t.Errorf("%v, %v", card, err)
 	}
 }
@@ -567,14 +636,11 @@ func TestRefused(t *testing.T) {
 		m.SetMeta("skill", "draft")
 		return &sdk.SendMessageRequest{Message: m}
 	}
-	file := message("draft", "x")
-	file.Message.Parts = append(file.Message.Parts, sdk.NewRawPart([]byte("x")))
 	nobody := message("draft", "x")
 	nobody.Message.Metadata = nil
 	for want, req := range map[string]*sdk.SendMessageRequest{
 		`did you mean "draft"`:       message("draf", "x"),
 		"the message names no skill": nobody,
-		"neither text nor data":      file,
 		`lang`:                       data(map[string]any{"text": "x", "lang": 1}),
 	} {
 		if _, err := c.SendMessage(t.Context(), req); err == nil || !strings.Contains(err.Error(), want) {
