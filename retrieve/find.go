@@ -67,22 +67,32 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 	if len(all) == 0 {
 		return nil, 0, nil
 	}
-	best, last, rank := 0.0, 0.0, 0
 	where, args := s.filter(q)
-	args = append(append([]any{s.dialect.Expression(all)}, args...), n)
-	err = s.each(ctx, func(rows *sql.Rows) error {
-		var id int64
-		var score float64
-		err := rows.Scan(&id, &score)
-		if rank == 0 || score != last {
-			rank = len(ranking) + 1
+	if where != "" {
+		where = strings.Replace(s.dialect.Among, "%s", where, 1)
+	}
+	query := strings.Replace(s.dialect.Words, "%s", where, 1)
+	texts, err := s.dialect.Expressions(ctx, s.db, all, n)
+	for i := 0; err == nil && i < len(texts); i++ {
+		best, last, rank := 0.0, 0.0, 0
+		ranking, strong = nil, 0
+		err = s.each(ctx, func(rows *sql.Rows) error {
+			var id int64
+			var score float64
+			err := rows.Scan(&id, &score)
+			if rank == 0 || score != last {
+				rank = len(ranking) + 1
+			}
+			ranking, best, last = append(ranking, place{id, rank}), max(best, score), score
+			if score >= best/5 && score > nothing {
+				strong++
+			}
+			return err
+		}, query, append(append([]any{texts[i].Text}, args...), n)...)
+		if len(ranking) == n && last >= texts[i].Least {
+			break
 		}
-		ranking, best, last = append(ranking, place{id, rank}), max(best, score), score
-		if score >= best/5 && score > nothing {
-			strong++
-		}
-		return err
-	}, strings.Replace(s.dialect.Words, "%s", where, 1), args...)
+	}
 	return ranking, strong, s.explain(err)
 }
 

@@ -39,14 +39,22 @@ type Dialect struct {
 	Remote bool
 	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
-	// Words selects ids and scores of pieces that match a text, best first. %s stands for further conditions on pieces p
-	// and documents d. Its parameters are the text, those of the conditions, and the number of rows.
+	// Words selects ids and scores of pieces that match a text, best first. %s stands for Among, or nothing. Its parameters
+	// are the text, those of the conditions, and the number of rows.
 	Words string
+	// Among is the condition, preceded by AND, that a piece is of a document d. %s stands for conditions on d, each preceded by AND.
+	Among string
 	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Expression returns the text parameter of Words that matches any of the words. They consist of letters, digits and
-	// marks.
-	Expression func(words []string) string
+	// Expressions returns texts for Words that match any of the words, to find the n best pieces. They are tried in order
+	// until one has found enough. The words consist of letters, digits and marks.
+	Expressions func(ctx context.Context, db *sql.DB, words []string, n int) ([]Expression, error)
+}
+
+// An Expression is a text for Dialect.Words. It may leave out pieces: no such piece has a score above Least.
+type Expression struct {
+	Text  string
+	Least float64
 }
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.

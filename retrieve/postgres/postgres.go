@@ -38,7 +38,7 @@ var tables = []string{
 
 // query ranks by ts_rank_cd. A word of a heading counts 2.5 times. Words have no operators, so that the ones
 // between them can be replaced.
-const query = `SELECT p.id, ts_rank_cd(p.words, q) FROM pieces p JOIN documents d ON d.id = p.document,
+const query = `SELECT p.id, ts_rank_cd(p.words, q) FROM pieces p,
 	(SELECT replace(plainto_tsquery('english', ?)::text, '&', '|')::tsquery AS q) question WHERE p.words @@ q %s ORDER BY ts_rank_cd(p.words, q) DESC, p.id LIMIT ?`
 
 // Open opens the index in a database, as "postgres://stone@db.example.com/docs", and makes its tables in a schema
@@ -75,9 +75,11 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 		return nil, errors.Join(err, db.Close())
 	}
 	s, err := retrieve.NewStore(ctx, db, retrieve.Dialect{
-		Name: name, Schema: missing, Numbered: true, Remote: true, Claim: claim, Words: query, Meta: `d.meta ->> ?::text = ?`,
-		Lock:       `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
-		Expression: func(words []string) string { return strings.Join(words, " ") },
+		Name: name, Schema: missing, Numbered: true, Remote: true, Claim: claim, Words: query, Among: ` AND p.document IN (SELECT d.id FROM documents d WHERE true %s)`, Meta: `d.meta ->> ?::text = ?`,
+		Lock: `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
+		Expressions: func(_ context.Context, _ *sql.DB, words []string, _ int) ([]retrieve.Expression, error) {
+			return []retrieve.Expression{{Text: strings.Join(words, " ")}}, nil
+		},
 	})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
