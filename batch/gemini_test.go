@@ -28,7 +28,7 @@ func TestVectors(t *testing.T) {
 	}, ",")
 	for _, body := range []string{`{"response":{"inlinedEmbedContentResponses":{"inlinedResponses":[%s]}}}`, `{"response":{"output":{"inlinedEmbedContentResponses":{"inlinedResponses":[%s]}}}}`} {
 		got := map[string]string{}
-		to := endpoint{url: "https://test.invalid/v1beta/models/m:batchEmbedContents", next: roundTrip(func(*http.Request) (*http.Response, error) {
+		to := endpoint{url: "https://test.invalid/v1beta/models/m:batchEmbedContents", header: http.Header{}, next: roundTrip(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(fmt.Sprintf(body, list)))}, nil
 		})}
 		err := gemini{vectors: true}.answers(t.Context(), to, "batches/1", func(key string, a answer) {
