@@ -1,16 +1,20 @@
 package retrieve_test
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -291,6 +295,61 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// resized is an embedder whose vectors have another length from time to time.
+type resized struct {
+	script.Embedder
+	dimensions int
+}
+
+func (e *resized) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
+	got, err := e.Embedder.Embed(ctx, req)
+	if err == nil {
+		for i, v := range got.Vectors {
+			got.Vectors[i] = v[:e.dimensions]
+		}
+	}
+	return got, err
+}
+
+// A search whose index is rebuilt with vectors of another length, while it compares the old ones, compares the new ones.
+func TestRebuildWhileSearching(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "index.db")
+	open := func(dimensions int) *retrieve.Index {
+		store, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return &retrieve.Index{Store: store, Embedder: &resized{dimensions: dimensions}, Rebuild: true}
+	}
+	files := fstest.MapFS{}
+	for i := range 1100 {
+		files[fmt.Sprintf("%d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "note%d", i)}
+	}
+	build(t, open(256), files)
+	x := open(256)
+	for _, rebuilt := range []int{128, 256} {
+		done, ended := x.Store.Busy(), make(chan error)
+		go func() {
+			_, err := x.Search(t.Context(), retrieve.Query{Text: "note7"})
+			ended <- err
+		}()
+		for stacks := make([]byte, 1<<20); !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Store).coded(")); { // it has read the state
+			runtime.Gosched()
+		}
+		build(t, open(128), files)
+		if rebuilt == 256 {
+			build(t, open(256), files)
+		}
+		done()
+		err := <-ended
+		if other := (*retrieve.EmbedderError)(nil); rebuilt == 128 && !errors.As(err, &other) || rebuilt == 256 && err != nil {
+			t.Errorf("rebuilt with %d dimensions: %v", rebuilt, err)
+		}
+		build(t, open(256), files)
+	}
+}
+
 // Codes are read once for all searches, again when another process has changed the vectors, and at each search if they
 // are too large.
 func TestCodes(t *testing.T) {
@@ -323,16 +382,33 @@ func TestCodes(t *testing.T) {
 	}
 	build(t, x, files)
 	for range 2 {
-		if got := first(x, retrieve.Query{Text: "note77"}); got != "77.txt" || x.Store.InMemory() != 1200 {
-			t.Errorf("%q, %d in memory", got, x.Store.InMemory())
+		if got := first(x, retrieve.Query{Text: "note77"}); got != "77.txt" || x.Store.InMemory() != 1200 || x.Store.CodesRead() != 1200 {
+			t.Errorf("%q, %d in memory, %d read", got, x.Store.InMemory(), x.Store.CodesRead())
 		}
 	}
 	files["new.txt"] = &fstest.MapFile{Data: []byte("added")}
 	delete(files, "77.txt")
 	build(t, other, files)
-	if got := first(x, retrieve.Query{Text: "added"}); got != "new.txt" || x.Store.InMemory() != 1200 {
-		t.Errorf("after another process: %q, %d in memory", got, x.Store.InMemory())
+	if got := first(x, retrieve.Query{Text: "added"}); got != "new.txt" || x.Store.InMemory() != 1200 || x.Store.CodesRead() != 1201 {
+		t.Errorf("after another process: %q, %d in memory, %d read", got, x.Store.InMemory(), x.Store.CodesRead())
 	}
+	done, late := x.Store.Busy(), time.After(10*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := x.Search(ctx, retrieve.Query{Text: "added"})
+		ended <- err
+	}()
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a search that was cancelled while another one reads: %v", err)
+		}
+	case <-late:
+		t.Error("a cancelled search waits for another one that reads")
+	}
+	done()
 	if got := first(x, retrieve.Query{Text: "note77", Under: "new.txt"}); got != "new.txt" {
 		t.Errorf("within a filter: %q", got)
 	}

@@ -35,6 +35,8 @@ type Dialect struct {
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
+	// Uncoded means that there is no table codes, and that it may not be made: searches compute the codes.
+	Uncoded bool
 	// Remote means that the database is reached over the network.
 	Remote bool
 	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
@@ -59,7 +61,7 @@ type Expression struct {
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
-	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes}}
+	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes, turn: make(chan struct{}, 1)}}
 	if len(d.Schema) == 0 {
 		return s, nil
 	}
