@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +33,7 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
@@ -190,24 +190,8 @@ func elsewhere(t *testing.T, o options) *remote {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), remoteVar+"="+string(text))
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		_, err = cmd.StdinPipe() // which stays open
-	}
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	line := bufio.NewScanner(out)
-	if !line.Scan() {
-		t.Fatal("the remote prints no address")
-	}
-	return &remote{url: line.Text()}
+	url, _ := peer.Self(t, remoteVar+"="+string(text))
+	return &remote{url: url}
 }
 
 func input(text string) *call.Request {
