@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -203,40 +204,54 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	}
 	c := &coded{version: st.version, centre: st.about, width: widthOf(st.Dimensions)}
 	if before != nil && before.width == c.width && before.centre == c.centre {
+		before.pass++
 		*c = *before // its slices are appended to, beyond what searches see
 		c.version = st.version
 	}
-	err := s.update(ctx, st, c)
-	if s.codes.now = c; err != nil {
-		s.codes.now = nil
+	if err := s.update(ctx, st, c); err != nil {
+		return nil, err // the codes before are still those of their version
 	}
-	return c, err
+	s.codes.now = c
+	return c, nil
 }
 
-// update makes codes those of the database: it reads the new ones, and removes those whose vectors have gone.
+// update makes codes those of the database: it reads the new ones, and removes those whose vectors have gone. An error
+// changes nothing that searches see.
 func (s *Store) update(ctx context.Context, st *State, c *coded) error {
 	var n int
 	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM vectors`).Scan(&n); err != nil {
 		return err
 	}
-	if n*c.width > s.codes.room {
+	switch {
+	case n*c.width > s.codes.room:
 		*c = coded{version: c.version, centre: c.centre}
 		return nil
+	case len(c.keys) == 0 || len(c.keys) < n/2:
+		c.keys, c.data, c.met = make([]key, 0, n), make([]byte, 0, n*c.width), make(map[key]int, n)
+		return s.eachCode(ctx, st, nil, c.add)
 	}
-	add := func(k key, code []byte) {
-		if _, twice := c.met[k]; !twice { // it was stored while the vectors without a code were read
-			c.keys, c.data, c.met[k] = append(c.keys, k), append(c.data, code...), c.pass
+	kept, fresh, err := s.compared(ctx, c)
+	read := &coded{met: map[key]int{}, pass: c.pass}
+	for part := range slices.Chunk(fresh, 1000) {
+		if err == nil {
+			err = s.eachCode(ctx, st, part, read.add)
 		}
 	}
-	if c.met == nil || len(c.keys) < n/2 {
-		c.keys, c.data, c.met = make([]key, 0, n), make([]byte, 0, n*c.width), make(map[key]int, n)
-		return s.eachCode(ctx, st, nil, add)
+	if err != nil {
+		return err
 	}
-	c.pass++
-	var fresh []any
+	if kept < len(c.keys) {
+		c.sweep()
+	}
+	c.keys, c.data = append(c.keys, read.keys...), append(c.data, read.data...)
+	maps.Copy(c.met, read.met)
+	return nil
+}
+
+// compared marks the keys that the database still has, and returns their number and the digests that are new.
+func (s *Store) compared(ctx context.Context, c *coded) (kept int, fresh []any, err error) {
 	var digest sql.RawBytes
-	kept := 0
-	err := s.each(ctx, func(rows *sql.Rows) error {
+	err = s.each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(&digest); err != nil {
 			return err
 		}
@@ -249,15 +264,14 @@ func (s *Store) update(ctx context.Context, st *State, c *coded) error {
 		}
 		return err
 	}, `SELECT digest FROM vectors`)
-	if err == nil && kept < len(c.keys) {
-		c.sweep()
+	return kept, fresh, err
+}
+
+// add adds a code, unless it was stored while the vectors without a code were read, and is here already.
+func (c *coded) add(k key, code []byte) {
+	if _, twice := c.met[k]; !twice {
+		c.keys, c.data, c.met[k] = append(c.keys, k), append(c.data, code...), c.pass
 	}
-	for part := range slices.Chunk(fresh, 1000) {
-		if err == nil {
-			err = s.eachCode(ctx, st, part, add)
-		}
-	}
-	return err
 }
 
 // sweep removes the codes that the last pass has not met. Searches keep the slices that they have.
