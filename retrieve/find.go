@@ -73,9 +73,8 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 		where = strings.Replace(s.dialect.Among, "%s", where, 1)
 	}
 	query := strings.Replace(s.dialect.Words, "%s", where, 1)
-	texts, err := s.dialect.Expressions(ctx, s.db, all, n)
-	for i := 0; err == nil && i < len(texts); i++ {
-		best, last, rank := 0.0, 0.0, 0
+	rank := func(text string) (last float64, err error) {
+		best, rank := 0.0, 0
 		ranking, strong = nil, 0
 		err = s.each(ctx, func(rows *sql.Rows) error {
 			var id int64
@@ -89,12 +88,23 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 				strong++
 			}
 			return err
-		}, query, append(append([]any{texts[i].Text}, args...), n)...)
-		if len(ranking) == n && last >= texts[i].Least {
-			break
+		}, query, append(append([]any{text}, args...), n)...)
+		return last, s.explain(err)
+	}
+	if s.dialect.Choose != nil {
+		count, text, least, err := s.dialect.Choose(ctx, s.db, all, n)
+		if err != nil {
+			return nil, 0, s.explain(err)
+		}
+		all = count
+		if text != "" {
+			if last, err := rank(text); err != nil || len(ranking) == n && last >= least {
+				return ranking, strong, err
+			}
 		}
 	}
-	return ranking, strong, s.explain(err)
+	_, err = rank(s.dialect.Expression(all))
+	return ranking, strong, err
 }
 
 // nothing bounds the score of words that most pieces have: BM25 of SQLite gives them a millionth.

@@ -48,15 +48,12 @@ type Dialect struct {
 	Among string
 	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Expressions returns texts for Words that match any of the words, to find the n best pieces. They are tried in order
-	// until one has found enough. The words consist of letters, digits and marks.
-	Expressions func(ctx context.Context, db *sql.DB, words []string, n int) ([]Expression, error)
-}
-
-// An Expression is a text for Dialect.Words. It may leave out pieces: no such piece has a score above Least.
-type Expression struct {
-	Text  string
-	Least float64
+	// Expression returns the text parameter of Words that matches any of the words. They consist of letters, digits and
+	// marks.
+	Expression func(words []string) string
+	// Choose returns the words that count, and a text of them that leaves out pieces: none of these has a score above least. It
+	// is used if it finds n pieces with such scores. Nil, or an empty text, chooses nothing.
+	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (count []string, text string, least float64, err error)
 }
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.

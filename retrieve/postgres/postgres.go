@@ -82,10 +82,8 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 	}
 	d := retrieve.Dialect{
 		Name: name, Schema: missing, Uncoded: !coded && missing == nil, Numbered: true, Remote: true, Claim: claim, Words: query, Among: ` AND p.document IN (SELECT d.id FROM documents d WHERE true %s)`, Meta: `d.meta ->> ?::text = ?`,
-		Lock: `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
-		Expressions: func(_ context.Context, _ *sql.DB, words []string, _ int) ([]retrieve.Expression, error) {
-			return []retrieve.Expression{{Text: strings.Join(words, " ")}}, nil
-		},
+		Lock:       `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
+		Expression: func(words []string) string { return strings.Join(words, " ") },
 	}
 	s, err := retrieve.NewStore(ctx, db, d)
 	if refused := (*pgconn.PgError)(nil); there && errors.As(err, &refused) && refused.Code == insufficientPrivilege {

@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/stonelayer/stone/retrieve"
 )
 
 // words writes expressions of FTS5. Ranking a piece takes a microsecond, and common words are in most pieces. So the rare
@@ -16,11 +14,11 @@ import (
 // could be among the best.
 type words struct{ few int } // the number of pieces from which on this is worth it
 
-// expressions implements retrieve.Dialect.
-func (w words) expressions(ctx context.Context, db *sql.DB, all []string, most int) ([]retrieve.Expression, error) {
+// choose implements retrieve.Dialect.
+func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (whole []string, text string, least float64, err error) {
 	var pieces int
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pieces`).Scan(&pieces); err != nil || pieces <= w.few {
-		return []retrieve.Expression{{Text: anyOf(all)}}, err
+		return all, "", 0, err
 	}
 	type counted struct {
 		word   string
@@ -31,7 +29,7 @@ func (w words) expressions(ctx context.Context, db *sql.DB, all []string, most i
 		c := counted{word: word}
 		err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)`, anyOf([]string{word}), pieces/2+1).Scan(&c.pieces)
 		if err != nil {
-			return nil, err
+			return nil, "", 0, err
 		}
 		list = append(list, c)
 	}
@@ -41,8 +39,8 @@ func (w words) expressions(ctx context.Context, db *sql.DB, all []string, most i
 	if n >= 0 {
 		list = list[:max(n, 1)]
 	}
-	var whole, chosen, others []string
-	selected, least := 0, 0.0
+	var chosen, others []string
+	selected := 0
 	for _, c := range list {
 		whole = append(whole, c.word)
 		if selected < most || selected+c.pieces <= w.few {
@@ -53,10 +51,10 @@ func (w words) expressions(ctx context.Context, db *sql.DB, all []string, most i
 		// BM25 of FTS5 has k1 = 1.2: a piece gets less than 2.2 times the weight of the word.
 		least += 2 * 2.2 * math.Log((float64(pieces-c.pieces)+0.5)/(float64(c.pieces)+0.5))
 	}
-	if len(others) == 0 {
-		return []retrieve.Expression{{Text: anyOf(whole)}}, nil
+	if len(others) > 0 {
+		text = "(" + anyOf(chosen) + ") AND (" + anyOf(append(chosen, others...)) + ")"
 	}
-	return []retrieve.Expression{{Text: "(" + anyOf(chosen) + ") AND (" + anyOf(append(chosen, others...)) + ")", Least: least}, {Text: anyOf(whole)}}, nil
+	return whole, text, least, nil
 }
 
 func anyOf(all []string) string { return `"` + strings.Join(all, `" OR "`) + `"` }
