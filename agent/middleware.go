@@ -137,6 +137,9 @@ type Tool struct {
 	// Parallel permits Run at the same time as other calls of a turn whose tools
 	// are Parallel.
 	Parallel bool
+	// Client means that Run leaves the call to the client of the run, by a question. While one call of a turn waits for its
+	// answer, later calls of such tools are asked, too, though calls in between have not run: a client gets all at once.
+	Client bool
 	// Timeout ends the context of a call; the model is told. Zero means unlimited. The
 	// agent still waits for a Run that ignores its context.
 	Timeout time.Duration

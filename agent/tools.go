@@ -58,7 +58,10 @@ func (r *run) dispatch(ctx context.Context, c *Context) error {
 		if to == from+1 {
 			outcomes[from], err = r.call(ctx, c, from)
 		} else {
-			err = r.together(ctx, c, outcomes, from, to)
+			err = r.together(ctx, c, outcomes, from, to, parallel)
+		}
+		if errors.Is(err, kind.Waiting) {
+			err = errors.Join(err, r.together(ctx, c, outcomes, to, len(calls), byClient))
 		}
 		if err != nil {
 			return err
@@ -121,12 +124,21 @@ func parallel(tools []Tool, call llm.ToolCall) bool {
 	return t != nil && t.Parallel
 }
 
-// together runs the calls from up to to at the same time.
-func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int) error {
+// byClient reports whether the client executes a call.
+func byClient(tools []Tool, call llm.ToolCall) bool {
+	t := find(tools, call.Name)
+	return t != nil && t.Client
+}
+
+// together runs those of the calls from up to to that are such at the same time.
+func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int, such func([]Tool, llm.ToolCall) bool) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)
 	slots := make(chan struct{}, maxParallel)
 	for i := from; i < to; i++ {
+		if !such(c.Tools, c.Reply.ToolCalls[i]) {
+			continue
+		}
 		slots <- struct{}{}
 		errs[i-from] = failure(kind.Panic, nil, "the tool %q ended its goroutine", c.Reply.ToolCalls[i].Name)
 		wait.Go(func() {

@@ -38,7 +38,7 @@ type Status struct {
 	Provider string    // "openai", "anthropic" or "gemini"
 	ID       string    // at the provider
 	Done     int       // requests that were answered, or failed
-	Total    int       // requests
+	Total    int       // requests; texts in a batch of Gemini's vectors
 	Expires  time.Time // zero if it is not known
 }
 

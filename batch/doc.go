@@ -6,7 +6,8 @@
 //	}, batch.Config{Journal: db})
 //
 // Pipeline and models stay as they are. Every request that a model of llm/openai (Chat
-// Completions and Responses), llm/anthropic or llm/gemini would send is held back, and what asked waits. Once all
+// Completions and Responses), llm/anthropic or llm/gemini would send is held back, and what asked waits. So are the
+// requests of an embedder of llm/openai or llm/gemini for the vectors of documents. Once all
 // that can be done is done, the requests of all lanes become batches, one for each model and server, and the run
 // parks. When a batch has ended, the run continues with its answers: a thousand agents of five turns make five
 // batches. Other requests are sent as always.

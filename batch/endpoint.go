@@ -67,6 +67,8 @@ func endpointOf(req *http.Request, next http.RoundTripper) (to endpoint, ok bool
 		to.provider = anthropic{}
 	case strings.HasSuffix(path, ":streamGenerateContent"), strings.HasSuffix(path, ":generateContent"):
 		to.provider = gemini{}
+	case strings.HasSuffix(path, embeds):
+		to.provider = gemini{vectors: true}
 	default:
 		return to, false
 	}

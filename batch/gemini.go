@@ -12,14 +12,27 @@ import (
 	"time"
 )
 
-// gemini makes batches of GenerateContent, with the requests inline. Source: Gemini API reference, "Batch API".
-type gemini struct{}
+// gemini makes batches of GenerateContent, or of EmbedContent for vectors, with the requests inline. A request for the vectors
+// of many texts becomes as many requests of the batch. Source: Gemini API reference, "Batch API".
+type gemini struct{ vectors bool }
 
-func (gemini) name() string               { return "gemini" }
-func (gemini) bounds() (int, int)         { return 50_000, 19 << 20 }
-func (gemini) inputs(json.RawMessage) int { return 1 }
+// embeds is the method for the vectors of many texts.
+const embeds = ":batchEmbedContents"
 
-func (gemini) speaks(_ http.Header, f fields) bool { return f["contents"] != nil }
+func (gemini) name() string       { return "gemini" }
+func (gemini) bounds() (int, int) { return 50_000, 19 << 20 }
+
+func (g gemini) inputs(line json.RawMessage) int {
+	var body struct{ Requests []json.RawMessage }
+	if !g.vectors || json.Unmarshal(line, &body) != nil {
+		return 1
+	}
+	return max(1, len(body.Requests))
+}
+
+func (g gemini) speaks(_ http.Header, f fields) bool {
+	return g.vectors && f["requests"] != nil || !g.vectors && f["contents"] != nil
+}
 
 func (gemini) line(f fields) (line, same json.RawMessage, err error) {
 	if line, err = f.without(); err != nil {
@@ -47,14 +60,24 @@ func (gemini) root(to endpoint) string {
 	return root
 }
 
-func (gemini) make(ctx context.Context, to endpoint, name string, group []*request) (string, error) {
+func (g gemini) make(ctx context.Context, to endpoint, name string, group []*request) (string, error) {
 	type one struct {
 		Request  json.RawMessage   `json:"request"`
 		Metadata map[string]string `json:"metadata"`
 	}
-	all := make([]one, len(group))
-	for i, r := range group {
-		all[i] = one{r.line, map[string]string{"key": r.key}}
+	var all []one
+	for _, r := range group {
+		if !g.vectors {
+			all = append(all, one{r.line, map[string]string{"key": r.key}})
+			continue
+		}
+		body, err := decode[struct{ Requests []json.RawMessage }](r.line)
+		if err != nil {
+			return "", err
+		}
+		for i, text := range body.Requests {
+			all = append(all, one{text, map[string]string{"key": r.key, "text": fmt.Sprintf("%d/%d", i, len(body.Requests))}})
+		}
 	}
 	body, err := json.Marshal(map[string]any{"batch": map[string]any{
 		"displayName": name, "inputConfig": map[string]any{"requests": map[string]any{"requests": all}},
@@ -62,9 +85,11 @@ func (gemini) make(ctx context.Context, to endpoint, name string, group []*reque
 	if err != nil {
 		return "", err
 	}
-	model, _, _ := strings.Cut(to.url, ":streamGenerateContent")
-	model, _, _ = strings.Cut(model, ":generateContent")
-	data, err := to.do(ctx, http.MethodPost, model+":batchGenerateContent", "application/json", body, false)
+	model, method := to.url[:strings.LastIndex(to.url, ":")], ":batchGenerateContent"
+	if g.vectors {
+		method = ":asyncBatchEmbedContent"
+	}
+	data, err := to.do(ctx, http.MethodPost, model+method, "application/json", body, false)
 	if err != nil {
 		return "", err
 	}
@@ -80,19 +105,26 @@ type operation struct {
 		Name, DisplayName, State string
 		CreateTime               time.Time
 		BatchStats               struct {
-			SuccessfulRequestCount, FailedRequestCount string
+			RequestCount, SuccessfulRequestCount, FailedRequestCount string
 		}
 	}
 	Error    *struct{ Message string }
 	Response struct {
-		InlinedResponses inlined
-		Output           struct{ InlinedResponses inlined }
+		output
+		Output output
 	}
+}
+
+type output struct{ InlinedResponses, InlinedEmbedContentResponses inlined }
+
+func (o output) all() inlined {
+	o.InlinedResponses.InlinedResponses = append(o.InlinedResponses.InlinedResponses, o.InlinedEmbedContentResponses.InlinedResponses...)
+	return o.InlinedResponses
 }
 
 type inlined struct {
 	InlinedResponses []struct {
-		Metadata struct{ Key string }
+		Metadata struct{ Key, Text string }
 		Response json.RawMessage
 		Error    *struct {
 			Code    int
@@ -130,6 +162,7 @@ func (g gemini) state(ctx context.Context, to endpoint, id string) (s Status, en
 	}
 	done, _ := strconv.Atoi(b.Metadata.BatchStats.SuccessfulRequestCount) // missing is 0
 	failed, _ := strconv.Atoi(b.Metadata.BatchStats.FailedRequestCount)
+	s.Total, _ = strconv.Atoi(b.Metadata.BatchStats.RequestCount)
 	if s.Done = done + failed; !b.Metadata.CreateTime.IsZero() {
 		s.Expires = b.Metadata.CreateTime.Add(48 * time.Hour)
 	}
@@ -158,19 +191,78 @@ func (g gemini) answers(ctx context.Context, to endpoint, id string, each func(s
 	if err := json.NewDecoder(text).Decode(&b); err != nil {
 		return fmt.Errorf("the answer of the provider cannot be read: %w", err)
 	}
-	all := b.Response.InlinedResponses.InlinedResponses
-	if len(all) == 0 {
-		all = b.Response.Output.InlinedResponses.InlinedResponses
-	}
+	all := append(b.Response.all().InlinedResponses, b.Response.Output.all().InlinedResponses...)
+	lists := map[string]*vectors{}
 	for _, one := range all {
+		key := one.Metadata.Key
 		switch {
 		case one.Error != nil:
-			each(one.Metadata.Key, refusal(cmp.Or(statusOf[one.Error.Code], http.StatusInternalServerError), one.Error.Status, one.Error.Message))
+			if before := lists[key]; before == nil || before.all != nil {
+				each(key, refusal(cmp.Or(statusOf[one.Error.Code], http.StatusInternalServerError), one.Error.Status, one.Error.Message))
+			}
+			lists[key] = &vectors{} // the other texts of the request are of no use
+		case one.Response != nil && !g.vectors:
+			each(key, answer{http.StatusOK, one.Response})
 		case one.Response != nil:
-			each(one.Metadata.Key, answer{http.StatusOK, one.Response})
+			if lists[key] == nil {
+				lists[key] = &vectors{all: map[int]json.RawMessage{}, counted: true}
+			}
+			if err := lists[key].add(one.Metadata.Text, one.Response); err != nil {
+				return err
+			}
+		}
+	}
+	for key, list := range lists {
+		if body := list.body(); body != nil {
+			each(key, answer{http.StatusOK, body})
 		}
 	}
 	return nil
+}
+
+// vectors are the answers to the texts of one request.
+type vectors struct {
+	all     map[int]json.RawMessage
+	most    int
+	tokens  int
+	counted bool // the provider has counted the tokens of all
+}
+
+// add adds the answer to a text, such as "0/64".
+func (v *vectors) add(text string, data json.RawMessage) error {
+	var at int
+	if _, err := fmt.Sscanf(text, "%d/%d", &at, &v.most); err != nil {
+		return fmt.Errorf("the provider answers a text %q that it was not sent", text)
+	}
+	one, err := decode[struct {
+		Embedding  json.RawMessage
+		TokenCount json.Number // a string, as all numbers of 64 bits
+	}](data)
+	if err == nil && v.all != nil {
+		n, _ := one.TokenCount.Int64() // missing is 0
+		v.all[at], v.tokens, v.counted = one.Embedding, v.tokens+int(n), v.counted && n > 0
+	}
+	return err
+}
+
+// body is the answer that the provider would have sent directly, nil as long as a text has none.
+func (v *vectors) body() json.RawMessage {
+	if v.most == 0 || len(v.all) != v.most {
+		return nil
+	}
+	out := map[string]any{}
+	list := make([]json.RawMessage, 0, v.most)
+	for i := range v.most {
+		list = append(list, v.all[i])
+	}
+	if out["embeddings"] = list; v.counted {
+		out["usageMetadata"] = map[string]int{"promptTokenCount": v.tokens}
+	}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil
+	}
+	return body
 }
 
 // statusOf are the HTTP statuses of the codes of google.rpc.Code that say that the request is at fault.

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -154,7 +155,7 @@ func (s *session) look(ctx context.Context) (states []Status, ended bool, err er
 		if err != nil {
 			return states, ended, fmt.Errorf("batch %s of %s: %w", b.id, b.Provider, err)
 		}
-		state.Provider, state.ID, state.Total = b.Provider, b.id, len(b.Keys)
+		state.Provider, state.ID, state.Total = b.Provider, b.id, cmp.Or(state.Total, len(b.Keys))
 		states = append(states, state)
 		if !over {
 			continue

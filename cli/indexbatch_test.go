@@ -17,15 +17,21 @@ import (
 
 // Texts of documents wait for a batch at half the price; the question of a search does not.
 func TestIndexInBatches(t *testing.T) {
+	for protocol, path := range map[string]string{"openai": "/v1", "gemini": "/v1beta"} {
+		t.Run(protocol, func(t *testing.T) { indexInBatches(t, protocol, path) })
+	}
+}
+
+func indexInBatches(t *testing.T, protocol, path string) {
 	b := batchtest.New(t, 100)
 	t.Chdir(t.TempDir())
 	t.Setenv("OPENAI_API_KEY", "key")
 	t.Setenv("STONE_TRUST", "1")
 	for name, text := range map[string]string{
 		"docs/one.md": "# Granite\n\nA hard stone.", "docs/two.md": "# Slate\n\nA stone that splits.",
-		".stone/stone.edn": fmt.Sprintf(`{:providers {:openai {:url %q :key {:env "OPENAI_API_KEY"}}}
+		".stone/stone.edn": fmt.Sprintf(`{:providers {:p {:protocol :%s :url %q :key {:env "OPENAI_API_KEY"}}}
  :models [{:model "m" :date "2026-01-01" :usd-per-mtok-in 2 :usd-per-mtok-out 0}]
- :search {:embedder {:provider :openai :model "m"}}}`, b.URL+"/v1"),
+ :search {:embedder {:provider :p :model "m"}}}`, protocol, b.URL+path),
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 			t.Fatal(err)
@@ -34,14 +40,16 @@ func TestIndexInBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	of := map[string]string{"openai": "1", "gemini": "2"}[protocol] // Gemini counts texts
+	batch := map[string]string{"openai": "batch_1_", "gemini": "batches/batch_1_"}[protocol]
 	for _, c := range []struct {
 		args          string
 		code          int
 		stdout, notes string
 		looks         int
 	}{
-		{"index docs -q --id i --batch --no-wait", cli.Waiting, "", "waiting: batch batch_1_ of openai: 0 of 1 done", 100},
-		{"resume i -q --no-wait", cli.Waiting, "", "waiting: batch batch_1_ of openai", 100},
+		{"index docs -q --id i --batch --no-wait", cli.Waiting, "", "waiting: batch " + batch + " of " + protocol + ": 0 of " + of + " done", 100},
+		{"resume i -q --no-wait", cli.Waiting, "", "waiting: batch " + batch + " of " + protocol, 100},
 		{"resume i -q --no-wait=false", cli.Done, "2 documents", "", 0},
 		{"runs", cli.Done, "0.0010", "", 0}, // half the price of 1,000 tokens
 		{"index docs -q --id again --batch", cli.Done, "2 documents", "", 0},

@@ -8,9 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
-	"sync"
+	"sync/atomic"
 )
 
 // A code is the distance of a vector from the centre of all, in 2 bits a number, after two numbers of 4 bytes: a factor
@@ -22,8 +23,6 @@ import (
 // factor makes the product of a code with its own distance right, as in RaBitQ (Gao and Long, SIGMOD 2024,
 // doi:10.1145/3654970), so that estimates have no bias. Embedders make vectors with much in common, which the centre takes
 // out: without it 3 of the 10 nearest were found where TestRecall now finds all.
-
-var errEnough = errors.New("enough")
 
 const step = 0.9957 // in standard deviations
 
@@ -145,13 +144,20 @@ func (c *candidates) cut() {
 
 // codes keeps the codes of a store in memory.
 type codes struct {
-	room int // for codes in bytes; larger ones are read at each search
+	room int           // for codes in bytes; larger ones are read at each search
+	turn chan struct{} // is held by who reads the field now, or the database for it
+	now  *coded        // nil before the first search
+	read atomic.Int64  // codes that were read, for tests
+}
 
-	mu      sync.Mutex
-	version string // and the centre, so that an index that was made anew is not taken for the one before
-	width   int    // bytes of a code; 0 for codes that are not in memory
-	keys    []key
-	data    []byte
+// coded are the codes of a state. Searches share it.
+type coded struct {
+	version, centre string
+	width           int // bytes of a code; 0 for codes that do not fit into the room
+	keys            []key
+	data            []byte
+	met             map[key]int // by the pass that met the key last; it belongs to who has the turn
+	pass            int
 }
 
 // mostCodes bounds the codes in memory: 1.3 million of vectors with 1,536 numbers.
@@ -170,88 +176,155 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 			found.add(k, e.of(code))
 		}
 	}
-	c := &s.codes
-	c.mu.Lock()
-	if c.version != st.coded() {
-		if err := s.load(ctx, st); err != nil {
-			c.mu.Unlock()
-			return nil, err
-		}
+	c, err := s.coded(ctx, st)
+	if err == nil && c.width == 0 {
+		err = s.eachCode(ctx, st, nil, visit)
 	}
-	keys, data, width := c.keys, c.data, c.width
-	c.mu.Unlock()
-	if width == 0 {
-		if err := s.eachCode(ctx, st, func(k key, code []byte) bool { visit(k, code); return true }); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	for i, k := range keys {
-		visit(k, data[i*width:(i+1)*width])
+	for i, k := range c.keys {
+		visit(k, c.data[i*c.width:(i+1)*c.width])
 	}
 	found.cut()
 	return found.all, nil
 }
 
-// load reads the codes into memory. The caller holds the lock.
-func (s *Store) load(ctx context.Context, st *State) error {
-	c := &s.codes
-	c.version, c.width, c.keys, c.data = "", 0, nil, nil // searches that use the old ones keep them
-	width, keys, data, fits := widthOf(st.Dimensions), []key(nil), []byte(nil), true
-	err := s.eachCode(ctx, st, func(k key, code []byte) bool {
-		fits = len(data)+len(code) <= c.room
-		if fits {
-			keys, data = append(keys, k), append(data, code...)
+// coded returns the codes of a state, after it has read those that are not in memory.
+func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
+	select {
+	case s.codes.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-s.codes.turn }()
+	before := s.codes.now
+	if before != nil && before.version == st.version && before.centre == st.about {
+		return before, nil
+	}
+	c := &coded{version: st.version, centre: st.about, width: widthOf(st.Dimensions)}
+	if before != nil && before.width == c.width && before.centre == c.centre {
+		before.pass++
+		*c = *before // its slices are appended to, beyond what searches see
+		c.version = st.version
+	}
+	if err := s.update(ctx, st, c); err != nil {
+		return nil, err // the codes before are still those of their version
+	}
+	s.codes.now = c
+	return c, nil
+}
+
+// update makes codes those of the database: it reads the new ones, and removes those whose vectors have gone. An error
+// changes nothing that searches see.
+func (s *Store) update(ctx context.Context, st *State, c *coded) error {
+	var n int
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM vectors`).Scan(&n); err != nil {
+		return err
+	}
+	switch {
+	case n*c.width > s.codes.room:
+		*c = coded{version: c.version, centre: c.centre}
+		return nil
+	case len(c.keys) == 0 || len(c.keys) < n/2:
+		c.keys, c.data, c.met = make([]key, 0, n), make([]byte, 0, n*c.width), make(map[key]int, n)
+		return s.eachCode(ctx, st, nil, c.add)
+	}
+	kept, fresh, err := s.compared(ctx, c)
+	read := &coded{met: map[key]int{}, pass: c.pass}
+	for part := range slices.Chunk(fresh, 1000) {
+		if err == nil {
+			err = s.eachCode(ctx, st, part, read.add)
 		}
-		return fits
-	})
+	}
 	if err != nil {
 		return err
 	}
-	if c.version = st.coded(); fits {
-		c.width, c.keys, c.data = width, keys, data
+	if kept < len(c.keys) {
+		c.sweep()
 	}
+	c.keys, c.data = append(c.keys, read.keys...), append(c.data, read.data...)
+	maps.Copy(c.met, read.met)
 	return nil
 }
 
-// eachCode visits the code of each vector until visit returns false. It computes codes that an older program did not
-// store.
-func (s *Store) eachCode(ctx context.Context, st *State, visit func(key, []byte) bool) error {
-	var digest, raw sql.RawBytes
-	more, width := true, widthOf(st.Dimensions)
+// compared marks the keys that the database still has, and returns their number and the digests that are new.
+func (s *Store) compared(ctx context.Context, c *coded) (kept int, fresh []any, err error) {
+	var digest sql.RawBytes
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&digest); err != nil {
+			return err
+		}
+		k, err := keyOf(digest)
+		if _, known := c.met[k]; known {
+			c.met[k] = c.pass
+			kept++
+		} else {
+			fresh = append(fresh, string(digest))
+		}
+		return err
+	}, `SELECT digest FROM vectors`)
+	return kept, fresh, err
+}
+
+// add adds a code, unless it was stored while the vectors without a code were read, and is here already.
+func (c *coded) add(k key, code []byte) {
+	if _, twice := c.met[k]; !twice {
+		c.keys, c.data, c.met[k] = append(c.keys, k), append(c.data, code...), c.pass
+	}
+}
+
+// sweep removes the codes that the last pass has not met. Searches keep the slices that they have.
+func (c *coded) sweep() {
+	keys, data := make([]key, 0, len(c.keys)), make([]byte, 0, len(c.data))
+	for i, k := range c.keys {
+		if c.met[k] == c.pass {
+			keys, data = append(keys, k), append(data, c.data[i*c.width:(i+1)*c.width]...)
+		} else {
+			delete(c.met, k)
+		}
+	}
+	c.keys, c.data = keys, data
+}
+
+// eachCode visits the code of each vector, among some digests if these are given. It computes the codes that are not stored.
+func (s *Store) eachCode(ctx context.Context, st *State, among []any, visit func(key, []byte)) error {
 	centre, err := st.centre()
 	if err != nil {
 		return err
 	}
-	scan := func(code func([]byte) []byte) func(rows *sql.Rows) error {
+	var digest, raw sql.RawBytes
+	width := widthOf(st.Dimensions)
+	scan := func(size int, code func([]byte) []byte) func(rows *sql.Rows) error {
 		return func(rows *sql.Rows) error {
 			if err := rows.Scan(&digest, &raw); err != nil {
 				return err
 			}
 			k, err := keyOf(digest)
-			if err != nil {
-				return err
+			if err == nil && len(raw) != size {
+				err = fmt.Errorf("damaged: the vector of %s has another length", digest)
 			}
-			if len(raw) != width && len(raw) != 4*st.Dimensions {
-				return fmt.Errorf("damaged: the vector of %s has another length", digest)
+			if err == nil {
+				s.codes.read.Add(1)
+				visit(k, code(raw))
 			}
-			if more = visit(k, code(raw)); !more {
-				return errEnough
-			}
-			return nil
+			return err
 		}
 	}
-	err = s.each(ctx, scan(func(code []byte) []byte { return code }), `SELECT digest, code FROM codes`)
-	if err == nil {
-		err = s.each(ctx, scan(func(raw []byte) []byte { return codeOf(decode(raw), centre) }), `SELECT v.digest, v.vector FROM vectors v WHERE NOT EXISTS (SELECT 1 FROM codes c WHERE c.digest = v.digest)`)
+	only, and := "", " WHERE "
+	if among != nil {
+		only, and = ` WHERE v.digest IN (`+marks(len(among))+`)`, " AND "
 	}
-	if !more {
-		return nil
+	uncoded := `SELECT v.digest, v.vector FROM vectors v` + only
+	if !s.dialect.Uncoded {
+		uncoded += and + `NOT EXISTS (SELECT 1 FROM codes c WHERE c.digest = v.digest)`
+		err = s.each(ctx, scan(width, func(code []byte) []byte { return code }), `SELECT v.digest, v.code FROM codes v`+only, among...)
+	}
+	if err == nil {
+		err = s.each(ctx, scan(4*st.Dimensions, func(raw []byte) []byte { return codeOf(decode(raw), centre) }), uncoded, among...)
 	}
 	return err
 }
-
-// coded names the codes of a state.
-func (st *State) coded() string { return st.version + " " + st.about }
 
 // recode makes the codes of an index that an older program has built, which kept no centre.
 func (s *Store) recode(ctx context.Context, tx *sql.Tx) (done bool, err error) {

@@ -111,7 +111,16 @@ func TestEstimate(t *testing.T) {
 func (s *Store) SetRoom(bytes int) { s.codes.room = bytes }
 
 // InMemory returns the number of codes in memory.
-func (s *Store) InMemory() int { return len(s.codes.keys) }
+func (s *Store) InMemory() int { return len(s.codes.now.keys) }
+
+// CodesRead returns how many codes were read.
+func (s *Store) CodesRead() int { return int(s.codes.read.Load()) }
+
+// Busy makes the store busy with reading codes, until the returned function is called.
+func (s *Store) Busy() (done func()) {
+	s.codes.turn <- struct{}{}
+	return func() { <-s.codes.turn }
+}
 
 // BenchmarkEstimates compares a question with 200,000 codes of 1,536 numbers in memory.
 func BenchmarkEstimates(b *testing.B) {

@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/binary"
@@ -67,23 +68,43 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 	if len(all) == 0 {
 		return nil, 0, nil
 	}
-	best, last, rank := 0.0, 0.0, 0
 	where, args := s.filter(q)
-	args = append(append([]any{s.dialect.Expression(all)}, args...), n)
-	err = s.each(ctx, func(rows *sql.Rows) error {
-		var id int64
-		var score float64
-		err := rows.Scan(&id, &score)
-		if rank == 0 || score != last {
-			rank = len(ranking) + 1
+	if where != "" {
+		where = strings.Replace(s.dialect.Among, "%s", where, 1)
+	}
+	query := strings.Replace(s.dialect.Words, "%s", where, 1)
+	rank := func(text string) (last float64, err error) {
+		best, rank := 0.0, 0
+		ranking, strong = nil, 0
+		err = s.each(ctx, func(rows *sql.Rows) error {
+			var id int64
+			var score float64
+			err := rows.Scan(&id, &score)
+			if rank == 0 || score != last {
+				rank = len(ranking) + 1
+			}
+			ranking, best, last = append(ranking, place{id, rank}), max(best, score), score
+			if score >= best/5 && score > nothing {
+				strong++
+			}
+			return err
+		}, query, append(append([]any{text}, args...), n)...)
+		return last, s.explain(err)
+	}
+	if s.dialect.Choose != nil {
+		count, text, least, err := s.dialect.Choose(ctx, s.db, all, n)
+		if err != nil {
+			return nil, 0, s.explain(err)
 		}
-		ranking, best, last = append(ranking, place{id, rank}), max(best, score), score
-		if score >= best/5 && score > nothing {
-			strong++
+		all = count
+		if text != "" {
+			if last, err := rank(text); err != nil || len(ranking) == n && last >= least {
+				return ranking, strong, err
+			}
 		}
-		return err
-	}, strings.Replace(s.dialect.Words, "%s", where, 1), args...)
-	return ranking, strong, s.explain(err)
+	}
+	_, err = rank(s.dialect.Expression(all))
+	return ranking, strong, err
 }
 
 // nothing bounds the score of words that most pieces have: BM25 of SQLite gives them a millionth.
@@ -95,22 +116,42 @@ type near struct {
 	cosine float32
 }
 
-// byVector ranks the n pieces nearest to v, a vector of the embedder. Codes select the candidates; their cosines are
-// exact.
+// byVector ranks the n pieces nearest to v, a vector of the embedder. All vectors that it compares are of one state of the
+// index, which another process may rebuild meanwhile.
 func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []float32, n int) ([]place, error) {
 	st, err := s.made(ctx, s.db)
-	switch {
-	case err != nil || st.Embedder == "":
-		return nil, s.explain(err)
-	case st.Embedder != embedder:
-		return nil, &EmbedderError{st.Embedder, embedder}
-	case st.Dimensions != len(v):
-		return nil, &EmbedderError{fmt.Sprintf("%s with %d dimensions", embedder, st.Dimensions), fmt.Sprintf("%s with %d", embedder, len(v))}
+	for range 3 {
+		switch {
+		case err != nil || st.Embedder == "":
+			return nil, s.explain(err)
+		case st.Embedder != embedder:
+			return nil, &EmbedderError{st.Embedder, embedder}
+		case st.Dimensions != len(v):
+			return nil, &EmbedderError{fmt.Sprintf("%s with %d dimensions", embedder, st.Dimensions), fmt.Sprintf("%s with %d", embedder, len(v))}
+		}
+		ranking, failed := s.compare(ctx, q, &st, v, n)
+		before := st
+		if st, err = s.made(ctx, s.db); err == nil && st.Embedder == before.Embedder && st.Dimensions == before.Dimensions && st.about == before.about {
+			return ranking, s.explain(failed)
+		}
 	}
+	return nil, s.explain(cmp.Or(err, error(rebuildingError{})))
+}
+
+// rebuildingError is the error of a search whose index another process rebuilds.
+type rebuildingError struct{}
+
+func (rebuildingError) Error() string { return "it is being rebuilt: search again" }
+
+// Retryable returns true.
+func (rebuildingError) Retryable() bool { return true }
+
+// compare ranks the n pieces nearest to v. Codes select the candidates; their cosines are exact.
+func (s *Store) compare(ctx context.Context, q *Query, st *State, v []float32, n int) ([]place, error) {
 	where, args := s.filter(q)
 	among, err := s.among(ctx, where, args)
 	if err != nil || among != nil && len(among) == 0 {
-		return nil, s.explain(err)
+		return nil, err
 	}
 	given := []any{}
 	if most := max(20*n, 1000); among != nil && len(among) <= most {
@@ -118,9 +159,9 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 			given = append(given, hex.EncodeToString(k[:]))
 		}
 	} else {
-		found, err := s.estimates(ctx, &st, v, among, most)
+		found, err := s.estimates(ctx, st, v, among, most)
 		if err != nil {
-			return nil, s.explain(err)
+			return nil, err
 		}
 		for _, f := range found {
 			given = append(given, hex.EncodeToString(f.key[:]))
@@ -128,7 +169,7 @@ func (s *Store) byVector(ctx context.Context, q *Query, embedder string, v []flo
 	}
 	best, err := s.nearest(ctx, v, given, n)
 	if err != nil || len(best) == 0 {
-		return nil, s.explain(err)
+		return nil, err
 	}
 	return s.withDigests(ctx, best, where, args, n)
 }
@@ -161,6 +202,9 @@ func (s *Store) nearest(ctx context.Context, v []float32, digests []any, n int) 
 	err := s.each(ctx, func(rows *sql.Rows) error {
 		if err := rows.Scan(&digest, &raw); err != nil {
 			return err
+		}
+		if len(raw) != 4*len(v) {
+			return fmt.Errorf("damaged: the vector of %s has another length", digest)
 		}
 		likeness := dot(v, raw)
 		if len(best) == n && likeness <= best[n-1].cosine {
@@ -201,7 +245,7 @@ func (s *Store) withDigests(ctx context.Context, best []near, where string, args
 			ranking = append(ranking, place{id, rank})
 		}
 	}
-	return ranking[:min(len(ranking), n)], s.explain(err)
+	return ranking[:min(len(ranking), n)], err
 }
 
 // passages returns the passages with these ids.

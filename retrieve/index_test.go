@@ -1,7 +1,6 @@
 package retrieve_test
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -288,77 +287,5 @@ func TestUnreadable(t *testing.T) {
 	}
 	if got := sources(t, x, retrieve.Query{Text: "foxes odd"}); len(got) != 1 || got[0] != "d/b.txt:1" {
 		t.Errorf("%v", got)
-	}
-}
-
-// Codes are read once for all searches, again when another process has changed the vectors, and at each search if they
-// are too large.
-func TestCodes(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "index.db")
-	e := new(script.Embedder)
-	open := func() *retrieve.Index {
-		store, err := sqlite.Open(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { store.Close() })
-		return &retrieve.Index{Store: store, Embedder: e}
-	}
-	x, other := open(), open()
-	files := fstest.MapFS{}
-	for i := range 1200 {
-		files[fmt.Sprintf("%d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "note%d", i)}
-	}
-	first := func(x *retrieve.Index, q retrieve.Query) string {
-		t.Helper()
-		q.K = 1
-		a, err := x.Search(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(a.Hits) == 0 || a.Hits[0].VectorRank == 0 {
-			return ""
-		}
-		return a.Hits[0].File
-	}
-	build(t, x, files)
-	for range 2 {
-		if got := first(x, retrieve.Query{Text: "note77"}); got != "77.txt" || x.Store.InMemory() != 1200 {
-			t.Errorf("%q, %d in memory", got, x.Store.InMemory())
-		}
-	}
-	files["new.txt"] = &fstest.MapFile{Data: []byte("added")}
-	delete(files, "77.txt")
-	build(t, other, files)
-	if got := first(x, retrieve.Query{Text: "added"}); got != "new.txt" || x.Store.InMemory() != 1200 {
-		t.Errorf("after another process: %q, %d in memory", got, x.Store.InMemory())
-	}
-	if got := first(x, retrieve.Query{Text: "note77", Under: "new.txt"}); got != "new.txt" {
-		t.Errorf("within a filter: %q", got)
-	}
-	small := open()
-	small.Store.SetRoom(1000)
-	if got := first(small, retrieve.Query{Text: "note78"}); got != "78.txt" || small.Store.InMemory() != 0 {
-		t.Errorf("without room: %q, %d in memory", got, small.Store.InMemory())
-	}
-	db, err := sql.Open("sqlite", file)
-	if err == nil {
-		_, err = db.Exec("DROP TABLE codes; DELETE FROM about WHERE name IN ('centre', 'version'); PRAGMA user_version = 1")
-	}
-	if err != nil {
-		t.Fatal(errors.Join(err, db.Close()))
-	}
-	defer db.Close()
-	old := open()
-	for _, coded := range []int{0, 1200} { // indexing stores the codes
-		if first(old, retrieve.Query{Text: "note78"}) != "78.txt" || old.Store.InMemory() != 1200 {
-			t.Errorf("an index of version 1: %d in memory", old.Store.InMemory())
-		}
-		var codes, centres int
-		err := db.QueryRow("SELECT (SELECT count(*) FROM codes), (SELECT count(*) FROM about WHERE name = 'centre')").Scan(&codes, &centres)
-		if err != nil || codes != coded || centres != min(coded, 1) {
-			t.Errorf("an index of version 1 has %d codes and %d centres, want %d: %v", codes, centres, coded, err)
-		}
-		build(t, old, files)
 	}
 }

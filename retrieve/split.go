@@ -27,7 +27,8 @@ func split(blocks []Block, size, overlap int) (pieces []Passage) {
 	var alone *Block // a heading that has no text yet
 	flush := func(level int) {
 		if alone != nil && level <= alone.Level {
-			pieces = append(pieces, Passage{Heading: headings(path[:alone.Level-1]), Text: short(alone.Text), From: alone.From, To: alone.To, Page: alone.Page})
+			text := Block{Text: short(alone.Text), From: alone.From, To: alone.To, Page: alone.Page}
+			pieces = append(pieces, pack(unitsOf(text, size), headings(path[:alone.Level-1]), size, overlap)...)
 		}
 		pieces = append(pieces, pack(units, headings(path[:]), size, overlap)...)
 		units, alone = nil, nil

@@ -35,23 +35,30 @@ type Dialect struct {
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
+	// Uncoded means that there is no table codes, and that it may not be made: searches compute the codes.
+	Uncoded bool
 	// Remote means that the database is reached over the network.
 	Remote bool
 	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
-	// Words selects ids and scores of pieces that match a text, best first. %s stands for further conditions on pieces p
-	// and documents d. Its parameters are the text, those of the conditions, and the number of rows.
+	// Words selects ids and scores of pieces that match a text, best first. %s stands for Among, or nothing. Its parameters
+	// are the text, those of the conditions, and the number of rows.
 	Words string
+	// Among is the condition, preceded by AND, that a piece is of a document d. %s stands for conditions on d, each preceded by AND.
+	Among string
 	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
 	// Expression returns the text parameter of Words that matches any of the words. They consist of letters, digits and
 	// marks.
 	Expression func(words []string) string
+	// Choose returns the words that count, and a text of them that leaves out pieces: none of these has a score above least. It
+	// is used if it finds n pieces with such scores. Nil, or an empty text, chooses nothing.
+	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (count []string, text string, least float64, err error)
 }
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
-	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes}}
+	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes, turn: make(chan struct{}, 1)}}
 	if len(d.Schema) == 0 {
 		return s, nil
 	}

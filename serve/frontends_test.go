@@ -164,9 +164,16 @@ func (q *quarry) pipelines() []serve.Pipeline {
 			}
 			return script.Text(strings.Join(names, ", "))
 		}
-		a := script.Call(last.Text(), `{"stone":"slate"}`)
-		a.Reply.ToolCalls = append(a.Reply.ToolCalls, a.Reply.ToolCalls[0])
-		a.Reply.ToolCalls[1].ID, a.Reply.ToolCalls[1].Input = "second", []byte(`{"stone":"chalk"}`)
+		name, between, _ := strings.Cut(last.Text(), " around ")
+		a := script.Call(name, `{"stone":"slate"}`)
+		one := a.Reply.ToolCalls[0]
+		if between != "" {
+			other := one
+			other.ID, other.Name = "between", between
+			a.Reply.ToolCalls = append(a.Reply.ToolCalls, other)
+		}
+		one.ID, one.Input = "second", []byte(`{"stone":"chalk"}`)
+		a.Reply.ToolCalls = append(a.Reply.ToolCalls, one)
 		return a
 	})
 	return []serve.Pipeline{
@@ -280,5 +287,9 @@ func TestClientTools(t *testing.T) {
 		t.Errorf("the model was asked %d times, want once", n)
 	}
 	has(post(second, strings.Replace(results, "red", "blue", 1)), "answered")
+	around := `{"id": "7", "role": "user", "content": "paint around look"}`
+	has(post(second, around), `"toolCallId":"c-turn-2~painter/tool-1-1"`, `"toolCallId":"c-turn-2~painter/tool-1-3"`)
+	around += strings.ReplaceAll(strings.TrimPrefix(results, user), "turn-1", "turn-2")
+	has(post(second, strings.Replace(around, "tool-1-2", "tool-1-3", 1)), "So red and ", " and no.", `"outcome":{"type":"success"}`)
 	has(post(second, results+`, {"id": "3", "role": "user", "content": "tools"}`), "scroll Scrolls to a stone., look Looks., paint Paints.")
 }

@@ -27,7 +27,7 @@ func Client[I any](name, description string, opts ...Option) agent.Middleware {
 // byClient leaves the calls of a tool to the client.
 func byClient(t *agent.Tool) {
 	name := t.Name
-	t.Asks, t.Parallel = true, true // so that a client gets all calls of a turn at once
+	t.Asks, t.Parallel, t.Client = true, true, true
 	t.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
 		about, ok := agent.CallIn(ctx)
 		if !ok {

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/a2a/internal/parts"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/call/scope"
@@ -21,6 +21,8 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 )
 
 // Config names an agent. The zero value fails with call.Unavailable.
@@ -110,7 +112,7 @@ func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call
 	if req.Turn != nil {
 		return nil, &call.Error{Type: call.InvalidRequest, Message: "an agent is no model: it takes messages, and no turns of a conversation with tools"}
 	}
-	parts, err := partsOf(req.Input)
+	parts, err := partsOf(req)
 	if err != nil {
 		return nil, err
 	}
@@ -160,16 +162,24 @@ func (c Config) failure(own *secrets, what string, err error) error {
 	return unavailable(what, errors.New(own.clean(err.Error())))
 }
 
+// anyInput is the schema of inputs without one. It marks their "media" as files, as in an answer.
+var anyInput, _ = schema.For[struct {
+	Media []*llm.Media `json:"media,omitempty"`
+}]()
+
 // partsOf is the message of an input.
-func partsOf(input call.JSON) (sdk.ContentParts, error) {
+func partsOf(req *call.Request) (sdk.ContentParts, error) {
+	input := json.RawMessage(req.Input)
 	if len(input) == 0 {
-		input = call.JSON("{}")
+		input = json.RawMessage("{}")
 	}
+	rest, files, err := parts.Take(input, cmp.Or(req.InSchema, anyInput))
 	var value any
-	decode := json.NewDecoder(strings.NewReader(string(input)))
-	decode.UseNumber()
-	if err := decode.Decode(&value); err != nil {
-		return nil, &call.Error{Type: call.InvalidRequest, Message: "the input is no JSON: " + err.Error(), Where: "input", Cause: err}
+	if err == nil && rest != nil {
+		err = json.Unmarshal(rest, &value)
+	}
+	if err != nil {
+		return nil, &call.Error{Type: call.InputInvalid, Message: "the input: " + err.Error(), Where: "input", Cause: err}
 	}
 	text, isText := value.(string)
 	if object, ok := value.(map[string]any); ok && len(object) == 1 {
@@ -177,10 +187,13 @@ func partsOf(input call.JSON) (sdk.ContentParts, error) {
 			text, isText = only.(string)
 		}
 	}
-	if isText && text != "" {
-		return sdk.ContentParts{sdk.NewTextPart(text)}, nil
+	switch {
+	case isText && text != "":
+		return append(sdk.ContentParts{sdk.NewTextPart(text)}, files...), nil
+	case rest != nil:
+		return append(sdk.ContentParts{sdk.NewDataPart(rest)}, files...), nil
 	}
-	return sdk.ContentParts{sdk.NewDataPart(json.RawMessage(input))}, nil
+	return files, nil
 }
 
 // readKind reads a capability of a configuration.

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +33,7 @@ import (
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
@@ -99,6 +99,8 @@ func (r *remote) Execute(ctx context.Context, e *a2asrv.ExecutorContext) iter.Se
 			return
 		case "data":
 			yield(sdk.NewArtifactEvent(e, sdk.NewDataPart(map[string]any{"price": 7})), nil)
+		case "echo":
+			yield(sdk.NewArtifactEvent(e, e.Message.Parts[1:]...), nil)
 		case "stream":
 			first := sdk.NewArtifactEvent(e, sdk.NewTextPart("one, "))
 			yield(first, nil)
@@ -188,24 +190,8 @@ func elsewhere(t *testing.T, o options) *remote {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), remoteVar+"="+string(text))
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		_, err = cmd.StdinPipe() // which stays open
-	}
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	line := bufio.NewScanner(out)
-	if !line.Scan() {
-		t.Fatal("the remote prints no address")
-	}
-	return &remote{url: line.Text()}
+	url, _ := peer.Self(t, remoteVar+"="+string(text))
+	return &remote{url: url}
 }
 
 func input(text string) *call.Request {
@@ -243,6 +229,11 @@ func TestAnswers(t *testing.T) {
 				if err != nil || string(reply.Out) != want {
 					t.Errorf("%s: %v, %v, want %s", text, reply, err, want)
 				}
+			}
+			files := `"media":[{"type":"image/png","data":"iVBORw0KGgo=","name":"a.png"},{"type":"application/pdf","url":"https://test.invalid/b.pdf"}]`
+			echo := &call.Request{Intent: "trip/plan", Input: call.JSON(`{"text":"echo",` + files + `}`)}
+			if reply, err := agentOf(r).Invoke(t.Context(), echo); err != nil || string(reply.Out) != `{"text":"",`+files+`}` {
+				t.Errorf("files: %v, %v", reply, err)
 			}
 			if _, err := agentOf(r).Invoke(t.Context(), input("fail")); err == nil || err.Error() != "runtime/invoke-failed: the task of the agent is failed: no such place" {
 				t.Errorf("%v", err)

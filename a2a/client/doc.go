@@ -6,7 +6,8 @@
 //	)
 //
 // The input of a request is the message: as text if it is a string or an object of one string, such as
-// {"text": …}, otherwise as data. The out is the data of the agent's answer if that is one data part, otherwise
+// {"text": …}, otherwise as data. Files that the input's schema marks, or without a schema the llm.Media of a list "media", are
+// sent as file parts. The out is the data of the agent's answer if that is one data part, otherwise
 // {"text": …}, with "data" for several data parts and "media" for files.
 //
 // # Durability

@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/a2a/internal/parts"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
@@ -99,10 +100,12 @@ func (o *output) reply(all []*sdk.Artifact) (*call.Reply, error) {
 			switch content := part.Content.(type) {
 			case sdk.Data:
 				out.Data = append(out.Data, content.Value)
-			case sdk.Raw:
-				out.Media = append(out.Media, &llm.Media{Type: part.MediaType, Data: content, Name: part.Filename})
-			case sdk.URL:
-				out.Media = append(out.Media, &llm.Media{Type: part.MediaType, URL: string(content), Name: part.Filename})
+			case sdk.Raw, sdk.URL:
+				m, err := parts.Media(part)
+				if err != nil {
+					return nil, &call.Error{Type: call.SchemaInvalid, Message: "a file of the answer: " + err.Error(), Where: "result", Cause: err}
+				}
+				out.Media = append(out.Media, m)
 			}
 		}
 	}

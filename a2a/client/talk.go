@@ -96,7 +96,7 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 	if t.cfg.Skill != "" {
 		m.SetMeta("skill", t.cfg.Skill)
 	}
-	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true, AcceptedOutputModes: []string{"text/plain", "application/json"}}})
+	result, err := t.agent.SendMessage(ctx, &sdk.SendMessageRequest{Message: m, Config: &sdk.SendMessageConfig{ReturnImmediately: true}}) // it takes any output mode
 	if err != nil {
 		return started{}, t.cfg.failure(t.secrets, "the message cannot be sent: ", err)
 	}

@@ -43,7 +43,7 @@ func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	schemas := map[string]any{}
 	for _, s := range a.skills {
 		card.Skills = append(card.Skills, sdk.AgentSkill{
-			ID: s.Name, Name: s.Name, Description: s.about(), Tags: append([]string{"pipeline"}, s.Effects...), InputModes: s.modes(),
+			ID: s.Name, Name: s.Name, Description: s.about(), Tags: append([]string{"pipeline"}, s.Effects...), InputModes: s.modes(), OutputModes: s.outputModes(),
 		})
 		one := map[string]json.RawMessage{"input": s.Input}
 		if len(s.Output) > 0 {

@@ -17,7 +17,9 @@
 //
 // A message without a task starts a durable run of the skill that "skill" in its metadata names; an agent
 // with one skill needs no name. A data part is the input of the pipeline. Text is the input where that
-// is a string, or its only required string beside the data. Parts with files are refused.
+// is a string, or its only required string beside the data. A file part is the field of the input that takes files: an
+// llm.Media, a list of them, or a base64 string with a contentMediaType. If several do, "field" in the metadata of the
+// part names one. URLs of files are passed on and never fetched. Files in the result are file parts of the artifact.
 //
 // The same message, by its id, sender and content, starts one run, however often it is sent. A message in the
 // context of earlier tasks gives the pipeline the result of the last one if it reads that, as an agent

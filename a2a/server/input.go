@@ -12,8 +12,10 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/a2a/internal/parts"
 	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -26,6 +28,8 @@ const (
 type skill struct {
 	api.Pipeline
 	inside.Shape
+	files  parts.Place
+	output *schema.Schema // nil if it is not known
 }
 
 func skillOf(p api.Pipeline) (skill, error) {
@@ -33,19 +37,37 @@ func skillOf(p api.Pipeline) (skill, error) {
 	if err != nil {
 		return skill{}, fmt.Errorf("a2a: pipeline %q: %w", p.Name, err)
 	}
-	return skill{p, shape}, nil
+	s := skill{Pipeline: p, Shape: shape}
+	input, err := schema.Parse(p.Input)
+	if err == nil && len(p.Output) > 0 {
+		s.output, err = schema.Parse(p.Output)
+	}
+	if err != nil {
+		return skill{}, fmt.Errorf("a2a: pipeline %q: %w", p.Name, err)
+	}
+	s.files = parts.PlaceOf(input)
+	return s, nil
 }
 
 func (s skill) about() string { return cmp.Or(s.Description, "Run the pipeline "+s.Name+".") }
 
 func (s skill) modes() []string {
+	modes := []string{jsonMode}
 	switch {
 	case s.Kind == "string":
-		return []string{textMode}
+		modes = []string{textMode}
 	case s.Text != "":
-		return []string{textMode, jsonMode}
+		modes = []string{textMode, jsonMode}
 	}
-	return []string{jsonMode}
+	return append(modes, s.files.Types...)
+}
+
+// outputModes are the modes of the card and those of the files in a result; nil for those of the card.
+func (s skill) outputModes() []string {
+	if files := parts.TypesOf(s.output); files != nil {
+		return append([]string{textMode, jsonMode}, files...)
+	}
+	return nil
 }
 
 // skillFor returns the skill that a message is for.
@@ -75,8 +97,8 @@ func named(meta map[string]any, key string) string {
 	return text
 }
 
-// said returns the text and the data of a message; nil for none.
-func said(m *sdk.Message) (text string, data json.RawMessage, err error) {
+// said returns the text, the data and the files of a message; nil for none.
+func said(m *sdk.Message) (text string, data json.RawMessage, files sdk.ContentParts, err error) {
 	var texts []string
 	for i, part := range m.Parts {
 		switch content := part.Content.(type) {
@@ -84,25 +106,35 @@ func said(m *sdk.Message) (text string, data json.RawMessage, err error) {
 			texts = append(texts, string(content))
 		case sdk.Data:
 			if data != nil {
-				return "", nil, invalid(fmt.Sprintf("part %d of the message is a second data part: want one", i+1))
+				return "", nil, nil, invalid(fmt.Sprintf("part %d of the message is a second data part: want one", i+1))
 			}
 			if data, err = json.Marshal(content.Value); err != nil {
-				return "", nil, invalid(fmt.Sprintf("part %d of the message: %v", i+1, err))
+				return "", nil, nil, invalid(fmt.Sprintf("part %d of the message: %v", i+1, err))
 			}
+		case sdk.Raw, sdk.URL:
+			files = append(files, part)
 		default:
-			return "", nil, sdk.NewError(sdk.ErrUnsupportedContentType, fmt.Sprintf("part %d of the message is neither text nor data: the agent reads no files", i+1))
+			return "", nil, nil, invalid(fmt.Sprintf("part %d of the message is empty: want text, data, raw or url", i+1))
 		}
 	}
-	return strings.Join(texts, "\n"), data, nil
+	return strings.Join(texts, "\n"), data, files, nil
 }
 
 // input returns the input of a run from a message. What does not fit is refused by the API.
 func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
-	text, data, err := said(m)
+	text, data, files, err := said(m)
 	if err != nil {
 		return nil, err
 	}
-	input, err := s.Read(text, data)
+	var input json.RawMessage
+	if len(files) == 0 || text != "" || data != nil {
+		input, err = s.Read(text, data)
+	}
+	if err == nil && len(files) > 0 {
+		if input, err = s.files.Put(input, files); err != nil {
+			return nil, sdk.NewError(sdk.ErrUnsupportedContentType, fmt.Sprintf("the files of the message: the skill %q: %v", s.Name, err))
+		}
+	}
 	if err != nil {
 		return nil, invalid(fmt.Sprintf("the skill %q: %v", s.Name, err))
 	}

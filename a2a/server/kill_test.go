@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +11,7 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
@@ -55,24 +55,8 @@ func TestMain(m *testing.M) {
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	start := func() (*house, *exec.Cmd) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env, cmd.Stderr = append(os.Environ(), childVar+"="+dir), os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err == nil {
-			_, err = cmd.StdinPipe() // which stays open
-		}
-		if err == nil {
-			err = cmd.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-		line := bufio.NewScanner(out)
-		if !line.Scan() {
-			t.Fatal("the server prints no address")
-		}
-		return &house{T: t, url: line.Text()}, cmd
+		url, cmd := peer.Self(t, childVar+"="+dir)
+		return &house{T: t, url: url}, cmd
 	}
 	req := message("draft", "wait")
 	req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}

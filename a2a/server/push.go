@@ -10,7 +10,6 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2asrv/push"
 
-	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -45,7 +44,7 @@ func config(run string, r serve.Receiver) *sdk.TaskPushConfig {
 
 // notice is the notification about a run that has stopped.
 func (a *agent) notice(ctx context.Context, who serve.Principal, run api.Run) ([]byte, error) {
-	c := caller{inside.As(a.of, who), who}
+	c := a.as(who)
 	run, err := c.Result(ctx, run.ID, 0)
 	if err != nil {
 		return nil, err

@@ -128,9 +128,12 @@ func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err er
 	if !open {
 		return run, sdk.NewError(sdk.ErrUnsupportedOperation, "the task asks no such question: wait until it is input-required")
 	}
-	text, data, err := said(m)
-	if err != nil {
+	text, data, files, err := said(m)
+	switch {
+	case err != nil:
 		return run, err
+	case len(files) > 0:
+		return run, sdk.NewError(sdk.ErrUnsupportedContentType, "an answer to a question has no files: want text or data")
 	}
 	if data != nil && text == "" {
 		text = string(data)

@@ -1,9 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -47,8 +50,15 @@ func Mounts(cfg Config) map[string]serve.Mount {
 			}
 			handler, mine := h(a), a
 			return func(w http.ResponseWriter, r *http.Request, who serve.Principal) {
-				c := caller{inside.As(mine.of, who), who}
-				ctx := context.WithValue(context.WithValue(r.Context(), callerKey{}, c), baseKey{}, mine.baseOf(r))
+				body, err := io.ReadAll(r.Body)
+				if large := (*http.MaxBytesError)(nil); errors.As(err, &large) { // the SDK would call it a parse error
+					w.Header().Set("Content-Type", "application/json")
+					w.WriteHeader(http.StatusRequestEntityTooLarge)
+					fmt.Fprintf(w, `{"error": {"code": 413, "status": "INVALID_ARGUMENT", "message": "the request is too large: want at most %d bytes, and the URLs of large files"}}`, large.Limit)
+					return
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				ctx := context.WithValue(context.WithValue(r.Context(), callerKey{}, mine.as(who)), baseKey{}, mine.baseOf(r))
 				handler.ServeHTTP(flusher{w}, r.WithContext(ctx))
 			}, nil
 		}
@@ -97,8 +107,11 @@ func newAgent(of *serve.Server, cfg Config) (*agent, error) {
 // caller is the API as the caller of a request.
 type caller struct {
 	inside.Client
-	who serve.Principal
+	who    serve.Principal
+	skills []skill
 }
+
+func (a *agent) as(who serve.Principal) caller { return caller{inside.As(a.of, who), who, a.skills} }
 
 type callerKey struct{}
 

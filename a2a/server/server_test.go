@@ -37,11 +37,19 @@ type doc struct {
 	Lang string `json:"lang,omitempty"`
 }
 
+type scan struct {
+	Note  string       `json:"note,omitempty"`
+	Front *llm.Media   `json:"front"`
+	More  []*llm.Media `json:"more,omitempty"`
+}
+
 var (
 	order    = dag.NewType[doc]("order")
 	draft    = dag.NewType[string]("draft")
 	page     = dag.NewType[string]("page")
 	approval = dag.NewType[stone.Answer]("approval")
+	scans    = dag.NewType[scan]("scan")
+	copied   = dag.NewType[scan]("copied")
 	asks     = dag.NewType[string]("asks")
 	reply    = dag.NewType[agent.Text]("reply")
 )
@@ -126,6 +134,7 @@ func (h *house) start() {
 		Journal: h.journal, Access: h.access, Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: server.Mounts(h.cfg),
 		Pipelines: []serve.Pipeline{
 			{Name: "draft", Ashlar: write, Description: "Write a draft."}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)},
+			{Name: "copy", Ashlar: stone.Func("copy", scans, copied, func(_ context.Context, s scan) (scan, error) { return s, nil }, stone.Effects())},
 			{Name: "careful", Ashlar: stone.Seq("careful", write, approve, again, publish)}, {Name: "chat", Ashlar: chat},
 		},
 	})
@@ -200,48 +209,108 @@ func want(t *testing.T, got, want string) {
 
 var protocols = []sdk.TransportProtocol{sdk.TransportProtocolJSONRPC, sdk.TransportProtocolHTTPJSON}
 
-func TestTasks(t *testing.T) {
+// overBoth tests a house of its own over each protocol.
+func overBoth(t *testing.T, test func(t *testing.T, h *house, c *a2aclient.Client)) {
 	for _, over := range protocols {
 		t.Run(string(over), func(t *testing.T) {
 			h := newHouse(t)
-			h.T = t
-			c := h.client(over)
-			req := message("draft", "slate")
-			done := h.send(c, req)
-			want(t, shown(done), "completed: About slate")
-			if again := h.send(c, req); again.ID != done.ID || h.written.Load() != 1 {
-				t.Errorf("the message was sent again: task %s and %s, written %d times", done.ID, again.ID, h.written.Load())
-			}
-			failed := h.send(c, message("draft", "bad"))
-			want(t, shown(failed), "failed: refused: not this text (at write)")
-
-			waiting := h.send(c, message("page", "slate"))
-			want(t, shown(waiting), "input_required: Publish About slate?")
-			if _, err := c.SendMessage(t.Context(), answer(waiting, "perhaps")); err == nil || !strings.Contains(err.Error(), "want one of: yes, no") {
-				t.Errorf("an answer that is none: %v", err)
-			}
-			published := h.send(c, answer(waiting, "yes"))
-			want(t, shown(published), "completed: yes: About slate")
-			if n := len(published.History); n != 2 || published.History[1].Parts[0].Text() != "yes" {
-				t.Errorf("the history has %d messages: %v", n, published.History)
-			}
-			if _, err := c.SendMessage(t.Context(), answer(published, "more")); !errors.Is(err, sdk.ErrUnsupportedOperation) {
-				t.Errorf("a message of a task that is over: %v", err)
-			}
-			got, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: published.ID})
-			if err != nil || shown(got) != shown(published) {
-				t.Errorf("%v, %v", got, err)
-			}
-			list, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{Status: sdk.TaskStateCompleted, IncludeArtifacts: true})
-			if err != nil || len(list.Tasks) != 2 || list.TotalSize != 2 || shown(list.Tasks[0]) != shown(published) {
-				t.Errorf("%+v, %v", list, err)
-			}
-			one, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{ContextID: failed.ContextID})
-			if err != nil || len(one.Tasks) != 1 || one.Tasks[0].ID != failed.ID {
-				t.Errorf("%+v, %v", one, err)
-			}
+			test(t, h, h.client(over))
 		})
 	}
+}
+
+func TestTasks(t *testing.T) {
+	overBoth(t, func(t *testing.T, h *house, c *a2aclient.Client) {
+		req := message("draft", "slate")
+		done := h.send(c, req)
+		want(t, shown(done), "completed: About slate")
+		if again := h.send(c, req); again.ID != done.ID || h.written.Load() != 1 {
+			t.Errorf("the message was sent again: task %s and %s, written %d times", done.ID, again.ID, h.written.Load())
+		}
+		failed := h.send(c, message("draft", "bad"))
+		want(t, shown(failed), "failed: refused: not this text (at write)")
+
+		waiting := h.send(c, message("page", "slate"))
+		want(t, shown(waiting), "input_required: Publish About slate?")
+		if _, err := c.SendMessage(t.Context(), answer(waiting, "perhaps")); err == nil || !strings.Contains(err.Error(), "want one of: yes, no") {
+			t.Errorf("an answer that is none: %v", err)
+		}
+		published := h.send(c, answer(waiting, "yes"))
+		want(t, shown(published), "completed: yes: About slate")
+		if n := len(published.History); n != 2 || published.History[1].Parts[0].Text() != "yes" {
+			t.Errorf("the history has %d messages: %v", n, published.History)
+		}
+		if _, err := c.SendMessage(t.Context(), answer(published, "more")); !errors.Is(err, sdk.ErrUnsupportedOperation) {
+			t.Errorf("a message of a task that is over: %v", err)
+		}
+		got, err := c.GetTask(t.Context(), &sdk.GetTaskRequest{ID: published.ID})
+		if err != nil || shown(got) != shown(published) {
+			t.Errorf("%v, %v", got, err)
+		}
+		list, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{Status: sdk.TaskStateCompleted, IncludeArtifacts: true})
+		if err != nil || len(list.Tasks) != 2 || list.TotalSize != 2 || shown(list.Tasks[0]) != shown(published) {
+			t.Errorf("%+v, %v", list, err)
+		}
+		one, err := c.ListTasks(t.Context(), &sdk.ListTasksRequest{ContextID: failed.ContextID})
+		if err != nil || len(one.Tasks) != 1 || one.Tasks[0].ID != failed.ID {
+			t.Errorf("%+v, %v", one, err)
+		}
+	})
+}
+
+// Files of a message are in the input, and those of a result in its artifact.
+func TestFiles(t *testing.T) {
+	overBoth(t, func(t *testing.T, h *house, c *a2aclient.Client) {
+		file := func(field, name, content string) *sdk.Part {
+			p := sdk.NewRawPart([]byte(content))
+			p.Filename = name
+			p.SetMeta("field", field)
+			return p
+		}
+		send := func(skill string, parts ...*sdk.Part) (*sdk.Task, error) {
+			m := sdk.NewMessage(sdk.MessageRoleUser, parts...)
+			m.SetMeta("skill", skill)
+			res, err := c.SendMessage(t.Context(), &sdk.SendMessageRequest{Message: m})
+			if err != nil {
+				return nil, err
+			}
+			return res.(*sdk.Task), nil
+		}
+		linked := sdk.NewFileURLPart("https://test.invalid/b.pdf", "application/pdf")
+		linked.SetMeta("field", "more")
+		done, err := send("copy", sdk.NewDataPart(map[string]any{"note": "slate"}), file("more", "c.txt", "c"), file("front", "a.png", "\x89PNG\r\n\x1a\n"), linked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, shown(done), `completed: {"note":"slate"}   `)
+		got, err := json.Marshal(done.Artifacts[0].Parts[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, string(got), `[{"filename":"a.png","mediaType":"image/png","metadata":{"field":"front"},"raw":"iVBORw0KGgo="},`+
+			`{"filename":"c.txt","mediaType":"text/plain","metadata":{"field":"more"},"raw":"Yw=="},`+
+			`{"mediaType":"application/pdf","metadata":{"field":"more"},"url":"https://test.invalid/b.pdf"}]`)
+		for _, bad := range []struct {
+			skill string
+			parts []*sdk.Part
+			want  string
+		}{
+			{"draft", []*sdk.Part{file("", "a.png", "x")}, `the skill "draft": it takes no files`},
+			{"copy", []*sdk.Part{file("", "a.png", "x")}, `several fields take files: put one into the metadata of the part, as {"field": "front"}: front, more`},
+			{"copy", []*sdk.Part{file("more", "a.png", "x")}, `front`},
+			{"copy", []*sdk.Part{file("front", "a.png", strings.Repeat("x", 9<<20))}, `too large`},
+		} {
+			if _, err := send(bad.skill, bad.parts...); err == nil || !strings.Contains(strings.ToLower(err.Error()), bad.want) {
+				t.Errorf("%s: %v, want %s", bad.skill, err, bad.want)
+			}
+		}
+		waiting := h.send(c, message("page", "slate"))
+		with := answer(waiting, "yes")
+		with.Message.Parts = append(with.Message.Parts, file("", "a.png", "x"))
+		if _, err := c.SendMessage(t.Context(), with); err == nil || !strings.Contains(err.Error(), "has no files") {
+			t.Errorf("an answer with a file: %v", err)
+		}
+	})
 }
 
 // A message that is sent again never answers a later question.
@@ -302,27 +371,22 @@ func TestRestart(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	for _, over := range protocols {
-		t.Run(string(over), func(t *testing.T) {
-			h := newHouse(t)
-			h.T = t
-			c := h.client(over)
-			req := message("draft", "wait")
-			req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
-			working := h.send(c, req)
-			got, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: working.ID})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want(t, shown(got), "canceled:")
-			if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: working.ID}); !errors.Is(err, sdk.ErrTaskNotCancelable) {
-				t.Errorf("cancelled again: %v", err)
-			}
-			if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: "none"}); !errors.Is(err, sdk.ErrTaskNotFound) {
-				t.Errorf("cancelled what there is not: %v", err)
-			}
-		})
-	}
+	overBoth(t, func(t *testing.T, h *house, c *a2aclient.Client) {
+		req := message("draft", "wait")
+		req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
+		working := h.send(c, req)
+		got, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: working.ID})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want(t, shown(got), "canceled:")
+		if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: working.ID}); !errors.Is(err, sdk.ErrTaskNotCancelable) {
+			t.Errorf("cancelled again: %v", err)
+		}
+		if _, err := c.CancelTask(t.Context(), &sdk.CancelTaskRequest{ID: "none"}); !errors.Is(err, sdk.ErrTaskNotFound) {
+			t.Errorf("cancelled what there is not: %v", err)
+		}
+	})
 }
 
 // collect returns what a stream says, in a line for each event.
@@ -348,41 +412,36 @@ func collect(events func(func(sdk.Event, error) bool)) (lines []string, text str
 }
 
 func TestStream(t *testing.T) {
-	for _, over := range protocols {
-		t.Run(string(over), func(t *testing.T) {
-			h := newHouse(t)
-			h.T = t
-			c := h.client(over)
-			lines, text, last, err := collect(c.SendStreamingMessage(t.Context(), message("chat", "Hello")))
-			if err != nil || lines[0] != "task" || last == nil || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
-				t.Errorf("%v: %q, %v", lines, text, err)
-			}
-			lines, text, last, err = collect(c.SendStreamingMessage(t.Context(), message("chat", "slowly")))
-			if err != nil || len(lines) < 4 || lines[1] != "artifact false" || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
-				t.Errorf("while the model writes: %v: %q, %v", lines, text, err)
-			}
-			lines, _, last, err = collect(c.SendStreamingMessage(t.Context(), message("page", "slate")))
-			if err != nil || last == nil || last.Status.State != sdk.TaskStateInputRequired {
-				t.Fatalf("%v, %v", lines, err)
-			}
-			// A second viewer sees the end of a task that another client has started.
-			req := message("draft", "wait")
-			req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
-			working := h.send(c, req)
-			viewers := make(chan string, 2)
-			for range 2 {
-				go func() {
-					_, text, _, err := collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: working.ID}))
-					viewers <- fmt.Sprint(text, err)
-				}()
-			}
-			time.Sleep(50 * time.Millisecond)
-			close(h.gate)
-			for range 2 {
-				want(t, <-viewers, "About wait<nil>")
-			}
-		})
-	}
+	overBoth(t, func(t *testing.T, h *house, c *a2aclient.Client) {
+		lines, text, last, err := collect(c.SendStreamingMessage(t.Context(), message("chat", "Hello")))
+		if err != nil || lines[0] != "task" || last == nil || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
+			t.Errorf("%v: %q, %v", lines, text, err)
+		}
+		lines, text, last, err = collect(c.SendStreamingMessage(t.Context(), message("chat", "slowly")))
+		if err != nil || len(lines) < 4 || lines[1] != "artifact false" || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
+			t.Errorf("while the model writes: %v: %q, %v", lines, text, err)
+		}
+		lines, _, last, err = collect(c.SendStreamingMessage(t.Context(), message("page", "slate")))
+		if err != nil || last == nil || last.Status.State != sdk.TaskStateInputRequired {
+			t.Fatalf("%v, %v", lines, err)
+		}
+		// A second viewer sees the end of a task that another client has started.
+		req := message("draft", "wait")
+		req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
+		working := h.send(c, req)
+		viewers := make(chan string, 2)
+		for range 2 {
+			go func() {
+				_, text, _, err := collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: working.ID}))
+				viewers <- fmt.Sprint(text, err)
+			}()
+		}
+		time.Sleep(50 * time.Millisecond)
+		close(h.gate)
+		for range 2 {
+			want(t, <-viewers, "About wait<nil>")
+		}
+	})
 }
 
 // receiver gets notifications.
@@ -554,7 +613,7 @@ func TestTenants(t *testing.T) {
 		}
 		want(t, shown(res.(*sdk.Task)), last)
 	}
-	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 4 || len(card.Capabilities.Extensions) != 1 {
+	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 5 || len(card.Capabilities.Extensions) != 1 {
 		t.Errorf("%v, %v", card, err)
 	}
 }
@@ -567,14 +626,11 @@ func TestRefused(t *testing.T) {
 		m.SetMeta("skill", "draft")
 		return &sdk.SendMessageRequest{Message: m}
 	}
-	file := message("draft", "x")
-	file.Message.Parts = append(file.Message.Parts, sdk.NewRawPart([]byte("x")))
 	nobody := message("draft", "x")
 	nobody.Message.Metadata = nil
 	for want, req := range map[string]*sdk.SendMessageRequest{
 		`did you mean "draft"`:       message("draf", "x"),
 		"the message names no skill": nobody,
-		"neither text nor data":      file,
 		`lang`:                       data(map[string]any{"text": "x", "lang": 1}),
 	} {
 		if _, err := c.SendMessage(t.Context(), req); err == nil || !strings.Contains(err.Error(), want) {

@@ -14,8 +14,10 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/a2a/internal/parts"
 	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -58,7 +60,11 @@ func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, err
 		t.History = t.History[len(t.History)-max(*most, 0):]
 	}
 	if run.Result != nil {
-		t.Artifacts = []*sdk.Artifact{{ID: resultID, Name: run.Result.Type, Parts: parts(run.Result)}}
+		shown, err := c.parts(run.Pipeline, run.Result)
+		if err != nil {
+			return nil, err
+		}
+		t.Artifacts = []*sdk.Artifact{{ID: resultID, Name: run.Result.Type, Parts: shown}}
 	}
 	return t, nil
 }
@@ -120,13 +126,29 @@ func question(of sdk.TaskInfo, q api.Question) *sdk.Message {
 	return &sdk.Message{ID: id, Role: sdk.MessageRoleAgent, TaskID: of.TaskID, ContextID: of.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(text), sdk.NewDataPart(data)}}
 }
 
-// parts are the content of a node.
-func parts(n *api.Node) sdk.ContentParts {
-	text, data := inside.Plain(n)
-	if data != nil {
-		return sdk.ContentParts{sdk.NewDataPart(data)}
+// parts are the result of a pipeline, with its files last.
+func (c caller) parts(pipeline string, n *api.Node) (sdk.ContentParts, error) {
+	var output *schema.Schema
+	for _, s := range c.skills {
+		if s.Name == pipeline {
+			output = s.output
+		}
 	}
-	return sdk.ContentParts{sdk.NewTextPart(text)}
+	rest, files, err := parts.Take(n.Content, output)
+	if err != nil {
+		return nil, fmt.Errorf("the result of the task: %w", err)
+	}
+	if rest == nil {
+		return files, nil
+	}
+	shown := *n
+	shown.Content = rest
+	text, data := inside.Plain(&shown)
+	first := sdk.NewTextPart(text)
+	if data != nil {
+		first = sdk.NewDataPart(data)
+	}
+	return append(sdk.ContentParts{first}, files...), nil
 }
 
 // known returns the run that is a task, with its result.

@@ -15,8 +15,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"sync"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -56,15 +54,18 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	r.Reranker(m, &rerank)
 	at.Calls = rerank != ""
 	return func(meta call.Metadata) (call.Capability, error) {
-		if redact.IsDatabase(index) {
-			meta = meta.Needing(effect.Net)
+		like := &retrieve.Index{Embedder: embedder}
+		needs := like.Effects(base)
+		if redact.IsDatabase(index) { // no file is read
+			needs = []string{effect.Net}
 		}
-		o := &opener{index: index}
-		r.Closers = append(r.Closers, o.close)
+		meta = meta.Needing(needs...)
 		if judge, ok := r.Applicator.Registry.Lookup(rerank); ok {
 			meta = meta.Needing(judge.Needs...)
 		}
-		return capability(meta, &retrieve.Index{Embedder: embedder}, base, func(ctx context.Context, req *call.Request) (*retrieve.Index, func() error, error) {
+		o := share(index)
+		r.Closers = append(r.Closers, o.leave)
+		return capability(meta, like, base, o.say, func(ctx context.Context, req *call.Request) (*retrieve.Index, func() error, error) {
 			store, leave, err := o.open(ctx)
 			x := &retrieve.Index{Store: store, Embedder: embedder}
 			if rerank != "" {
@@ -75,88 +76,11 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 }
 
-// opener opens an index for searches: at the first one, after a failure, and when the file was replaced. It closes a
-// replaced file after the last search that uses it.
-type opener struct {
-	index string // its file, or the address of its database
-
-	mu    sync.Mutex
-	now   *opened
-	ended bool
-}
-
-// opened is an open index.
-type opened struct {
-	*retrieve.Store
-	info  os.FileInfo
-	users int
-	old   bool // closed when the last user has gone
-}
-
-// open returns the store, and a function to call when the search has ended.
-func (o *opener) open(ctx context.Context) (*retrieve.Store, func() error, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ended {
-		return nil, nil, errors.New("the index was closed")
-	}
-	var info os.FileInfo
-	database := redact.IsDatabase(o.index)
-	if !database {
-		info, _ = os.Stat(o.index)
-	}
-	if o.now == nil || !database && (info == nil || !os.SameFile(info, o.now.info)) {
-		store, err := retrieve.Open(ctx, redact.FullDatabase(o.index, kinds.IndexEnv), false)
-		if errors.Is(err, retrieve.ErrNone) {
-			err = fmt.Errorf("%w: run stone index DIR", err)
-		}
-		if err == nil {
-			err = o.retire()
-			o.now = &opened{Store: store, info: info}
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-	}
-	used := o.now
-	used.users++
-	return used.Store, func() error { return o.leave(used) }, nil
-}
-
-func (o *opener) leave(used *opened) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if used.users--; used.users > 0 || !used.old {
-		return nil
-	}
-	return used.Close()
-}
-
-// retire closes the open file, now or after its last search.
-func (o *opener) retire() error {
-	if o.now == nil {
-		return nil
-	}
-	if o.now.old = true; o.now.users > 0 {
-		return nil
-	}
-	return o.now.Close()
-}
-
-func (o *opener) close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.ended {
-		return nil
-	}
-	o.ended = true
-	return o.retire()
-}
-
 // New returns a capability of kind search over an index. Its id defaults to "search". Base
 // restricts every request, see retrieve.Query.Within. If x.Rerank needs effects, add them to m.Needs.
 func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capability {
-	return capability(m, x, base, func(context.Context, *call.Request) (*retrieve.Index, func() error, error) {
+	say := func(err error) string { return err.Error() }
+	return capability(m.Needing(x.Effects(base)...), x, base, say, func(context.Context, *call.Request) (*retrieve.Index, func() error, error) {
 		if x.Store == nil {
 			return nil, nil, errors.New("Index.Store is nil")
 		}
@@ -164,9 +88,10 @@ func New(m call.Metadata, x *retrieve.Index, base retrieve.Query) call.Capabilit
 	})
 }
 
-func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, open func(context.Context, *call.Request) (x *retrieve.Index, leave func() error, err error)) call.Capability {
+// capability makes a capability of the indexes that open returns. Say writes an error of an index for callers that may be
+// far away.
+func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say func(error) string, open func(context.Context, *call.Request) (x *retrieve.Index, leave func() error, err error)) call.Capability {
 	m.ID, m.Kind = cmp.Or(m.ID, "search"), cmp.Or(m.Kind, "search")
-	m = m.Needing(like.Effects(base)...)
 	quote := func(ctx context.Context, req *call.Request) budget.Quote {
 		q, err := read(req.Input, base)
 		if err != nil {
@@ -183,14 +108,17 @@ func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, open
 			return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
 		}
 		x, leave, err := open(ctx, req)
+		if err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
-			return nil, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+			return nil, &call.Error{Type: call.Unavailable, Message: say(err), Cause: err}
 		}
 		a, err := x.Lookup(ctx, q)
 		err = errors.Join(err, leave())
 		if err != nil {
 			used, _ := budget.CostOf(err)
-			return &call.Reply{Usage: call.Usage{Usage: used}}, failure(ctx, err)
+			return &call.Reply{Usage: call.Usage{Usage: used}}, failure(ctx, err, say)
 		}
 		out, err := json.Marshal(a)
 		return &call.Reply{Type: call.Value, Out: out, Usage: call.Usage{Usage: a.Usage}}, err
@@ -209,7 +137,7 @@ func read(input call.JSON, base retrieve.Query) (q retrieve.Query, err error) {
 	return q.Within(base), nil
 }
 
-func failure(ctx context.Context, err error) error {
+func failure(ctx context.Context, err error, say func(error) string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -217,7 +145,7 @@ func failure(ctx context.Context, err error) error {
 	if errors.As(err, &typed) {
 		return err
 	}
-	failed := &call.Error{Type: call.InvokeFailed, Message: err.Error(), Where: "index", Cause: err}
+	failed := &call.Error{Type: call.InvokeFailed, Message: say(err), Where: "index", Cause: err}
 	if errors.As(err, new(*retrieve.EmbedderError)) {
 		failed.Type = call.Unavailable
 	}

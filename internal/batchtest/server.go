@@ -61,10 +61,25 @@ var number = regexp.MustCompile(`question (\d+)`)
 
 // Echo answers "question 7" with "answer 7", and texts with vectors of two numbers.
 func Echo(protocol, body string) string {
-	if protocol == "embeddings" {
+	switch protocol {
+	case "embeddings":
 		return embedded(body)
+	case "gemini text":
+		return `{"embedding":` + geminiVector(body) + `,"tokenCount":"500"}`
+	case "gemini texts":
+		var asked struct{ Requests []json.RawMessage }
+		_ = json.Unmarshal([]byte(body), &asked)
+		var all []string
+		for _, one := range asked.Requests {
+			all = append(all, geminiVector(string(one)))
+		}
+		return `{"embeddings":[` + strings.Join(all, ",") + `]}`
 	}
 	return Said(protocol, "answer "+Number(body))
+}
+
+func geminiVector(body string) string {
+	return fmt.Sprintf(`{"values":[%d,1]}`, len(body))
 }
 
 func embedded(body string) string {
@@ -167,7 +182,7 @@ func (b *Server) work(r *http.Request) string {
 			d.Keys, d.bodies = append(d.Keys, one.ID), append(d.bodies, string(one.Params))
 		}
 		return b.messages(b.add(d))
-	case strings.HasSuffix(path, ":batchGenerateContent"):
+	case strings.HasSuffix(path, ":batchGenerateContent"), strings.HasSuffix(path, ":asyncBatchEmbedContent"):
 		var made struct {
 			Batch struct {
 				DisplayName string
@@ -175,7 +190,7 @@ func (b *Server) work(r *http.Request) string {
 					Requests struct {
 						Requests []struct {
 							Request  json.RawMessage
-							Metadata struct{ Key string }
+							Metadata map[string]string
 						}
 					}
 				}
@@ -185,8 +200,12 @@ func (b *Server) work(r *http.Request) string {
 			return ""
 		}
 		d := &Batch{protocol: "gemini", name: made.Batch.DisplayName}
+		if strings.HasSuffix(path, "EmbedContent") {
+			d.protocol = "gemini text"
+		}
 		for _, one := range made.Batch.InputConfig.Requests.Requests {
-			d.Keys, d.bodies = append(d.Keys, one.Metadata.Key), append(d.bodies, string(one.Request))
+			metadata, _ := json.Marshal(one.Metadata)
+			d.Keys, d.bodies = append(d.Keys, string(metadata)), append(d.bodies, string(one.Request))
 		}
 		return b.gemini(b.add(d))
 	case path == "v1/batches" || path == "v1/messages/batches" || path == "v1beta/batches":
@@ -222,7 +241,7 @@ func (b *Server) work(r *http.Request) string {
 		}
 	default:
 		b.Direct++
-		for end, protocol := range map[string]string{"/completions": "chat", "/responses": "responses", "/messages": "messages", "/embeddings": "embeddings", "Content": "gemini"} {
+		for end, protocol := range map[string]string{"/completions": "chat", "/responses": "responses", "/messages": "messages", "/embeddings": "embeddings", "Content": "gemini", ":batchEmbedContents": "gemini texts"} {
 			if strings.HasSuffix(path, end) {
 				return b.Answer(protocol, string(body))
 			}
@@ -241,7 +260,7 @@ func (b *Server) shown(d *Batch) string {
 	switch d.protocol {
 	case "messages":
 		return b.messages(d)
-	case "gemini":
+	case "gemini", "gemini text":
 		return b.gemini(d)
 	}
 	return b.openAI(d)
@@ -305,19 +324,22 @@ func (b *Server) results(d *Batch) string {
 }
 
 func (b *Server) gemini(d *Batch) string {
-	state, response := "BATCH_STATE_RUNNING", "{}"
+	state, response, list := "BATCH_STATE_RUNNING", "{}", "inlinedResponses"
+	if d.protocol == "gemini text" {
+		list = "inlinedEmbedContentResponses"
+	}
 	if d.ended {
 		var all []string
 		b.each(d, func(key, fate, answer string) {
 			switch fate {
 			case "":
-				all = append(all, fmt.Sprintf(`{"metadata":{"key":%q},"response":%s}`, key, answer))
+				all = append(all, fmt.Sprintf(`{"metadata":%s,"response":%s}`, key, answer))
 			case "errored":
-				all = append(all, fmt.Sprintf(`{"metadata":{"key":%q},"error":{"code":3,"message":"too bad","status":"INVALID_ARGUMENT"}}`, key))
+				all = append(all, fmt.Sprintf(`{"metadata":%s,"error":{"code":3,"message":"too bad","status":"INVALID_ARGUMENT"}}`, key))
 			}
 		})
-		state, response = "BATCH_STATE_SUCCEEDED", `{"inlinedResponses":{"inlinedResponses":[`+strings.Join(all, ",")+`]}}`
+		state, response = "BATCH_STATE_SUCCEEDED", `{"`+list+`":{"inlinedResponses":[`+strings.Join(all, ",")+`]}}`
 	}
-	return fmt.Sprintf(`{"name":"batches/%s","done":%t,"metadata":{"displayName":%q,"state":%q,"createTime":%q,"batchStats":{"successfulRequestCount":"1"}},"response":%s}`,
-		d.id, d.ended, d.name, state, d.created.Format(time.RFC3339), response)
+	return fmt.Sprintf(`{"name":"batches/%s","done":%t,"metadata":{"displayName":%q,"state":%q,"createTime":%q,"batchStats":{"requestCount":"%d","successfulRequestCount":"0"}},"response":%s}`,
+		d.id, d.ended, d.name, state, d.created.Format(time.RFC3339), len(d.Keys), response)
 }

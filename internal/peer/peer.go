@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -41,6 +42,30 @@ func Module(t testing.TB, name string) string {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+// Self starts the binary of the test again, with a variable of the environment, and returns the first line that it prints. Its
+// input stays open. The test ends the process.
+func Self(t testing.TB, variable string) (line string, cmd *exec.Cmd) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), variable), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		_, err = cmd.StdinPipe()
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatal("the process prints nothing")
+	}
+	return lines.Text(), cmd
 }
 
 // Start runs node with the arguments, and returns the address when the port answers.

@@ -62,9 +62,9 @@ func Batched(ctx context.Context) bool {
 }
 
 // Embeds returns the context of a request for vectors. Texts of documents may wait for a batch at servers that take
-// such requests in one. A question never waits.
+// such requests in one: OpenAI's and Gemini's. A question never waits.
 func Embeds(ctx context.Context, endpoint string, question bool) context.Context {
-	if Batched(ctx) && (question || !strings.HasSuffix(endpoint, "/embeddings")) {
+	if Batched(ctx) && (question || !strings.HasSuffix(endpoint, "/embeddings") && !strings.HasSuffix(endpoint, "/models")) {
 		return context.WithValue(ctx, batched{}, false)
 	}
 	return ctx

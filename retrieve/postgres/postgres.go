@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/stonelayer/stone/internal/stores"
@@ -38,7 +39,7 @@ var tables = []string{
 
 // query ranks by ts_rank_cd. A word of a heading counts 2.5 times. Words have no operators, so that the ones
 // between them can be replaced.
-const query = `SELECT p.id, ts_rank_cd(p.words, q) FROM pieces p JOIN documents d ON d.id = p.document,
+const query = `SELECT p.id, ts_rank_cd(p.words, q) FROM pieces p,
 	(SELECT replace(plainto_tsquery('english', ?)::text, '&', '|')::tsquery AS q) question WHERE p.words @@ q %s ORDER BY ts_rank_cd(p.words, q) DESC, p.id LIMIT ?`
 
 // Open opens the index in a database, as "postgres://stone@db.example.com/docs", and makes its tables in a schema
@@ -60,30 +61,42 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 	cfg.RuntimeParams["search_path"] = schema
 	db := stdlib.OpenDB(*cfg)
 	name := cfg.Host + "/" + cfg.Database
-	missing := tables
-	var there bool
-	err = db.QueryRowContext(ctx, `SELECT to_regclass('`+schema+`.codes') IS NOT NULL`).Scan(&there)
+	var there, coded, readable bool
+	err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE c.relname = 'vectors') > 0, count(*) FILTER (WHERE c.relname = 'codes') > 0,
+		coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), true)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`, schema).Scan(&there, &coded, &readable)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("index %s: %w", name, err)
 	case !there && !make:
 		err = fmt.Errorf("%w in %s", retrieve.ErrNone, name)
-	case there: // a role that only searches may not create a schema, even if it exists
-		missing = nil
+	case !readable:
+		err = fmt.Errorf("index %s: the role %s may not read it: GRANT USAGE ON SCHEMA %s, and SELECT ON ALL TABLES IN SCHEMA %s", name, cfg.User, schema, schema)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	s, err := retrieve.NewStore(ctx, db, retrieve.Dialect{
-		Name: name, Schema: missing, Numbered: true, Remote: true, Claim: claim, Words: query, Meta: `d.meta ->> ?::text = ?`,
+	missing := tables
+	if coded || !make { // a role that only searches may not create a schema, even if it exists
+		missing = nil
+	}
+	d := retrieve.Dialect{
+		Name: name, Schema: missing, Uncoded: !coded && missing == nil, Numbered: true, Remote: true, Claim: claim, Words: query, Among: ` AND p.document IN (SELECT d.id FROM documents d WHERE true %s)`, Meta: `d.meta ->> ?::text = ?`,
 		Lock:       `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
 		Expression: func(words []string) string { return strings.Join(words, " ") },
-	})
+	}
+	s, err := retrieve.NewStore(ctx, db, d)
+	if refused := (*pgconn.PgError)(nil); there && errors.As(err, &refused) && refused.Code == insufficientPrivilege {
+		d.Schema, d.Uncoded = nil, true
+		s, err = retrieve.NewStore(ctx, db, d)
+	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
 }
+
+const insufficientPrivilege = "42501"
 
 // claim takes a lock of a connection, which the server releases if this process dies.
 func claim(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error) {

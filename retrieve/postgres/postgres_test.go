@@ -6,8 +6,11 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/fstest"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/retrieve"
 	"github.com/stonelayer/stone/retrieve/internal/storetest"
 	"github.com/stonelayer/stone/retrieve/postgres"
@@ -28,20 +31,37 @@ func TestReadingRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer owner.Close()
+	x := &retrieve.Index{Store: owner, Embedder: new(script.Embedder)}
+	files := fstest.MapFS{"bees.md": {Data: []byte("Bees rest.\n")}, "foxes.md": {Data: []byte("Foxes run.\n")}}
+	if _, err := stone.Produce(t.Context(), x.Pipeline("index", files), retrieve.Indexed, stone.Config{}); err != nil {
+		t.Fatal(err)
+	}
 	role := "reader_" + strings.ToLower(rand.Text()[:8])
-	pgtest.Exec(t, address, "CREATE ROLE "+role+" LOGIN; GRANT USAGE ON SCHEMA stone_index TO "+role+"; GRANT SELECT ON ALL TABLES IN SCHEMA stone_index TO "+role)
+	pgtest.Exec(t, address, "CREATE ROLE "+role+" LOGIN")
 	t.Cleanup(func() { pgtest.Exec(t, address, "DROP OWNED BY "+role+"; DROP ROLE "+role) })
 	at, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at.User = url.User(role)
-	store, err := postgres.Open(t.Context(), at.String())
-	if err != nil {
-		t.Fatal(err)
+	if _, err := retrieve.Open(t.Context(), at.String(), false); err == nil || !strings.Contains(err.Error(), "the role "+role+" may not read it: GRANT USAGE") {
+		t.Errorf("without rights: %v", err)
 	}
-	defer store.Close()
-	if state, err := store.State(t.Context()); err != nil || state.Documents != 0 {
-		t.Errorf("%+v, %v", state, err)
+	pgtest.Exec(t, address, "GRANT USAGE ON SCHEMA stone_index TO "+role+"; GRANT SELECT ON ALL TABLES IN SCHEMA stone_index TO "+role)
+	for _, coded := range []bool{true, false} {
+		if !coded { // as an older program has built it
+			pgtest.Exec(t, address, "DROP TABLE stone_index.codes; DELETE FROM stone_index.about WHERE name = 'centre'")
+		}
+		for _, make := range []bool{false, true} {
+			store, err := retrieve.Open(t.Context(), at.String(), make)
+			if err != nil {
+				t.Fatalf("with codes %v: %v", coded, err)
+			}
+			a, err := (&retrieve.Index{Store: store, Embedder: x.Embedder}).Search(t.Context(), retrieve.Query{Text: "foxes run", K: 1})
+			if err != nil || len(a.Hits) != 1 || a.Hits[0].VectorRank != 1 || a.Hits[0].File != "foxes.md" {
+				t.Errorf("with codes %v: %+v, %v", coded, a, err)
+			}
+			store.Close()
+		}
 	}
 }

@@ -22,7 +22,7 @@ function aiSDK({ AbstractChat, DefaultChatTransport, isToolUIPart }) {
 		sendAutomaticallyWhen: ({ messages }) => {
 			const all = messages.at(-1).parts
 			const parts = all.slice(all.findLastIndex(p => p.type === 'step-start') + 1).filter(isToolUIPart)
-			return parts.some(p => p.state === 'approval-responded' || p.state === 'output-available' && !p.providerExecuted) && !parts.some(p => p.state === 'input-available') && !parts.some(p => p.state === 'approval-requested')
+			return parts.some(p => p.state === 'approval-responded' || p.state === 'output-available' && !p.providerExecuted) && !parts.some(p => p.state === 'input-available' && !p.providerExecuted) && !parts.some(p => p.state === 'approval-requested')
 		},
 	})
 }
@@ -76,6 +76,9 @@ for (const name of ['ai', 'ai7']) {
 	say(name + ' scrolled', shown(painter.messages.slice(-1)))
 	await painter.sendMessage({ text: 'look' })
 	say(name + ' looked', [shown(painter.messages.slice(-1)), errors.splice(0)])
+	await painter.sendMessage({ text: 'scroll around look' })
+	await settled(painter)
+	say(name + ' scrolled around', [shown(painter.messages.slice(-1)), errors.splice(0)])
 
 	const asked = open('page', id('asked'))
 	await asked.sendMessage({ text: 'slate' })

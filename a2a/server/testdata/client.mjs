@@ -26,6 +26,11 @@ for (const [name, transport] of [['JSON-RPC', new JsonRpcTransportFactory()], ['
 	const published = task(await client.sendMessage(message('page', 'yes', { taskId: waiting.id, contextId: waiting.contextId })))
 	say(name + ' answered', [state(published.status.state), text(published.artifacts[0].parts)])
 	say(name + ' get', state((await client.getTask({ id: published.id, tenant: '' })).status.state))
+	const file = { content: { $case: 'raw', value: Buffer.from('scanned') }, mediaType: 'text/plain', filename: 'a.txt', metadata: { field: 'front' } }
+	const sent = message('copy', '')
+	sent.message.parts = [file]
+	const [back] = task(await client.sendMessage(sent)).artifacts[0].parts
+	say(name + ' file', [back.filename, back.mediaType, Buffer.from(back.content.value).toString()])
 	let said = '', last = ''
 	for await (const event of client.sendMessageStream(message('chat', 'Hello ' + name))) {
 		const { $case, value } = event.payload

@@ -212,7 +212,10 @@ func (r *reader) checkGraders() {
 // checkRerankers reports capabilities that are to order passages and do not answer kinds.Rerank.
 func (r *reader) checkRerankers() {
 	for _, named := range r.Rerankers {
-		if m, ok := r.App.Registry.Lookup(named.ID); ok && m.Intents != nil && !slices.Contains(m.Intents, kinds.Rerank) {
+		switch m, ok := r.App.Registry.Lookup(named.ID); {
+		case ok && m.Kind == "search":
+			named.Fault(form.Invalid, "%s is of kind search, which finds passages and orders none: expected a model, or a server for reranking", named.ID)
+		case ok && m.Intents != nil && !slices.Contains(m.Intents, kinds.Rerank):
 			named.Fault(form.Invalid, "%s does not answer %s: add it to its cap/intents", named.ID, kinds.Rerank)
 		}
 	}

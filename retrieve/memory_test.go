@@ -1,0 +1,163 @@
+package retrieve_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/retrieve"
+	"github.com/stonelayer/stone/retrieve/sqlite"
+)
+
+// resized is an embedder whose vectors have another length from time to time.
+type resized struct {
+	script.Embedder
+	dimensions int
+}
+
+func (e *resized) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
+	got, err := e.Embedder.Embed(ctx, req)
+	if err == nil {
+		for i, v := range got.Vectors {
+			got.Vectors[i] = v[:e.dimensions]
+		}
+	}
+	return got, err
+}
+
+// A search whose index is rebuilt with vectors of another length, while it compares the old ones, compares the new ones.
+func TestRebuildWhileSearching(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "index.db")
+	open := func(dimensions int) *retrieve.Index {
+		store, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return &retrieve.Index{Store: store, Embedder: &resized{dimensions: dimensions}, Rebuild: true}
+	}
+	files := fstest.MapFS{}
+	for i := range 1100 {
+		files[fmt.Sprintf("%d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "note%d", i)}
+	}
+	build(t, open(256), files)
+	x := open(256)
+	for _, rebuilt := range []int{128, 256} {
+		done, ended := x.Store.Busy(), make(chan error)
+		go func() {
+			_, err := x.Search(t.Context(), retrieve.Query{Text: "note7"})
+			ended <- err
+		}()
+		for stacks := make([]byte, 1<<20); !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Store).coded(")); { // it has read the state
+			runtime.Gosched()
+		}
+		build(t, open(128), files)
+		if rebuilt == 256 {
+			build(t, open(256), files)
+		}
+		done()
+		err := <-ended
+		if other := (*retrieve.EmbedderError)(nil); rebuilt == 128 && !errors.As(err, &other) || rebuilt == 256 && err != nil {
+			t.Errorf("rebuilt with %d dimensions: %v", rebuilt, err)
+		}
+		build(t, open(256), files)
+	}
+}
+
+// Codes are read once for all searches, again when another process has changed the vectors, and at each search if they
+// are too large.
+func TestCodes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "index.db")
+	e := new(script.Embedder)
+	open := func() *retrieve.Index {
+		store, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		return &retrieve.Index{Store: store, Embedder: e}
+	}
+	x, other := open(), open()
+	files := fstest.MapFS{}
+	for i := range 1200 {
+		files[fmt.Sprintf("%d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "note%d", i)}
+	}
+	first := func(x *retrieve.Index, q retrieve.Query) string {
+		t.Helper()
+		q.K = 1
+		a, err := x.Search(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Hits) == 0 || a.Hits[0].VectorRank == 0 {
+			return ""
+		}
+		return a.Hits[0].File
+	}
+	build(t, x, files)
+	for range 2 {
+		if got := first(x, retrieve.Query{Text: "note77"}); got != "77.txt" || x.Store.InMemory() != 1200 || x.Store.CodesRead() != 1200 {
+			t.Errorf("%q, %d in memory, %d read", got, x.Store.InMemory(), x.Store.CodesRead())
+		}
+	}
+	files["new.txt"] = &fstest.MapFile{Data: []byte("added")}
+	delete(files, "77.txt")
+	build(t, other, files)
+	if got := first(x, retrieve.Query{Text: "added"}); got != "new.txt" || x.Store.InMemory() != 1200 || x.Store.CodesRead() != 1201 {
+		t.Errorf("after another process: %q, %d in memory, %d read", got, x.Store.InMemory(), x.Store.CodesRead())
+	}
+	done, late := x.Store.Busy(), time.After(10*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := x.Search(ctx, retrieve.Query{Text: "added"})
+		ended <- err
+	}()
+	cancel()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a search that was cancelled while another one reads: %v", err)
+		}
+	case <-late:
+		t.Error("a cancelled search waits for another one that reads")
+	}
+	done()
+	if got := first(x, retrieve.Query{Text: "note77", Under: "new.txt"}); got != "new.txt" {
+		t.Errorf("within a filter: %q", got)
+	}
+	small := open()
+	small.Store.SetRoom(1000)
+	if got := first(small, retrieve.Query{Text: "note78"}); got != "78.txt" || small.Store.InMemory() != 0 {
+		t.Errorf("without room: %q, %d in memory", got, small.Store.InMemory())
+	}
+	db, err := sql.Open("sqlite", file)
+	if err == nil {
+		_, err = db.Exec("DROP TABLE codes; DELETE FROM about WHERE name IN ('centre', 'version'); PRAGMA user_version = 1")
+	}
+	if err != nil {
+		t.Fatal(errors.Join(err, db.Close()))
+	}
+	defer db.Close()
+	old := open()
+	for _, coded := range []int{0, 1200} { // indexing stores the codes
+		if first(old, retrieve.Query{Text: "note78"}) != "78.txt" || old.Store.InMemory() != 1200 {
+			t.Errorf("an index of version 1: %d in memory", old.Store.InMemory())
+		}
+		var codes, centres int
+		err := db.QueryRow("SELECT (SELECT count(*) FROM codes), (SELECT count(*) FROM about WHERE name = 'centre')").Scan(&codes, &centres)
+		if err != nil || codes != coded || centres != min(coded, 1) {
+			t.Errorf("an index of version 1 has %d codes and %d centres, want %d: %v", codes, centres, coded, err)
+		}
+		build(t, old, files)
+	}
+}
