@@ -14,22 +14,28 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
 
+// A Compressor is a journal that can compress the contents of runs that have ended, and check what it has.
+type Compressor interface {
+	journal.Journal
+	Compress(ctx context.Context, q journal.Query, each func(run string, before, after int64)) error
+	Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
+}
+
 // Compressing is a journal that compresses a run as soon as it is released, to show that readers see no difference.
-type Compressing struct{ stores.Store }
+type Compressing struct{ Compressor }
 
 // Release releases the run and compresses all that have ended.
 func (c Compressing) Release(id string) error {
-	return errors.Join(c.Store.Release(id), c.Compress(context.Background(), journal.Query{}, func(string, int64, int64) {}))
+	return errors.Join(c.Compressor.Release(id), c.Compress(context.Background(), journal.Query{}, func(string, int64, int64) {}))
 }
 
 // TestCompress tests the compression of runs that have ended. Store makes a store as for TestJournal, and a function that
 // replaces the contents of the results of the run "run".
-func TestCompress(t *testing.T, store func() (open func() stores.Store, replace func(content []byte))) {
+func TestCompress(t *testing.T, store func() (open func() Compressor, replace func(content []byte))) {
 	t.Run("again and again", func(t *testing.T) {
 		open, _ := store()
 		testCompress(t, open)
@@ -68,7 +74,7 @@ func texts(t *testing.T, j journal.Journal, id string, steps int, state journal.
 }
 
 // wantTexts wants the contents of texts.
-func wantTexts(t *testing.T, j stores.Store, id string, steps int) {
+func wantTexts(t *testing.T, j Compressor, id string, steps int) {
 	t.Helper()
 	for n := range steps {
 		for path, want := range map[string]json.RawMessage{fmt.Sprint("long-", n): long(n), fmt.Sprint("short-", n): short} {
@@ -82,7 +88,7 @@ func wantTexts(t *testing.T, j stores.Store, id string, steps int) {
 	must(t, err)
 }
 
-func compressed(t *testing.T, j stores.Store, q journal.Query) (runs string) {
+func compressed(t *testing.T, j Compressor, q journal.Query) (runs string) {
 	t.Helper()
 	must(t, j.Compress(t.Context(), q, func(run string, before, after int64) {
 		if runs += run + " "; after > before/2 {
@@ -92,7 +98,7 @@ func compressed(t *testing.T, j stores.Store, q journal.Query) (runs string) {
 	return runs
 }
 
-func testCompress(t *testing.T, open func() stores.Store) {
+func testCompress(t *testing.T, open func() Compressor) {
 	j := open()
 	texts(t, j, "done", 20, journal.Done)
 	texts(t, j, "failed", 20, journal.Failed)
@@ -130,7 +136,7 @@ func testCompress(t *testing.T, open func() stores.Store) {
 }
 
 // What an interrupted compression leaves is done by the next one, while another process continues the run in between.
-func testCompressInterrupted(t *testing.T, open func() stores.Store) {
+func testCompressInterrupted(t *testing.T, open func() Compressor) {
 	const steps = 900
 	j := open()
 	texts(t, j, "run", steps, journal.Failed)
@@ -169,7 +175,7 @@ func (c *countdown) Done() <-chan struct{} {
 }
 
 // Damage of a compressed content is found, and takes no more memory than the content claims.
-func testCompressDamaged(t *testing.T, open func() stores.Store, replace func(content []byte)) {
+func testCompressDamaged(t *testing.T, open func() Compressor, replace func(content []byte)) {
 	j := open()
 	texts(t, j, "run", 1, journal.Done)
 	compressed(t, j, journal.Query{})

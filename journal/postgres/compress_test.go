@@ -7,7 +7,6 @@ import (
 
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
-	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -22,15 +21,15 @@ func TestCompressed(t *testing.T) {
 	journaltest.TestJournal(t, func() func() journal.Journal {
 		address := pgtest.Database(t)
 		return func() journal.Journal {
-			return journaltest.Compressing{Store: open(t, address, Options{Lease: time.Second})}
+			return journaltest.Compressing{Compressor: open(t, address, Options{Lease: time.Second})}
 		}
 	})
 }
 
 func TestCompress(t *testing.T) {
-	journaltest.TestCompress(t, func() (func() stores.Store, func([]byte)) {
+	journaltest.TestCompress(t, func() (func() journaltest.Compressor, func([]byte)) {
 		address := pgtest.Database(t)
-		return func() stores.Store { return open(t, address, Options{Lease: time.Second}) }, func(content []byte) {
+		return func() journaltest.Compressor { return open(t, address, Options{Lease: time.Second}) }, func(content []byte) {
 			pgtest.Exec(t, address, fmt.Sprintf(`UPDATE stone.records SET content = '\x%x' WHERE digest IS NOT NULL`, content))
 		}
 	})

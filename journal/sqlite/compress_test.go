@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/memdir"
-	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 	"github.com/stonelayer/stone/journal/journaltest"
@@ -20,14 +19,16 @@ func TestCompressed(t *testing.T) {
 	t.Cleanup(func() { log.Worth = before })
 	journaltest.TestJournal(t, func() func() journal.Journal {
 		file := filepath.Join(memdir.New(t), "stone.db")
-		return func() journal.Journal { return journaltest.Compressing{Store: open(t, file, Options{Lease: time.Second})} }
+		return func() journal.Journal {
+			return journaltest.Compressing{Compressor: open(t, file, Options{Lease: time.Second})}
+		}
 	})
 }
 
 func TestCompress(t *testing.T) {
-	journaltest.TestCompress(t, func() (func() stores.Store, func([]byte)) {
+	journaltest.TestCompress(t, func() (func() journaltest.Compressor, func([]byte)) {
 		file := filepath.Join(memdir.New(t), "stone.db")
-		return func() stores.Store { return open(t, file, Options{Lease: time.Second}) }, func(content []byte) {
+		return func() journaltest.Compressor { return open(t, file, Options{Lease: time.Second}) }, func(content []byte) {
 			execute(t, file, fmt.Sprintf("UPDATE records SET content = x'%x' WHERE digest IS NOT NULL", content))
 		}
 	})
