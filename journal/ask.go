@@ -185,7 +185,7 @@ func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) e
 	q := f.question(asked)
 	kept, err := f.journal.Ask(ctx, q)
 	if err == nil && kept.Version != q.Version {
-		q.Problem = changed
+		q.Problem = q.outdated(kept)
 		kept, err = f.journal.Ask(ctx, q)
 	}
 	if err != nil {
@@ -212,8 +212,15 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
-// changed is the problem of an answer to another version of a question.
-const changed = "the question has changed since it was asked"
+// outdated returns the problem of an answer to another version of a question.
+func (q Question) outdated(kept Question) string {
+	now, _, _ := strings.Cut(q.Version, "-")
+	was, _, _ := strings.Cut(kept.Version, "-")
+	if now == was {
+		return "the step is done again"
+	}
+	return "the question has changed since it was asked"
+}
 
 // answer returns the answer in the journal, or asks for one.
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
@@ -223,7 +230,7 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 	}
 	kept, err := f.journal.Ask(ctx, q)
 	if err == nil && kept.Version != q.Version {
-		q.Problem = changed
+		q.Problem = q.outdated(kept)
 		asked.Problem = q.Problem
 		kept, err = f.journal.Ask(ctx, q)
 	}
