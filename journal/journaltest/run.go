@@ -32,6 +32,7 @@ var runCases = []journalCase{
 	{"Run retries failed steps", testRetry},
 	{"Run retries lost lanes", testRetryLanes},
 	{"Run waits for an answer", testWaiting},
+	{"a question of a lane that lost is closed", testLostQuestion},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
 	{"a flow and its run have equal DAGs", testFlow},
