@@ -186,7 +186,7 @@ func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) e
 	q := f.question(asked)
 	kept, err := f.journal.Ask(ctx, q)
 	if err == nil && kept.Version != q.Version {
-		q.Problem = q.outdated(kept)
+		q.Problem = f.outdated(q, kept)
 		kept, err = f.journal.Ask(ctx, q)
 	}
 	if err != nil {
@@ -213,14 +213,22 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
-// outdated returns the problem of an answer to another version of a question.
-func (q Question) outdated(kept Question) string {
+// outdated returns why the answer in the journal does not hold for a question, or "". A question that a person cancelled, so
+// that the run failed, is asked again when the run is resumed.
+func (r *runner) outdated(q, kept Question) string {
 	now, _, _ := strings.Cut(q.Version, "-")
 	was, _, _ := strings.Cut(kept.Version, "-")
-	if now == was {
+	failure := r.before.Failure
+	switch {
+	case now != was:
+		return "the question has changed since it was asked"
+	case q.Version != kept.Version:
 		return "the step is done again"
+	case r.resumed && failure != nil && failure.Kind == string(kind.Declined) &&
+		!kept.Open() && kept.Response == "" && !kept.Answered.After(r.before.Ended):
+		return "it was cancelled"
 	}
-	return "the question has changed since it was asked"
+	return ""
 }
 
 // answer returns the answer in the journal, or asks for one.
@@ -230,9 +238,8 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 		return ask.Answer{}, err // a fault of the pipeline, not of the journal
 	}
 	kept, err := f.journal.Ask(ctx, q)
-	if err == nil && kept.Version != q.Version {
-		q.Problem = q.outdated(kept)
-		asked.Problem = q.Problem
+	if why := f.outdated(q, kept); err == nil && why != "" {
+		q.Problem, asked.Problem = why, why
 		kept, err = f.journal.Ask(ctx, q)
 	}
 	switch {

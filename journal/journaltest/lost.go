@@ -57,3 +57,23 @@ func testLostQuestion(t *testing.T, j tested) {
 		}
 	}
 }
+
+// testDeclined cancels a question: the run fails, and asks again when it is resumed.
+func testDeclined(t *testing.T, j tested) {
+	p := stone.Ask("sure", dag.Nothing, reply, func(struct{}) string { return "Sure?" }, stone.Choices("yes", "no"))
+	for n, of := range []kind.Kind{kind.Waiting, kind.Declined, kind.Waiting, kind.Declined} {
+		if n%2 == 1 {
+			must(t, journal.Answer(t.Context(), j, "run", "sure", ask.Answer{}))
+		}
+		if _, err := run(t, j.open(), p, journal.Options{}); !errors.Is(err, of) {
+			t.Fatalf("run %d: %v, want %s", n, err, of)
+		}
+	}
+	cfg := config()
+	told := ""
+	cfg.Frontend = person(func(_ context.Context, q ask.Question) (string, error) { told = q.Problem; return "yes", nil })
+	_, err := stone.Run(t.Context(), p, kept(cfg, j.open(), journal.Options{}))
+	if err != nil || told != "it was cancelled" {
+		t.Errorf("%v; the person is told %q", err, told)
+	}
+}
