@@ -23,6 +23,7 @@ type gcFlags struct {
 	keep   int
 	older  age
 	bytes  size
+	pack   age
 	goesOn bool
 	dry    bool
 }
@@ -33,19 +34,22 @@ func (a *app) gc() *cobra.Command {
 		Use:   "gc",
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
-			"match both: of all runs, or of those that the other flags choose. With --keep-bytes it then removes the\n" +
-			"oldest ones until the database uses at most SIZE. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
+			"match both: of all runs, or of those that the other flags choose. With --compress it then compresses the contents\n" +
+			"of older runs that have ended. With --keep-bytes it then removes the oldest runs, but none of the newest --keep,\n" +
+			"until the database uses at most SIZE. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
 			"waiting, answered, interrupted, drained and refused ones. The receivers of a run go with it, and notices do not count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
-		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB"),
+		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB", "runs gc --older-than 90d --compress 7d"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
-			case !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") && flags.bytes == 0:
-				return errors.New("say which runs to remove: --keep N, --older-than AGE or both, or --keep-bytes SIZE")
+			case !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") && flags.bytes == 0 && flags.pack == 0:
+				return errors.New("say which runs to remove: --keep N, --older-than AGE or both, or --keep-bytes SIZE; or which to compress: --compress AGE")
 			case flags.bytes > 0 && flags.dry:
 				return errors.New("--dry-run cannot say what --keep-bytes removes: how much space a run needs is known when it is gone")
+			case flags.pack > 0 && flags.dry:
+				return errors.New("--dry-run cannot say what --compress saves: leave one of them out")
 			}
 			if c.Flags().Changed("keep") && flags.keep < 0 {
 				return fmt.Errorf("--keep %d: want 0 or more", flags.keep)
@@ -59,6 +63,7 @@ func (a *app) gc() *cobra.Command {
 	f.Lookup("keep").DefValue = "0" // which help does not print
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
 	f.Var(&flags.bytes, "keep-bytes", "remove the oldest runs until the database needs at most `SIZE`, such as 500MB or 20GB")
+	f.Var(&flags.pack, "compress", "compress the contents of ended runs that were started longer ago, such as 7d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 	return c
@@ -77,9 +82,6 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	})
 	if flags.bytes > 0 && !inFile {
 		return errors.New("--keep-bytes needs a file: PostgreSQL frees space when it vacuums, so remove runs --older-than an age")
-	}
-	if flags.bytes > 0 && flags.keep < 0 && flags.older == 0 {
-		flags.keep = math.MaxInt
 	}
 	var rest []string                    // the newest first, if more of them may be removed
 	var old, receivers []journal.RunInfo // old ones if they are only to be listed
@@ -115,7 +117,7 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			continue
 		case err == nil && flags.dooms(r, younger, now):
 			err = remove(r)
-		case err == nil && flags.bytes > 0 && flags.ends(r):
+		case err == nil && flags.bytes > 0 && flags.ends(r) && younger >= flags.keep:
 			rest = append(rest, r.ID)
 		}
 		if err != nil {
@@ -124,6 +126,9 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		if flags.of.pipeline != "" || !strings.HasPrefix(r.Pipeline, webhook.Runs) { // notices do not count
 			younger++
 		}
+	}
+	if err := a.compress(ctx, s, q, time.Duration(flags.pack), now); err != nil {
+		return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 	}
 	for _, id := range slices.Backward(rest) {
 		used, err := space.Used(ctx)
@@ -178,6 +183,24 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	return nil
 }
 
+// compress compresses the contents of the runs that are older than an age, if it is not 0, and says what that saves.
+func (a *app) compress(ctx context.Context, s *store, q journal.Query, older time.Duration, now time.Time) error {
+	if older == 0 {
+		return nil
+	}
+	if start := now.Add(-older); q.Until.IsZero() || start.Before(q.Until) {
+		q.Until = start
+	}
+	n, before, after := 0, int64(0), int64(0)
+	err := s.Compress(ctx, q, func(_ string, was, is int64) { n, before, after = n+1, before+was, after+is })
+	if n > 0 || err == nil {
+		if _, err := fmt.Fprintf(a.Stdout, "compressed %s: the contents had %s, now %s\n", text.Plural(n, "run"), megabytes(before), megabytes(after)); err != nil {
+			return output(err)
+		}
+	}
+	return err
+}
+
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile. An error is the last thing
 // that it yields.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
@@ -208,7 +231,7 @@ func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.Run
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
-	return flags.ends(r) && (flags.keep < 0 || younger >= flags.keep) &&
+	return flags.ends(r) && (flags.keep >= 0 || flags.older > 0) && younger >= flags.keep &&
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -185,7 +186,7 @@ func (f *frontend) Keep(ctx context.Context, asked ask.Question, a ask.Answer) e
 	q := f.question(asked)
 	kept, err := f.journal.Ask(ctx, q)
 	if err == nil && kept.Version != q.Version {
-		q.Problem = changed
+		q.Problem = f.outdated(q, kept)
 		kept, err = f.journal.Ask(ctx, q)
 	}
 	if err != nil {
@@ -212,8 +213,23 @@ func (f *frontend) question(asked ask.Question) Question {
 	return q
 }
 
-// changed is the problem of an answer to another version of a question.
-const changed = "the question has changed since it was asked"
+// outdated returns why the answer in the journal does not hold for a question, or "". A question that a person cancelled, so
+// that the run failed, is asked again when the run is resumed.
+func (r *runner) outdated(q, kept Question) string {
+	now, _, _ := strings.Cut(q.Version, "-")
+	was, _, _ := strings.Cut(kept.Version, "-")
+	failure := r.before.Failure
+	switch {
+	case now != was:
+		return "the question has changed since it was asked"
+	case q.Version != kept.Version:
+		return "the step is done again"
+	case r.resumed && failure != nil && failure.Kind == string(kind.Declined) &&
+		!kept.Open() && kept.Response == "" && !kept.Answered.After(r.before.Ended):
+		return "it was cancelled"
+	}
+	return ""
+}
 
 // answer returns the answer in the journal, or asks for one.
 func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, error) {
@@ -222,9 +238,8 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 		return ask.Answer{}, err // a fault of the pipeline, not of the journal
 	}
 	kept, err := f.journal.Ask(ctx, q)
-	if err == nil && kept.Version != q.Version {
-		q.Problem = changed
-		asked.Problem = q.Problem
+	if why := f.outdated(q, kept); err == nil && why != "" {
+		q.Problem, asked.Problem = why, why
 		kept, err = f.journal.Ask(ctx, q)
 	}
 	switch {
@@ -233,6 +248,7 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 	case !kept.Open():
 		return kept.answer(), nil
 	}
+	f.asked.note(q)
 	q.Problem = "" // it was withdrawn
 	switch a, err := f.standing(ctx, asked); {
 	case err != nil:
@@ -243,6 +259,60 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 		return a, kind.Waiting
 	}
 	return f.either(ctx, asked, q)
+}
+
+// asked has the open questions that steps of a run have asked.
+type asked struct {
+	mu     sync.Mutex
+	loaded bool                  // also those that an earlier process has asked
+	within map[string][]Question // by each address around their paths
+}
+
+func (a *asked) note(q Question) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.within == nil {
+		a.within = map[string][]Question{}
+	}
+	for i, c := range q.Path {
+		if strings.ContainsRune("/[~", c) {
+			a.within[q.Path[:i]] = append(a.within[q.Path[:i]], q)
+		}
+	}
+}
+
+// take forgets the questions within a path, and returns them.
+func (a *asked) take(path string) []Question {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.within[path]
+	delete(a.within, path)
+	return all
+}
+
+// superseded is who answers a question that is withdrawn.
+const superseded = "the run, which needs no answer any more"
+
+// withdraw closes the open questions within a leaf that has a result, such as the question of a lane that lost a race:
+// no one will read the answer. What the journal cannot close stays open, and harms nothing else.
+func (r *runner) withdraw(ctx context.Context, leaf string) {
+	if r.resumed && r.before.State != Done && r.before.State != Failed {
+		r.asked.mu.Lock()
+		first := !r.asked.loaded
+		r.asked.loaded = true
+		r.asked.mu.Unlock()
+		if first {
+			earlier, _ := r.journal.Questions(ctx, r.cfg.RunID) // they stay open
+			for _, q := range earlier {
+				if q.Open() {
+					r.asked.note(q)
+				}
+			}
+		}
+	}
+	for _, q := range r.asked.take(leaf) {
+		_ = r.journal.Answer(ctx, q.Run, q.Path, ask.Answer{By: superseded}) // or it was answered
+	}
 }
 
 // settle answers the open questions that an earlier process has asked and that a standing

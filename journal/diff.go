@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -26,8 +27,7 @@ type Difference struct {
 // Diff compares two runs leaf by leaf and explains each difference: another version, or
 // another input. It compares contents, not ids, which depend on the whole lineage. Equal
 // leaves are left out: their records have equal sums, and their contents are not read. The differences are in the order of the first run, followed by the
-// leaves that only the second run has. It keeps about 100 bytes for a leaf and 150 for a
-// node of each run, and all differences.
+// leaves that only the second run has. It keeps about 60 bytes for a leaf, or for a node of one run at a time, and all differences.
 func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	one, err := openRun(ctx, j, a)
 	if err != nil {
@@ -41,33 +41,39 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	if err != nil || len(ours)+len(theirs) == 0 {
 		return nil, err
 	}
-	at := make(map[string]Step, len(theirs))
-	for _, t := range theirs {
-		at[t.Path] = t
+	at := make(map[string]int, len(theirs))
+	for i, t := range theirs {
+		at[t.Path] = i
 	}
+	pairs := make([]int, len(ours)) // places in both, or -1
 	var both [2][]Step
-	for _, s := range ours {
-		if t, is := at[s.Path]; is {
-			both[0], both[1] = append(both[0], s), append(both[1], t)
+	for i, s := range ours {
+		pairs[i] = -1
+		if k, is := at[s.Path]; is {
+			pairs[i] = len(both[0])
+			both[0], both[1] = append(both[0], s), append(both[1], theirs[k])
+			delete(at, s.Path)
 		}
 	}
+	var of [2][]compared
 	if len(both[0]) > 0 {
+		reads := func(i int) []Read { return other.parts[address.Place(both[1][i].Path)].Reads }
 		for i, r := range []*opened{one, other} {
-			if err := r.readNodes(ctx, j, both[i]); err != nil {
+			if of[i], err = r.compared(ctx, j, both[i], reads); err != nil {
 				return nil, err
 			}
 		}
 	}
 	var out []Difference
-	for _, s := range ours {
-		t, is := at[s.Path]
-		delete(at, s.Path)
-		switch {
-		case !is:
+	for i, s := range ours {
+		k := pairs[i]
+		if k < 0 {
 			out = append(out, Difference{Path: s.Path, Name: s.Name, Type: s.Type, A: s.Node, Why: []string{missing(s, one, other)}})
-		case !same(one.node(s), other.node(t)):
+			continue
+		}
+		if t, a, b := both[1][k], of[0][k], of[1][k]; !a.found || !b.found || a.own != b.own {
 			d := Difference{Path: s.Path, Name: s.Name, Type: s.Type, A: s.Node, B: t.Node}
-			d.Why, d.Follows = reasons(s, t, one, other)
+			d.Why, d.Follows = reasons(s, t, one, other, a, b)
 			out = append(out, d)
 		}
 	}
@@ -79,25 +85,13 @@ func Diff(ctx context.Context, j Journal, a, b string) ([]Difference, error) {
 	return out, nil
 }
 
-// brief is the first half of a SHA-256. It saves memory, since a run may have millions of leaves.
-type brief [16]byte
-
-func briefOf(text string) brief {
-	sum := sha256.Sum256([]byte(text))
-	return brief(sum[:16])
-}
+func halfOf(text string) record.Half { return record.HalfOf(sha256.Sum256([]byte(text))) }
 
 // unequal returns the leaves of two runs that are in one of them alone, or have different sums.
 func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs []Step, err error) {
-	of := func(s Step) brief { return briefOf(s.Path + "\x00" + string(s.Sum[:])) }
-	left := make(map[brief]bool, other.steps) // the leaves of the second run, without those that the first one has
-	for s, err := range j.EachStep(ctx, other.id) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if isResult(s) {
-			left[of(s)] = true
-		}
+	left, err := leavesOf(ctx, j, other)
+	if err != nil {
+		return nil, nil, err
 	}
 	for s, err := range j.EachStep(ctx, one.id) {
 		if err != nil {
@@ -107,26 +101,60 @@ func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs [
 			continue
 		}
 		s.Meta = nil
-		if equal := of(s); left[equal] {
-			delete(left, equal)
-		} else {
+		if i, equal := left.find(s); !equal {
 			ours = append(ours, s)
+		} else if !left.met[i] {
+			left.met[i], left.unmet = true, left.unmet-1
 		}
 	}
-	if len(left) == 0 {
+	if left.unmet == 0 {
 		return ours, nil, nil
 	}
 	for s, err := range j.EachStep(ctx, other.id) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if isResult(s) && left[of(s)] {
+		if !isResult(s) {
+			continue
+		}
+		if i, known := left.find(s); known && !left.met[i] {
 			s.Meta = nil
 			theirs = append(theirs, s)
 		}
 	}
 	return ours, theirs, nil
 }
+
+// leaves are the leaves of a run. They take half the memory of a map.
+type leaves struct {
+	sorted []record.Half
+	met    []bool // the other run has it
+	unmet  int
+}
+
+func leavesOf(ctx context.Context, j Journal, r *opened) (*leaves, error) {
+	l := &leaves{sorted: make([]record.Half, 0, r.steps)}
+	for s, err := range j.EachStep(ctx, r.id) {
+		if err != nil {
+			return nil, err
+		}
+		if isResult(s) {
+			l.sorted = append(l.sorted, leaf(s))
+		}
+	}
+	slices.SortFunc(l.sorted, compareHalves)
+	l.sorted = slices.Compact(l.sorted)
+	l.met, l.unmet = make([]bool, len(l.sorted)), len(l.sorted)
+	return l, nil
+}
+
+func (l *leaves) find(s Step) (int, bool) {
+	return slices.BinarySearchFunc(l.sorted, leaf(s), compareHalves)
+}
+
+func leaf(s Step) record.Half { return halfOf(s.Path + "\x00" + string(s.Sum[:])) }
+
+func compareHalves(a, b record.Half) int { return bytes.Compare(a[:], b[:]) }
 
 func isResult(s Step) bool { return s.Kind == "leaf" && s.Recorded }
 
@@ -135,19 +163,6 @@ type opened struct {
 	id    string
 	steps int
 	parts map[string]Part
-
-	nodes []kin            // parents first
-	index map[brief]uint32 // of nodes, by id
-	bySum map[dag.ID]*kin  // by the sum of a result
-	types map[string]int32
-	all   map[string][]*kin // by type, for the reads that want all
-}
-
-// kin is what is compared of a node.
-type kin struct {
-	typ     int32
-	own     brief // of type and content
-	parents []uint32
 }
 
 func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
@@ -158,52 +173,82 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	return &opened{id: info.ID, steps: info.Steps, parts: index(info.Shape)}, nil
 }
 
-// readNodes reads what is compared of the nodes of a run. The node of a reused result, and of one in a Flow, is found by its
-// content, since the run has it under another id.
-func (o *opened) readNodes(ctx context.Context, j Journal, of []Step) error {
-	o.index, o.nodes = make(map[brief]uint32, o.steps), make([]kin, 0, o.steps)
-	o.bySum, o.types, o.all = map[dag.ID]*kin{}, map[string]int32{}, map[string][]*kin{}
-	for _, s := range of {
-		o.bySum[s.Sum] = nil
-	}
-	sums := map[dag.ID]uint32{}
-	for n, err := range j.EachNode(ctx, o.id) {
-		if err != nil {
-			return err
-		}
-		at := uint32(len(o.nodes))
-		o.index[brief(n.ID[:16])] = at
-		sum := step.Record{Type: n.Type, Content: n.Content}.Seal()
-		if _, wanted := o.bySum[sum]; wanted {
-			sums[sum] = at
-		}
-		typ, known := o.types[n.Type]
-		if !known {
-			typ = int32(len(o.types))
-			o.types[n.Type] = typ
-		}
-		k := kin{typ: typ, own: briefOf(n.Type + "\x00" + dag.OwnContent(string(n.Content), n.Meta))}
-		for _, p := range n.Parents {
-			k.parents = append(k.parents, o.index[brief(p[:16])])
-		}
-		o.nodes = append(o.nodes, k)
-	}
-	for sum, at := range sums {
-		o.bySum[sum] = &o.nodes[at]
-	}
-	return nil
+// compared is what is compared of the node of a step.
+type compared struct {
+	found bool
+	own   record.Half   // of type and content; the transcript of an agent has random ids and does not count
+	reads []record.Half // of what the step reads
 }
 
-// same reports whether two nodes have the same result. The transcript of an agent, which
-// contains random ids, is ignored.
-func same(a, b *kin) bool { return a != nil && b != nil && a.own == b.own }
-
-// node returns the node of a step.
-func (o *opened) node(s Step) *kin {
-	if at, known := o.index[brief(s.Node[:16])]; known {
-		return &o.nodes[at]
+// compared reads what is compared of steps. The node of a reused result, and of one in a Flow, is found by its content,
+// since the run has it under another id.
+func (o *opened) compared(ctx context.Context, j Journal, of []Step, reads func(i int) []Read) ([]compared, error) {
+	wanted := make(map[dag.ID]int, len(of)) // the places of nodes by sum, or -1
+	for _, s := range of {
+		wanted[s.Sum] = -1
 	}
-	return o.bySum[s.Sum]
+	nodes, err := o.nodes(ctx, j, wanted)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]compared, len(of))
+	for i, s := range of {
+		at := wanted[s.Sum]
+		if n, known := nodes.index.Get(record.HalfOf(s.Node)); known {
+			at = int(n)
+		}
+		if at < 0 {
+			continue
+		}
+		out[i] = compared{found: true, own: nodes.own[at]}
+		for _, r := range reads(i) {
+			out[i].reads = append(out[i].reads, nodes.read(r, uint32(at)))
+		}
+	}
+	return out, nil
+}
+
+// nodes has the nodes of a run, parents first.
+type nodes struct {
+	index   *record.Index // by id
+	own     []record.Half // of type and content
+	typ     []uint32
+	parents []uint32
+	ends    []uint32 // where the parents of each end
+	types   map[string]uint32
+	all     map[string]record.Half // of all nodes of a type
+}
+
+// nodes reads the nodes of a run, and notes those that are wanted by their sums.
+func (o *opened) nodes(ctx context.Context, j Journal, wanted map[dag.ID]int) (*nodes, error) {
+	n := &nodes{index: record.NewIndex(0), types: map[string]uint32{}, all: map[string]record.Half{}}
+	for info, err := range j.EachNode(ctx, o.id) {
+		if err != nil {
+			return nil, err
+		}
+		at := len(n.own)
+		if at == 0 { // not before, since EachNode needs as much memory until now
+			n.index, n.own = record.NewIndex(o.steps), make([]record.Half, 0, o.steps)
+			n.typ, n.ends = make([]uint32, 0, o.steps), make([]uint32, 0, o.steps)
+		}
+		n.index.Put(record.HalfOf(info.ID), uint32(at))
+		sum := step.Record{Type: info.Type, Content: info.Content}.Seal()
+		if _, is := wanted[sum]; is {
+			wanted[sum] = at
+		}
+		typ, known := n.types[info.Type]
+		if !known {
+			typ = uint32(len(n.types))
+			n.types[info.Type] = typ
+		}
+		for _, p := range info.Parents {
+			parent, _ := n.index.Get(record.HalfOf(p)) // it came before
+			n.parents = append(n.parents, parent)
+		}
+		n.own, n.typ = append(n.own, halfOf(info.Type+"\x00"+dag.OwnContent(string(info.Content), info.Meta))), append(n.typ, typ)
+		n.ends = append(n.ends, uint32(len(n.parents)))
+	}
+	return n, nil
 }
 
 // missing explains why only one of two runs has a step.
@@ -216,17 +261,16 @@ func missing(s Step, there, not *opened) string {
 
 // reasons explains why a step differs between two runs. Follows is true if only its input
 // differs.
-func reasons(s, t Step, one, other *opened) (why []string, follows bool) {
+func reasons(s, t Step, one, other *opened, a, b compared) (why []string, follows bool) {
 	p, q := one.parts[address.Place(s.Path)], other.parts[address.Place(t.Path)]
 	why = differences(p, q)
 	if len(why) == 0 && p.Print != q.Print {
 		why = append(why, "its version, or its bounds, changed")
 	}
 	changed := len(why)
-	a, b := one.node(s), other.node(t)
-	if a != nil && b != nil {
-		for _, r := range q.Reads {
-			if !slices.EqualFunc(one.read(r, a), other.read(r, b), same) {
+	if a.found && b.found {
+		for i, r := range q.Reads {
+			if a.reads[i] != b.reads[i] {
 				why = append(why, "it reads another "+r.name())
 			}
 		}
@@ -254,35 +298,50 @@ func (r Read) name() string {
 	return fmt.Sprintf("%q", r.Type)
 }
 
-// read returns the input of the step that made n for the query: the nearest node of a
-// type, all of them in the run, or the latest node.
-func (o *opened) read(r Read, n *kin) (found []*kin) {
-	typ, known := o.types[r.Type]
+// read returns a digest of what the step that made a node reads by a query: the nearest node of a type, all of them in the
+// run, or the latest nodes.
+func (n *nodes) read(r Read, at uint32) record.Half {
+	typ, known := n.types[r.Type]
+	var found []record.Half
 	switch {
 	case r.Type == "":
-		for _, p := range n.parents {
-			found = append(found, &o.nodes[p])
+		for _, p := range n.parentsOf(at) {
+			found = append(found, n.own[p])
 		}
-		return found
 	case !known:
-		return nil
 	case r.Nearest:
-		for len(n.parents) > 0 {
-			if n = &o.nodes[n.parents[0]]; n.typ == typ {
-				return []*kin{n}
+		for parents := n.parentsOf(at); len(parents) > 0 && found == nil; parents = n.parentsOf(parents[0]) {
+			if n.typ[parents[0]] == typ {
+				found = append(found, n.own[parents[0]])
 			}
 		}
-		return nil
-	}
-	if _, read := o.all[r.Type]; !read {
-		for i := range o.nodes {
-			if o.nodes[i].typ == typ {
-				found = append(found, &o.nodes[i])
+	default:
+		if all, read := n.all[r.Type]; read {
+			return all
+		}
+		for i, t := range n.typ {
+			if t == typ {
+				found = append(found, n.own[i])
 			}
 		}
-		// EachNode has no order that two runs share.
-		slices.SortFunc(found, func(a, b *kin) int { return bytes.Compare(a.own[:], b.own[:]) })
-		o.all[r.Type] = found
+		slices.SortFunc(found, compareHalves) // EachNode has no order that two runs share
+		n.all[r.Type] = digest(found)
 	}
-	return o.all[r.Type]
+	return digest(found)
+}
+
+func digest(all []record.Half) record.Half {
+	h := sha256.New()
+	for _, one := range all {
+		h.Write(one[:])
+	}
+	return record.HalfOf(dag.ID(h.Sum(nil)))
+}
+
+func (n *nodes) parentsOf(at uint32) []uint32 {
+	first := uint32(0)
+	if at > 0 {
+		first = n.ends[at-1]
+	}
+	return n.parents[first:n.ends[at]]
 }

@@ -96,7 +96,7 @@ type Reader interface {
 	// is in the field "usage" of its content, or in the meta of its failure under budget.MetaKey.
 	Steps(ctx context.Context, run string) ([]Step, error)
 	// EachStep yields the same steps one at a time, with their Meta. Of a run of a million steps it keeps
-	// about 50 MB. Rows that are written meanwhile do not count. An error is the last thing it yields.
+	// about 25 MB. Rows that are written meanwhile do not count. An error is the last thing it yields.
 	EachStep(ctx context.Context, run string) iter.Seq2[Step, error]
 	// Record returns the result of a step of the run. The error is ErrNoStep if no step
 	// with that path and kind has a result.

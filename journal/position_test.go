@@ -3,6 +3,7 @@ package journal_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -85,10 +86,11 @@ func TestAgainIsRecorded(t *testing.T) {
 	)
 	var memory journal.Memory
 	response := `"a"`
+	var problems []string
 	want := func(what string, opts journal.Options, of kind.Kind, n int) {
 		t.Helper()
 		_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: journal.Keep(&memory, opts),
-			Frontend: people(func(ask.Question) string { return response })})
+			Frontend: people(func(q ask.Question) string { problems = append(problems, q.Problem); return response })})
 		if (of == "" && err != nil) || of != "" && !errors.Is(err, of) || effects != n {
 			t.Errorf("%s: %v after %d effects, want the failure %q after %d", what, err, effects, of, n)
 		}
@@ -106,6 +108,9 @@ func TestAgainIsRecorded(t *testing.T) {
 	want("changed once more", journal.Options{}, kind.Replay, 3)
 	waits = false
 	want("finished with force", journal.Options{Force: true}, "", 3)
+	if again := "the step is done again"; !slices.Equal(problems, []string{"", again, again}) {
+		t.Errorf("the person was told %q, want that the step is done again, twice", problems)
+	}
 }
 
 // An input that was replaced by force, and then given again, is the input of the run: a run that continues

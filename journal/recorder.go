@@ -111,6 +111,9 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 		rec.Differs, rec.Path = false, ""
 	}
 	r.tally.add(key.Kind, rec, declared != (budget.Amount{}))
+	if key.Kind == "leaf" && rec.Failure == nil && !r.imports {
+		r.withdraw(ctx, key.Path)
+	}
 	// The run continues with the recorded result, as a resumed run does, and not with
 	// the one that work returned.
 	rec.Replayed = rec.Replayed || a.cleaned

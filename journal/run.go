@@ -160,6 +160,7 @@ type runner struct {
 	paid    sync.Map // of body: recorded steps that have cost something before this process, or in another one
 	again   []Again
 	left    left
+	asked   asked
 	news    atomic.Pointer[[]event.Data] // emitted with the first step
 }
 

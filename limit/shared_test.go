@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/limit"
 )
@@ -275,23 +275,7 @@ func TestSharedProcesses(t *testing.T) {
 	}))
 	defer server.Close()
 	file := filepath.Join(memdir.New(t), "stone.db")
-	start := func() (stop func()) {
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "LIMIT_FILE="+file, "LIMIT_URL="+server.URL)
-		c.Stderr = os.Stderr
-		in, err := c.StdinPipe()
-		if err == nil {
-			err = c.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return func() {
-			_ = c.Process.Kill()
-			_ = c.Wait()
-			in.Close()
-		}
-	}
+	start := func() (stop func()) { return peer.Again(t, "LIMIT_FILE="+file, "LIMIT_URL="+server.URL) }
 	var stops [4]func()
 	for i := range stops {
 		stops[i] = start()

@@ -46,7 +46,7 @@ func newMeters() *meters {
 	m.streams = m.set.Gauge("stone_event_streams", "Open streams of events of runs.")
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
 	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run, up to 10000; at most 15 s old.", "pipeline", "state")
-	m.questions = m.set.Gauge("stone_questions_open", "Open questions of unfinished runs.", "pipeline")
+	m.questions = m.set.Gauge("stone_questions_open", "Unfinished runs that do not run and have an open question.", "pipeline")
 	m.budgets = m.set.Gauge("stone_budget", "Budgets over several runs in their present period: kind is used, reserved or limit, unit is usd, tokens or roundtrips.", "budget", "kind", "unit")
 	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by their state then.", "pipeline", "state")
 	m.steps = m.set.Counter("stone_steps_total", "Steps that ended; result is ok, failed or replayed.", "pipeline", "result")
@@ -100,25 +100,23 @@ func (s *Server) gauge(ctx context.Context) error {
 		return nil
 	}
 	var unfinished, questions []metrics.Reading
-	stopped := journal.Query{States: []journal.State{journal.Waiting, journal.Answered, journal.Drained, journal.Interrupted, journal.Refused}}
-	for info, err := range s.each(ctx, stopped) {
-		if err != nil {
-			return err
-		}
-		if len(unfinished) == most {
-			break
-		}
-		unfinished = append(unfinished, metrics.Reading{Value: 1, Labels: []string{info.Pipeline, string(info.State)}})
-		if info.State != journal.Waiting && info.State != journal.Refused {
-			continue
-		}
-		all, err := s.cfg.Journal.Questions(ctx, info.ID)
-		if err != nil {
-			return err
-		}
-		for _, one := range all {
-			if one.Open() {
+	for _, q := range []journal.Query{ // the journal need not look for the questions of each run
+		{States: []journal.State{journal.Waiting, journal.Refused}, Asking: true},
+		{States: []journal.State{journal.Answered}},
+		{States: []journal.State{journal.Drained, journal.Interrupted, journal.Refused}},
+	} {
+		for info, err := range s.each(ctx, q) {
+			if err != nil {
+				return err
+			}
+			if len(unfinished) == most {
+				break
+			}
+			if q.Asking {
 				questions = append(questions, metrics.Reading{Value: 1, Labels: []string{info.Pipeline}})
+			}
+			if q.Asking == (info.State == journal.Waiting) { // a refused run comes again
+				unfinished = append(unfinished, metrics.Reading{Value: 1, Labels: []string{info.Pipeline, string(info.State)}})
 			}
 		}
 	}

@@ -2,10 +2,14 @@ package serve_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -128,5 +132,44 @@ func TestPossibleCost(t *testing.T) {
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || !strings.Contains(string(text), "stone_usd_total{pipeline=\"ask\"} 0.125\n") || !strings.Contains(string(text), "stone_usd_possible_total{pipeline=\"ask\"} 0.5\n") {
 		t.Errorf("%v in %s", err, text)
+	}
+}
+
+// counting counts the questions that are read run by run.
+type counting struct {
+	journal.Journal
+	asked atomic.Int64
+}
+
+func (c *counting) Questions(ctx context.Context, run string) ([]journal.Question, error) {
+	c.asked.Add(1)
+	return c.Journal.Questions(ctx, run)
+}
+
+// However many runs wait, the metrics read no run's questions.
+func TestMetricsOfManyWaitingRuns(t *testing.T) {
+	j := &counting{Journal: &journal.Memory{}}
+	for i := range 50 {
+		id := fmt.Sprint("r", i)
+		_, err := j.Acquire(t.Context(), id)
+		if i%2 == 0 {
+			_, failed := j.Ask(t.Context(), journal.Question{Run: id, Path: "p", Name: "p", Asked: time.Now()})
+			err = errors.Join(err, failed)
+		}
+		err = errors.Join(err, j.Begin(t.Context(), journal.RunInfo{ID: id, Pipeline: "page"}, dag.DAG{}), j.End(t.Context(), id, journal.Outcome{State: journal.Waiting}), j.Release(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := servetest.Start(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "page", Ashlar: servetest.NewSteps().Publish()}}})
+	before := j.asked.Load()
+	resp, err := http.Get(s.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if n := j.asked.Load() - before; err != nil || n > 0 || !strings.Contains(string(text), `stone_questions_open{pipeline="page"} 25`+"\n") {
+		t.Errorf("the metrics read the questions of %d runs, %v:\n%s", n, err, text)
 	}
 }

@@ -146,3 +146,23 @@ func Chaos(t testing.TB, url, id, settings string) {
 		t.Fatalf("chaos: status %d: %s", resp.StatusCode, body)
 	}
 }
+
+// Again starts the program of the test once more, with more variables in its environment. Its standard input ends with the
+// test at the latest. Kill ends it and waits for that.
+func Again(t testing.TB, env ...string) (kill func()) {
+	t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env, c.Stderr = append(os.Environ(), env...), os.Stderr
+	in, err := c.StdinPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+		in.Close()
+	}
+}

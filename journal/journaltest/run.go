@@ -32,6 +32,8 @@ var runCases = []journalCase{
 	{"Run retries failed steps", testRetry},
 	{"Run retries lost lanes", testRetryLanes},
 	{"Run waits for an answer", testWaiting},
+	{"a question of a lane that lost is closed", testLostQuestion},
+	{"a cancelled question is asked again by a resume", testDeclined},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
 	{"a flow and its run have equal DAGs", testFlow},

@@ -38,13 +38,25 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 
 // described returns the facts about a run as others see it. Of a damaged run that is not much.
 func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.RunInfo, error) {
+	return j.seen(ctx, j.facts(r, shape), r, func() (bool, error) { return asks(ctx, j.data, r.Row, QuestionSelection{Open: true}) })
+}
+
+// listed is like described for a run of a selection, which may say whether it asks.
+func (j *Journal) listed(ctx context.Context, r *Run, s RunSelection) (journal.RunInfo, error) {
+	if s.Asking || s.Answered {
+		return j.seen(ctx, j.facts(r, false), r, func() (bool, error) { return s.Asking, nil })
+	}
+	return j.described(ctx, r, false)
+}
+
+func (j *Journal) facts(r *Run, shape bool) journal.RunInfo {
 	info, err := j.opened(r, shape)
 	if err != nil {
 		info = journal.RunInfo{Pipeline: r.Pipeline, Started: instant(r.Started)}
 		info.Ended = instant(r.Ended)
 		info.State, info.Failure = journal.Damaged, &journal.Failure{Kind: string(journal.Damaged), Reason: err.Error()}
 	}
-	return j.seen(ctx, info, r)
+	return info
 }
 
 // asks reports whether a run has a question of the selection.
@@ -53,8 +65,8 @@ func asks(ctx context.Context, from Reader, run int64, s QuestionSelection) (boo
 	return len(found) > 0, err
 }
 
-// seen completes the facts about a run with the state of its owner and its questions.
-func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run) (journal.RunInfo, error) {
+// seen completes the facts about a run with the state of its owner, and with whether it asks.
+func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run, asks func() (bool, error)) (journal.RunInfo, error) {
 	owner, held := r.Owner, r.Lease > 0
 	if r.Outer != "" {
 		outer, err := j.data.Run(ctx, r.Outer)
@@ -72,7 +84,7 @@ func (j *Journal) seen(ctx context.Context, info journal.RunInfo, r *Run) (journ
 	case info.State == journal.Running:
 		info.State = journal.Interrupted
 	case info.State == journal.Waiting:
-		open, err := asks(ctx, j.data, r.Row, QuestionSelection{Open: true})
+		open, err := asks()
 		if err != nil {
 			return info, j.data.Explain(err)
 		}
@@ -108,7 +120,7 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 				return nil, j.data.Explain(err)
 			}
 			read, before = read+1, r.Row
-			info, err := j.described(ctx, r, false)
+			info, err := j.listed(ctx, r, s)
 			if err != nil {
 				return nil, err
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // Small is the number of rows up to which a run is read at once.
@@ -20,7 +21,7 @@ func (j *Journal) EachStep(ctx context.Context, run string) iter.Seq2[journal.St
 	return func(yield func(journal.Step, error) bool) {
 		r, err := j.data.Run(ctx, run)
 		if err == nil && r != nil {
-			e := eachStep{Journal: j, ctx: ctx, run: r, yield: yield, second: map[half]uint32{}, more: map[half][]uint32{}}
+			e := eachStep{Journal: j, ctx: ctx, run: r, yield: yield, second: record.NewIndex(j.stepsOf(r)), more: map[half][]uint32{}}
 			if err = e.find(); err == nil {
 				err = e.all()
 			}
@@ -38,7 +39,7 @@ type eachStep struct {
 	yield func(journal.Step, error) bool
 	last  int64 // number of the last row
 
-	second map[half]uint32   // numbers of the second rows of steps, mostly results; 0 for none
+	second *record.Index     // numbers of the second rows of steps, mostly results; 0 for none
 	more   map[half][]uint32 // numbers of third and further rows
 }
 
@@ -74,12 +75,12 @@ func (e *eachStep) find() error {
 		e.last = row.Seq
 		err = e.steps(row, func(digest dag.ID) {
 			h := halfOf(digest)
-			second, known := e.second[h]
+			second, known := e.second.Get(h)
 			switch {
 			case !known:
-				e.second[h] = 0
+				e.second.Put(h, 0)
 			case second == 0:
-				e.second[h] = uint32(row.Seq)
+				e.second.Put(h, uint32(row.Seq))
 			default:
 				e.more[h] = append(e.more[h], uint32(row.Seq))
 			}
@@ -134,7 +135,7 @@ func (e *eachStep) some(rows []*Row) error {
 	for _, row := range rows {
 		err := e.steps(row, func(digest dag.ID) {
 			h, seq := halfOf(digest), uint32(row.Seq)
-			second := e.second[h]
+			second, _ := e.second.Get(h)
 			if second == seq || slices.Contains(e.more[h], seq) {
 				return
 			}
@@ -230,53 +231,17 @@ func (j *Journal) EachNode(ctx context.Context, run string) iter.Seq2[journal.No
 }
 
 func (j *Journal) eachNode(ctx context.Context, r *Run, yield func(journal.NodeInfo, error) bool) error {
-	info, err := j.opened(r, true)
+	wanted, err := j.reachable(ctx, r)
 	if err != nil {
 		return err
 	}
-	index := map[half]uint32{}
-	var parents, ends []uint32 // of all nodes, and where those of each end
-	for row, err := range j.data.Rows(ctx, r.Row, Selection{Nodes: true, Heads: true}) {
-		if err != nil {
-			return err
-		}
-		h := halfOf(id(row.Node))
-		if _, again := index[h]; again {
-			continue
-		}
-		for p := range ids(row.Parents) {
-			i, known := index[halfOf(p)]
-			if !known {
-				return j.damage(r.ID, row, fmt.Errorf("has the parent %.12s, which is not before it", p))
-			}
-			parents = append(parents, i)
-		}
-		index[h], ends = uint32(len(ends)), append(ends, uint32(len(parents)))
-	}
-	wanted := make([]bool, len(ends))
-	for _, head := range info.Heads {
-		i, known := index[halfOf(head)]
-		if !known {
-			return j.damage(r.ID, &Row{Node: head[:]}, errLost)
-		}
-		wanted[i] = true
-	}
-	for i, end := range slices.Backward(ends) {
-		wanted[i] = wanted[i] || len(info.Heads) == 0
-		first := uint32(0)
-		if i > 0 {
-			first = ends[i-1]
-		}
-		for _, p := range parents[first:end] {
-			wanted[p] = wanted[p] || wanted[i]
-		}
-	}
 	return j.recordsOf(ctx, j.data, r.ID, r.Row, Selection{Nodes: true}, func(row *Row, h head) error {
-		i, known := index[halfOf(id(row.Node))]
-		if !known || !wanted[i] {
+		for len(wanted) > 0 && int64(wanted[0]) < row.Seq {
+			wanted = wanted[1:]
+		}
+		if len(wanted) == 0 || int64(wanted[0]) != row.Seq {
 			return nil
 		}
-		wanted[i] = false // once
 		if err := row.address(h); err != nil {
 			return j.damage(r.ID, row, err)
 		}
@@ -285,6 +250,67 @@ func (j *Journal) eachNode(ctx context.Context, r *Run, yield func(journal.NodeI
 		}
 		return nil
 	})
+}
+
+// reachable returns the numbers of the rows with the nodes of a run's last DAG, each once.
+func (j *Journal) reachable(ctx context.Context, r *Run) (rows []uint32, err error) {
+	info, err := j.opened(r, true)
+	if err != nil {
+		return nil, err
+	}
+	index := record.NewIndex(j.stepsOf(r))
+	var parents, ends []uint32 // of all nodes, and where those of each end
+	for row, err := range j.data.Rows(ctx, r.Row, Selection{Nodes: true, Heads: true}) {
+		if err != nil {
+			return nil, err
+		}
+		h := halfOf(id(row.Node))
+		if _, again := index.Get(h); again {
+			continue
+		}
+		for p := range ids(row.Parents) {
+			i, known := index.Get(halfOf(p))
+			if !known {
+				return nil, j.damage(r.ID, row, fmt.Errorf("has the parent %.12s, which is not before it", p))
+			}
+			parents = append(parents, i)
+		}
+		index.Put(h, uint32(len(ends)))
+		rows, ends = append(rows, uint32(row.Seq)), append(ends, uint32(len(parents)))
+	}
+	if len(info.Heads) == 0 {
+		return rows, nil
+	}
+	wanted := make([]bool, len(ends))
+	for _, head := range info.Heads {
+		i, known := index.Get(halfOf(head))
+		if !known {
+			return nil, j.damage(r.ID, &Row{Node: head[:]}, errLost)
+		}
+		wanted[i] = true
+	}
+	for i := len(ends) - 1; i > 0; i-- {
+		for _, p := range parents[ends[i-1]:ends[i]] {
+			wanted[p] = wanted[p] || wanted[i]
+		}
+	}
+	n := 0
+	for i, seq := range rows {
+		if wanted[i] {
+			rows[n] = seq
+			n++
+		}
+	}
+	return rows[:n], nil
+}
+
+// stepsOf estimates the number of steps of a run, 0 if it is not known.
+func (j *Journal) stepsOf(r *Run) int {
+	info, err := j.opened(r, false)
+	if err != nil {
+		return 0
+	}
+	return min(info.Steps, int(r.Rows))
 }
 
 func infoOf(row *Row, h head) journal.NodeInfo {

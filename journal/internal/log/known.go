@@ -1,20 +1,15 @@
 package log
 
 import (
-	"crypto/subtle"
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal/internal/record"
 )
 
-// A half is an id or a digest, folded to half its length. It saves memory, since a run may have
-// millions of records. A collision is expected after about 2⁶⁴ records.
-type half [16]byte
+type half = record.Half
 
-func halfOf(id dag.ID) (h half) {
-	subtle.XORBytes(h[:], id[:len(h)], id[len(h):])
-	return h
-}
+func halfOf(id dag.ID) half { return record.HalfOf(id) }
 
 // known has the steps of a run that have a result.
 type known struct {

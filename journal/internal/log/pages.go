@@ -25,15 +25,16 @@ func Pages[T any](most, total int, next func(after *T, limit int) (page []T, mor
 				yield(none, err)
 				return
 			}
-			for _, row := range page {
-				if !yield(row, nil) {
+			for i, row := range page {
+				if last = &row; !yield(row, nil) {
 					return
 				}
+				clear(page[i : i+1]) // what the caller unpacks need not stay in memory
 			}
 			if left -= len(page); !more || len(page) == 0 || left == 0 {
 				return
 			}
-			last, limit = &page[len(page)-1], min(8*limit, most)
+			limit = min(8*limit, most)
 		}
 	}
 }

@@ -210,8 +210,9 @@ func (t *transaction) forget(p *part, r *Run, paths []string) error {
 			if err != nil {
 				return err
 			}
-			h, err := row.open()
-			if err != nil {
+			err = row.check(true)
+			h, bad := row.open()
+			if err = cmp.Or(err, bad); err != nil {
 				return refused{t.j.damage(r.ID, row, err)}
 			}
 			if h.Record.Failure != nil {

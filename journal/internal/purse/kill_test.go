@@ -8,7 +8,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/purse"
@@ -163,23 +163,7 @@ func TestKills(t *testing.T) {
 
 func testKills(t *testing.T, name string) {
 	ledger := filepath.Join(t.TempDir(), "ledger")
-	start := func() (stop func()) {
-		c := exec.Command(os.Args[0])
-		c.Env = append(os.Environ(), "PURSE_STORE="+name, "PURSE_LEDGER="+ledger)
-		c.Stderr = os.Stderr
-		in, err := c.StdinPipe()
-		if err == nil {
-			err = c.Start()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return func() {
-			_ = c.Process.Kill()
-			_ = c.Wait()
-			in.Close()
-		}
-	}
+	start := func() (stop func()) { return peer.Again(t, "PURSE_STORE="+name, "PURSE_LEDGER="+ledger) }
 	j, err := open(name)
 	if err != nil {
 		t.Fatal(err)

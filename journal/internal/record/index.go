@@ -1,0 +1,77 @@
+package record
+
+import (
+	"crypto/subtle"
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/stonelayer/stone/dag"
+)
+
+// A Half is an id or a digest, folded to half its length. It saves memory, since a run may have
+// millions of records. A collision is expected after about 2⁶⁴ records.
+type Half [16]byte
+
+// HalfOf folds an id.
+func HalfOf(id dag.ID) (h Half) {
+	subtle.XORBytes(h[:], id[:len(h)], id[len(h):])
+	return h
+}
+
+// An Index has a number for each of many halves. It needs 23 bytes for one if their number is known before, and a map
+// up to 48.
+type Index struct {
+	keys    []Half
+	numbers []uint32 // one more than the number, 0 for a free place
+	used    int
+}
+
+// NewIndex returns an Index for about so many halves.
+func NewIndex(size int) *Index {
+	places := max(size, 0)*8/7 + 8
+	return &Index{keys: make([]Half, places), numbers: make([]uint32, places)}
+}
+
+// Get returns the number of a half, and whether it has one.
+func (x *Index) Get(h Half) (number uint32, known bool) {
+	at := x.place(h)
+	return x.numbers[at] - 1, x.numbers[at] > 0
+}
+
+// Put sets the number of a half, which is below 1<<32 - 1.
+func (x *Index) Put(h Half, number uint32) {
+	at := x.place(h)
+	if x.numbers[at] == 0 {
+		if x.used++; x.used > len(x.keys)*7/8 {
+			x.grow()
+			at = x.place(h)
+		}
+		x.keys[at] = h
+	}
+	x.numbers[at] = number + 1
+}
+
+// place returns the place of a half, or the free one for it. Digests need no further hash.
+func (x *Index) place(h Half) int {
+	n := len(x.keys)
+	hi, _ := bits.Mul64(binary.LittleEndian.Uint64(h[:]), uint64(n))
+	at := int(hi)
+	for x.numbers[at] > 0 && x.keys[at] != h {
+		if at++; at == n {
+			at = 0
+		}
+	}
+	return at
+}
+
+func (x *Index) grow() {
+	old := *x
+	*x = *NewIndex(len(old.keys) * 3 / 2)
+	x.used = old.used
+	for i, n := range old.numbers {
+		if n > 0 {
+			at := x.place(old.keys[i])
+			x.keys[at], x.numbers[at] = old.keys[i], n
+		}
+	}
+}
