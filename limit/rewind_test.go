@@ -23,3 +23,19 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("a minute later: %+v", got)
 	}
 }
+
+// A pause that the server demands does not grow by the hour by which the clock is set back.
+func TestClockSetBackInPause(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	q := question{Limits: Limits{RequestsPerMinute: 10}, Owner: "a", Pause: 30 * time.Second, Reason: "refused"}
+	state, _ := exchange(nil, q, now, time.Second)
+	q = question{Limits: q.Limits, Owner: "b", Want: counts{1, 0}, Queued: 1}
+	now = now.Add(10*time.Second - time.Hour)
+	state, got := exchange(state, q, now, time.Second)
+	if got.Pause <= 0 || got.Pause > 30*time.Second {
+		t.Errorf("right after the clock was set back: %+v", got)
+	}
+	if _, got = exchange(state, q, now.Add(31*time.Second), time.Second); got.Pause != 0 || got.Slice.Requests != 1 {
+		t.Errorf("after the pause: %+v", got)
+	}
+}

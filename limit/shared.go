@@ -261,6 +261,7 @@ type state struct {
 	Slices map[int64]counts  `json:"slices,omitempty"` // by the grain with which they end
 	Owners map[string]tenant `json:"owners,omitempty"`
 	Pause  int64             `json:"pause,omitempty"`
+	Said   int64             `json:"said,omitempty"` // when the pause was noted
 	Reason string            `json:"reason,omitempty"`
 }
 
@@ -323,7 +324,7 @@ func exchange(old []byte, q question, when time.Time, grain time.Duration) ([]by
 		}
 	}
 	if pause := at + int64(q.Pause); q.Pause > 0 && pause > s.Pause {
-		s.Pause, s.Reason = pause, q.Reason
+		s.Pause, s.Said, s.Reason = pause, at, q.Reason
 	}
 	me.Slots, me.First, me.Rank, me.Until = slots(q, others, short), q.First, q.Rank, at+leaseOf*g
 	served := q.Queued == 0
@@ -362,6 +363,9 @@ func (s *state) rewind(last, at, g int64) {
 	for owner, t := range s.Owners {
 		t.Since, t.Until = min(t.Since, at), min(t.Until, at+leaseOf*g)
 		s.Owners[owner] = t
+	}
+	if ahead := s.Said - at; ahead > 0 {
+		s.Pause, s.Said = s.Pause-ahead, at
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/stonelayer/stone/internal/memdir"
 	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/limit"
 )
@@ -236,7 +239,13 @@ const short = 6 * time.Second
 var processLimits = limit.Limits{RequestsPerMinute: 120, Concurrency: 16}
 
 func process(file, url string) error {
-	db, err := sqlite.Open(file, sqlite.Options{})
+	var db limit.Store
+	var err error
+	if strings.Contains(file, "://") {
+		db, err = postgres.Open(context.Background(), file, postgres.Options{})
+	} else {
+		db, err = sqlite.Open(file, sqlite.Options{})
+	}
 	if err != nil {
 		return err
 	}
@@ -261,12 +270,21 @@ func process(file, url string) error {
 	return err
 }
 
-// Four processes over one SQLite file, of which one after the other is killed and started again, keep the limit of a
+// Four processes over one database, of which one after the other is killed and started again, keep the limit of a
 // server that counts by its own clock.
 func TestSharedProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
+	for name, file := range map[string]string{"sqlite": filepath.Join(memdir.New(t), "stone.db"), "postgres": pgtest.Database(t)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testProcesses(t, file)
+		})
+	}
+}
+
+func testProcesses(t *testing.T, file string) {
 	var p provider
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		p.arrive(0)
@@ -274,7 +292,6 @@ func TestSharedProcesses(t *testing.T) {
 		p.leave()
 	}))
 	defer server.Close()
-	file := filepath.Join(memdir.New(t), "stone.db")
 	start := func() (stop func()) { return peer.Again(t, "LIMIT_FILE="+file, "LIMIT_URL="+server.URL) }
 	var stops [4]func()
 	for i := range stops {
@@ -292,6 +309,9 @@ func TestSharedProcesses(t *testing.T) {
 	}
 	requests, _ := p.most(short)
 	t.Logf("%d requests in %.1f windows, at most %d in one of %d", len(p.at), windows, requests, processLimits.RequestsPerMinute)
+	if windows := windows - 1; float64(len(p.at)) < windows*float64(processLimits.RequestsPerMinute)/2 {
+		t.Errorf("%d requests in %.1f windows: less than half of %d in each", len(p.at), windows, processLimits.RequestsPerMinute)
+	}
 	if requests > processLimits.RequestsPerMinute {
 		t.Errorf("%d requests within a window, limit %d", requests, processLimits.RequestsPerMinute)
 	}

@@ -221,3 +221,30 @@ func testSharedDropped(t *testing.T, j tested) {
 	finish(t, again, "run", journal.Outcome{State: journal.Done})
 	balance(t, j, project(0)[0], 1, 0)
 }
+
+// A run is resumed with another budget while a worker does a step: both pay what it costs, and the one that reserved it
+// also pays its round trip.
+func testSharedChanged(t *testing.T, j tested) {
+	begin(t, j, journal.RunInfo{ID: "run", Budgets: project(2)})
+	if _, err := j.PostHeld(t.Context(), "run", journal.Item{Key: "holder/1", Data: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
+	_, err := j.open().Post(purse.WithAttempt(ctx, [32]byte{1}), "run", journal.Item{Key: "try/1", Data: []byte("{}")})
+	must(t, err)
+	finish(t, j, "run", journal.Outcome{State: journal.Drained})
+	other := budget.Shared{Name: "other", Limits: budget.Limits{USD: 1}}
+	again := tested{j.open(), j.open}
+	begin(t, again, journal.RunInfo{ID: "run", Budgets: []budget.Shared{other}})
+	_, err = again.Do(declared.With(t.Context(), dollar), step.Key{RunID: "run", Path: "run/ask", Kind: "step", Name: "ask", Digest: [32]byte{1}}, func(context.Context) (step.Record, error) {
+		return step.Record{Content: []byte(`{"usage":{"usd":0.25}}`), Time: time.Now()}, nil
+	})
+	must(t, err)
+	for b, want := range map[budget.Shared]budget.Amount{project(2)[0]: {Roundtrips: 1, USD: 0.25}, other: {USD: 0.25}} {
+		got, err := j.Balance(t.Context(), b, time.Now())
+		must(t, err)
+		if got.Used != want || got.Held != (budget.Amount{}) {
+			t.Errorf("%s has used %+v and reserved %+v, want %+v and nothing", b.Name, got.Used, got.Held, want)
+		}
+	}
+}

@@ -201,33 +201,26 @@ func (t *transaction) settle(p *part) error {
 // spend settles the cost of the appended rows: it adds them to what their accounts have spent today, and to the
 // budgets of their runs.
 func (t *transaction) spend() error {
-	today := dayOf(t.j.now())
+	paid := false
 	for _, p := range t.parts {
+		paid = paid || p.spent != 0 || len(p.settled) > 0
 		if err := t.settle(p); err != nil {
 			return err
 		}
-		usd := p.spent
-		if p.spent = 0; usd == 0 {
+		usd, own := p.spent, p.run.own()
+		if p.spent = 0; usd == 0 || own.Name == "" || purse.Limited(p.run.budgets(), own) {
 			continue
 		}
-		own := p.run.own()
-		if own.Name == "" {
-			continue
-		}
-		if !purse.Limited(p.run.budgets(), own) {
-			if err := t.ledger().Spend(keyOf(own, t.j.now()), budget.Amount{USD: usd}, budget.Amount{}); err != nil {
-				return err
-			}
-		}
-		if t.j.day == today {
-			continue
-		}
-		if err := t.ForgetSpending(today - spendingDays); err != nil {
+		if err := t.ledger().Spend(keyOf(own, t.j.now()), budget.Amount{USD: usd}, budget.Amount{}); err != nil {
 			return err
 		}
-		t.j.day = today
 	}
-	return nil
+	today := dayOf(t.j.now())
+	if !paid || t.j.day == today {
+		return nil
+	}
+	t.j.day = today
+	return t.ForgetSpending(today - spendingDays)
 }
 
 // spendingDays is how long it is kept what an account has spent on a day.

@@ -95,42 +95,30 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 	return Key{account, day}
 }
 
-// Settle replaces what a step has reserved by its cost. A budget of which it has reserved nothing pays, too. An attempt
-// that waits has sent nothing, so it costs no round trips: the visits of a batch would use a budget up.
+// Settle replaces what a step has reserved by its cost, also of a budget on which its run no longer draws. A budget of
+// which it has reserved nothing pays, too. An attempt that waits has sent nothing, so it costs no round trips: the visits
+// of a batch would use a budget up.
 func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usage, waits bool, now time.Time) error {
 	holds, err := s.Holds(run, step)
 	if err != nil {
 		return err
 	}
-	for _, b := range of {
-		h := Hold{Run: run, Step: step, Key: KeyOf(b, now)}
-		for _, other := range holds {
-			if other.Account == h.Account {
-				h = other
-			}
-		}
+	paid := map[string]bool{}
+	for _, h := range holds {
 		cost := used.Amount()
-		if cost.Roundtrips = h.Roundtrips; waits {
-			cost.Roundtrips = 0
+		if !waits {
+			cost.Roundtrips = h.Roundtrips
 		}
-		if err := s.Spend(h.Key, cost, negative(h.Amount)); err != nil {
+		paid[h.Account] = true
+		if err := errors.Join(s.Spend(h.Key, cost, negative(h.Amount)), s.Drop(h)); err != nil {
 			return err
 		}
 	}
-	for _, h := range holds {
-		paid := false
-		for _, b := range of {
-			account, _ := b.Key(now)
-			paid = paid || account == h.Account
-		}
-		if !paid { // the run was resumed without this budget
-			err = s.Spend(h.Key, used.Amount(), negative(h.Amount))
-		}
-		if err == nil {
-			err = s.Drop(h)
-		}
-		if err != nil {
-			return err
+	for _, b := range of {
+		if k := KeyOf(b, now); !paid[k.Account] {
+			if err := s.Spend(k, used.Amount(), budget.Amount{}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
