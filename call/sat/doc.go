@@ -11,7 +11,8 @@
 //
 // The answer is {"satisfiable": true, "model": {"a": true, "b": false, …}} or
 // {"satisfiable": false}. Each model is verified on the formula by code independent of
-// the solver.
+// the solver. A formula beyond the limits of [Config] fails with "solver/too-large", or with
+// "solver/gave-up" if it is not decided within Conflicts.
 //
 // The solver (gophersat) has no way to cancel it. It is stopped where it reports a
 // learned clause, so that a cancelled call uses no processor. It solves one formula at a

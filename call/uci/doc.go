@@ -15,6 +15,9 @@
 // Each call starts a new engine: the memory of an engine would change its next answers.
 // The engine is stopped with all its child processes.
 //
+// A position without a legal move fails with "chess/game-over", an engine that ends or breaks the
+// protocol with "chess/engine".
+//
 // Importing the package registers the kind chess and the check legal-move for
 // configurations.
 package uci

@@ -2,7 +2,7 @@
 // questions repeat these words, so that one long word would make every list of a journal slow.
 // Journals refuse larger ones, and whoever takes them from a caller says so first.
 //
-// All sizes are in bytes.
+// Cut shortens texts for messages. All sizes are in bytes.
 package bounds
 
 import (
