@@ -60,11 +60,7 @@ func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, err
 		t.History = t.History[len(t.History)-max(*most, 0):]
 	}
 	if run.Result != nil {
-		shown, err := c.parts(run.Pipeline, run.Result)
-		if err != nil {
-			return nil, err
-		}
-		t.Artifacts = []*sdk.Artifact{{ID: resultID, Name: run.Result.Type, Parts: shown}}
+		t.Artifacts = []*sdk.Artifact{{ID: resultID, Name: run.Result.Type, Parts: c.parts(run.Pipeline, run.Result)}}
 	}
 	return t, nil
 }
@@ -126,8 +122,8 @@ func question(of sdk.TaskInfo, q api.Question) *sdk.Message {
 	return &sdk.Message{ID: id, Role: sdk.MessageRoleAgent, TaskID: of.TaskID, ContextID: of.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(text), sdk.NewDataPart(data)}}
 }
 
-// parts are the result of a pipeline, with its files last.
-func (c caller) parts(pipeline string, n *api.Node) (sdk.ContentParts, error) {
+// parts are the result of a pipeline, with its files last. Files that are none, or too large, are data.
+func (c caller) parts(pipeline string, n *api.Node) sdk.ContentParts {
 	var output *schema.Schema
 	for _, s := range c.skills {
 		if s.Name == pipeline {
@@ -135,11 +131,11 @@ func (c caller) parts(pipeline string, n *api.Node) (sdk.ContentParts, error) {
 		}
 	}
 	rest, files, err := parts.Take(n.Content, output)
-	if err != nil {
-		return nil, fmt.Errorf("the result of the task: %w", err)
-	}
-	if rest == nil {
-		return files, nil
+	switch {
+	case err != nil:
+		rest = n.Content
+	case rest == nil:
+		return files
 	}
 	shown := *n
 	shown.Content = rest
@@ -148,7 +144,7 @@ func (c caller) parts(pipeline string, n *api.Node) (sdk.ContentParts, error) {
 	if data != nil {
 		first = sdk.NewDataPart(data)
 	}
-	return append(sdk.ContentParts{first}, files...), nil
+	return append(sdk.ContentParts{first}, files...)
 }
 
 // known returns the run that is a task, with its result.

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -64,7 +65,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 			meta = meta.Needing(judge.Needs...)
 		}
 		o := share(index)
-		r.Closers = append(r.Closers, o.leave)
+		r.Closers = append(r.Closers, sync.OnceValue(o.leave))
 		return capability(meta, like, base, o.say, func(ctx context.Context, req *call.Request) (*retrieve.Index, func() error, error) {
 			store, leave, err := o.open(ctx)
 			x := &retrieve.Index{Store: store, Embedder: embedder}
