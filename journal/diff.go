@@ -170,7 +170,7 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{id: info.ID, steps: info.Steps, parts: index(info.Shape)}, nil
+	return &opened{id: info.ID, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
 // compared is what is compared of the node of a step.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,6 +54,8 @@ const (
 	childSlow   = "STONE_KILLTEST_SLOW"  // duration that lanes take at most
 	childClock  = "STONE_KILLTEST_CLOCK" // if it is set, the clock jumps
 	childText   = "STONE_KILLTEST_TEXT"  // of the prompt of the agent
+	childShape  = "STONE_KILLTEST_SHAPE" // a change of the pipeline: see reshaped
+	childForce  = "STONE_KILLTEST_FORCE" // if it is set, a changed pipeline continues
 	childHTTP   = "STONE_KILLTEST_HTTP"  // address at which it serves runs
 	childHook   = "STONE_KILLTEST_HOOK"  // of the receiver of webhooks
 	childBudget = "STONE_KILLTEST_USD"   // of the run; if it is set, each lane makes paidCalls calls of a dollar
@@ -272,7 +275,7 @@ func jot(file *os.File, what string) error {
 // run does the run. When term is done it starts no further step.
 func run(term context.Context, p stone.Ashlar, db *witness) (stone.Result, error) {
 	cfg := stone.Config{RunID: cmp.Or(os.Getenv(childRun), runID), Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
-	cfg.Executor, cfg.Recorder = db.executor, journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse)})
+	cfg.Executor, cfg.Recorder = db.executor, journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse), Force: os.Getenv(childForce) != ""})
 	ctx := context.Background()
 	if usd, err := strconv.ParseFloat(os.Getenv(childBudget), 64); err == nil {
 		ctx = budget.With(ctx, budget.New(budget.Limits{USD: usd}))
@@ -358,12 +361,30 @@ func pipeline(work func(path string) error) stone.Ashlar {
 		}
 		return items, nil
 	}
-	return stone.Seq("all", append(steps,
+	return stone.Seq("all", reshaped(work, append(steps,
 		stone.Loop("loop", again, stone.Until(round, func(n int) bool { return n == 3 }), 9),
 		stone.Map("fan", dag.ReaderFunc(lanes), item, lane),
 		stone.Reduce(join),
 		writer(work),
-	)...)
+	))...)
+}
+
+// reshaped changes the steps of the pipeline as the environment says.
+func reshaped(work func(path string) error, steps []stone.Ashlar) []stone.Ashlar {
+	leaf := func(name string) stone.Ashlar {
+		return stone.Func0(name, note, func(ctx context.Context) (int, error) { return 9, work(stone.In(ctx).Path()) }, stone.Reusable())
+	}
+	switch os.Getenv(childShape) {
+	case "added":
+		return append(steps, leaf("last"))
+	case "removed":
+		return slices.Delete(steps, 9, 10)
+	case "renamed":
+		steps[9] = leaf("leaf-nine")
+	case "moved":
+		steps[8], steps[9] = steps[9], steps[8]
+	}
+	return steps
 }
 
 // inTool is a point after the work of a tool.

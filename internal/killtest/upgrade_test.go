@@ -5,6 +5,7 @@ package killtest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -40,7 +41,8 @@ func previousBinary(t *testing.T) string {
 }
 
 // Processes of the previous version hold a run and do its leaves when the first process of this version opens the database and
-// migrates it. They work until they are killed. Later ones are refused, and say why. Processes that are started later send another prompt. No recorded step is lost or repeated.
+// migrates it. They work until they are killed. Later ones are refused, and say why. Processes that are started later send another prompt, and
+// the last ones have other steps. No recorded step is lost or repeated.
 // STONE_FAULTS is the percentage of 100 rounds over each kind of database; at least one is done.
 func TestRollingUpgrade(t *testing.T) {
 	need.Time(t)
@@ -130,4 +132,29 @@ func (v *victim) upgrade(old string, want trace) {
 	}
 	m.compare(m.finish(), want, len(m.killed))
 	m.audit()
+	v.reshape()
+}
+
+// reshape starts the run with pipelines of other structures. Each is refused before anything is done, with the difference. By
+// force only what is new is done.
+func (v *victim) reshape() {
+	v.Helper()
+	before := v.lines()
+	for shape, says := range map[string]string{
+		"added": "all/last was added", "removed": "all/leaf-9 was removed", "renamed": "all/leaf-9 is now called all/leaf-nine", "moved": "order",
+	} {
+		v.refused(v.start("", childShape+"="+shape), "was started with another pipeline or input", says)
+	}
+	if now := v.lines(); !maps.Equal(before, now) {
+		v.Errorf("a refused pipeline has done work: %v, then %v", before, now)
+	}
+	p := v.start("", childShape+"=added", childForce+"=yes")
+	v.await("a process does not end", p.over)
+	if err := p.Wait(); err != nil {
+		v.Errorf("the longer pipeline, by force: %v: %s", err, &p.errs)
+	}
+	before["all/last"]++
+	if now := v.lines(); !maps.Equal(before, now) {
+		v.Errorf("the longer pipeline did %v, want only its last step after %v", now, before)
+	}
 }

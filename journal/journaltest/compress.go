@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -144,7 +145,9 @@ func testCompressInterrupted(t *testing.T, open func() Compressor) {
 	for n := 1; left != ""; n++ {
 		ctx, cancel := context.WithCancel(t.Context())
 		other := open()
-		err := other.Compress(&countdown{Context: ctx, left: n, cancel: cancel}, journal.Query{}, func(string, int64, int64) { left = "" })
+		counting := &countdown{Context: ctx, cancel: cancel}
+		counting.left.Store(int64(n))
+		err := other.Compress(counting, journal.Query{}, func(string, int64, int64) { left = "" })
 		if cancel(); err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
@@ -158,12 +161,12 @@ func testCompressInterrupted(t *testing.T, open func() Compressor) {
 // countdown is a context that ends when it has been asked so many times whether it has.
 type countdown struct {
 	context.Context
-	left   int
+	left   atomic.Int64
 	cancel func()
 }
 
 func (c *countdown) Err() error {
-	if c.left--; c.left < 0 {
+	if c.left.Add(-1) < 0 {
 		c.cancel()
 	}
 	return c.Context.Err()
