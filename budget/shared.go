@@ -169,7 +169,7 @@ func (s Shared) String() string {
 	if s.Payer {
 		name = fmt.Sprintf("limit of %q", s.Name)
 	}
-	if s.Per != "" {
+	if s.Per != Ever {
 		name += " of this " + string(s.Per)
 	}
 	return name
