@@ -323,3 +323,18 @@ func TestWaiting(t *testing.T) {
 		}
 	})
 }
+
+// A run draws once on a budget that two rules have.
+func TestDrawn(t *testing.T) {
+	team := budget.Shared{Name: "team", Limits: budget.Limits{USD: 5}}
+	rules := []budget.Rule{{Shared: team, Pipeline: "a"}, {Shared: team, Labels: map[string]string{"team": "x"}}, {Shared: budget.Shared{Name: "rest"}, Pipeline: "b"}}
+	for _, tc := range []struct {
+		pipeline string
+		labels   map[string]string
+		want     int
+	}{{"a", map[string]string{"team": "x"}, 1}, {"b", map[string]string{"team": "x"}, 2}, {"b", map[string]string{"team": ""}, 1}, {"c", nil, 0}} {
+		if of := budget.Drawn(rules, tc.pipeline, tc.labels); of == nil || len(of) != tc.want {
+			t.Errorf("%s %v draws on %v, want %d", tc.pipeline, tc.labels, of, tc.want)
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package budget
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -29,17 +31,17 @@ type Rule struct {
 	Labels   map[string]string
 }
 
-// Drawn returns the budgets on which a run draws, empty and not nil if there are none.
+// Drawn returns the budgets on which a run draws, empty and not nil if there are none. Several rules may have the same
+// budget, for several pipelines.
 func Drawn(rules []Rule, pipeline string, labels map[string]string) []Shared {
 	of := []Shared{}
 	for _, r := range rules {
 		if r.Pipeline != "" && r.Pipeline != pipeline {
 			continue
 		}
-		if missing(r.Labels, labels) {
-			continue
+		if !missing(r.Labels, labels) && !slices.Contains(of, r.Shared) {
+			of = append(of, r.Shared)
 		}
-		of = append(of, r.Shared)
 	}
 	return of
 }
@@ -51,6 +53,30 @@ func missing(want, labels map[string]string) bool {
 		}
 	}
 	return false
+}
+
+// Check returns what is wrong with budgets on which one run may draw.
+func Check(of []Shared) error {
+	for i, s := range of {
+		switch from, _ := s.Per.Bounds(time.Now()); {
+		case s.Name == "":
+			return errors.New("a budget has no name: give it one")
+		case from.IsZero() && s.Per != Ever:
+			return fmt.Errorf("%v: want %q, %q or none as its period", s, Day, Month)
+		case s.Payer && s.Per != Day:
+			return fmt.Errorf("%v: want %q as its period", s, Day)
+		}
+		if slices.ContainsFunc(of[:i], func(o Shared) bool { return o.counted() == s.counted() }) {
+			return fmt.Errorf("%v is there twice: name it once, with one limit", s)
+		}
+	}
+	return nil
+}
+
+// counted is the budget without its limits: what is counted together.
+func (s Shared) counted() Shared {
+	s.Limits = Limits{}
+	return s
 }
 
 // A Period is the time after which a Shared budget is renewed. Days and months are in UTC. A

@@ -183,7 +183,9 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 	if !flags.quiet {
 		defer sayWaiting(budget.From(ctx), say)()
 	}
-	return run.start(limit.Ranked(ctx, limit.Rank{Priority: flags.priority}), p, cfg, drain)
+	rank := limit.RankOf(ctx)
+	rank.Priority = flags.priority
+	return run.start(limit.Ranked(ctx, rank), p, cfg, drain)
 }
 
 // sayWaiting says once if many steps wait for the budget, which otherwise nobody sees. Stop ends it.

@@ -228,6 +228,9 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 	if r.opts.Resume && before.Started.IsZero() {
 		return fmt.Errorf("run %q: %w", r.cfg.RunID, ErrNoRun)
 	}
+	if err := budget.Check(r.opts.Budgets); err != nil {
+		return fmt.Errorf("journal: Options.Budgets: %w", err)
+	}
 	if r.resumed, r.before = !before.Started.IsZero(), before.Outcome; r.resumed {
 		if err := r.compare(before, &info); err != nil {
 			return err

@@ -17,11 +17,10 @@
 //
 // # Who goes first
 //
-// Requests wait in arrival order, in two queues: one for contexts that [Interactive] has
-// marked, one for the others. While both queues wait, three of four places go to
-// the first one and the fourth to the second. So a person waits for few others, and a batch
-// still makes progress. Within a queue, a [Rank] gives requests a priority, and tenants take turns. The request whose turn it is lets no later one pass, so a large one
-// is not overtaken by small ones for ever.
+// Requests wait in arrival order, in two queues: one for contexts that [Interactive] has marked, and one for the others. While both
+// queues wait, three of four places go to the first one and the fourth to the second. So a person waits for few others,
+// and a batch still makes progress. Within a queue, the higher priority of a [Rank] goes first, and tenants take turns. The request
+// whose turn it is lets no later one pass, so small requests do not overtake a large one for ever.
 //
 // # Several processes
 //

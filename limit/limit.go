@@ -89,21 +89,15 @@ func (e *TooLateError) Error() string {
 // Retryable returns true: later, the same request may be sent.
 func (e *TooLateError) Retryable() bool { return true }
 
-type interactiveKey struct{}
-
-// Interactive marks a context whose requests a person waits for. They start before others, see
-// the package comment.
-func Interactive(ctx context.Context) context.Context {
-	return context.WithValue(ctx, interactiveKey{}, true)
-}
-
-// A Rank says when the requests of a run start among others that wait in the same queue.
+// A Rank says when the requests of a run start among others.
 type Rank struct {
+	// Interactive marks requests that a person waits for. They start before others, see the package comment.
+	Interactive bool `json:"interactive,omitempty"`
 	// Tenant is whom the run belongs to. Tenants take turns: the one that was served least recently is next.
-	Tenant string
+	Tenant string `json:"tenant,omitempty"`
 	// Priority is higher for what goes first. Of four requests, one goes to the request that has waited
 	// longest, whatever its priority.
-	Priority int
+	Priority int `json:"priority,omitempty"`
 }
 
 type rankKey struct{}
@@ -111,6 +105,19 @@ type rankKey struct{}
 // Ranked returns a context whose requests have a rank. Others have the zero Rank.
 func Ranked(ctx context.Context, r Rank) context.Context {
 	return context.WithValue(ctx, rankKey{}, r)
+}
+
+// RankOf returns the rank of a context's requests.
+func RankOf(ctx context.Context) Rank {
+	r, _ := ctx.Value(rankKey{}).(Rank)
+	return r
+}
+
+// Interactive marks a context whose requests a person waits for, see Rank.
+func Interactive(ctx context.Context) context.Context {
+	r := RankOf(ctx)
+	r.Interactive = true
+	return Ranked(ctx, r)
 }
 
 type watchKey struct{}
@@ -139,11 +146,10 @@ type queue []*waiter
 // Enter waits until the request may be sent. The caller must call Leave of the place when the
 // request is over. An error is the cause of the context's end, which ends the wait, or a *TooLateError.
 func (l *Limiter) Enter(ctx context.Context, r Request) (*Place, error) {
-	w := &waiter{tokens: max(r.Tokens, 0), patience: r.Patience, since: time.Now(), done: make(chan struct{})}
-	if ctx.Value(interactiveKey{}) != nil {
+	w := &waiter{tokens: max(r.Tokens, 0), patience: r.Patience, rank: RankOf(ctx), since: time.Now(), done: make(chan struct{})}
+	if w.rank.Interactive {
 		w.class = 1
 	}
-	w.rank, _ = ctx.Value(rankKey{}).(Rank)
 	deadline, _ := ctx.Deadline()
 	l.mu.Lock()
 	l.queues[w.class] = append(l.queues[w.class], w)

@@ -188,7 +188,7 @@ func (s *share) question(since time.Duration) question {
 		}
 	}
 	if w := s.next(); w != nil {
-		q.First, q.Rank = w.tokens, w.rank.Priority
+		q.First, q.Rank = w.tokens, w.rank.among()
 	}
 	if pause := time.Until(s.server.until); pause > 0 && s.server.until.After(s.said) {
 		q.Pause, q.Reason, s.said = pause, s.server.reason, s.server.until
@@ -230,6 +230,15 @@ func (s *share) reason() string {
 	return fmt.Sprintf("at most %d tokens a minute, of %d processes", s.limits.TokensPerMinute, s.others+1)
 }
 
+// among is the rank of a request among those of other processes: the priority, above all others if a person waits.
+func (r Rank) among() int {
+	const above = 1 << 29 // beyond any sensible priority
+	if r.Interactive {
+		return min(r.Priority, above) + above
+	}
+	return min(r.Priority, above-1)
+}
+
 // A question is what a process tells and asks the store.
 type question struct {
 	Limits  Limits
@@ -238,7 +247,7 @@ type question struct {
 	Want    counts
 	Queued  int // requests that wait
 	First   int // tokens of the first of them
-	Rank    int // its priority
+	Rank    int // see Rank.among
 	Back    map[int64]counts
 	Pause   time.Duration // that the server demands; 0 for none that is new
 	Reason  string
@@ -270,7 +279,7 @@ type tenant struct {
 	Slots int   `json:"slots,omitempty"`
 	Since int64 `json:"since,omitempty"` // it waits for room for its first request
 	First int   `json:"first,omitempty"` // tokens of that
-	Rank  int   `json:"rank,omitempty"`  // its priority
+	Rank  int   `json:"rank,omitempty"`  // see Rank.among
 	Until int64 `json:"until"`
 }
 

@@ -185,6 +185,38 @@ func TestSharedPause(t *testing.T) {
 	})
 }
 
+// A request for which a person waits goes before one of another process, whatever its priority.
+func TestSharedInteractive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s table
+		all := sharing(&s, 3, limit.Limits{RequestsPerMinute: 1})
+		enter(t, all[0], 0).Leave(0)
+		time.Sleep(50 * time.Second)
+		var order []string
+		var wait sync.WaitGroup
+		var mu sync.Mutex
+		for i, r := range []limit.Rank{{Priority: 100}, {Interactive: true}} {
+			wait.Go(func() {
+				place, err := all[i+1].Enter(limit.Ranked(t.Context(), r), limit.Request{})
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				order = append(order, fmt.Sprint(r.Interactive))
+				mu.Unlock()
+				place.Leave(0)
+			})
+			time.Sleep(2 * time.Second)
+		}
+		wait.Wait()
+		if fmt.Sprint(order) != "[true false]" {
+			t.Errorf("interactive requests went in the order %v", order)
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+	})
+}
+
 // Concurrent requests of a process that died are free after a lease. A store that fails lets nothing start, and says why.
 func TestSharedDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -196,7 +197,8 @@ func (s *Server) work(request context.Context, who Principal) (ctx context.Conte
 	if err := s.mayRun(who.Name, who.Runs); err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithCancel(s.meters.context(context.WithoutCancel(s.cfg.Base())))
+	ctx = limit.Ranked(context.WithoutCancel(s.cfg.Base()), limit.Rank{Tenant: turnOf(source{Owner: who.Name, Published: "act"}, who.Tenant)})
+	ctx, cancel := context.WithCancel(s.meters.context(ctx))
 	stop := context.AfterFunc(request, cancel)
 	key := "act/" + freshID() // no run has a name with a slash
 	s.active[key] = &active{owner: who.Name, pipeline: "act", cancel: cancel}

@@ -129,10 +129,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 			t.before, t.quiet = info.Outcome, t.quiet || info.State == journal.Refused
 		}
 	}
-	if t.source.Person {
-		ctx = limit.Interactive(ctx)
-	}
-	ctx = limit.Ranked(ctx, limit.Rank{Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
+	ctx = limit.Ranked(ctx, limit.Rank{Interactive: t.source.Person, Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
 	err := s.visit(ctx, t)

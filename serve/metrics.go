@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -47,7 +48,7 @@ func newMeters() *meters {
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
 	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run, up to 10000; at most 15 s old.", "pipeline", "state")
 	m.questions = m.set.Gauge("stone_questions_open", "Unfinished runs that do not run and have an open question.", "pipeline")
-	m.budgets = m.set.Gauge("stone_budget", "Budgets over several runs in their present period: kind is used, reserved or limit, unit is usd, tokens or roundtrips.", "budget", "kind", "unit")
+	m.budgets = m.set.Gauge("stone_budget", "Budgets over several runs in their present period: per is day, month or ever, kind is used, reserved or limit, unit is usd, tokens or roundtrips.", "budget", "per", "kind", "unit")
 	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by their state then.", "pipeline", "state")
 	m.steps = m.set.Counter("stone_steps_total", "Steps that ended; result is ok, failed or replayed.", "pipeline", "result")
 	m.usd = m.set.Counter("stone_usd_total", "Cost of models and capabilities in USD, counted when a run stops.", "pipeline")
@@ -87,8 +88,8 @@ func (s *Server) gauge(ctx context.Context) error {
 	s.mu.Unlock()
 	m.active.Set(active...)
 	var budgets []metrics.Reading
-	for _, b := range s.cfg.Budgets {
-		bal, err := s.cfg.Journal.Balance(ctx, b.Shared, time.Now())
+	for _, b := range shared(s.cfg.Budgets) {
+		bal, err := s.cfg.Journal.Balance(ctx, b, time.Now())
 		if err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func readings(b budget.Balance) (all []metrics.Reading) {
 	add := func(unit string, limit, used, held float64) {
 		if limit != 0 {
 			for kind, value := range map[string]float64{"limit": max(limit, 0), "used": used, "reserved": held} {
-				all = append(all, metrics.Reading{Value: value, Labels: []string{b.Name, kind, unit}})
+				all = append(all, metrics.Reading{Value: value, Labels: []string{b.Name, cmp.Or(string(b.Per), "ever"), kind, unit}})
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
@@ -13,6 +14,16 @@ import (
 // purse returns the budget of everything that a caller spends on a day.
 func purse(owner string, usdADay float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
+}
+
+// shared returns the budgets of rules, each once.
+func shared(rules []budget.Rule) (all []budget.Shared) {
+	for _, r := range rules {
+		if !slices.Contains(all, r.Shared) {
+			all = append(all, r.Shared)
+		}
+	}
+	return all
 }
 
 // drawn returns the budgets on which a run draws. They are never nil: a resumed run draws on the budgets of this server.

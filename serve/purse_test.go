@@ -3,8 +3,11 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,9 +15,11 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/client"
@@ -166,4 +171,59 @@ type risen struct{ usd atomic.Int64 }
 
 func (r *risen) Principal(*http.Request) (serve.Principal, error) {
 	return serve.Principal{Name: "ada", USDADay: float64(r.usd.Load())}, nil
+}
+
+// Several pipelines may draw on one budget. Budgets that are counted together with other limits are refused.
+func TestBudgetsOfRules(t *testing.T) {
+	team := budget.Shared{Name: "team", Per: budget.Day, Limits: budget.Limits{USD: 5}}
+	other, month, week, unnamed := team, team, team, team
+	other.Limits.USD, month.Per, week.Per, unnamed.Name = 6, budget.Month, "week", ""
+	open := func(of ...budget.Shared) (*serve.Server, error) {
+		cfg := serve.Config{Journal: new(journal.Memory)}
+		for i, b := range of {
+			cfg.Budgets = append(cfg.Budgets, budget.Rule{Shared: b, Pipeline: fmt.Sprint("p", i)})
+		}
+		return serve.New(cfg)
+	}
+	for want, of := range map[string][]budget.Shared{
+		`budget "team" of this day is there twice: name it once, with one limit`: {team, other},
+		`budget "team" of this week: want "day", "month" or none as its period`:  {week},
+		`a budget has no name: give it one`:                                      {unnamed},
+	} {
+		if _, err := open(of...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	s, err := open(team, team, month)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := httptest.NewRecorder()
+	s.ServeHTTP(out, httptest.NewRequest("GET", "http://localhost/metrics", nil))
+	for _, per := range []string{"day", "month"} {
+		if line := fmt.Sprintf("stone_budget{budget=\"team\",per=%q,kind=\"limit\",unit=\"usd\"} 5\n", per); strings.Count(out.Body.String(), line) != 1 {
+			t.Errorf("no line %s in\n%s", line, out.Body.String())
+		}
+	}
+}
+
+// A request for a capability takes turns as a run of its tenant or caller does.
+func TestRankOfRequests(t *testing.T) {
+	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "ranked", Intents: []string{"text/greet"}},
+		func(ctx context.Context, _ greetingOf) (string, error) { return limit.RankOf(ctx).Tenant, nil }))}
+	s := servetest.Start(t, serve.Config{Journal: new(journal.Memory), Access: payers{}, Applicator: app})
+	req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/v1/act", strings.NewReader(`{"proto":1,"trace":{"id":"a"},"task":{"intent":"text/greet"},"input":{"name":"x"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer ada")
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(text), `"out":"caller ada"`) {
+		t.Errorf("%s, %v", text, err)
+	}
 }

@@ -120,6 +120,9 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Journal == nil {
 		return nil, errors.New("serve: Config.Journal is nil: open one, as with sqlite.Open")
 	}
+	if err := budget.Check(shared(cfg.Budgets)); err != nil {
+		return nil, fmt.Errorf("serve: Config.Budgets: %w", err)
+	}
 	cfg.Scan, cfg.Grace = cmp.Or(cfg.Scan, 5*time.Second), cmp.Or(cfg.Grace, 30*time.Second)
 	if cfg.Base == nil {
 		cfg.Base = context.Background

@@ -76,6 +76,7 @@ var table = []struct{ pkg, imports string }{
 	{"journal/internal/...", "journal journal/internal/outline journal/internal/purse journal/internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
+	{"journal/remote", "journal journal/internal/purse journal/internal/record limit"},
 	{"journal/...", "journal journal/internal/purse journal/internal/record"},
 	{"journal", ". journal/internal/purse journal/internal/record budget tree internal/bounds internal/redact internal/text"},
 

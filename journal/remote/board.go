@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -57,6 +58,7 @@ const large = 4 << 10
 // order is the item of an order.
 type order struct {
 	step.Order
+	Rank   limit.Rank     `json:"rank,omitzero"`    // of the requests of its run
 	Post   string         `json:"post"`             // random, of the call of Post
 	Batch  *dag.ID        `json:"batch,omitempty"`  // in which it first went out
 	Limits *budget.Limits `json:"limits,omitempty"` // slice 0, as in grant

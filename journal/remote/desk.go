@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -35,6 +36,7 @@ type pending struct {
 	order step.Order
 	leaf  dag.ID // its id
 	route *Route
+	rank  limit.Rank
 	slice *slice
 	batch *batch
 	done  chan outcome

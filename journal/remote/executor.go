@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -42,7 +43,7 @@ type Config struct {
 	// Where a leaf runs is not part of a pipeline, and does not change its fingerprint.
 	Routes []Route
 	// Window is how much work is out at once for all runs, a batch counting as one: as many
-	// as the workers can do at once. It is 64 if zero.
+	// as the workers can do at once. The work of a run waits with its limit.Rank. It is 64 if zero.
 	Window int
 	// Again is how long the executor waits for a result before it sends the work once more;
 	// 30 s if zero.
@@ -59,7 +60,7 @@ const maxBatch = 50
 // number of runs.
 type Executor struct {
 	cfg   Config
-	slots chan struct{}
+	slots *limit.Limiter
 	lanes atomic.Int64 // goroutines of fan-outs
 }
 
@@ -67,7 +68,7 @@ type Executor struct {
 func New(cfg Config) *Executor {
 	cfg.Window = cmp.Or(cfg.Window, 64)
 	cfg.Again, cfg.Patience = cmp.Or(cfg.Again, 30*time.Second), cmp.Or(cfg.Patience, time.Hour)
-	return &Executor{cfg: cfg, slots: make(chan struct{}, cfg.Window)}
+	return &Executor{cfg: cfg, slots: limit.New(limit.Limits{Concurrency: cfg.Window})}
 }
 
 // Leaf implements [step.Executor].
@@ -156,7 +157,7 @@ func (e *Executor) perform(ctx context.Context, o step.Order) (step.Record, erro
 					return step.Record{}, d.home(ctx, p, err)
 				}
 			}
-			p = &pending{order: o, leaf: leaf, route: route, slice: s, done: make(chan outcome, 1)}
+			p = &pending{order: o, leaf: leaf, route: route, rank: limit.RankOf(ctx), slice: s, done: make(chan outcome, 1)}
 			out, err := d.do(ctx, p)
 			if err != nil {
 				return step.Record{}, d.drop(ctx, p, err)

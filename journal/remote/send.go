@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/limit"
 )
 
 // batch is work that was sent.
@@ -39,8 +40,9 @@ const fill = 2 * time.Millisecond
 // send takes orders of a route from its queue, sends them, and sends them again until all
 // have a result.
 func (d *desk) send(ctx context.Context, route *Route) {
-	d.slots <- struct{}{}
-	defer func() { <-d.slots }()
+	// Without the other values of ctx: a wait for the window is none for a model, which ends no timeout.
+	place, _ := d.slots.Enter(limit.Ranked(context.Background(), limit.RankOf(ctx)), limit.Request{})
+	defer place.Leave(0)
 	if route.size() > 1 {
 		time.Sleep(fill)
 	}
@@ -218,7 +220,7 @@ func (d *desk) items(taken []*pending, id string) (orders []order, items []journ
 	}
 	parts := map[dag.ID]json.RawMessage{}
 	for _, p := range taken {
-		o := order{Order: p.order, Post: id, Batch: many, Limits: p.slice.limits, Whole: p.slice.whole, Holder: d.holder}
+		o := order{Order: p.order, Rank: p.rank, Post: id, Batch: many, Limits: p.slice.limits, Whole: p.slice.whole, Holder: d.holder}
 		var contents map[dag.ID]json.RawMessage
 		o.Reads, contents = o.Reads.Detach(large)
 		orders = append(orders, o)

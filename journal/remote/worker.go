@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -261,7 +262,7 @@ func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashl
 
 // doWithin does an order within a slice. The error is errReplaced if another slice has replaced it.
 func (w *Worker) doWithin(ctx context.Context, r *recorder, o *order, p stone.Ashlar) (other bool, err error) {
-	ctx = budget.With(ctx, r.account)
+	ctx = limit.Ranked(budget.With(ctx, r.account), o.Rank)
 	var rec step.Record
 	cfg := stone.Config{RunID: r.delivery.Run, Frontend: elsewhere{}, Watch: event.Func(slog.LevelWarn, r.notice)}
 	open, err := journal.Redact(w.Secrets...).OpenRun(ctx, p, cfg)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -96,5 +97,38 @@ func TestBudgetOverBorder(t *testing.T) {
 			}
 			balance(next, budget.Amount{Roundtrips: 2, USD: 0.5}, none)
 		})
+	}
+}
+
+// What was spent on a day is kept for more than a year and no longer, also of runs without an account.
+func TestOldDaysAreForgotten(t *testing.T) {
+	var clock atomic.Int64
+	now = func() time.Time { return time.Unix(clock.Load(), 0) }
+	t.Cleanup(func() { now = time.Now })
+	j := open(t, "", Options{})
+	of := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{USD: 2}}
+	first := time.Date(2027, 2, 28, 12, 0, 0, 0, time.UTC)
+	for i, c := range []struct {
+		days int
+		want float64 // of the first day
+	}{{0, 0.25}, {366, 0.25}, {401, 0}} {
+		clock.Store(first.AddDate(0, 0, c.days).Unix())
+		run := fmt.Sprint("run-", i)
+		if _, err := j.Acquire(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Begin(t.Context(), journal.RunInfo{ID: run, Started: now(), Budgets: []budget.Shared{of}}, dag.DAG{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx := declared.Claim(declared.With(t.Context(), budget.Amount{USD: 1}), budget.Fixed(budget.Amount{USD: 1}))
+		_, err := j.Do(ctx, stepKey(run, 1), func(context.Context) (step.Record, error) {
+			return step.Record{Content: []byte(`{"usage":{"usd":0.25}}`), Time: now()}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, err := j.Balance(t.Context(), of, first); err != nil || b.Used.USD != c.want {
+			t.Errorf("after %d days: %+v, %v, want %v", c.days, b.Used, err, c.want)
+		}
 	}
 }
