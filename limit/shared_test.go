@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal/postgres"
@@ -305,9 +306,7 @@ func process(file, url string) error {
 // Four processes over one database, of which one after the other is killed and started again, keep the limit of a
 // server that counts by its own clock.
 func TestSharedProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	need.Time(t)
 	for name, file := range map[string]string{"sqlite": filepath.Join(memdir.New(t), "stone.db"), "postgres": pgtest.Database(t)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

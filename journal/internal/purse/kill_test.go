@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
@@ -154,9 +155,7 @@ func billed(t *testing.T, ledger string) (sum float64, calls int) {
 // never more than the budget; what no attempt may have cost can still be spent; and with more
 // money all runs end with nothing reserved.
 func TestKills(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	need.Time(t)
 	t.Run("sqlite", func(t *testing.T) { testKills(t, filepath.Join(memdir.New(t), "stone.db")) })
 	t.Run("postgres", func(t *testing.T) { testKills(t, pgtest.Database(t)) })
 }
