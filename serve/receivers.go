@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -49,7 +50,10 @@ func (r *Receiver) check(private bool) error {
 		}
 	}
 	for name, value := range r.Header {
-		if strings.ContainsFunc(name+value, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(name)+len(value) > 8<<10 {
+		if !transport.IsHeader(name) {
+			return invalid("the receiver: %.40q cannot be the name of a header: want letters, digits and -", name)
+		}
+		if strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c == 0x7f }) || len(name)+len(value) > 8<<10 {
 			return invalid("the receiver: the header %.40q is not one line of at most 8 kB", name)
 		}
 	}

@@ -244,3 +244,15 @@ func TestReceiversOfRemovedRun(t *testing.T) {
 		t.Errorf("%+v", kept)
 	}
 }
+
+// A receiver to which no notice could be sent is refused at once.
+func TestBadReceivers(t *testing.T) {
+	p := newProtocol(t)
+	p.as("acme", "PUT", "/v1/runs/bad", `{"pipeline":"page","input":{"text":"marble"}}`, 201)
+	for name, value := range map[string]string{"a name": "x", "a:b": "x", "": "x", "X-Lines": "a\r\nb", "X-Long": strings.Repeat("x", 9<<10)} {
+		err := p.receivers.Save(p.Context(), acme, "bad", serve.Receiver{ID: "one", URL: "http://127.0.0.1:1/", Header: map[string]string{name: value}})
+		if err == nil || !strings.Contains(err.Error(), "the receiver: ") {
+			t.Errorf("header %.20q: %.20q: error %v, want that it is refused", name, value, err)
+		}
+	}
+}

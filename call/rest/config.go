@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/regular"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -52,7 +53,7 @@ func (c Config) Check() error {
 				set++
 			}
 		}
-		if !isToken(name) || set != 1 {
+		if !transport.IsHeader(name) || set != 1 {
 			return fmt.Errorf("rest: header %q: want a name, and one of Text, Env and File", name)
 		}
 	}
@@ -78,11 +79,4 @@ func (v Value) read() (llm.Secret, error) {
 		return "", errors.New("the value is not one line of text")
 	}
 	return llm.Secret(text), nil
-}
-
-// isToken reports whether a text can be the name of a header.
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
-	})
 }
