@@ -26,12 +26,12 @@ type Compressor interface {
 	Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
 }
 
-// Compressing is a journal that compresses a run as soon as it is released, to show that readers see no difference.
+// Compressing is a journal that compresses a run as soon as it has ended, to show that readers see no difference.
 type Compressing struct{ Compressor }
 
-// Release releases the run and compresses all that have ended.
-func (c Compressing) Release(id string) error {
-	return errors.Join(c.Compressor.Release(id), c.Compress(context.Background(), journal.Query{}, func(string, int64, int64) {}))
+// End ends the run and compresses all that have ended.
+func (c Compressing) End(ctx context.Context, id string, o journal.Outcome) error {
+	return errors.Join(c.Compressor.End(ctx, id, o), c.Compress(context.WithoutCancel(ctx), journal.Query{}, func(string, int64, int64) {}))
 }
 
 // TestCompress tests the compression of runs that have ended. Store makes a store as for TestJournal, and a function that

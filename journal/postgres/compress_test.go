@@ -5,27 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/pgtest"
-	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/log"
 	"github.com/stonelayer/stone/journal/journaltest"
 )
 
-// A journal that compresses every content of a run as soon as it ends is like any other.
-func TestCompressed(t *testing.T) {
-	need.Time(t)
-	before := log.Worth
-	log.Worth = func(int, int) bool { return true }
-	t.Cleanup(func() { log.Worth = before })
-	journaltest.TestJournal(t, func() func() journal.Journal {
-		address := pgtest.Database(t)
-		return func() journal.Journal {
-			return journaltest.Compressing{Compressor: open(t, address, Options{Lease: time.Second})}
-		}
-	})
-}
-
+// The contents of ended runs are compressed. That readers see no difference is tested with SQLite: both share what reads.
 func TestCompress(t *testing.T) {
 	journaltest.TestCompress(t, func() (func() journaltest.Compressor, func([]byte)) {
 		address := pgtest.Database(t)
