@@ -130,7 +130,7 @@ func byClient(tools []Tool, call llm.ToolCall) bool {
 	return t != nil && t.Client
 }
 
-// together runs those of the calls from up to to that are such at the same time.
+// together runs the calls from up to to for which such holds, all at the same time.
 func (r *run) together(ctx context.Context, c *Context, outcomes []outcome, from, to int, such func([]Tool, llm.ToolCall) bool) error {
 	var wait sync.WaitGroup
 	errs := make([]error, to-from)

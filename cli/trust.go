@@ -313,7 +313,7 @@ func (a *app) trust() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&list, "list", false, "list the projects that are trusted")
-	c.Flags().StringVar(&tools, "tools", "", "accept the changed definitions of the tools of the MCP `SERVER`, which a run has refused")
+	c.Flags().StringVar(&tools, "tools", "", "accept the tools of the MCP `SERVER` as they are defined now, after a run has refused a change")
 	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
 	return c
 }

@@ -230,7 +230,7 @@ func (s *share) reason() string {
 	return fmt.Sprintf("at most %d tokens a minute, of %d processes", s.limits.TokensPerMinute, s.others+1)
 }
 
-// among is the rank of a request among those of other processes: the priority, above all others if a person waits.
+// among is the rank of a request among the requests of other processes: the priority, above all others if a person waits.
 func (r Rank) among() int {
 	const above = 1 << 29 // beyond any sensible priority
 	if r.Interactive {

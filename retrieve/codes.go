@@ -209,13 +209,13 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 		c.version = st.version
 	}
 	if err := s.update(ctx, st, c); err != nil {
-		return nil, err // the codes before are still those of their version
+		return nil, err // the old codes still fit their version
 	}
 	s.codes.now = c
 	return c, nil
 }
 
-// update makes codes those of the database: it reads the new ones, and removes those whose vectors have gone. An error
+// update brings codes to the state of the database: it reads new codes, and removes codes whose vectors have gone. An error
 // changes nothing that searches see.
 func (s *Store) update(ctx context.Context, st *State, c *coded) error {
 	var n int

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/cputime"
 )
 
-// like returns vectors like those of embedders: without any order, around topics, or far off the origin with a few large numbers.
+// like returns vectors as embedders make them: without any order, around topics, or far off the origin with a few large numbers.
 func like(how string, n, dimensions int) (all [][]float32) {
 	r := rand.New(rand.NewPCG(1, 2))
 	normal := func(scale float64) []float32 {

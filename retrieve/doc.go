@@ -38,6 +38,6 @@
 // (Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning
 // methods", SIGIR 2009, doi:10.1145/1571941.1572114). [Index.Rerank] may reorder the best passages.
 //
-// A search first estimates all cosines from codes of 2 bits a number, and then computes those of the 1,000 best
+// A search first estimates all cosines from codes of 2 bits a number, and then computes the cosines of the 1,000 best
 // candidates exactly. docs/how-to/retrieve.md has its recall and the time it takes.
 package retrieve

@@ -63,7 +63,7 @@ type Answer struct {
 	Hits []Hit `json:"hits"`
 	// By names the rankings: "words", or "words and vectors".
 	By    string       `json:"by"`
-	Usage budget.Usage `json:"usage,omitzero"` // of the vector of the question
+	Usage budget.Usage `json:"usage,omitzero"` // of embedding the question
 }
 
 const (

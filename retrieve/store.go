@@ -42,7 +42,7 @@ type Dialect struct {
 	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
 	// Words selects ids and scores of pieces that match a text, best first. %s stands for Among, or nothing. Its parameters
-	// are the text, those of the conditions, and the number of rows.
+	// are the text, the parameters of the conditions, and the number of rows.
 	Words string
 	// Among is the condition, preceded by AND, that a piece is of a document d. %s stands for conditions on d, each preceded by AND.
 	Among string

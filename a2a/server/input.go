@@ -62,7 +62,7 @@ func (s skill) modes() []string {
 	return append(modes, s.files.Types...)
 }
 
-// outputModes are the modes of the card and those of the files in a result; nil for those of the card.
+// outputModes are the modes of the card and the media types of files in a result. Nil, without such files, means the modes of the card.
 func (s skill) outputModes() []string {
 	if files := parts.TypesOf(s.output); files != nil {
 		return append([]string{textMode, jsonMode}, files...)

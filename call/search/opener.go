@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/retrieve"
 )
 
-// openers are those of this process by their index, so that all capabilities share an open index and its codes in memory.
+// openers has an opener for each index of this process, so that all capabilities share an open index and its codes in memory.
 var openers = struct {
 	sync.Mutex
 	all map[string]*opener

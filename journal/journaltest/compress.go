@@ -35,7 +35,7 @@ func (c Compressing) End(ctx context.Context, id string, o journal.Outcome) erro
 }
 
 // TestCompress tests the compression of runs that have ended. Store makes a store as for TestJournal, and a function that
-// replaces the contents of the results of the run "run".
+// replaces the content of each result of the run "run".
 func TestCompress(t *testing.T, store func() (open func() Compressor, replace func(content []byte))) {
 	t.Run("again and again", func(t *testing.T) {
 		open, _ := store()

@@ -113,7 +113,7 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	return s, nil
 }
 
-// check refuses files of others, and those of later versions. It reports whether the file lacks tables, and whether it has none.
+// check refuses files of other programs, and files of later versions. It reports whether the file lacks tables, and whether it has none.
 func check(db *sql.DB) (old, empty bool, err error) {
 	var tables, app, made int
 	err = db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).

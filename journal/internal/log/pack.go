@@ -11,7 +11,7 @@ import (
 )
 
 // packed is the first byte of a packed content. Its size follows (encoding/binary, Uvarint), then the content, compressed
-// with DEFLATE. The seal of a row is that of its content as it was before, so it also tells a packed content from one
+// with DEFLATE. A row stays sealed with its plain content. So the seal also tells a packed content from one
 // that happens to begin with this byte, and a program that knows no packed contents finds the row damaged.
 const packed = 1
 

@@ -43,7 +43,7 @@ type Part struct {
 	Failed bool            // the call, or the leaf, failed
 	Denied bool            // a person refused it
 
-	Question *journal.Question // of an Ask; its ID is that of the call that it is about, if any
+	Question *journal.Question // of an Ask; the ID of the part names the call that it is about, if any
 }
 
 // After returns what the text has after its first n bytes. A recorded text may be shorter than what was sent of it:
