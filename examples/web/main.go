@@ -114,7 +114,11 @@ func run() (err error) {
 	mux := http.NewServeMux()
 	mux.Handle("/", s)
 	mux.HandleFunc("GET /web", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(page) })
-	mux.Handle("GET /modules/", http.StripPrefix("/modules", http.FileServer(http.Dir(*modules))))
+	files := http.StripPrefix("/modules", http.FileServer(http.Dir(*modules)))
+	mux.HandleFunc("GET /modules/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache") // a browser would keep them the longer, the older they are
+		files.ServeHTTP(w, r)
+	})
 	listener, err := net.Listen("tcp", *address)
 	if err != nil {
 		return err
