@@ -17,10 +17,12 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	journaltest.TestJournal(t, func() func() journal.Journal {
+	store := func() func() journal.Journal {
 		memory := new(journal.Memory)
 		return func() journal.Journal { return memory }
-	})
+	}
+	journaltest.TestJournal(t, store)
+	t.Run("readers", func(t *testing.T) { journaltest.TestReaders(t, store) })
 }
 
 // A panicking frontend fails the question, not the program.

@@ -16,17 +16,12 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// TestReaders reads a large run with many readers. TestJournal calls it; a store with a pool of
-// connections also calls it with a small one.
+// TestReaders reads a large run that is not over with 32 readers at once, by every method that
+// reads. None of them may need something that another one has: a store with few connections would
+// stand still. The smaller the pool of the store, the sooner.
 func TestReaders(t *testing.T, store func() (open func() journal.Journal)) {
 	open := store()
-	testReaders(t, tested{open(), open})
-}
-
-// testReaders reads a large run that is not over with 32 readers at once, by every method that
-// reads. None of them may need something that another one has: a store with few connections would
-// stand still.
-func testReaders(t *testing.T, j tested) {
+	j := tested{open(), open}
 	const lanes = 1500 // more than 4,096 records, and some after them
 	held, reached := make(chan struct{}), make(chan struct{})
 	var once sync.Once

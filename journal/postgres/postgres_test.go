@@ -32,10 +32,12 @@ func open(t testing.TB, address string, opts Options) *DB {
 
 func TestDB(t *testing.T) {
 	need.Time(t)
-	journaltest.TestJournal(t, func() func() journal.Journal {
+	store := func() func() journal.Journal {
 		address := pgtest.Database(t)
 		return func() journal.Journal { return open(t, address, Options{Lease: time.Second}) }
-	})
+	}
+	journaltest.TestJournal(t, store)
+	t.Run("readers", func(t *testing.T) { journaltest.TestReaders(t, store) })
 }
 
 // A damaged run hides no other and can be removed.

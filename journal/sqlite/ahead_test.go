@@ -22,7 +22,7 @@ import (
 // of them, and most are not in memory.
 func TestReadAhead(t *testing.T) {
 	need.Time(t)
-	const n, callers = 5000, 8
+	const n, callers = 3000, 8
 	file := filepath.Join(memdir.New(t), "stone.db")
 	content := func(i int) string { return fmt.Sprintf("%q", fmt.Sprint(i, strings.Repeat(" lorem ipsum", 680))) }
 	ask := func(db *DB, order []int, work func(i int) (step.Record, error)) {

@@ -49,7 +49,7 @@ func TestAcquireWithUnwrittenRows(t *testing.T) {
 				db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Retry: retry, RetryResults: retry, Lease: time.Minute})
 				do(t, db, stepKey("first", 1))
 				group.Go(func() {
-					for i := range 100 / (1 + load/4) {
+					for i := range 60 / (1 + load/4) {
 						if err := acquireUnwritten(t, db, fmt.Sprint("r", i), big); err != nil {
 							t.Error(err)
 							return
@@ -115,9 +115,9 @@ func TestTakenOverAgainAndAgain(t *testing.T) {
 		t.Run(fmt.Sprint(load, " busy goroutines"), func(t *testing.T) {
 			busy(t, load)
 			db := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{Lease: 10 * time.Millisecond})
-			times := 100
+			times := 40
 			if load > 0 {
-				times = 20
+				times = 10
 			}
 			for i := range times {
 				takeOver(t, db, fmt.Sprint("r", i))
