@@ -32,7 +32,7 @@ type Carrier interface {
 type Route struct {
 	Leaf  string // name of the leaves, or empty for every leaf
 	Pool  string // empty keeps the leaves in the process of the run
-	Batch int    // at most so many leaves that are ready go out together; 1 if zero
+	Batch int    // at most so many leaves that are ready go out together; 1 if zero, 500 at most
 }
 
 // Config configures an executor.
@@ -54,7 +54,7 @@ type Config struct {
 }
 
 // maxBatch is the largest Route.Batch.
-const maxBatch = 50
+const maxBatch = 500
 
 // An Executor is a step.Executor that sends leaves to workers. One Executor may serve any
 // number of runs.
