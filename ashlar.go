@@ -110,7 +110,7 @@ type decision struct {
 }
 
 var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []finding.Finding{{
-	Type: finding.NilAshlar, Message: "zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here",
+	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here",
 }}}}
 
 func (a Ashlar) spec() *spec {
@@ -138,7 +138,7 @@ func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
 	if !slices.Contains(glueForms, s.form) {
-		s.faults = append(slices.Clip(s.faults), finding.Finding{Type: finding.BadOption, Message: "a " + formNames[s.form] + " cannot be glue: it needs its place in addresses"})
+		s.faults = append(slices.Clip(s.faults), finding.Finding{Type: "bad-option", Message: "a " + formNames[s.form] + " cannot be glue: it needs its place in addresses"})
 	}
 	return Ashlar{s}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/schema"
 )
@@ -15,7 +14,7 @@ import (
 func Seq(name string, steps ...Ashlar) Ashlar {
 	s := &spec{parts: parts{form: seqForm, name: name, children: append([]Ashlar(nil), steps...), composite: noComposite}}
 	if len(steps) == 0 {
-		s.fault(finding.EmptyComposite, "a sequence needs at least one step")
+		s.fault("empty-composite", "a sequence needs at least one step")
 	}
 	return Ashlar{s}
 }
@@ -47,13 +46,13 @@ func Flow(name string, steps ...Ashlar) Ashlar {
 func Loop(name string, body Ashlar, until dag.Reader[bool], max int) Ashlar {
 	s := &spec{parts: parts{form: loopForm, name: name, children: []Ashlar{body}, composite: &composite{max: max}}}
 	if until == nil {
-		s.fault(finding.NilBody, "the condition of the loop is empty: use Until with a function")
+		s.fault("nil-body", "the condition of the loop is empty: use Until with a function")
 	} else {
 		s.queries = dag.Types(until)
 		s.decision = &decision{take: func(d dag.DAG) (any, error) { return until.From(d) }, restore: restoreAs[bool]}
 	}
 	if max < 1 {
-		s.fault(finding.BadOption, "a loop of at most %d rounds: want at least 1", max)
+		s.fault("bad-option", "a loop of at most %d rounds: want at least 1", max)
 	}
 	return Ashlar{s}
 }
@@ -82,21 +81,21 @@ func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
 	if on.key == nil {
-		s.fault(finding.NilBody, "the extractor is empty: use Lens, or On with a function")
+		s.fault("nil-body", "the extractor is empty: use Lens, or On with a function")
 	} else {
 		s.decision = &decision{take: func(d dag.DAG) (any, error) { return matchKey(on, d) }, restore: restoreAs[string]}
 	}
 	if len(branches) == 0 {
-		s.fault(finding.EmptyComposite, "a match needs at least one Case")
+		s.fault("empty-composite", "a match needs at least one Case")
 	}
 	seen := map[string]bool{}
 	for _, b := range branches {
 		key, err := canon.Append(nil, b.value)
 		if err != nil {
-			s.fault(finding.BadBranch, "the value of a Case has no JSON: %v", err)
+			s.fault("bad-branch", "the value of a Case has no JSON: %v", err)
 		}
 		if seen[string(key)] {
-			s.fault(finding.DuplicateBranch, "two branches for %s: remove one", key)
+			s.fault("duplicate-branch", "two branches for %s: remove one", key)
 		}
 		seen[string(key)] = true
 		s.keys = append(s.keys, string(key))
@@ -129,7 +128,7 @@ func matchKey(on Extractor, d dag.DAG) (string, error) {
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
-		s.fault(finding.NilBody, "its list is nil: give it a reader, as a dag.Type or dag.Derive")
+		s.fault("nil-body", "its list is nil: give it a reader, as a dag.Type or dag.Derive")
 		return Ashlar{with(s, opts)}
 	}
 	s.queries = dag.Types(list)
@@ -157,13 +156,13 @@ func Parallel(name string, of ...FanPart) Ashlar {
 	s := &spec{parts: parts{form: parallelForm, name: name, composite: new(composite)}}
 	for _, part := range of {
 		if part == nil {
-			s.fault(finding.BadOption, "one of its parts is nil: remove it")
+			s.fault("bad-option", "one of its parts is nil: remove it")
 			continue
 		}
 		part.fanPart(s)
 	}
 	if len(s.children) == 0 {
-		s.fault(finding.EmptyComposite, "a parallel needs at least one lane")
+		s.fault("empty-composite", "a parallel needs at least one lane")
 	}
 	return Ashlar{s}
 }
@@ -189,7 +188,7 @@ func Rescue(name string, body, heal Ashlar) Ashlar {
 func Scoped(name string, walk Walk, body func(context.Context, dag.DAG) (dag.DAG, error), reads ...dag.Querier) Ashlar {
 	s := &spec{parts: parts{form: scopedForm, name: name, children: walk.children(), walk: walk, queries: dag.Types(reads...), composite: &composite{scope: body}}}
 	if body == nil {
-		s.fault(finding.NilBody, "the body is nil: give it a function")
+		s.fault("nil-body", "the body is nil: give it a function")
 	}
 	return Ashlar{s}
 }

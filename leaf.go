@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -142,7 +141,7 @@ func leaf(name string, out dag.AnyType, body func(context.Context, dag.DAG, time
 		s.name = out.Name()
 	}
 	if body == nil {
-		s.fault(finding.NilBody, "the body is nil: give it a function")
+		s.fault("nil-body", "the body is nil: give it a function")
 	}
 	return Ashlar{with(s, opts)}
 }

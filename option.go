@@ -68,7 +68,7 @@ type settings struct {
 func with[O interface{ apply(*spec) }](s *spec, opts []O) *spec {
 	for _, o := range opts {
 		if any(o) == nil {
-			s.fault(finding.BadOption, "one of its options is nil: remove it")
+			s.fault("bad-option", "one of its options is nil: remove it")
 			continue
 		}
 		o.apply(s)
@@ -163,7 +163,7 @@ func Timeout(d time.Duration) LeafOption {
 	return leafOption(func(s *spec) {
 		s.timeout = d
 		if d <= 0 {
-			s.fault(finding.BadOption, "Timeout(%v): want more than zero", d)
+			s.fault("bad-option", "Timeout(%v): want more than zero", d)
 		}
 	})
 }
@@ -181,7 +181,7 @@ func Lanes(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.lanes = n
 		if n < 1 {
-			s.fault(finding.BadOption, "Lanes(%d): want at least 1", n)
+			s.fault("bad-option", "Lanes(%d): want at least 1", n)
 		}
 	})
 }
@@ -192,7 +192,7 @@ func AllowEmpty() FanOption {
 	return fanOption(func(s *spec) {
 		s.allowEmpty = true
 		if s.form != mapForm {
-			s.fault(finding.BadOption, "AllowEmpty: a parallel has as many lanes as it is given, remove the option")
+			s.fault("bad-option", "AllowEmpty: a parallel has as many lanes as it is given, remove the option")
 		}
 	})
 }
@@ -203,7 +203,7 @@ func Quorum(n int) FanOption {
 	return fanOption(func(s *spec) {
 		s.quorum = n
 		if n < 1 {
-			s.fault(finding.BadOption, "Quorum(%d): want at least 1", n)
+			s.fault("bad-option", "Quorum(%d): want at least 1", n)
 		}
 	})
 }

@@ -211,7 +211,7 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 		if t == nil || q.IsOptional() || there[t.Name()] {
 			continue
 		}
-		wrong = append(wrong, finding.Finding{Type: finding.MissingProducer, Ashlar: p.Name(), Path: address.Escape(p.Name()), Queried: t.Name(),
+		wrong = append(wrong, finding.Finding{Type: "missing-producer", Ashlar: p.Name(), Path: address.Escape(p.Name()), Queried: t.Name(),
 			Suggestion: suggest.Closest(t.Name(), maps.Keys(there)),
 			Message:    fmt.Sprintf("Produce wants %q, which nothing in %q produces", t.Name(), p.Name())})
 	}

@@ -170,7 +170,7 @@ func (v *validator) reserve() {
 func (v *validator) input(p Ashlar, given Given) {
 	for i, t := range given.Input {
 		if t == nil || t.Err() != nil {
-			v.findings = append(v.findings, located{Finding: finding.Finding{Type: finding.BadType, Ashlar: p.Name(), Path: address.Escape(p.Name()), Message: fmt.Sprintf("type %d of the input: %v", i+1, badType(t))}})
+			v.findings = append(v.findings, located{Finding: finding.Finding{Type: "bad-type", Ashlar: p.Name(), Path: address.Escape(p.Name()), Message: fmt.Sprintf("type %d of the input: %v", i+1, badType(t))}})
 			continue
 		}
 		id := v.id(t.Name())
@@ -244,17 +244,17 @@ func (v *validator) own(s *spec) {
 		v.find(v.here, f, "%s", f.Message)
 	}
 	if s.name == "" && s.form != reduceForm { // which has the name of its body
-		v.find(v.here, finding.Finding{Type: finding.NoName}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
+		v.find(v.here, finding.Finding{Type: "no-name"}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
-		v.find(v.here, finding.Finding{Type: finding.BadName, Queried: start(s.name)}, "the name %q %s: rename it", start(s.name), why)
+		v.find(v.here, finding.Finding{Type: "bad-name", Queried: start(s.name)}, "the name %q %s: rename it", start(s.name), why)
 	}
 	v.sameNames(s)
 	v.gluedNames(s)
 	v.effects(s)
 	if s.question != nil {
 		if other := v.asked[s.name]; other != nil && other != s {
-			v.find(v.here, finding.Finding{Type: finding.DuplicateQuestion, Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
+			v.find(v.here, finding.Finding{Type: "duplicate-question", Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
 		}
 		if v.asked[s.name] == nil {
 			v.unanswered(s.name)
@@ -269,7 +269,7 @@ func (v *validator) own(s *spec) {
 // unanswered warns of a question that no one answers.
 func (v *validator) unanswered(name string) {
 	if v.unattended {
-		v.find(v.here, finding.Finding{Type: finding.NoFrontend, Warning: true, Queried: name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", name)
+		v.find(v.here, finding.Finding{Type: "no-frontend", Warning: true, Queried: name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", name)
 	}
 }
 
@@ -282,7 +282,7 @@ func (s *spec) guards() bool {
 func (v *validator) checkDetail(s *spec) {
 	defer func() {
 		if p := recover(); p != nil {
-			v.find(v.here, finding.Finding{Type: finding.BadDetail}, "the Check of its detail panicked: %v", p)
+			v.find(v.here, finding.Finding{Type: "bad-detail"}, "the Check of its detail panicked: %v", p)
 		}
 	}()
 	var found []finding.Finding
@@ -348,7 +348,7 @@ func (v *validator) sameNames(s *spec) {
 			byName[c.Name()] = c.within()
 		}
 		if first != nil && first != c.within() {
-			v.find(v.here, finding.Finding{Type: finding.DuplicateName, Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
+			v.find(v.here, finding.Finding{Type: "duplicate-name", Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
 		}
 	}
 }
@@ -369,7 +369,7 @@ func (v *validator) gluedNames(s *spec) {
 			default:
 				before, known := seen[below.name]
 				if known && (before || within) {
-					v.find(v.here, finding.Finding{Type: finding.DuplicateName, Queried: below.name}, "two steps under it have the name %q, one of them in glue: rename one", below.name)
+					v.find(v.here, finding.Finding{Type: "duplicate-name", Queried: below.name}, "two steps under it have the name %q, one of them in glue: rename one", below.name)
 				}
 				seen[below.name] = before || within
 			}
@@ -398,11 +398,11 @@ func (a Ashlar) within() *spec {
 // effects checks the declared effects of a leaf against the grant.
 func (v *validator) effects(s *spec) {
 	for _, e := range s.effects {
-		f := finding.Finding{Type: finding.EffectNotGranted, Queried: e}
+		f := finding.Finding{Type: "effect-not-granted", Queried: e}
 		if unknown, ok := errors.AsType[*effect.UnknownError](effect.Check(e)); ok {
 			f.Suggestion = unknown.Suggestion
 			if effect.Allowed(e, v.grant) {
-				v.find(v.here, finding.Finding{Type: finding.UnknownEffect, Warning: true, Queried: e, Suggestion: f.Suggestion}, "unknown effect %q: use one of package effect, or a family of your own, such as db/write", e)
+				v.find(v.here, finding.Finding{Type: "unknown-effect", Warning: true, Queried: e, Suggestion: f.Suggestion}, "unknown effect %q: use one of package effect, or a family of your own, such as db/write", e)
 			}
 		}
 		if !effect.Allowed(e, v.grant) {
@@ -439,7 +439,7 @@ func (v *validator) declare(id int, t dag.AnyType) {
 	err := t.Err()
 	switch {
 	case err != nil:
-		v.find(v.here, finding.Finding{Type: finding.BadType, Queried: t.Name()}, "%v", err)
+		v.find(v.here, finding.Finding{Type: "bad-type", Queried: t.Name()}, "%v", err)
 	case e.written == nil:
 		e.written, e.writer = t, v.here
 	case sameSchema(e.written, t):
@@ -448,9 +448,9 @@ func (v *validator) declare(id int, t dag.AnyType) {
 			e.writer = v.here
 		}
 	case e.writer == nil:
-		v.find(v.here, finding.Finding{Type: finding.SchemaMismatch, Queried: e.name}, "it produces %q, which %s with another schema: give the type another name", e.name, e.origin())
+		v.find(v.here, finding.Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q, which %s with another schema: give the type another name", e.name, e.origin())
 	default:
-		v.find(v.here, finding.Finding{Type: finding.SchemaMismatch, Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
+		v.find(v.here, finding.Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
 	}
 }
 
@@ -459,7 +459,7 @@ func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {
 			at.exposed = true
-			v.find(at, finding.Finding{Type: finding.FanoutNotReduced}, "its lanes reach %s without a reducer between: follow it with stone.Reduce", reader)
+			v.find(at, finding.Finding{Type: "fanout-not-reduced"}, "its lanes reach %s without a reducer between: follow it with stone.Reduce", reader)
 		}
 	}
 	v.pending, v.last.lanes = nil, false
@@ -468,7 +468,7 @@ func (v *validator) unreduced(reader string) {
 // readable checks that the reader of a demand can read the written type.
 func (v *validator) readable(d demand) {
 	if err := d.typ.Err(); err != nil {
-		v.find(d.at, finding.Finding{Type: finding.BadType, Queried: d.typ.Name()}, "%v", err)
+		v.find(d.at, finding.Finding{Type: "bad-type", Queried: d.typ.Name()}, "%v", err)
 		return
 	}
 	e := &v.entries[d.id]
@@ -486,7 +486,7 @@ func (v *validator) readable(d demand) {
 	if e.writer != nil {
 		writer = e.writer.path() + " writes"
 	}
-	v.find(d.at, finding.Finding{Type: finding.SchemaMismatch, Queried: e.name},
+	v.find(d.at, finding.Finding{Type: "schema-mismatch", Queried: e.name},
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
@@ -499,7 +499,7 @@ func (v *validator) unused() {
 	}
 	for _, e := range v.entries {
 		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.guards() {
-			v.find(e.writer, finding.Finding{Type: finding.UnusedProduce, Warning: true, Queried: e.name},
+			v.find(e.writer, finding.Finding{Type: "unused-produce", Warning: true, Queried: e.name},
 				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
 		}
 	}

@@ -36,7 +36,7 @@ func (v *validator) query(q dag.Query) {
 	case q.IsEverything():
 		v.everything = true
 	case t == nil || noEnd(q):
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
+		v.find(v.here, finding.Finding{Type: "bad-type"}, "one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
 	default:
 		v.want(q, t)
 		if after := q.After(); after != nil {
@@ -55,7 +55,7 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	d := demand{at: v.here, query: q, typ: t}
 	if name == "" {
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "one of its queries: %v", t.Err())
+		v.find(v.here, finding.Finding{Type: "bad-type"}, "one of its queries: %v", t.Err())
 		return
 	}
 	d.id = v.id(name)
@@ -90,7 +90,7 @@ func (d demand) certainty(f fact) certainty {
 
 func (v *validator) unsure(d demand, why string) {
 	if !d.query.IsOptional() {
-		v.find(d.at, finding.Finding{Type: finding.MaybeUnavailable, Warning: true, Queried: d.typ.Name()},
+		v.find(d.at, finding.Finding{Type: "maybe-unavailable", Warning: true, Queried: d.typ.Name()},
 			"%s queries %q, %s, or read it with dag.Maybe", d.at.spec.name, d.typ.Name(), why)
 	}
 }
@@ -121,14 +121,14 @@ func (v *validator) late() {
 		name, e := d.typ.Name(), &v.entries[d.id]
 		switch {
 		case d.inLanes:
-			v.find(d.at, finding.Finding{Type: finding.LaneTypeReadAsOne, Queried: name},
+			v.find(d.at, finding.Finding{Type: "lane-type-read-as-one", Queried: name},
 				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.All", d.at.spec.name, name)
 		case d.query.IsOptional() || name == dag.Failure.Name() && !d.query.IsNearest():
 		case e.writer != nil && d.suggestion == "":
-			v.find(d.at, finding.Finding{Type: finding.MissingProducer, Queried: name},
+			v.find(d.at, finding.Finding{Type: "missing-producer", Queried: name},
 				"%s queries %q but no upstream ashlar produces it: %s does, but not before it", d.at.spec.name, name, e.writer.path())
 		default:
-			v.find(d.at, finding.Finding{Type: finding.MissingProducer, Queried: name, Suggestion: d.suggestion},
+			v.find(d.at, finding.Finding{Type: "missing-producer", Queried: name, Suggestion: d.suggestion},
 				"%s queries %q but no upstream ashlar produces it: put one before it that does, or give it with the input", d.at.spec.name, name)
 		}
 	}
@@ -205,7 +205,7 @@ func (v *validator) wantLatest(optional bool) {
 	v.markRead(v.last)
 	switch {
 	case v.last.lanes:
-		v.find(v.here, finding.Finding{Type: finding.LaneTypeReadAsOne},
+		v.find(v.here, finding.Finding{Type: "lane-type-read-as-one"},
 			"%s reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All", v.here.spec.name)
 	case optional:
 	default:
@@ -217,8 +217,8 @@ func (v *validator) wantLatest(optional bool) {
 func (v *validator) wantSome(what string) {
 	switch v.last.there {
 	case never:
-		v.find(v.here, finding.Finding{Type: finding.MissingProducer}, "%s needs %s, but nothing comes before it: add an earlier step that produces it", v.here.spec.name, what)
+		v.find(v.here, finding.Finding{Type: "missing-producer"}, "%s needs %s, but nothing comes before it: add an earlier step that produces it", v.here.spec.name, what)
 	case maybe:
-		v.find(v.here, finding.Finding{Type: finding.MaybeUnavailable, Warning: true}, "%s needs %s, but perhaps nothing comes before it: add an earlier step that always runs", v.here.spec.name, what)
+		v.find(v.here, finding.Finding{Type: "maybe-unavailable", Warning: true}, "%s needs %s, but perhaps nothing comes before it: add an earlier step that always runs", v.here.spec.name, what)
 	}
 }

@@ -168,7 +168,7 @@ func (v *validator) leaf(s *spec) {
 // named reports a type that is missing or has no name, and returns false for it.
 func (v *validator) named(out dag.AnyType) bool {
 	if out == nil || out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not declare what it produces: give it a dag.Type made by dag.NewType")
+		v.find(v.here, finding.Finding{Type: "bad-type"}, "it does not declare what it produces: give it a dag.Type made by dag.NewType")
 		return false
 	}
 	return true
@@ -284,7 +284,7 @@ func (v *validator) either(n int, walk func(i int)) {
 func (v *validator) mapItems(s *spec) {
 	v.reads(s)
 	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: finding.BadType}, "it does not declare the type of its items: give Map a dag.Type made by dag.NewType")
+		v.find(v.here, finding.Finding{Type: "bad-type"}, "it does not declare the type of its items: give Map a dag.Type made by dag.NewType")
 		return
 	}
 	v.mayLose(s)
@@ -301,7 +301,7 @@ func (v *validator) parallel(s *spec) {
 	v.mayLose(s)
 	n := len(s.children)
 	if n > 0 && s.quorum > n {
-		v.find(v.here, finding.Finding{Type: finding.BadOption}, "Quorum(%d): want at most %d, the number of lanes", s.quorum, n)
+		v.find(v.here, finding.Finding{Type: "bad-option"}, "Quorum(%d): want at most %d, the number of lanes", s.quorum, n)
 	}
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
@@ -323,7 +323,7 @@ func (v *validator) silentLosses() {
 		return
 	}
 	for _, at := range v.silent {
-		v.find(at, finding.Finding{Type: finding.LanesMayBeLost, Warning: true},
+		v.find(at, finding.Finding{Type: "lanes-may-be-lost", Warning: true},
 			"a lane that fails is dropped, and the others are the result: set AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost")
 	}
 }
@@ -331,7 +331,7 @@ func (v *validator) silentLosses() {
 // reduce walks the body of a Reduce.
 func (v *validator) reduce(s *spec) {
 	if len(v.pending) == 0 && v.last.typ != nil && !v.last.lanes {
-		v.find(v.here, finding.Finding{Type: finding.NothingToReduce, Warning: true},
+		v.find(v.here, finding.Finding{Type: "nothing-to-reduce", Warning: true},
 			"no fan-out comes before it: add one, or use its body without Reduce")
 	}
 	v.pending = nil

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // writes makes a Scoped whose body appends the length of the last word that its child
@@ -31,7 +30,7 @@ func TestScopedThatWrites(t *testing.T) {
 		t.Errorf("got %d, %v, want 8", n, err)
 	}
 	silent := writes(func(w stone.Walk) stone.Walk { return w })
-	if found := stone.Validate(stone.Seq("p", silent, double), stone.Given{}); len(found) != 1 || found[0].Type != finding.MissingProducer {
+	if found := stone.Validate(stone.Seq("p", silent, double), stone.Given{}); len(found) != 1 || found[0].Type != "missing-producer" {
 		t.Errorf("without Writes: got %v, want a missing producer", found)
 	}
 

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 // samples has one media type of each kind. A model that takes it is assumed to take the whole kind.

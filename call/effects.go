@@ -131,7 +131,7 @@ func (c *caller) checkGrant(grant []string) []finding.Finding {
 
 // lacking is the finding about an effect that the run does not grant.
 func lacking(who, e string) finding.Finding {
-	return finding.Finding{Type: finding.EffectNotGranted, Queried: e,
+	return finding.Finding{Type: "effect-not-granted", Queried: e,
 		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)}
 }
 

@@ -156,7 +156,7 @@ func refuseRequest(findings finding.List) error {
 	var all []refusal
 	for _, f := range findings.Errors() {
 		r := refusal{Reason: string(f.Type), Path: "task", Message: f.Message, Suggestion: f.Suggestion}
-		if f.Type == finding.EffectNotGranted {
+		if f.Type == "effect-not-granted" {
 			r.Path, r.denied = "effects", f.Queried
 		}
 		all = append(all, r)

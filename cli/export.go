@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/trace"
-	"github.com/stonelayer/stone/trace/otlp"
 )
 
 // headersNames are the variables with headers for a collector; the first that is

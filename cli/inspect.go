@@ -59,7 +59,7 @@ func (a *app) validate() *cobra.Command {
 
 // promised reports whether a finding is that nobody gives what the plan states to be given: its run will.
 func (k *calls) promised(f finding.Finding) bool {
-	return f.Type == finding.MissingProducer && k.plan != nil && slices.Contains(k.plan.Inputs(), f.Queried)
+	return f.Type == "missing-producer" && k.plan != nil && slices.Contains(k.plan.Inputs(), f.Queried)
 }
 
 func printJSON(w io.Writer, v any) error {

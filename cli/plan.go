@@ -219,7 +219,7 @@ func (k *calls) findings(cfg stone.Config) finding.List {
 		findings[i].Message = k.file + to + f.Message
 		findings[i].Ashlar = cmp.Or(f.Ashlar, "plan")
 		findings[i].Path = cmp.Or(f.Path, findings[i].Ashlar)
-		if f.Type == finding.MissingProducer && (k.plan == nil || k.plan.Inputs() == nil || k.promised(f)) {
+		if f.Type == "missing-producer" && (k.plan == nil || k.plan.Inputs() == nil || k.promised(f)) {
 			findings[i].Message += fmt.Sprintf(", as --bind %s=VALUE", f.Queried)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/eventtest"
 )
 
 type secret string

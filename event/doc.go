@@ -12,8 +12,7 @@
 //	stone.Run(ctx, pipeline, stone.Config{Watch: event.Func(slog.LevelInfo, show)})
 //
 // [Log] passes the stream to a [log/slog.Handler], [All] to several watchers,
-// [Clean] to a watcher that must not see secrets. Package eventtest checks
-// streams and watchers.
+// [Clean] to a watcher that must not see secrets.
 //
 // # Order
 //
@@ -62,7 +61,7 @@
 // Answers that are not retracted when their step is done were accepted. Text in a lane
 // that is lost later, or in a run that fails later, is not retracted.
 //
-// Package llm/structured has a watcher that makes partial values of answers in JSON.
+// [Partials] makes a watcher that is told what has arrived of an answer in JSON, as a Go value.
 //
 // # Sending
 //

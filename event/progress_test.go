@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/eventtest"
 )
 
 func TestReporter(t *testing.T) {

@@ -1,5 +1,4 @@
-// Package finding defines the results of stone.Validate, and the codes that a program
-// can switch on.
+// Package finding defines the results of stone.Validate.
 package finding
 
 import (
@@ -12,9 +11,13 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
+// A Code is the kind of a finding, for programs: "missing-producer". The page
+// docs/reference/findings.md lists them.
+type Code string
+
 // A Finding is one error or warning about a pipeline.
 type Finding struct {
-	Type    Code   `json:"type"`              // for programs, such as MissingProducer
+	Type    Code   `json:"type"`              // for programs: "missing-producer"
 	Warning bool   `json:"warning,omitempty"` // the pipeline may run nevertheless
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
 	Path    string `json:"path"`              // its address in the tree

@@ -88,7 +88,8 @@ type Prefix struct {
 }
 
 // Format requires an answer that is JSON and fits a schema. A provider enforces what it can of the
-// schema; see llm/structured, which also checks the answer.
+// schema, and may give the rest in another form: schema.Schema.Restore reads that, Validate checks
+// it. Agents and calls do both.
 type Format struct {
 	Name   string          `json:"name,omitempty"` // default "answer"
 	Schema json.RawMessage `json:"schema"`

@@ -152,7 +152,7 @@ func (c *compiler) constant(n *node, ref *slotRef, known *scope) (all []held, ok
 	}
 	all, err := capabilities(value)
 	if err != nil {
-		c.find(ref.at, finding.Finding{Type: finding.SchemaMismatch, Ashlar: label(n), Queried: ref.name}, "%s: %v", ref, err)
+		c.find(ref.at, finding.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name}, "%s: %v", ref, err)
 	}
 	return all, err == nil && len(all) > 0
 }

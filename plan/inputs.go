@@ -108,7 +108,7 @@ func (c *compiler) closed(name string) bool {
 // unstated reports a slot that is neither defined nor given.
 func (c *compiler) unstated(n *node, at *place, name string, known *scope) {
 	near := suggest.Closest(name, slices.Values(slices.Sorted(known.names())))
-	c.find(at, finding.Finding{Type: finding.MissingProducer, Ashlar: label(n), Queried: name, Suggestion: near},
+	c.find(at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near},
 		"no node before this one defines %q, and it is none of the plan's :inputs: add it there, or define it", name)
 }
 
@@ -120,7 +120,7 @@ func (c *compiler) misfits(r *report, given dag.DAG) {
 			continue
 		}
 		if err := s.Validate(context.Background(), []byte(n.JSON())); err != nil {
-			r.find(&in.of.at, finding.Finding{Type: finding.SchemaMismatch, Queried: in.name}, "the input %q: %v", in.name, err)
+			r.find(&in.of.at, finding.Finding{Type: "schema-mismatch", Queried: in.name}, "the input %q: %v", in.name, err)
 		}
 	}
 }

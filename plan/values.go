@@ -35,7 +35,7 @@ func (c *compiler) holds(n *node, ref *slotRef, known *scope, as *schema.Schema,
 	if ref.record || len(by) != 1 || def == nil || def.given || !def.sure {
 		return nil, false
 	}
-	wrong := finding.Finding{Type: finding.SchemaMismatch, Ashlar: label(n), Queried: ref.name}
+	wrong := finding.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name}
 	if by[0].op != "let" || by[0].value.constant == nil {
 		if at, ok := c.slotType(ref.name).Schema().At(fieldsOf(ref)...); ok {
 			if problems := schema.Compatible(at, as); len(problems) > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,6 +88,19 @@ func (s *Schema) Ordered() []byte {
 		return []byte("true")
 	}
 	return appendJSON(nil, s.root, true)
+}
+
+// Object reports whether the schema is one of objects, without alternatives or a reference at the top.
+func (s *Schema) Object() bool {
+	if s == nil {
+		return false
+	}
+	root, ok := s.root.(*object)
+	if !ok || slices.ContainsFunc([]string{"anyOf", "oneOf", "allOf", "$ref"}, root.has) {
+		return false
+	}
+	kind := root.values["type"]
+	return kind == "object" || slices.Contains(root.list("type"), any("object")) || kind == nil && root.has("properties")
 }
 
 // Below returns the text of Ordered as a part of another schema, at a path such as

@@ -25,5 +25,5 @@
 //   - What exactly was the model sent? The events of type [event.ModelRequest] in a file of level
 //     debug.
 //
-// Package trace/otlp sends a trace to an OpenTelemetry collector.
+// The command stone trace export sends a trace to an OpenTelemetry collector.
 package trace

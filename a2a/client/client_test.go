@@ -32,7 +32,7 @@ import (
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/eventtest"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/eventtest"
 )
 
 func testStream(t *testing.T, c Case) {

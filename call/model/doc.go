@@ -35,7 +35,7 @@
 // # The answers of the model
 //
 // If the call wants text, or sets no schema, the out is {"text": …}. If the out has
-// another schema, the model is asked for JSON of it, see package llm/structured. The schema
+// another schema, the model is asked for JSON of it. The schema
 // comes from the request: from the call's Go type, or from the schema that the call or its
 // intent names. Otherwise it is the schema that the metadata names. A capability
 // without a schema of its own therefore serves calls of any type. If the call requires a

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 // taken returns the input of a request with a line in place of each media that its schema marks,

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/eventtest"
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/llm"

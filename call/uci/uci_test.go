@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/event/eventtest"
+	"github.com/stonelayer/stone/internal/eventtest"
 	"github.com/stonelayer/stone/internal/need"
 )
 

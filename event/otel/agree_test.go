@@ -25,11 +25,11 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/event/eventtest"
 	"github.com/stonelayer/stone/event/otel"
+	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/trace"
-	"github.com/stonelayer/stone/trace/otlp"
 )
 
 // TestAgrees checks that events have the same spans, live and from their trace file: names, kinds,

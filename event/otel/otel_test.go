@@ -21,8 +21,8 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/event/eventtest"
 	"github.com/stonelayer/stone/event/otel"
+	"github.com/stonelayer/stone/internal/eventtest"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 )

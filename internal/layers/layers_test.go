@@ -27,11 +27,11 @@ var table = []struct{ pkg, imports string }{
 	{"internal/view", "call internal/text journal llm"},
 	{"internal/progress", ". internal/text internal/view tree"},
 	{"schema", "internal/fields internal/pattern"},
-	{"event", "budget internal/bounds internal/jsonv2"},
-	{"event/eventtest", "event"},
+	{"event", "budget internal/bounds internal/jsonv2 schema"},
+	{"internal/eventtest", "event"},
 	{"internal/spans", "event"},
 	{"trace", "event internal/jsonv2"},
-	{"trace/otlp", "trace internal/redact internal/retryafter internal/spans"},
+	{"internal/otlp", "trace internal/redact internal/retryafter internal/spans"},
 	{"internal/jsonv2", ""},
 	{"internal/fields", ""},
 	{"internal/fakeserver", ""},
@@ -84,8 +84,8 @@ var table = []struct{ pkg, imports string }{
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
 	{"llm/gemini", "llm/internal/... internal/jsonv2"},
 	{"llm/llmtest", "llm/script"},
-	{"llm/structured", "llm schema event"},
-	{"llm/internal/...", "llm llm/internal/... llm/repetition llm/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
+	{"internal/structured", "llm schema"},
+	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
 	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event kind limit internal/fault internal/transport"},
@@ -98,9 +98,9 @@ var table = []struct{ pkg, imports string }{
 	{"call/scope", ""},
 	{"call/search", "call internal/kinds internal/redact llm retrieve retrieve/sqlite"},
 	{"internal/kinds", "internal/regular call call/scope internal/redact llm"},
-	{"call/calltest", "call event/eventtest"},
+	{"call/calltest", "call internal/eventtest"},
 	{"call/answers", "call/model internal/suggest internal/text"},
-	{"call/...", "internal/regular call call/scope sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm llm/structured"},
+	{"call/...", "internal/regular call call/scope sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
 	{"call", ". budget limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
@@ -117,7 +117,7 @@ var table = []struct{ pkg, imports string }{
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
 	{"tree", ". schema internal/prompts internal/suggest"},
 	{"frontend", "."},
-	{"agent", ". budget internal/prompts internal/text llm llm/structured llm/repetition"},
+	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
 	{"tool/search", "tool retrieve"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
@@ -131,7 +131,7 @@ var table = []struct{ pkg, imports string }{
 	{"cli/internal/display", "."},
 	{"cli/internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
-	{"internal/respond", "journal call llm/structured"},
+	{"internal/respond", "journal call internal/structured"},
 	{"cli/internal/token", "internal/regular budget effect internal/flock"},
 	{"internal/stores", "journal"},
 	{"cli/internal/tui", "cli/internal/display internal/progress internal/view"},
@@ -162,7 +162,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are packages for an external system, or for tests only. They never import each
 // other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "retrieve/sqlite", "retrieve/postgres", "retrieve/pdf", "trace/otlp"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "retrieve/sqlite", "retrieve/postgres", "retrieve/pdf", "internal/otlp"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string

@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 // A Stream writes the pieces of the answers in a run as they arrive, each in one line of
@@ -33,7 +32,7 @@ type voice struct{ path, source string }
 
 // WithValues makes the stream print the partial values of answers, too.
 func (s *Stream) WithValues() {
-	s.values = structured.Watch("", func(p structured.Partial[json.RawMessage]) {
+	s.values = event.Partials("", func(p event.Partial[json.RawMessage]) {
 		if p.Retracted == "" { // else a line is written anyway
 			s.line("partial", voice{p.Path, p.Source}, "value", p.Value)
 		}

@@ -1,4 +1,4 @@
-// Package spans makes spans of the events of runs, for trace files (package trace/otlp) and for runs
+// Package spans makes spans of the events of runs, for trace files (package internal/otlp) and for runs
 // that are running (module event/otel).
 //
 // A [Maker] decides which events start a span, end it or happened in it, what the span is called,

@@ -27,7 +27,7 @@
 //
 // # Formats
 //
-// The provider enforces the part of a response format's schema that it knows; see llm/structured.
+// The provider enforces the part of a response format's schema that it knows; descriptions tell the rest.
 // Models before Gemini 3 cannot have tools and a format in one request: the system text then tells
 // them the schema.
 //

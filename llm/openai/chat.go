@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 // Keys of Message.Metadata.

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 )
 

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 func Example() {

@@ -14,8 +14,8 @@ import (
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 )
 

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 var versioned = regexp.MustCompile(`/v\d`)

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 // A Way is how a request asks for its response format.

@@ -1,4 +1,4 @@
-package structured
+package event
 
 import (
 	"encoding/json"

@@ -3,8 +3,8 @@ package structured_test
 import (
 	"testing"
 
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 )
 

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/schema"
 	"pgregory.net/rapid"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/trace"
-	"github.com/stonelayer/stone/trace/otlp"
 )
 
 // A trace is sent to a collector, which here is a server that takes everything.

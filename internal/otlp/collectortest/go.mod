@@ -1,4 +1,4 @@
-module github.com/stonelayer/stone/trace/otlp/collectortest
+module github.com/stonelayer/stone/internal/otlp/collectortest
 
 go 1.26.0
 

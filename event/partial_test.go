@@ -1,4 +1,4 @@
-package structured_test
+package event_test
 
 import (
 	"encoding/json"
@@ -15,14 +15,13 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/llm/structured"
 )
 
 // watched runs an agent with these answers and returns what its watcher was told.
 func watched[T any](t *testing.T, answers ...script.Answer) (told []string) {
 	t.Helper()
 	p := agent.New("ask", dag.NewType[T]("answer"), words{script.New(answers...)}, agent.Config{User: agent.Say("?")})
-	watch := structured.Watch("ask", func(p structured.Partial[T]) {
+	watch := event.Partials("ask", func(p event.Partial[T]) {
 		text, err := json.Marshal(p.Value)
 		if err != nil {
 			t.Error(err)
@@ -40,7 +39,7 @@ func watched[T any](t *testing.T, answers ...script.Answer) (told []string) {
 	return told
 }
 
-func TestWatch(t *testing.T) {
+func TestPartials(t *testing.T) {
 	type doc struct {
 		Name string    `json:"name"`
 		At   time.Time `json:"at,omitzero"`
@@ -69,10 +68,10 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestWatchWrapped checks answers that are no objects, which models give as a property.
-func TestWatchWrapped(t *testing.T) {
+// TestPartialsWrapped checks answers that are no objects, which models give as a property.
+func TestPartialsWrapped(t *testing.T) {
 	var told []string
-	watch := structured.Watch("", func(p structured.Partial[[]string]) { told = append(told, fmt.Sprintf("%q", p.Value)) })
+	watch := event.Partials("", func(p event.Partial[[]string]) { told = append(told, fmt.Sprintf("%q", p.Value)) })
 	for _, piece := range []string{`{"value":["a`, `b","c"]}`} {
 		watch.Watch(t.Context(), event.Event{Data: event.Delta{Text: piece}})
 	}
@@ -81,10 +80,10 @@ func TestWatchWrapped(t *testing.T) {
 	}
 }
 
-// TestWatchIsLinear counts what the values of an answer cost together.
-func TestWatchIsLinear(t *testing.T) {
+// TestPartialsAreLinear counts what the values of an answer cost together.
+func TestPartialsAreLinear(t *testing.T) {
 	cost := func(n int) (bytes int) {
-		watch := structured.Watch("", func(p structured.Partial[json.RawMessage]) { bytes += len(p.Value) })
+		watch := event.Partials("", func(p event.Partial[json.RawMessage]) { bytes += len(p.Value) })
 		text := `{"text":"` + strings.Repeat("stone ", n) + `"}`
 		for i := 0; i < len(text); i += 4 {
 			watch.Watch(t.Context(), event.Event{Data: event.Delta{Text: text[i:min(i+4, len(text))]}})

@@ -15,8 +15,8 @@ import (
 
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/structured"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/tool/mcp"

@@ -31,7 +31,7 @@ func Of(name string, s *schema.Schema) *Form {
 		return f
 	}
 	text := s.Ordered()
-	if f.wrapped = !isObject(text); f.wrapped {
+	if f.wrapped = !s.Object(); f.wrapped { // providers want the schema of an object
 		text = wrap(text)
 	}
 	f.format = &llm.Format{Name: Name(name), Schema: text}

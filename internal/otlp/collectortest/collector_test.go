@@ -24,11 +24,11 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/internal/spans"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/trace"
-	"github.com/stonelayer/stone/trace/otlp"
 )
 
 // collected are the spans that the collector's receiver got.

@@ -3,23 +3,7 @@ package structured
 import (
 	"encoding/json"
 	"regexp"
-	"slices"
 )
-
-// isObject reports whether the answer can be asked for as it is: providers want the schema of an
-// object without alternatives at the top.
-func isObject(text []byte) bool {
-	var root struct {
-		Type, Properties    any
-		AnyOf, OneOf, AllOf any
-		Ref                 any `json:"$ref"`
-	}
-	if json.Unmarshal(text, &root) != nil || root.AnyOf != nil || root.OneOf != nil || root.AllOf != nil || root.Ref != nil {
-		return false
-	}
-	list, _ := root.Type.([]any)
-	return root.Type == "object" || slices.Contains(list, any("object")) || root.Type == nil && root.Properties != nil
-}
 
 // toRoot matches a reference in the ordered text of a schema. Within a string of the text, the
 // quotes would be escaped.

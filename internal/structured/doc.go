@@ -35,8 +35,4 @@
 // Read takes JSON out of a code block, takes null for the absence of a property, and checks the
 // whole schema. A [Misfit] says what to tell the model, which gets one more chance. The caller sends
 // that message, because the caller owns the conversation, its budget and its records.
-//
-// # Partial answers
-//
-// [Watch] makes a watcher of a run that is told what has arrived of an answer, as a Go value.
 package structured

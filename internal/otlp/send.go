@@ -65,7 +65,7 @@ func newSender(cfg Config) (*sender, error) {
 		return nil, err
 	}
 	s.head = `{"resourceSpans":[{"resource":{"attributes":` + string(b) + `},"schemaUrl":"` + spans.SchemaURL +
-		`","scopeSpans":[{"scope":{"name":"github.com/stonelayer/stone/trace/otlp"},"schemaUrl":"` + spans.SchemaURL + `","spans":[`
+		`","scopeSpans":[{"scope":{"name":"github.com/stonelayer/stone/internal/otlp"},"schemaUrl":"` + spans.SchemaURL + `","spans":[`
 	s.tail = `]}]}]}`
 	return s, nil
 }

@@ -1,4 +1,4 @@
-package structured
+package event
 
 import (
 	"cmp"
@@ -7,14 +7,13 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/schema"
 )
 
 // A Partial is the part of a JSON answer that has arrived. No gate has accepted it yet, not even a
 // complete one.
 type Partial[T any] struct {
-	// Path, Source and Attempt identify the answer, as in package event.
+	// Path, Source and Attempt identify the answer, as in Delta.
 	Path, Source string
 	Attempt      int
 	// Value is the JSON value so far: its last string may be cut off, and what has not arrived is
@@ -26,11 +25,11 @@ type Partial[T any] struct {
 	Retracted string
 }
 
-// Watch returns a watcher of a run that calls fn with the partial values of the answers that the
+// Partials returns a watcher of a run that calls fn with the partial values of the answers that the
 // step with the name gives, an agent or a call; of all steps for "". For T json.RawMessage, the
 // values are JSON.
 //
-//	stone.Run(ctx, p, stone.Config{Watch: structured.Watch("report", func(p structured.Partial[Report]) {
+//	stone.Run(ctx, p, stone.Config{Watch: event.Partials("report", func(p event.Partial[Report]) {
 //		show(p.Value.Title, p.Value.Findings)
 //	})})
 //
@@ -38,19 +37,19 @@ type Partial[T any] struct {
 // decoding of all values together is therefore linear in the length of the answer. Values that
 // do not fit T are left out, and so are answers that are not JSON or longer than 4 MiB. If an
 // answer is retracted, fn is told once. Calls are not concurrent within a run.
-func Watch[T any](step string, fn func(Partial[T])) event.Watcher {
-	w := &watcher[T]{step: step, fn: fn, answers: map[answer]*partial{}}
+func Partials[T any](step string, fn func(Partial[T])) Watcher {
+	w := &partials[T]{step: step, fn: fn, answers: map[answer]*partial{}}
 	_, raw := any(w.fn).(func(Partial[json.RawMessage]))
 	if s, err := schema.For[T](); err == nil && !raw {
-		w.wrapped = !isObject(s.Ordered())
+		w.wrapped = !s.Object()
 	}
 	return w
 }
 
-type watcher[T any] struct {
+type partials[T any] struct {
 	step    string
 	fn      func(Partial[T])
-	wrapped bool // see Form
+	wrapped bool // models give the answer as the property "value" of an object
 
 	mu      sync.Mutex // one watcher can watch several runs
 	answers map[answer]*partial
@@ -69,29 +68,29 @@ type partial struct {
 	shown bool
 }
 
-// Wants implements event.Watcher.
-func (w *watcher[T]) Wants(_ context.Context, level slog.Level) bool {
-	return level == event.LevelDelta || level == slog.LevelInfo
+// Wants implements Watcher.
+func (w *partials[T]) Wants(_ context.Context, level slog.Level) bool {
+	return level == LevelDelta || level == slog.LevelInfo
 }
 
-// Watch implements event.Watcher.
-func (w *watcher[T]) Watch(_ context.Context, e event.Event) {
+// Watch implements Watcher.
+func (w *partials[T]) Watch(_ context.Context, e Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch d := e.Data.(type) {
-	case event.Delta:
-		if d.Kind == event.Text && (w.step == "" || w.step == e.Name) {
+	case Delta:
+		if d.Kind == Text && (w.step == "" || w.step == e.Name) {
 			w.hear(answer{e.Run, e.Path, d.Source, d.Attempt}, d.Text)
 		}
-	case event.Retracted:
+	case Retracted:
 		w.end(e.Run, func(a answer) bool { return d.Covers(e.Path, a.path, a.source, a.attempt) }, cmp.Or(d.Reason, "retracted"))
-	case event.RunEnded:
+	case RunEnded:
 		w.end(e.Run, func(answer) bool { return true }, "")
 	}
 }
 
 // hear reads a piece of an answer, and shows its value if that has grown.
-func (w *watcher[T]) hear(a answer, piece string) {
+func (w *partials[T]) hear(a answer, piece string) {
 	p := w.answers[a]
 	if p == nil {
 		p = new(partial)
@@ -115,7 +114,7 @@ func (w *watcher[T]) hear(a answer, piece string) {
 }
 
 // decode makes the value, without a string that is cut off if T does not take that.
-func (w *watcher[T]) decode(p *prefix) (v T, ok bool) {
+func (w *partials[T]) decode(p *prefix) (v T, ok bool) {
 	for _, strings := range []bool{true, false} {
 		data := p.value(strings)
 		if w.wrapped && len(data) > 0 && data[0] == '{' {
@@ -136,7 +135,7 @@ func (w *watcher[T]) decode(p *prefix) (v T, ok bool) {
 }
 
 // end forgets answers. If there is a reason, their values are retracted.
-func (w *watcher[T]) end(run string, ends func(answer) bool, reason string) {
+func (w *partials[T]) end(run string, ends func(answer) bool, reason string) {
 	for a, p := range w.answers {
 		if a.run != run || !ends(a) {
 			continue

@@ -1,10 +1,12 @@
-package structured
+package event
 
 import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
 )
+
+const fence = "```"
 
 // maxPartial bounds the bytes of an answer that are kept for its partial values.
 const maxPartial = 4 << 20
