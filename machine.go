@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
@@ -329,7 +329,7 @@ func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string
 		}
 	}
 	return f.within(ctx, p, d, func(next *frame) dag.DAG {
-		if granted := effect.Narrow(f.granted(), grant); granted != nil {
+		if granted := grants.Narrow(f.granted(), grant); granted != nil {
 			next.more().grant = granted
 		}
 		if err := accept(p, Config{Input: d, Grant: next.granted()}); err != nil {

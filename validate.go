@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -399,13 +399,13 @@ func (a Ashlar) within() *spec {
 func (v *validator) effects(s *spec) {
 	for _, e := range s.effects {
 		f := finding.Finding{Type: "effect-not-granted", Queried: e}
-		if unknown, ok := errors.AsType[*effect.UnknownError](effect.Check(e)); ok {
+		if unknown, ok := errors.AsType[*grants.UnknownError](grants.Check(e)); ok {
 			f.Suggestion = unknown.Suggestion
-			if effect.Allowed(e, v.grant) {
+			if grants.Allowed(e, v.grant) {
 				v.find(v.here, finding.Finding{Type: "unknown-effect", Warning: true, Queried: e, Suggestion: f.Suggestion}, "unknown effect %q: use one of package effect, or a family of your own, such as db/write", e)
 			}
 		}
-		if !effect.Allowed(e, v.grant) {
+		if !grants.Allowed(e, v.grant) {
 			v.find(v.here, f, "it needs the effect %q, which the run does not grant: grant it, or do without this ashlar", e)
 		}
 	}

@@ -1,6 +1,9 @@
 // Package ask defines the interface between a run and the people who answer its
 // questions. A [Frontend] needs it; a program that only asks, with stone.Ask, does not.
-// Package frontend has several frontends.
+//
+// A [Channel] passes the questions to the program around a run. Package cli asks them at the
+// terminal; package serve has pages, an API, MCP and webhooks for them, whose answers outlive the
+// process.
 package ask
 
 import (

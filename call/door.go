@@ -11,9 +11,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/grants"
 )
 
 // An Admission is the verdict of the checks at the door on an input.
@@ -103,7 +103,7 @@ func (d *door) check() []finding.Finding {
 func (d *door) checkGrant(grant []string) (found []finding.Finding) {
 	b, _ := d.resolved()
 	for _, c := range append(b.must, b.should...) {
-		for _, e := range effect.Missing(c.Needs, grant) {
+		for _, e := range grants.Missing(c.Needs, grant) {
 			found = append(found, lacking("the check "+c.name, e))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/grants"
 )
 
 // Needing returns m with effects added to Needs. Each kind of capability declares with it
@@ -28,7 +29,7 @@ func (m *Metadata) overreaches(s *Spec, grant []string) bool {
 	if len(m.Needs) == 0 {
 		return false
 	}
-	return s.Effects != nil && len(effect.Missing(m.Needs, s.Effects)) > 0 || len(effect.Missing(m.Needs, grant)) > 0
+	return s.Effects != nil && len(grants.Missing(m.Needs, s.Effects)) > 0 || len(grants.Missing(m.Needs, grant)) > 0
 }
 
 // forbids reports whether the call states an effect that the capability may not have.
@@ -37,7 +38,7 @@ func (m *Metadata) forbids(s *Spec) bool {
 		return false
 	}
 	allowed := append(append([]string{}, m.Effects...), m.Needs...) // not nil, which would be all
-	return len(effect.Missing(s.Effects, allowed)) > 0
+	return len(grants.Missing(s.Effects, allowed)) > 0
 }
 
 // given returns the effects granted to an answer of the capability: the effects that the
@@ -57,7 +58,7 @@ func (s *session) granted(e *entry) []string {
 	return slices.DeleteFunc(slices.Clone(e.given(&s.spec)), onWeb)
 }
 
-func onWeb(e string) bool { return effect.Covers(effect.Net, e) }
+func onWeb(e string) bool { return grants.Covers(effect.Net, e) }
 
 // offline reads the constraint no-web of a request.
 func offline(r *Request) (offline bool, err error) {
@@ -99,7 +100,7 @@ func (c *caller) checkGrant(grant []string) []finding.Finding {
 	}
 	var found []finding.Finding
 	lacks := func(who string, needs []string) {
-		for _, e := range effect.Missing(needs, grant) {
+		for _, e := range grants.Missing(needs, grant) {
 			known := func(f finding.Finding) bool { return f.Queried == e }
 			if slices.Contains(c.spec.Effects, e) || slices.ContainsFunc(found, known) {
 				continue // the leaf declares it
@@ -138,7 +139,7 @@ func lacking(who, e string) finding.Finding {
 // denied returns the failure of a capability or check that needs more effects than the
 // run grants, or nil.
 func denied(who string, needs, grant []string) *Error {
-	missing := effect.Missing(needs, grant)
+	missing := grants.Missing(needs, grant)
 	if missing == nil {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/grants"
 )
 
 // counted is the largest number of attempts, fallbacks or invocations that data may set.
@@ -126,8 +127,8 @@ func checkEffects(m *form.Map, key string) {
 		return
 	}
 	for _, e := range v.EDN().Elements() {
-		if name, ok := e.Name(); ok && effect.Check(name) != nil {
-			v.Unknown("effect", name, effect.Known()...)
+		if name, ok := e.Name(); ok && grants.Check(name) != nil {
+			v.Unknown("effect", name, grants.Known()...)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/grants"
 )
 
 // A Principal is the user or service on whose behalf a pipeline runs.
@@ -43,8 +44,8 @@ type Roles map[string]Rule
 func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 	met = true
 	for name, rule := range r {
-		if effect.Covers(name, e) || effect.Covers(e, name) {
-			met, ruled = met && rule.allows(p.Roles), ruled || effect.Covers(name, e)
+		if grants.Covers(name, e) || grants.Covers(e, name) {
+			met, ruled = met && rule.allows(p.Roles), ruled || grants.Covers(name, e)
 		}
 	}
 	return met, ruled

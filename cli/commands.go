@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/grants"
 )
 
 func (a *app) root() *cobra.Command {
@@ -202,7 +202,7 @@ func (e *effects) Set(s string) error {
 }
 
 func (e *effects) Append(name string) error {
-	if err := effect.Check(name); err != nil {
+	if err := grants.Check(name); err != nil {
 		return err
 	}
 	*e = append(*e, name)

@@ -1,19 +1,10 @@
-// Package effect names the effects of steps on the world, and checks them against
-// grants.
+// Package effect names the effects of steps on the world.
 //
 // A name is a family, such as "net", or a member of one, such as "net/http". A family
 // covers its members: a run that grants "net" grants "net/http". The families fs, net,
 // process and ask belong to Stone. A host may add effects in families of its own, such
 // as "db/write".
 package effect
-
-import (
-	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/stonelayer/stone/internal/suggest"
-)
 
 const (
 	// None is written in data for no effect.
@@ -31,78 +22,3 @@ const (
 	// Ask puts a question to a person.
 	Ask = "ask"
 )
-
-// Known returns the effects of this package, without None.
-func Known() []string { return []string{Ask, FS, FSRead, FSWrite, Net, Process} }
-
-// Covers reports whether a grant of the effect granted allows the effect needed.
-func Covers(granted, needed string) bool {
-	rest, ok := strings.CutPrefix(needed, granted)
-	return ok && granted != "" && (rest == "" || rest[0] == '/')
-}
-
-// Allowed reports whether the grant allows an effect. A nil grant allows every effect,
-// an empty one none.
-func Allowed(needed string, grant []string) bool {
-	return grant == nil || needed == None || slices.ContainsFunc(grant, func(g string) bool { return Covers(g, needed) })
-}
-
-// Missing returns the effects that the grant does not allow.
-func Missing(needed, grant []string) (missing []string) {
-	for _, e := range needed {
-		if !Allowed(e, grant) {
-			missing = append(missing, e)
-		}
-	}
-	return missing
-}
-
-// Narrow returns the grant of exactly the effects that both grants allow. A nil grant
-// allows every effect.
-func Narrow(a, b []string) []string {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	both := []string{}
-	for _, e := range b {
-		if Allowed(e, a) && e != None {
-			both = append(both, e)
-		}
-	}
-	for _, e := range a {
-		if Allowed(e, b) && e != None && !slices.Contains(both, e) {
-			both = append(both, e)
-		}
-	}
-	return both
-}
-
-// Check returns an *UnknownError if the name is probably a mistake: it is not known, and
-// is no member of an open family: net, process, or one that is not Stone's.
-func Check(name string) error {
-	family, member, qualified := strings.Cut(name, "/")
-	switch {
-	case name == None, slices.Contains(Known(), name), (family == Net || family == Process) && member != "":
-		return nil
-	case qualified && family != "" && member != "" && !slices.Contains(Known(), family):
-		return nil
-	}
-	return &UnknownError{name, suggest.Closest(name, slices.Values(Known()))}
-}
-
-// An UnknownError is the name of an unknown effect.
-type UnknownError struct {
-	Name       string
-	Suggestion string // the most similar known effect, or ""
-}
-
-// Error names the suggestion, or without one the known effects.
-func (e *UnknownError) Error() string {
-	if e.Suggestion != "" {
-		return fmt.Sprintf("unknown effect %q: did you mean %q?", e.Name, e.Suggestion)
-	}
-	return fmt.Sprintf("unknown effect %q: want %s, or one with a family of your own, such as db/write", e.Name, strings.Join(Known(), ", "))
-}

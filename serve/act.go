@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
@@ -93,7 +94,7 @@ func (s *Server) counted(ctx context.Context, who Principal, id string) (string,
 
 // actConfig is the Config of the requests of a caller.
 func (s *Server) actConfig(who Principal) stone.Config {
-	return stone.Config{Grant: narrowed(append([]string{}, s.cfg.Grant...), who.Grant), Recorder: journal.Redact()}
+	return stone.Config{Grant: grants.Narrow(append([]string{}, s.cfg.Grant...), who.Grant), Recorder: journal.Redact()}
 }
 
 func notation(edn bool) string {

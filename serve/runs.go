@@ -11,17 +11,16 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -103,7 +102,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 		return info, false, unreadable("priority %d: want -%d to %[2]d", req.Priority, mostPriority)
 	}
 	src := source{
-		Published: p.Name, Request: digestOf(req), Grant: narrowed(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
+		Published: p.Name, Request: digestOf(req), Grant: grants.Narrow(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
 		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
@@ -210,28 +209,6 @@ func digestOf(req api.Start) string {
 
 // freshID is an id for a caller that chose none: 130 random bits.
 func freshID() string { return strings.ToLower(rand.Text()) }
-
-// narrowed returns the effects that both grants allow. Nil allows all.
-func narrowed(a, b []string) []string {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	out := []string{}
-	for _, e := range a {
-		if effect.Allowed(e, b) {
-			out = append(out, e)
-		}
-	}
-	for _, e := range b {
-		if effect.Allowed(e, a) && !slices.Contains(out, e) {
-			out = append(out, e)
-		}
-	}
-	return out
-}
 
 // least returns the strictest of several limits, nil for none.
 func least(a, b budget.Limits, c *api.Budget) *api.Budget {

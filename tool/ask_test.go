@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/frontend"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -229,7 +228,7 @@ func TestAskLive(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		model := script.New(script.Call("write_file", `{"path":"a","content":"new"}`), script.Text("done"))
-		people := frontend.NewChannel(1)
+		people := make(ask.Channel, 1)
 		go func() { q := <-people; q.Answer(tt.answer, "ada") }()
 		if _, err := stone.Run(t.Context(), writing(dir, model), stone.Config{Frontend: people}); err != nil {
 			t.Fatal(err)
@@ -306,7 +305,7 @@ func ExampleAsk() {
 		Use:  []agent.Middleware{tool.Confirm(fs.Write(fs.Root{Dir: dir}), tool.Ask)},
 	})
 
-	questions := frontend.NewChannel(0)
+	questions := make(ask.Channel)
 	go func() {
 		q := <-questions
 		fmt.Println(q.Text)

@@ -21,7 +21,8 @@ const module = "github.com/stonelayer/stone"
 // packages below it. The first line that fits a package counts; "." is the root package.
 var table = []struct{ pkg, imports string }{
 	{"kind", ""},
-	{"effect", "internal/suggest"},
+	{"effect", ""},
+	{"internal/grants", "effect internal/suggest"},
 	{"internal/address", ""},
 	{"internal/export", "journal"},
 	{"internal/view", "call internal/text journal llm"},
@@ -116,7 +117,6 @@ var table = []struct{ pkg, imports string }{
 	{"internal/year", "journal internal/cputime"},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
 	{"tree", ". schema internal/prompts internal/suggest"},
-	{"frontend", "."},
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
 	{"tool/search", "tool retrieve"},

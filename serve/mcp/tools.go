@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -96,9 +97,9 @@ func annotations(p api.Pipeline) *sdk.ToolAnnotations {
 		reads = reads && harmless
 		switch {
 		case harmless:
-		case effect.Covers(effect.Net, e):
+		case grants.Covers(effect.Net, e):
 			open = true
-		case effect.Covers(effect.FS, e):
+		case grants.Covers(effect.FS, e):
 			writes = true
 		default: // programs, and what a host calls its own
 			open, writes = true, true

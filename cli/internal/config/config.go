@@ -10,9 +10,9 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
@@ -74,7 +74,7 @@ func (c *Config) Unbounded(pipeline []string) []string {
 	if c.roles == nil {
 		return nil
 	}
-	all := slices.Concat(effect.Known(), pipeline, slices.Collect(maps.Keys(c.roles)))
+	all := slices.Concat(grants.Known(), pipeline, slices.Collect(maps.Keys(c.roles)))
 	for _, r := range []*call.Registry{c.App.Registry, c.App.Tools} {
 		for _, id := range r.IDs() {
 			m, _ := r.Lookup(id)
@@ -271,8 +271,8 @@ func (r *reader) readRights(m *form.Map) {
 	m.At("principal").Map(func(m *form.Map) { form.Into(m, &r.principal) })
 	form.Into(m, &r.roles)
 	check := func(v form.Value, name string) {
-		if effect.Check(name) != nil {
-			v.Unknown("effect", name, effect.Known()...)
+		if grants.Check(name) != nil {
+			v.Unknown("effect", name, grants.Known()...)
 		}
 	}
 	if v := m.At("grant"); v.NameSet(&r.granted) {

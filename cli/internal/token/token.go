@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/regular"
 )
 
@@ -65,7 +65,7 @@ func (t Token) check() error {
 		return fmt.Errorf("a token without a role may do nothing: give it some of %s", strings.Join(roles, ", "))
 	}
 	for _, e := range t.Grant {
-		if err := effect.Check(e); err != nil {
+		if err := grants.Check(e); err != nil {
 			return err
 		}
 	}

@@ -1,12 +1,12 @@
-package frontend_test
+package ask_test
 
 import (
 	"context"
 	"fmt"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/frontend"
 )
 
 func ExampleChannel() {
@@ -14,7 +14,7 @@ func ExampleChannel() {
 	p := stone.Ask("approve", dag.Nothing, approval, func(struct{}) string { return "Deploy to production?" },
 		stone.Choices("yes", "no"))
 
-	questions := frontend.NewChannel(0)
+	questions := make(ask.Channel)
 	go func() {
 		q := <-questions
 		fmt.Println(q.Text, q.Choices)

@@ -1,4 +1,4 @@
-package frontend_test
+package ask_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/frontend"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -44,9 +44,9 @@ func several(n int, opts ...stone.AskOption) stone.Ashlar {
 }
 
 func TestChannel(t *testing.T) {
-	questions := frontend.NewChannel(0)
+	questions := make(ask.Channel)
 	go func() {
-		var open []frontend.Asked
+		var open []ask.Asked
 		for range 5 {
 			open = append(open, <-questions)
 		}
@@ -68,7 +68,7 @@ func TestChannel(t *testing.T) {
 func TestChannelIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		questions := frontend.NewChannel(1)
+		questions := make(ask.Channel, 1)
 		go func() {
 			synctest.Wait()
 			cancel()
