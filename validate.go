@@ -157,7 +157,7 @@ func (v *validator) sorted() finding.List {
 // laneType is the type of the markers at the beginning of lanes.
 var laneType = dag.NewType[struct {
 	Index int `json:"index"`
-}](dag.LaneType)
+}]("stone/lane")
 
 // reserve notes the types that the run itself writes.
 func (v *validator) reserve() {

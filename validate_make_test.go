@@ -343,7 +343,7 @@ func TestValidateTypes(t *testing.T) {
 			[schema-mismatch] a: it produces "ticket" with another schema than p/m does: use one dag.Type for one name (at p/m/a)
 			[schema-mismatch] sum: sum cannot read the "ticket" that p/m writes: text: want string, the producer writes integer (at p/sum)
 		`, Config{}},
-		{"a type of the run itself", Seq("p", first("a", dag.NewType[noteDoc]("failure")), first("b", dag.NewType[noteDoc](dag.LaneType)), readingLeaf("c", reportType, dag.Everything)), `
+		{"a type of the run itself", Seq("p", first("a", dag.NewType[noteDoc]("failure")), first("b", dag.NewType[noteDoc]("stone/lane")), readingLeaf("c", reportType, dag.Everything)), `
 			[schema-mismatch] a: it produces "failure", which the run itself writes with another schema: give the type another name (at p/a)
 			[schema-mismatch] b: it produces "stone/lane", which the run itself writes with another schema: give the type another name (at p/b)
 		`, Config{}},

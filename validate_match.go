@@ -60,7 +60,7 @@ func (v *validator) lens(look look, l latest) {
 		fields := around.Properties()
 		hint := "the value there has no fields"
 		switch {
-		case l.typ.Name() == dag.LaneType:
+		case l.typ.Name() == laneType.Name():
 			hint = "it is the marker at the beginning of a lane, use On to look at an earlier node"
 		case len(fields) > 0:
 			hint = "the fields there are " + strings.Join(fields[:min(len(fields), maxFields)], ", ")

@@ -8,35 +8,26 @@ import (
 	"time"
 )
 
-// The types of the nodes that a run itself writes.
-const (
-	// LaneType marks the start of a lane. Its content is {"index":n}.
-	LaneType = "stone/lane"
-	// JoinType has the heads of up to 1,000 lanes as parents.
-	JoinType = "stone/join"
-	// OriginType comes before a fan-out at the start of a run.
-	OriginType = "stone/origin"
-)
-
 // Reserved reports whether a type is reserved for nodes that runs, calls and plans write by
 // themselves. Such a node is never input from outside: it would forge a part of the record.
 func Reserved(typ string) bool { return strings.HasPrefix(typ, "stone/") }
 
-// laneContent is the content of a LaneType node.
+// laneContent is the content of a lane marker.
 type laneContent struct {
 	Index int `json:"index"`
 }
 
 type empty struct{}
 
+// The types of the nodes that a run itself writes.
 var (
-	laneMarker = NewType[laneContent](LaneType)
-	join       = NewType[empty](JoinType)
-	origin     = NewType[empty](OriginType)
+	laneMarker = NewType[laneContent]("stone/lane") // at the start of a lane
+	join       = NewType[empty]("stone/join")       // has the heads of up to joinWidth lanes as parents
+	origin     = NewType[empty]("stone/origin")     // before a fan-out at the start of a run
 )
 
 // joinWidth is how many lane heads the next node can have as parents; more are grouped
-// under nodes of JoinType.
+// under nodes of type stone/join.
 const joinWidth = 1000
 
 // Origin returns d; if d is empty, with an origin node, so that a fan-out always

@@ -135,7 +135,7 @@ func TestManyLanesAreGrouped(t *testing.T) {
 			lanes[i] = lane(t, base, i)
 		}
 		d := join(t, base, lanes...)
-		joins, _ := d.All(dag.JoinType)
+		joins, _ := d.All("stone/join")
 		var groups []string
 		for _, j := range joins {
 			if j.Parent() != base.Latest() || j.JSON() != "{}" {
@@ -149,7 +149,7 @@ func TestManyLanesAreGrouped(t *testing.T) {
 		if want := 1 + max(len(joins), c.lanes*(1-min(1, len(joins)))); len(d.Next()) != want {
 			t.Errorf("%d lanes: the next node has %d parents, want %d", c.lanes, len(d.Next()), want)
 		}
-		markers, _ := d.All(dag.LaneType)
+		markers, _ := d.All("stone/lane")
 		for i, m := range markers {
 			if want := fmt.Sprintf(`{"index":%d}`, i); m.JSON() != want {
 				t.Fatalf("%d lanes: lane %d is %s: not in source order", c.lanes, i, m.JSON())
@@ -171,7 +171,7 @@ func lane(t testing.TB, base dag.DAG, i int) dag.DAG {
 
 func TestOrigin(t *testing.T) {
 	d, err := dag.Origin(dag.DAG{})
-	if err != nil || d.Len() != 1 || d.Latest().Type() != dag.OriginType {
+	if err != nil || d.Len() != 1 || d.Latest().Type() != "stone/origin" {
 		t.Errorf("of an empty DAG: %v, %v", d.Latest(), err)
 	}
 	again, err := dag.Origin(d)

@@ -173,7 +173,7 @@ func TestIndexesAnswerAsAWalkDoes(t *testing.T) {
 		// Which indexes there are depends on the order of the questions.
 		for range 3 * len(pool) {
 			d := pick(t, pool)
-			typ := rapid.SampledFrom([]string{"t", "u", "v", dag.LaneType, dag.OriginType, "none"}).Draw(t, "type")
+			typ := rapid.SampledFrom([]string{"t", "u", "v", "stone/lane", "stone/origin", "none"}).Draw(t, "type")
 			if err := checkReads(d, typ); err != nil {
 				t.Fatal(err)
 			}

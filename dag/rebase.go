@@ -96,7 +96,7 @@ type mover struct {
 }
 
 func (m *mover) move(e *entry) error {
-	if e.prev == nil && m.out.log != nil && e.node != nil && e.node.typ == OriginType {
+	if e.prev == nil && m.out.log != nil && e.node != nil && e.node.typ == origin.Name() {
 		if m.moved != nil {
 			m.moved[e.node.id] = m.out.here()
 		}

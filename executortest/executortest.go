@@ -2,7 +2,7 @@
 // a run with the executor of stone.
 //
 //	func TestPool(t *testing.T) {
-//		executortest.Test(t, func(t *testing.T, seed uint64) step.Executor { return newPool(t, seed) })
+//		executortest.Test(t, 0, func(t *testing.T, seed uint64) step.Executor { return newPool(t, seed) })
 //	}
 //
 // If an executor works in other processes, these make the pipeline of a seed with
@@ -24,27 +24,17 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Trees is the number of pipelines that Test runs, ShortTrees that with go test -short.
-const (
-	Trees      = 1000
-	ShortTrees = 50
-)
-
-// Test runs random pipelines with the executors that make returns for them. It compares
+// Test runs random pipelines with the executors that make returns for them: that many trees, or for 0
+// a thousand, or 50 with go test -short. It compares
 // the nodes and the error of each run with the local executor's: without a
 // recorder, with a recorder, and replayed from that recorder.
-func Test(t *testing.T, make func(t *testing.T, seed uint64) step.Executor) {
+func Test(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) step.Executor) {
 	t.Helper()
-	trees := uint64(Trees)
-	if testing.Short() {
-		trees = ShortTrees
+	if trees == 0 {
+		if trees = 1000; testing.Short() {
+			trees = 50
+		}
 	}
-	TestSome(t, trees, make)
-}
-
-// TestSome is Test with the given number of pipelines.
-func TestSome(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) step.Executor) {
-	t.Helper()
 	for seed := range trees {
 		p := Tree(seed)
 		want := outcome(t, p, stone.Config{})

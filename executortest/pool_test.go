@@ -158,11 +158,11 @@ func (p pool) Fan(t step.Task, n int, lane func(context.Context, int)) {
 
 func TestPool(t *testing.T) {
 	c := hire(t, 2)
-	trees := uint64(executortest.Trees)
+	trees := uint64(1000)
 	if testing.Short() || raceEnabled {
-		trees = executortest.ShortTrees
+		trees = 50
 	}
-	executortest.TestSome(t, trees, func(_ *testing.T, seed uint64) step.Executor { return pool{c.perform(seed)} })
+	executortest.Test(t, trees, func(_ *testing.T, seed uint64) step.Executor { return pool{c.perform(seed)} })
 	t.Logf("%d leaves were performed in other processes, %d in this process", c.performed.Load(), c.local.Load())
 	if c.performed.Load() < 10*int64(trees) || c.local.Load() == 0 {
 		t.Error("want both often")
@@ -171,7 +171,7 @@ func TestPool(t *testing.T) {
 
 // TestSelf tests a pool that calls Perform in this process.
 func TestSelf(t *testing.T) {
-	executortest.TestSome(t, 100, func(_ *testing.T, seed uint64) step.Executor {
+	executortest.Test(t, 100, func(_ *testing.T, seed uint64) step.Executor {
 		p := executortest.Tree(seed)
 		return pool{func(ctx context.Context, o step.Order) (step.Record, error) {
 			return stone.Perform(ctx, p, o, stone.Config{})

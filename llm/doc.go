@@ -13,7 +13,7 @@
 //
 // Each protocol has a package: llm/openai for Chat Completions (OpenAI and the many
 // compatible servers), llm/anthropic for Messages, llm/gemini for Google's Gemini API.
-// llm/repetition stops a model that repeats itself, and llm/llmtest tests any Model against
+// llm/repetition stops a model that repeats itself, and stonetest.TestModel tests any Model against
 // the contract.
 //
 // [Fallback] asks the next model when one fails; call.Model is a model that routes every

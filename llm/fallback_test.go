@@ -9,8 +9,8 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/llmtest"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func ExampleFallback() {
@@ -25,12 +25,12 @@ func ExampleFallback() {
 
 func TestFallbackIsAModel(t *testing.T) {
 	t.Run("answered by the first", func(t *testing.T) {
-		llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
+		stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
 			return llm.Fallback(script.New(answers...))
 		})
 	})
 	t.Run("answered by the second", func(t *testing.T) {
-		llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
+		stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
 			broken := script.Answer{Reply: llm.Reply{Text: "It begins"}, Err: &llm.TruncatedError{}}
 			return llm.Fallback(script.Func(func(int, *llm.Request) script.Answer { return broken }), script.New(answers...))
 		})

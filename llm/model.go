@@ -275,7 +275,7 @@ type Delta struct {
 	Elapsed time.Duration // with Progress: since the request started
 }
 
-var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with llm/llmtest")
+var errNotDone = errors.New("llm: the model's stream ended without a Done delta; check the Model with stonetest.TestModel")
 
 // Collect sends the request and returns the complete answer. On an error the reply has
 // everything received before it; it is never nil.

@@ -195,7 +195,7 @@ func inLanes(d dag.DAG, typ, or string) []*dag.Node {
 func ends(heads []*dag.Node) []*dag.Node {
 	var out []*dag.Node
 	for _, h := range heads {
-		if h.Type() == dag.JoinType {
+		if h.Type() == "stone/join" {
 			out = append(out, ends(h.Parents()[1:])...)
 		} else {
 			out = append(out, h)

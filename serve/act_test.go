@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/client"
+	"github.com/stonelayer/stone/serve/api"
 )
 
 func greeters() *call.Registry {
@@ -113,7 +113,7 @@ func TestActStreams(t *testing.T) {
 		return script.Func(func(int, *llm.Request) script.Answer { return script.Text(text) })
 	}
 	h := gatewayServer(t, gated(say("whatever"), say("polite")), nil)
-	c := client.Client{URL: h.URL}
+	c := api.Client{URL: h.URL}
 	var got []string
 	for chunk, err := range c.Stream(t.Context(), "s", json.RawMessage(`{"proto":1,"trace":{"id":"r-1"},"task":{"intent":"chat/answer"},"input":{"prompt":"Hi"}}`)) {
 		if err != nil {

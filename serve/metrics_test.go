@@ -18,7 +18,6 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/client"
 	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
@@ -105,7 +104,7 @@ func TestPossibleCost(t *testing.T) {
 	})
 	s := servetest.Start(t, serve.Config{Journal: new(journal.Memory), Pipelines: []serve.Pipeline{{Ashlar: ask}}})
 	defer s.Stop()
-	c := client.Client{URL: s.URL}
+	c := api.Client{URL: s.URL}
 	want := budget.Total{Usage: budget.Usage{InputTokens: 8, USD: 0.125}}
 	for range 2 {
 		run, err := c.Start(t.Context(), "a", api.Start{Pipeline: "ask"})

@@ -22,7 +22,6 @@ import (
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/client"
 	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
@@ -47,11 +46,11 @@ func TestUSDADay(t *testing.T) {
 	name, greeting := dag.NewType[greetingOf]("name"), dag.NewType[string]("greeting")
 	greet := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
 	twice := stone.Seq("twice", greet, call.New("again", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)}))
-	open := func() (ada, bob client.Client, end func()) {
+	open := func() (ada, bob api.Client, end func()) {
 		s := servetest.Start(t, serve.Config{Journal: &j, Access: payers{}, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}, {Name: "twice", Ashlar: twice}}})
-		return client.Client{URL: s.URL, Token: "ada"}, client.Client{URL: s.URL, Token: "bob"}, s.Stop
+		return api.Client{URL: s.URL, Token: "ada"}, api.Client{URL: s.URL, Token: "bob"}, s.Stop
 	}
-	run := func(c client.Client, id, pipeline string) api.Run {
+	run := func(c api.Client, id, pipeline string) api.Run {
 		t.Helper()
 		run, err := c.Start(t.Context(), id, api.Start{Pipeline: pipeline, Input: []byte(`{"name":"x"}`), Labels: map[string]string{"caller": "bob"}})
 		if err == nil {
@@ -115,9 +114,9 @@ func TestUSDADayChanges(t *testing.T) {
 	greet := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
 	limit := new(risen)
 	limit.usd.Store(1)
-	start := func() (client.Client, func()) {
+	start := func() (api.Client, func()) {
 		s := servetest.Start(t, serve.Config{Journal: &j, Access: limit, Applicator: app, Pipelines: []serve.Pipeline{{Ashlar: greet}}})
-		return client.Client{URL: s.URL, Token: "ada"}, s.Stop
+		return api.Client{URL: s.URL, Token: "ada"}, s.Stop
 	}
 	c, end := start()
 	want := func(id string, state journal.State) {

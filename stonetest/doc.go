@@ -56,4 +56,17 @@
 // A step that must fail is tested with a harness without answers:
 //
 //	stonetest.Mock(t).Fails(Parse(), dag.Of(File.With("x = ")), "bad-syntax")
+//
+// # Models and capabilities of your own
+//
+// [TestModel] and [TestCapability] check that a model or a capability keeps the contract documented at
+// its type. A package that implements one tests itself with one call:
+//
+//	func TestModel(t *testing.T) {
+//		stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
+//			server := httptest.NewServer(script.New(answers...))
+//			t.Cleanup(server.Close)
+//			return mine.New(mine.Config{URL: server.URL})
+//		})
+//	}
 package stonetest

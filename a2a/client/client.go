@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/a2a/internal/parts"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/rest"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
@@ -35,7 +34,7 @@ type Config struct {
 	Header map[string]rest.Value
 	// Client makes the requests; by default a client with http.DefaultTransport. Its CheckRedirect is replaced.
 	Client *http.Client
-	Scope  scope.Scope // bounds the servers of the card, of its interfaces and of redirects; with a nil Net, all are the server of the URL
+	Scope  call.Scope // bounds the servers of the card, of its interfaces and of redirects; with a nil Net, all are the server of the URL
 	// MaxBody bounds an answer, in bytes; 8 MiB by default.
 	MaxBody int
 	// Poll is how often the task of an agent that cannot stream, or whose stream broke, is looked at; 2 s by default.

@@ -28,15 +28,14 @@ import (
 	"github.com/stonelayer/stone/a2a/client"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/rest"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/eventtest"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 // remote is an agent of the SDK.
@@ -206,7 +205,7 @@ func TestCapability(t *testing.T) {
 	for name, o := range map[string]options{"JSON-RPC": {Streams: true}, "REST": {Streams: true, Rest: true}, "0.3": {Streams: true, Old: true}, "no streams": {}} {
 		t.Run(name, func(t *testing.T) {
 			r := elsewhere(t, o)
-			calltest.Capability(t, calltest.Case{
+			stonetest.TestCapability(t, stonetest.Capability{
 				Make: func(t *testing.T) call.Capability {
 					transport := new(http.Transport)
 					t.Cleanup(transport.CloseIdleConnections)
@@ -329,7 +328,7 @@ func TestSecret(t *testing.T) {
 	if _, err := client.New(call.Metadata{}, cfg).Invoke(t.Context(), input("slate")); err == nil || !strings.Contains(err.Error(), "name both in scope.net") {
 		t.Error(err)
 	}
-	cfg.Scope = scope.Scope{Net: scope.Net{elsewhere.URL, r.url}}
+	cfg.Scope = call.Scope{Net: call.Net{elsewhere.URL, r.url}}
 	r.headers = nil
 	if _, err := client.New(call.Metadata{}, cfg).Invoke(t.Context(), input("slate")); err != nil {
 		t.Error(err)

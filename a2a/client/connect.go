@@ -16,7 +16,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2aclient/agentcard"
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 
-	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/transport"
@@ -89,7 +89,7 @@ func (c Config) http(ctx context.Context, header http.Header) *http.Client {
 type door struct {
 	next   http.RoundTripper
 	first  *url.URL
-	scope  scope.Net
+	scope  call.Net
 	header http.Header
 	most   int64
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/client"
 )
 
 func TestMetrics(t *testing.T) {
@@ -29,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	defer s.Close()
 	server := httptest.NewServer(s)
 	defer server.Close()
-	c := client.Client{URL: server.URL}
+	c := api.Client{URL: server.URL}
 	for range 3 {
 		run, err := c.Start(t.Context(), "", api.Start{Pipeline: "greet"})
 		if err == nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 const flat = `{"id": "q1", "model": "small", "text": "four", "usage": {"input_tokens": 7, "output_tokens": 9}, "latency": 120.5}
@@ -150,7 +150,7 @@ func TestVersion(t *testing.T) {
 func TestContract(t *testing.T) {
 	file := write(t, flat)
 	request := &call.Request{Intent: "sum", Input: call.JSON(`{"id":"q1"}`)}
-	calltest.Capability(t, calltest.Case{OK: request, Stream: request, Make: func(*testing.T) call.Capability {
+	stonetest.TestCapability(t, stonetest.Capability{OK: request, Stream: request, Make: func(*testing.T) call.Capability {
 		return answers.New(call.Metadata{}, answers.Config{File: file, Model: "small"})
 	}})
 }

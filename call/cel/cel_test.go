@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func Example() {
@@ -30,11 +30,11 @@ func Example() {
 }
 
 func TestCapability(t *testing.T) {
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return cel.New(call.Metadata{}, cel.Config{}) },
 		OK:   &call.Request{Intent: "cel/eval", Input: call.JSON(`{"expression":"xs.map(x, x * 2)","vars":{"xs":[1,2,3]}}`)},
 	})
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			return cel.New(call.Metadata{ID: "mine/size"}, cel.Config{Expression: "has(call.input) ? call.intent : ''"})
 		},

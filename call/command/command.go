@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
@@ -33,7 +32,7 @@ type Config struct {
 	// A program cannot be limited to single servers: Net is nil, or empty for no network.
 	// Without Net a program that is limited to directories reaches all servers but those on the
 	// loopback of this machine: see sandbox.Policy.
-	Scope scope.Scope
+	Scope call.Scope
 	// Loopback lets such a program reach the servers on loopback too.
 	Loopback bool
 	// Limits bound the resources of the program.

@@ -22,13 +22,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/command"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/boxtest"
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/sandbox"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func Example() {
@@ -50,7 +49,7 @@ func shell(script string) command.Config {
 }
 
 func TestCapability(t *testing.T) {
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			return command.New(call.Metadata{}, shell(`case "$(cat)" in
 				*hang*) sleep 100;;
@@ -209,13 +208,13 @@ func TestConfig(t *testing.T) {
 	}{
 		{command.Config{}, "no program"},
 		{command.Config{Command: []string{"sh"}}, `the program "sh" is not an absolute path`},
-		{command.Config{Command: []string{"/bin/sh"}, Scope: scope.Scope{Process: scope.Process{}}}, "not in scope: the list is empty"},
-		{command.Config{Command: []string{"/bin/sh"}, Scope: scope.Scope{Process: scope.Process{"/bin/true"}}}, "not in scope: /bin/true"},
-		{command.Config{Command: []string{"/bin/sh"}, Scope: scope.Scope{Net: scope.Net{"https://example.com"}}}, "single servers"},
+		{command.Config{Command: []string{"/bin/sh"}, Scope: call.Scope{Process: call.Process{}}}, "not in scope: the list is empty"},
+		{command.Config{Command: []string{"/bin/sh"}, Scope: call.Scope{Process: call.Process{"/bin/true"}}}, "not in scope: /bin/true"},
+		{command.Config{Command: []string{"/bin/sh"}, Scope: call.Scope{Net: call.Net{"https://example.com"}}}, "single servers"},
 		{command.Config{Command: []string{"/bin/sh"}, Env: []string{"A=b"}}, `Env has "A=b"`},
 		{command.Config{Command: []string{"/nonexistent"}}, "does not start"},
 		{command.Config{Command: []string{"/bin/sh"}, Dir: "/nonexistent/dir"}, "cannot work"},
-		{command.Config{Command: []string{"/bin/sh"}, Dir: "/", Scope: scope.Scope{FS: scope.FS{"/tmp"}}}, "outside the directories in scope"},
+		{command.Config{Command: []string{"/bin/sh"}, Dir: "/", Scope: call.Scope{FS: call.FS{"/tmp"}}}, "outside the directories in scope"},
 	} {
 		_, err := command.New(call.Metadata{}, test.config).Invoke(t.Context(), &call.Request{})
 		if err == nil || !strings.HasPrefix(err.Error(), "runtime/unavailable: ") || !strings.Contains(err.Error(), test.want) {
@@ -234,7 +233,7 @@ func TestScope(t *testing.T) {
 		}
 	}
 	c := shell(`echo x > here; echo x > ` + outside + `/there; ls ` + outside + `/there >/dev/null 2>&1 && echo '"escaped"' || echo '"held"'`)
-	c.Scope.FS, c.Scope.Net, c.Env = scope.FS{inside}, scope.Net{}, []string{"PATH"}
+	c.Scope.FS, c.Scope.Net, c.Env = call.FS{inside}, call.Net{}, []string{"PATH"}
 	reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{})
 	if err != nil || string(reply.Out) != `"held"` || reply.Usage.Sandbox != string(method) {
 		t.Errorf("%v, %v", reply, err)
@@ -245,12 +244,12 @@ func TestScope(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(outside, "there")); err == nil {
 		t.Error("what is outside the scope was changed")
 	}
-	c.Scope.FS = scope.FS{}
+	c.Scope.FS = call.FS{}
 	if reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{}); err != nil || string(reply.Out) != `"held"` {
 		t.Errorf("no directories: %v, %v", reply, err)
 	}
 	c = shell(`echo x > ` + outside + `/there && echo '"written"'`)
-	c.Scope.Net, c.Env = scope.Net{}, []string{"PATH"}
+	c.Scope.Net, c.Env = call.Net{}, []string{"PATH"}
 	if reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{}); err != nil || string(reply.Out) != `"written"` {
 		t.Errorf("no network: %v, %v", reply, err)
 	}
@@ -275,7 +274,7 @@ func TestLoopback(t *testing.T) {
 	_, err = exec.LookPath("slirp4netns")
 	apart := method == sandbox.Bubblewrap && err == nil
 	c := shell(curl + ` -s -m 5 http://` + l.Addr().String() + ` || echo '"held"'`)
-	c.Scope.FS = scope.FS{}
+	c.Scope.FS = call.FS{}
 	reply, err := command.New(call.Metadata{}, c).Invoke(t.Context(), &call.Request{})
 	if apart && (err != nil || string(reply.Out) != `"held"`) || !apart && (err == nil || !strings.Contains(err.Error(), "loopback")) || heard.Load() != 0 {
 		t.Errorf("by default: %v, %v, and the server heard %d requests", reply, err, heard.Load())

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
@@ -45,7 +44,7 @@ func readServers(r *kinds.Reader, m *form.Map) {
 		good := v.Map(func(m *form.Map) { readServer(r, m, s) })
 		s.secrets = r.Secrets
 		if s.server == nil { // no map
-			s.server = NewServer(s.cfg, scope.Scope{})
+			s.server = NewServer(s.cfg, call.Scope{})
 		}
 		s.server.open = s.open
 		if err := s.server.Check(); good && err != nil {

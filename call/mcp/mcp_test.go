@@ -14,13 +14,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/mcp"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/sandbox"
+	"github.com/stonelayer/stone/stonetest"
 	tool "github.com/stonelayer/stone/tool/mcp"
 )
 
@@ -57,7 +56,7 @@ func local() mcp.Config {
 }
 
 func Example() {
-	server := mcp.NewServer(local(), scope.Scope{})
+	server := mcp.NewServer(local(), call.Scope{})
 	defer server.Close()
 	today := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
 	reply, err := today.Invoke(context.Background(), &call.Request{Input: call.JSON(`{"city":"Bern"}`)})
@@ -66,9 +65,9 @@ func Example() {
 }
 
 func TestCapability(t *testing.T) {
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(t *testing.T) call.Capability {
-			server := mcp.NewServer(local(), scope.Scope{})
+			server := mcp.NewServer(local(), call.Scope{})
 			t.Cleanup(func() { server.Close() })
 			return mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
 		},
@@ -100,7 +99,7 @@ func TestProgress(t *testing.T) {
 		theirs, ours := sdk.NewInMemoryTransports()
 		_, err := server.Connect(context.Background(), theirs, nil)
 		return ours, err
-	}}, scope.Scope{})
+	}}, call.Scope{})
 	defer s.Close()
 	app := &call.Applicator{Registry: call.NewRegistry(mcp.New(call.Metadata{}, mcp.ToolConfig{Server: s, Tool: "count"}))}
 	var said []event.Progress
@@ -127,7 +126,7 @@ func TestProgress(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	server := mcp.NewServer(local(), scope.Scope{})
+	server := mcp.NewServer(local(), call.Scope{})
 	defer server.Close()
 	for _, test := range []struct{ tool, input, want string }{
 		{"say", `{"city":"Bern"}`, `{"text":"Sun in Bern."}`},
@@ -153,15 +152,15 @@ func TestAnswers(t *testing.T) {
 func TestServer(t *testing.T) {
 	for _, test := range []struct {
 		config mcp.Config
-		scope  scope.Scope
+		scope  call.Scope
 		want   string
 	}{
-		{mcp.Config{}, scope.Scope{}, "no server"},
-		{mcp.Config{Command: []string{"node"}}, scope.Scope{}, "not an absolute path"},
-		{mcp.Config{Command: []string{"/bin/true"}}, scope.Scope{Process: scope.Process{}}, "not in scope"},
-		{mcp.Config{URL: "http://127.0.0.1:1/mcp?key=s3cret"}, scope.Scope{Net: scope.Net{"https://example.com"}}, "not in scope"},
-		{mcp.Config{Command: []string{"/bin/false"}}, scope.Scope{}, ""},
-		{mcp.Config{URL: "http://127.0.0.1:1/mcp?key=s3cret", StartTimeout: time.Second}, scope.Scope{}, ""},
+		{mcp.Config{}, call.Scope{}, "no server"},
+		{mcp.Config{Command: []string{"node"}}, call.Scope{}, "not an absolute path"},
+		{mcp.Config{Command: []string{"/bin/true"}}, call.Scope{Process: call.Process{}}, "not in scope"},
+		{mcp.Config{URL: "http://127.0.0.1:1/mcp?key=s3cret"}, call.Scope{Net: call.Net{"https://example.com"}}, "not in scope"},
+		{mcp.Config{Command: []string{"/bin/false"}}, call.Scope{}, ""},
+		{mcp.Config{URL: "http://127.0.0.1:1/mcp?key=s3cret", StartTimeout: time.Second}, call.Scope{}, ""},
 	} {
 		server := mcp.NewServer(test.config, test.scope)
 		_, err := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "x"}).Invoke(t.Context(), &call.Request{})
@@ -170,7 +169,7 @@ func TestServer(t *testing.T) {
 		}
 		server.Close()
 	}
-	server := mcp.NewServer(local(), scope.Scope{})
+	server := mcp.NewServer(local(), call.Scope{})
 	today := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
 	req := &call.Request{Input: call.JSON(`{"city":"Bern"}`)}
 	if _, err := today.Invoke(t.Context(), req); err != nil {
@@ -194,7 +193,7 @@ func TestPeer(t *testing.T) {
 	}
 	path := filepath.Join(peer.Module(t, "@modelcontextprotocol/server-filesystem"), "dist", "index.js")
 	policy := sandbox.Policy{Writable: []string{dir}, ReadOnly: []string{filepath.Join(path, "..", "..", "..", "..", "..")}}
-	server := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}, Sandbox: policy}, scope.Scope{Process: scope.Process{"/usr/bin/env"}})
+	server := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}, Sandbox: policy}, call.Scope{Process: call.Process{"/usr/bin/env"}})
 	defer server.Close()
 	list := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "list_directory"})
 	for _, test := range []struct{ path, want string }{{dir, ""}, {"/etc", "Access denied"}} {
@@ -206,7 +205,7 @@ func TestPeer(t *testing.T) {
 }
 
 func TestScopeThatCannotBeHeld(t *testing.T) {
-	for _, s := range []scope.Scope{{FS: scope.FS{"/tmp"}}, {Net: scope.Net{}}, {Process: scope.Process{}}} {
+	for _, s := range []call.Scope{{FS: call.FS{"/tmp"}}, {Net: call.Net{}}, {Process: call.Process{}}} {
 		server := mcp.NewServer(mcp.Config{Command: []string{"/bin/true"}}, s)
 		if server.Check() == nil {
 			t.Errorf("a program is started with the scope %+v", s)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/tool/mcp"
 )
 
@@ -28,7 +28,7 @@ const (
 type Server struct {
 	cfg   Config
 	open  func(Config) (Config, error) // adds the secrets for a connection; nil adds none
-	scope scope.Scope
+	scope call.Scope
 
 	turn   chan struct{} // a lock for the fields below
 	conn   *mcp.Server
@@ -41,10 +41,10 @@ type Server struct {
 }
 
 // NewServer returns a server that is started or reached when it is needed. Its program
-// must be in scope.Process. What the program may use is granted by cfg.Sandbox, so
-// scope.FS and scope.Net must be nil. Its URL, and the URLs that it redirects to, must be
-// in scope.Net.
-func NewServer(cfg Config, s scope.Scope) *Server {
+// must be in call.Process. What the program may use is granted by cfg.Sandbox, so
+// call.FS and call.Net must be nil. Its URL, and the URLs that it redirects to, must be
+// in call.Net.
+func NewServer(cfg Config, s call.Scope) *Server {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxData = cmp.Or(cfg.MaxData, maxResult)
 	if cfg.URL != "" && s.Net != nil {
@@ -56,7 +56,7 @@ func NewServer(cfg Config, s scope.Scope) *Server {
 }
 
 // held returns a client that follows redirects only within the scope.
-func held(base *http.Client, net scope.Net) *http.Client {
+func held(base *http.Client, net call.Net) *http.Client {
 	client := &http.Client{}
 	if base != nil {
 		*client = *base

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
@@ -19,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func Example() {
@@ -56,7 +56,7 @@ func (e either) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 }
 
 func TestCapability(t *testing.T) {
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			always := script.Func(func(int, *llm.Request) script.Answer { return script.Text("yes and no, or either of them") })
 			return model.New(call.Metadata{}, model.Config{Model: either{always}})

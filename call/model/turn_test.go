@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/eventtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/llm/llmtest"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func capability(id string, m llm.Model) call.Capability {
@@ -55,13 +55,13 @@ func Example_agent() {
 func TestModelOfCalls(t *testing.T) {
 	for _, strategy := range []string{call.Cascade, call.Race, call.Tournament} {
 		t.Run(strategy, func(t *testing.T) {
-			llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
+			stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
 				return call.Model(applicator(capability("model/a", script.New(answers...))), call.Spec{Dispatch: call.Dispatch{Strategy: strategy}})
 			})
 		})
 	}
 	t.Run("after another candidate failed", func(t *testing.T) {
-		llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
+		stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
 			broken := script.Func(func(int, *llm.Request) script.Answer {
 				return script.Answer{Reply: llm.Reply{Text: "It begins"}, Err: &llm.ProviderError{Message: "and ends"}}
 			})

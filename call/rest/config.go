@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/llm"
@@ -23,7 +23,7 @@ type Config struct {
 	// Client makes the requests; by default a client with http.DefaultTransport. Its
 	// CheckRedirect is replaced.
 	Client *http.Client
-	Scope  scope.Scope // bounds the server and the targets of its redirects; with a nil Net, redirects to other servers fail
+	Scope  call.Scope // bounds the server and the targets of its redirects; with a nil Net, redirects to other servers fail
 	// MaxBody bounds an answer, in bytes; 8 MiB by default.
 	MaxBody int
 }

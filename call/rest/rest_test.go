@@ -15,10 +15,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/rest"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func Example() {
@@ -27,7 +26,7 @@ func Example() {
 	}))
 	defer server.Close()
 
-	remote := rest.New(call.Metadata{ID: "remote/answer"}, rest.Config{URL: server.URL, Scope: scope.Scope{Net: scope.Net{server.URL}}})
+	remote := rest.New(call.Metadata{ID: "remote/answer"}, rest.Config{URL: server.URL, Scope: call.Scope{Net: call.Net{server.URL}}})
 	reply, err := remote.Invoke(context.Background(), &call.Request{Intent: "text/respond", Input: call.JSON(`{"prompt":"?"}`)})
 	fmt.Println(string(reply.Out), err)
 	// Output: {"text":"forty-two"} <nil>
@@ -41,7 +40,7 @@ func serve(t *testing.T, handler http.HandlerFunc) (string, *http.Client) {
 }
 
 func TestCapability(t *testing.T) {
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(t *testing.T) call.Capability {
 			url, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
@@ -259,11 +258,11 @@ func TestRedirect(t *testing.T) {
 	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "a redirect from") {
 		t.Errorf("%v, want no redirect to another host", err)
 	}
-	c.Scope.Net = scope.Net{url, other}
+	c.Scope.Net = call.Net{url, other}
 	if got, err := ask(); err != nil || !strings.HasPrefix(got, `"POST, `) || got == `"POST, 0 bytes"` || seen.Get("X-Key") != "" {
 		t.Errorf("%s, %v, X-Key %q", got, err, seen.Get("X-Key"))
 	}
-	c.Scope.Net = scope.Net{url}
+	c.Scope.Net = call.Net{url}
 	if _, err := ask(); err == nil || !strings.Contains(err.Error(), "runtime/unavailable") || !strings.Contains(err.Error(), "not in scope") {
 		t.Errorf("%v, want out of scope", err)
 	}
@@ -285,8 +284,8 @@ func TestConfig(t *testing.T) {
 		{rest.Config{}, "URL is not an http or https URL"},
 		{rest.Config{URL: "ftp://example.com"}, "URL is not"},
 		{rest.Config{URL: "https://u:s3cret@%zz"}, "URL is not"},
-		{rest.Config{URL: "http://127.0.0.1:1/x", Scope: scope.Scope{Net: scope.Net{}}}, "the server http://127.0.0.1:1 is not in scope: the list is empty"},
-		{rest.Config{URL: "http://127.0.0.1:1/x", Scope: scope.Scope{Net: scope.Net{"https://127.0.0.1:1"}}}, "not in scope"},
+		{rest.Config{URL: "http://127.0.0.1:1/x", Scope: call.Scope{Net: call.Net{}}}, "the server http://127.0.0.1:1 is not in scope: the list is empty"},
+		{rest.Config{URL: "http://127.0.0.1:1/x", Scope: call.Scope{Net: call.Net{"https://127.0.0.1:1"}}}, "not in scope"},
 		{rest.Config{URL: "http://127.0.0.1:1/x", Header: map[string]rest.Value{"A b": {Text: "x"}}}, `header "A b"`},
 		{rest.Config{URL: "http://127.0.0.1:1/x", Header: map[string]rest.Value{"A": {Text: "x", Env: "y"}}}, `header "A"`},
 		{rest.Config{URL: "http://127.0.0.1:1/x", Header: map[string]rest.Value{"A": {Text: "x\ny"}}}, `not one line`},

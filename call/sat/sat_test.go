@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func ask(ctx context.Context, c Config, input string) (*answer, error) {
@@ -127,14 +127,14 @@ func pigeons(n int) string {
 }
 
 func TestCapability(t *testing.T) {
-	c := calltest.Case{
+	c := stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, Config{}) },
 		OK:   &call.Request{Intent: "sat/solve", Input: call.JSON(pigeons(5))},
 	}
 	if stops {
 		c.Slow = &call.Request{Intent: "sat/solve", Input: call.JSON(pigeons(14))}
 	}
-	calltest.Capability(t, c)
+	stonetest.TestCapability(t, c)
 }
 
 func TestGivesUp(t *testing.T) {

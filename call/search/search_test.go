@@ -12,13 +12,13 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
 	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/retrieve"
 	"github.com/stonelayer/stone/retrieve/sqlite"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func index(t *testing.T, e llm.Embedder) *retrieve.Index {
@@ -80,7 +80,7 @@ func TestCapability(t *testing.T) {
 }
 
 func TestContract(t *testing.T) {
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(t *testing.T) call.Capability {
 			return search.New(call.Metadata{ID: "docs"}, index(t, new(script.Embedder)), retrieve.Query{})
 		},

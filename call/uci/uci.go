@@ -12,7 +12,6 @@ import (
 	"github.com/corentings/chess/v2"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/effect"
 )
 
@@ -32,7 +31,7 @@ type Config struct {
 	MoveTime time.Duration
 	// Scope lists the engine in its Process. An engine is not confined: FS and Net must
 	// be nil.
-	Scope scope.Scope
+	Scope call.Scope
 }
 
 // Check returns an error if the configuration is invalid.

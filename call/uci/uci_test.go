@@ -13,11 +13,10 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/eventtest"
 	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func stockfish(t *testing.T) string {
@@ -122,8 +121,8 @@ func TestInput(t *testing.T) {
 	}{
 		{Config{}, "runtime/unavailable: uci: no engine"},
 		{Config{Command: []string{"stockfish"}}, "runtime/unavailable: the program \"stockfish\" is not an absolute path"},
-		{Config{Command: []string{"/bin/true"}, Scope: scope.Scope{Net: scope.Net{}}}, "runtime/unavailable: an engine cannot be limited to directories and servers: leave fs and net out of its scope"},
-		{Config{Command: []string{"/bin/true"}, Scope: scope.Scope{Process: scope.Process{}}}, "runtime/unavailable: the program /bin/true is not in scope"},
+		{Config{Command: []string{"/bin/true"}, Scope: call.Scope{Net: call.Net{}}}, "runtime/unavailable: an engine cannot be limited to directories and servers: leave fs and net out of its scope"},
+		{Config{Command: []string{"/bin/true"}, Scope: call.Scope{Process: call.Process{}}}, "runtime/unavailable: the program /bin/true is not in scope"},
 		{Config{Command: []string{"/nonexistent/engine"}}, "runtime/unavailable: the engine does not start"},
 		{Config{Command: []string{"/bin/true"}, Options: map[string]string{"Hash": "1\nquit"}}, "runtime/unavailable: uci: option"},
 		{Config{Command: []string{"/bin/true"}}, "chess/engine: the engine ended without a move"},
@@ -136,7 +135,7 @@ func TestInput(t *testing.T) {
 
 func TestCapability(t *testing.T) {
 	c := Config{Command: []string{engine(t, strings.ReplaceAll(polite, "MOVE", `case "$line" in *100000*) sleep 100;; esac; echo bestmove e2e4`))}}
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, c) },
 		OK:   &call.Request{Input: call.JSON(`{"depth":1}`)},
 		Slow: &call.Request{Input: call.JSON(`{"movetime-ms":100000}`)},
@@ -146,7 +145,7 @@ func TestCapability(t *testing.T) {
 func TestStockfish(t *testing.T) {
 	need.Time(t)
 	c := Config{Command: []string{stockfish(t)}, Options: map[string]string{"Hash": "16"}}
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, c) },
 		OK:   &call.Request{Input: call.JSON(`{"fen":"6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1","depth":5,"want":{"pv":1,"eval":true}}`)},
 		Slow: &call.Request{Input: call.JSON(`{"movetime-ms":100000}`)},

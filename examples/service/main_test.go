@@ -14,7 +14,6 @@ import (
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/client"
 )
 
 // asService is set in the processes of the test that run the service.
@@ -87,7 +86,7 @@ func (p *process) log() string {
 }
 
 // client calls the service.
-func (p *process) client() *client.Client { return &client.Client{URL: p.url} }
+func (p *process) client() *api.Client { return &api.Client{URL: p.url} }
 
 // write starts a run that writes about a text, whose id is the text.
 func (p *process) write(text string) {

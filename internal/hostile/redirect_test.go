@@ -10,7 +10,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	callmcp "github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/call/rest"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/tool/mcp"
 )
@@ -36,7 +35,7 @@ func TestRedirects(t *testing.T) {
 			return err
 		},
 		"http with a scope": func() error {
-			_, err := rest.New(call.Metadata{}, rest.Config{URL: outside.URL, Scope: scope.Scope{Net: scope.Net{outside.URL}}}).Invoke(t.Context(), req)
+			_, err := rest.New(call.Metadata{}, rest.Config{URL: outside.URL, Scope: call.Scope{Net: call.Net{outside.URL}}}).Invoke(t.Context(), req)
 			return err
 		},
 		"tool/mcp": func() error {
@@ -47,7 +46,7 @@ func TestRedirects(t *testing.T) {
 			return err
 		},
 		"call/mcp": func() error {
-			s := callmcp.NewServer(callmcp.Config{URL: llm.Secret(outside.URL)}, scope.Scope{})
+			s := callmcp.NewServer(callmcp.Config{URL: llm.Secret(outside.URL)}, call.Scope{})
 			defer s.Close()
 			_, err := callmcp.New(call.Metadata{}, callmcp.ToolConfig{Server: s, Tool: "t"}).Invoke(t.Context(), req)
 			return err

@@ -22,7 +22,6 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/client"
 )
 
 // asking is a pipeline with a fan-out, a question and a step after it.
@@ -136,7 +135,7 @@ func (v *victim) serve() {
 	var ended sync.WaitGroup
 	over := make(chan struct{})
 	for i := range runs {
-		c := &client.Client{URL: "http://" + address, Patience: 10 * time.Minute}
+		c := &api.Client{URL: "http://" + address, Patience: 10 * time.Minute}
 		id := fmt.Sprint("run-", i)
 		ended.Go(func() { use(v.T, c, id, &told) })
 	}
@@ -184,7 +183,7 @@ func (v *victim) serve() {
 
 // use starts a run, watches it, lets two people answer its question when they are told of it, and
 // checks its end.
-func use(t *testing.T, c *client.Client, id string, told *mail) {
+func use(t *testing.T, c *api.Client, id string, told *mail) {
 	ctx := t.Context()
 	if _, err := c.Start(ctx, id, api.Start{Pipeline: "asking"}); err != nil {
 		t.Errorf("start %s: %v", id, err)

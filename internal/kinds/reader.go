@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/scope"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/redact"
@@ -152,7 +151,7 @@ func (r *Reader) Argv(m *form.Map) (argv []string) {
 }
 
 // Scope reads the field scope.
-func (r *Reader) Scope(m *form.Map) (s scope.Scope) {
+func (r *Reader) Scope(m *form.Map) (s call.Scope) {
 	m.At("scope").Map(func(m *form.Map) {
 		m.At("fs").Texts((*[]string)(&s.FS))
 		m.At("process").Texts((*[]string)(&s.Process))

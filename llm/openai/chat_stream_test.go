@@ -88,9 +88,9 @@ func TestDialects(t *testing.T) {
 		{name: "half a tag is text", events: chunks(`{"content":"<thin"}`), want: `{"text":"<thin"}`},
 		{name: "not a tag", events: chunks(`{"content":"<"}
 			{"content":"thanks>"}`), want: `{"text":"<thanks>"}`},
-		{name: "think tags to be kept", config: Config{ThinkTags: ThinkKeep}, events: chunks(`{"content":"<think>a</think>b"}`),
+		{name: "think tags to be kept", config: Config{ThinkTags: "keep"}, events: chunks(`{"content":"<think>a</think>b"}`),
 			want: `{"text":"<think>a</think>b"}`},
-		{name: "thinking from the beginning", config: Config{ThinkTags: ThinkOpen}, events: chunks(`{"content":"a</think>b"}`),
+		{name: "thinking from the beginning", config: Config{ThinkTags: "open"}, events: chunks(`{"content":"a</think>b"}`),
 			want: `{"text":"b","reasoning":"a"}`},
 
 		{name: "calls with index", events: chunks(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"f","arguments":""}}]}

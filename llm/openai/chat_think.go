@@ -19,9 +19,9 @@ type thinkReader struct {
 	held   string // possibly the beginning of a tag
 }
 
-func (t *thinkReader) init(mode ThinkTags) {
-	t.past = mode == ThinkKeep
-	t.inside = mode == ThinkOpen
+func (t *thinkReader) init(mode string) {
+	t.past = mode == "keep"
+	t.inside = mode == "open"
 }
 
 // add returns the pieces that the next piece of the content completes.

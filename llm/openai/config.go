@@ -58,8 +58,11 @@ type Config struct {
 	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
 	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
 	MaxTokensField string
-	// ThinkTags determines how <think> in the text is read.
-	ThinkTags ThinkTags
+	// ThinkTags determines how thinking between <think> and </think> in the text is found. By default
+	// thinking before the text is reasoning; tags within the text stay, since the text may be about
+	// them. "open" is for servers whose template contains the opening tag, so that an answer starts
+	// within the thinking. "keep" leaves all tags in the text.
+	ThinkTags string
 	// EchoReasoning returns the thinking of earlier turns as reasoning_content, which
 	// DeepSeek requires while tools are in use.
 	EchoReasoning bool
@@ -93,20 +96,6 @@ type Protocol string
 const (
 	ChatCompletions Protocol = "chat-completions"
 	Responses       Protocol = "responses"
-)
-
-// ThinkTags determines how thinking between <think> and </think> in the text is found.
-type ThinkTags int
-
-const (
-	// ThinkLeading reads thinking before the text as reasoning. Tags within the text stay,
-	// since the text may be about them.
-	ThinkLeading ThinkTags = iota
-	// ThinkOpen is for servers whose template contains the opening tag, so that an answer
-	// starts within the thinking.
-	ThinkOpen
-	// ThinkKeep leaves all tags in the text.
-	ThinkKeep
 )
 
 // dialect holds the differences between the protocols.
@@ -183,9 +172,11 @@ func (c *Config) choose(s *wire.Setup) (*dialect, error) {
 		return &chatDialect, fmt.Errorf("unknown Protocol %q: use ChatCompletions or Responses", protocol)
 	case named != "" && named != protocol:
 		return dialects[named], fmt.Errorf("Protocol is %q, but URL ends in %s", protocol, dialects[named].endpoint)
+	case !slices.Contains([]string{"", "open", "keep"}, c.ThinkTags):
+		return d, fmt.Errorf("unknown ThinkTags %q: use \"open\", \"keep\", or leave it out", c.ThinkTags)
 	case d == &chatDialect && c.Stateful:
 		return d, errors.New("Stateful is for Responses, but Protocol is ChatCompletions")
-	case d == &responsesDialect && (c.MaxTokensField != "" || c.ThinkTags != ThinkLeading || c.EchoReasoning):
+	case d == &responsesDialect && (c.MaxTokensField != "" || c.ThinkTags != "" || c.EchoReasoning):
 		return d, errors.New("MaxTokensField, ThinkTags and EchoReasoning are for ChatCompletions, but Protocol is Responses")
 	}
 	return d, nil

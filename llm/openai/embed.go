@@ -28,7 +28,7 @@ func NewEmbedder(c Config) llm.Embedder {
 	}
 	s := c.setup()
 	s.Endpoint, s.Reserved = "/embeddings", []string{"model", "input"}
-	if c.Protocol != "" || c.MaxTokens != 0 || c.MaxTokensField != "" || c.ThinkTags != ThinkLeading || c.EchoReasoning || c.Stateful || c.Repetition != nil {
+	if c.Protocol != "" || c.MaxTokens != 0 || c.MaxTokensField != "" || c.ThinkTags != "" || c.EchoReasoning || c.Stateful || c.Repetition != nil {
 		s.Fault = errors.New("an embedder has no Protocol, MaxTokens, MaxTokensField, ThinkTags, EchoReasoning, Stateful and Repetition")
 	}
 	s.Defaults()

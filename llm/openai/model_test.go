@@ -231,6 +231,7 @@ func TestCheck(t *testing.T) {
 		{openai.Config{URL: "http://x", Protocol: "gopher"}, `openai: bad Config: unknown Protocol "gopher": use ChatCompletions or Responses`},
 		{openai.Config{URL: "http://x/v1/responses", Protocol: openai.ChatCompletions}, `openai: bad Config: Protocol is "chat-completions", but URL ends in /responses`},
 		{openai.Config{URL: "http://x", Stateful: true}, "openai: bad Config: Stateful is for Responses, but Protocol is ChatCompletions"},
+		{openai.Config{Key: "k", Protocol: openai.ChatCompletions, ThinkTags: "leave"}, `openai: bad Config: unknown ThinkTags "leave": use "open", "keep", or leave it out`},
 		{openai.Config{Key: "k", EchoReasoning: true}, "openai: bad Config: MaxTokensField, ThinkTags and EchoReasoning are for ChatCompletions, but Protocol is Responses"},
 		{openai.Config{Key: "k", Extra: map[string]any{"input": "x"}}, "openai: bad Config: Extra must not set input: use the fields of Config and Request"},
 		{openai.Config{URL: "http://x", Extra: map[string]any{"stream": false, "messages": nil}}, "openai: bad Config: Extra must not set messages, stream: use the fields of Config and Request"},

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
-	"github.com/stonelayer/stone/llm/llmtest"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/replay"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 const key = "sk-very-secret-key"
@@ -124,7 +124,7 @@ func TestSpeed(t *testing.T) {
 
 // TestRecordedModel checks that a model keeps the contract while it is recorded.
 func TestRecordedModel(t *testing.T) {
-	llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
+	stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
 		rec, err := replay.Record(filepath.Join(t.TempDir(), "x.jsonl"), nil)
 		if err != nil {
 			t.Fatal(err)

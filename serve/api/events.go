@@ -1,4 +1,4 @@
-package client
+package api
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/sse"
-	"github.com/stonelayer/stone/serve/api"
 )
 
 // Now is the place in a stream after which only new events follow.
@@ -24,8 +23,8 @@ const quiet = 45 * time.Second
 // the run is over. An empty id means all events, [Now] means only new ones. If the connection
 // breaks or the server restarts, it reconnects: the caller misses no event and gets none
 // twice, unless an event with Reset says that all events follow again. An error is the last thing that it yields.
-func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Event, error] {
-	return func(yield func(api.Event, error) bool) {
+func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
 		s := stream{client: c, request: request{
 			method: http.MethodGet, path: path("runs", run, "events"), accept: "text/event-stream", after: after, repeat: true,
 		}}
@@ -39,7 +38,7 @@ func (c *Client) Events(ctx context.Context, run, after string) iter.Seq2[api.Ev
 				w = forever() // the connection works
 			}
 			if err := w.wait(ctx, err); err != nil {
-				yield(api.Event{}, cmp.Or(context.Cause(ctx), err))
+				yield(Event{}, cmp.Or(context.Cause(ctx), err))
 				return
 			}
 		}
@@ -57,7 +56,7 @@ var errOver = errors.New("the stream is over")
 
 // read yields the events of one connection. The error is an unavailable if the connection
 // broke.
-func (s *stream) read(ctx context.Context, yield func(api.Event, error) bool) error {
+func (s *stream) read(ctx context.Context, yield func(Event, error) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	resp, err := s.client.send(ctx, s.request)
@@ -83,7 +82,7 @@ func (s *stream) read(ctx context.Context, yield func(api.Event, error) bool) er
 			if !ok {
 				break
 			}
-			event := api.Event{ID: s.request.after}
+			event := Event{ID: s.request.after}
 			if err := json.Unmarshal(e.Data, &event); err != nil {
 				return fmt.Errorf("an event cannot be read: %w", err)
 			}

@@ -1,7 +1,4 @@
-// Package scope bounds what a capability reaches of the world: directories, programs
-// and servers. A scope only narrows; a nil list says nothing, an empty one denies
-// everything.
-package scope
+package call
 
 import (
 	"fmt"
@@ -12,7 +9,8 @@ import (
 	"strings"
 )
 
-// A Scope lists what a capability may reach.
+// A Scope bounds what a capability reaches of the world: directories, programs and servers. A scope only
+// narrows; a nil list says nothing, an empty one denies everything.
 type Scope struct {
 	// FS are absolute directories. Everything below them may be used.
 	FS FS `json:"fs"`
@@ -69,7 +67,7 @@ func (f FS) Resolve(path string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s is outside the directories in scope: %s", path, list(f))
+	return "", fmt.Errorf("%s is outside the directories in scope: %s", path, inScope(f))
 }
 
 func real(path string) (string, error) {
@@ -103,7 +101,7 @@ func (p Process) Check(program string) error {
 	if p == nil || slices.ContainsFunc(p, func(in string) bool { return filepath.Clean(in) == filepath.Clean(program) }) {
 		return nil
 	}
-	return fmt.Errorf("the program %s is not in scope: %s", program, list(p))
+	return fmt.Errorf("the program %s is not in scope: %s", program, inScope(p))
 }
 
 // Net lists servers.
@@ -120,7 +118,7 @@ func (n Net) Check(u *url.URL) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the server %s is not in scope: %s", origin(u), list(n))
+	return fmt.Errorf("the server %s is not in scope: %s", origin(u), inScope(n))
 }
 
 // Follow returns an error if a redirect must not be followed. Without a list of servers,
@@ -140,7 +138,7 @@ func origin(u *url.URL) string {
 	return scheme + "://" + strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) + ":" + port
 }
 
-func list(all []string) string {
+func inScope(all []string) string {
 	if len(all) == 0 {
 		return "the list is empty"
 	}

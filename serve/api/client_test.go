@@ -1,4 +1,4 @@
-package client_test
+package api_test
 
 import (
 	"context"
@@ -22,7 +22,6 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/client"
 	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
@@ -31,7 +30,7 @@ var number = dag.NewType[int]("number")
 // house is an address that one server after another serves.
 type house struct {
 	*testing.T
-	*client.Client
+	*api.Client
 	*servetest.Steps
 	journal journal.Memory
 	http    *httptest.Server
@@ -47,7 +46,7 @@ func newHouse(t *testing.T) *house {
 		}
 		h.server.Load().ServeHTTP(w, r)
 	}))
-	h.Client = &client.Client{URL: h.http.URL + "/", Token: "secret"}
+	h.Client = &api.Client{URL: h.http.URL + "/", Token: "secret"}
 	h.start()
 	t.Cleanup(h.http.Close)
 	return h
@@ -151,17 +150,17 @@ func TestProblems(t *testing.T) {
 	if run, err := h.Cancel(ctx, "a"); err != nil || run.State != journal.Canceled {
 		t.Error(run, err)
 	}
-	wrong := client.Client{URL: h.URL}
+	wrong := api.Client{URL: h.URL}
 	if _, err := wrong.Run(ctx, "a"); problem(err).Status != 401 {
 		t.Error(err)
 	}
-	nobody := client.Client{URL: "http://127.0.0.1:1", Patience: -1}
+	nobody := api.Client{URL: "http://127.0.0.1:1", Patience: -1}
 	if _, err := nobody.Run(ctx, "a"); err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Error(err)
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := (&client.Client{URL: "http://127.0.0.1:1"}).Run(ended, "a"); !errors.Is(err, context.Canceled) {
+	if _, err := (&api.Client{URL: "http://127.0.0.1:1"}).Run(ended, "a"); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -220,13 +219,13 @@ func TestLongWait(t *testing.T) {
 		{t.Context(), 0, "61"}, {t.Context(), time.Hour, "301"}, {soon, time.Hour, "120"},
 	} {
 		after = tt.after
-		_, err := (&client.Client{URL: s.URL, Patience: tt.patience}).Run(tt.ctx, "a")
+		_, err := (&api.Client{URL: s.URL, Patience: tt.patience}).Run(tt.ctx, "a")
 		if problem(err).Status != 503 || !strings.Contains(err.Error(), "asks for a wait of") {
 			t.Errorf("%+v: %v", tt, err)
 		}
 	}
 	after = "86400"
-	for _, err := range (&client.Client{URL: s.URL}).Events(t.Context(), "a", "") {
+	for _, err := range (&api.Client{URL: s.URL}).Events(t.Context(), "a", "") {
 		if problem(err).Status != 503 {
 			t.Errorf("a stream: %v", err)
 		}
@@ -302,7 +301,7 @@ func TestEventsFromNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for e, err := range h.Events(ctx, "a", client.Now) {
+	for e, err := range h.Events(ctx, "a", api.Now) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +366,7 @@ func TestAct(t *testing.T) {
 	if _, err := h.Act(ctx, "", map[string]any{"proto": 1}); !errors.As(err, &refused) || refused.Type != call.InvalidRequest {
 		t.Errorf("no request: %v", err)
 	}
-	var last client.Chunk
+	var last api.Chunk
 	for c, err := range h.Stream(ctx, "", bob) {
 		if last = c; err != nil {
 			t.Fatal(err)

@@ -1,17 +1,4 @@
-// Package llmtest checks that an llm.Model keeps the contract documented at that
-// interface. A package that implements Model tests itself with one call:
-//
-//	func TestModel(t *testing.T) {
-//		llmtest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
-//			server := httptest.NewServer(script.New(answers...))
-//			t.Cleanup(server.Close)
-//			return mine.New(mine.Config{URL: server.URL})
-//		})
-//	}
-//
-// The model must return the answers, one after the other, by any means: a Model over HTTP
-// asks a server that plays the script, as above.
-package llmtest
+package stonetest
 
 import (
 	"context"
@@ -28,20 +15,19 @@ import (
 	"github.com/stonelayer/stone/llm/script"
 )
 
-// NewModel returns a Model that returns these answers, one after the other.
-type NewModel func(t *testing.T, answers ...script.Answer) llm.Model
-
-// TestModel runs the whole suite as subtests of t.
-func TestModel(t *testing.T, newModel NewModel) {
-	t.Run("Replies", func(t *testing.T) { testReplies(t, newModel) })
-	t.Run("Conversation", func(t *testing.T) { testConversation(t, newModel) })
-	t.Run("Media", func(t *testing.T) { testMedia(t, newModel) })
-	t.Run("HTTPError", func(t *testing.T) { testHTTPError(t, newModel) })
-	t.Run("ProviderError", func(t *testing.T) { testProviderError(t, newModel) })
-	t.Run("Break", func(t *testing.T) { testBreak(t, newModel) })
-	t.Run("Cancel", func(t *testing.T) { testCancel(t, newModel) })
-	t.Run("Concurrent", func(t *testing.T) { testConcurrent(t, newModel) })
-	t.Run("Check", func(t *testing.T) { testCheck(t, newModel) })
+// TestModel checks that a model keeps the contract of llm.Model, in subtests of t. The function newModel makes a
+// model that returns the answers, one after the other, by any means: a model over HTTP asks a server that
+// plays them, such as script.New(answers...).
+func TestModel(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
+	t.Run("Replies", func(t *testing.T) { modelReplies(t, newModel) })
+	t.Run("Conversation", func(t *testing.T) { modelConversation(t, newModel) })
+	t.Run("Media", func(t *testing.T) { modelMedia(t, newModel) })
+	t.Run("HTTPError", func(t *testing.T) { modelHTTPError(t, newModel) })
+	t.Run("ProviderError", func(t *testing.T) { modelProviderError(t, newModel) })
+	t.Run("Break", func(t *testing.T) { modelBreak(t, newModel) })
+	t.Run("Cancel", func(t *testing.T) { modelCancel(t, newModel) })
+	t.Run("Concurrent", func(t *testing.T) { modelConcurrent(t, newModel) })
+	t.Run("Check", func(t *testing.T) { modelCheck(t, newModel) })
 }
 
 // request returns a request that uses every part of a request.
@@ -153,7 +139,7 @@ func sameJSON(a, b string) bool {
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
-func testReplies(t *testing.T, newModel NewModel) {
+func modelReplies(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	in, out := 12, 34
 	for name, want := range map[string]llm.Reply{
 		"text":           {Text: "A short answer."},
@@ -186,9 +172,9 @@ func testReplies(t *testing.T, newModel NewModel) {
 	}
 }
 
-// testConversation continues with a reply's own message, and checks that requests are not
+// modelConversation continues with a reply's own message, and checks that requests are not
 // modified.
-func testConversation(t *testing.T, newModel NewModel) {
+func modelConversation(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	m := newModel(t,
 		script.Answer{Reply: llm.Reply{Reasoning: "Which?", ToolCalls: []llm.ToolCall{{ID: "c", Name: "now", Input: json.RawMessage(`{}`)}}}},
 		script.Text("It is late."))
@@ -212,9 +198,9 @@ func testConversation(t *testing.T, newModel NewModel) {
 	}
 }
 
-// testMedia sends media of many types in messages of every role. The model either takes one, or
+// modelMedia sends media of many types in messages of every role. The model either takes one, or
 // refuses it by its type before it asks anybody, exactly as llm.CheckMedia says.
-func testMedia(t *testing.T, newModel NewModel) {
+func modelMedia(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	data := []byte("\x89PNG\r\n\x1a\n")
 	types := []string{"image/png", "image/tiff", "application/pdf", "text/plain", "application/zip", "audio/wav", "audio/ogg", "video/mp4"}
 	for _, role := range []llm.Role{llm.RoleUser, llm.RoleTool, llm.RoleAssistant, llm.RoleSystem} {
@@ -260,7 +246,7 @@ func showing(role llm.Role, media *llm.Media) *llm.Request {
 	return req
 }
 
-func testHTTPError(t *testing.T, newModel NewModel) {
+func modelHTTPError(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	m := newModel(t, script.Status(400, `{"error":{"message":"no such model"}}`), script.Text("Again."))
 	_, err := stream(t, t.Context(), m, request())
 	var h *llm.HTTPError
@@ -272,7 +258,7 @@ func testHTTPError(t *testing.T, newModel NewModel) {
 	}
 }
 
-func testProviderError(t *testing.T, newModel NewModel) {
+func modelProviderError(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	m := newModel(t, script.Answer{Reply: llm.Reply{Text: "It begins well"}, Err: &llm.ProviderError{Message: "but ends badly", Type: "t"}})
 	reply, err := stream(t, t.Context(), m, request())
 	var p *llm.ProviderError
@@ -284,8 +270,8 @@ func testProviderError(t *testing.T, newModel NewModel) {
 	}
 }
 
-// testBreak stops at every delta. A Model that continues to yield makes the range panic.
-func testBreak(t *testing.T, newModel NewModel) {
+// modelBreak stops at every delta. A Model that continues to yield makes the range panic.
+func modelBreak(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	answer := script.Answer{Reply: llm.Reply{Reasoning: "hm", Text: "Some words.", ToolCalls: []llm.ToolCall{{ID: "1", Name: "now", Input: json.RawMessage(`{}`)}}}}
 	const most = 20
 	answers := make([]script.Answer, most)
@@ -306,7 +292,7 @@ func testBreak(t *testing.T, newModel NewModel) {
 	}
 }
 
-func testCancel(t *testing.T, newModel NewModel) {
+func modelCancel(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	slow := script.Text("too late")
 	slow.Wait = time.Minute
 	m := newModel(t, slow, slow)
@@ -323,7 +309,7 @@ func testCancel(t *testing.T, newModel NewModel) {
 	}
 }
 
-func testConcurrent(t *testing.T, newModel NewModel) {
+func modelConcurrent(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	const n = 16
 	answers := make([]script.Answer, n)
 	for i := range answers {
@@ -352,7 +338,7 @@ func testConcurrent(t *testing.T, newModel NewModel) {
 	}
 }
 
-func testCheck(t *testing.T, newModel NewModel) {
+func modelCheck(t *testing.T, newModel func(t *testing.T, answers ...script.Answer) llm.Model) {
 	m := newModel(t)
 	if c, ok := m.(llm.Checker); ok {
 		if err := c.Check(); err != nil {

@@ -1,4 +1,4 @@
-package calltest
+package stonetest
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/eventtest"
 )
 
-func testStream(t *testing.T, c Case) {
+func testStream(t *testing.T, c Capability) {
 	if c.Stream == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package calltest_test
+package stonetest_test
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/calltest"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func echo(ctx context.Context, req *call.Request) (*call.Reply, error) {
@@ -25,7 +25,7 @@ func echo(ctx context.Context, req *call.Request) (*call.Reply, error) {
 }
 
 func TestCapability(t *testing.T) {
-	calltest.Capability(t, calltest.Case{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			return call.Capability{Metadata: call.Metadata{ID: "echo", Kind: "go"}, Invoke: echo}
 		},

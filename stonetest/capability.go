@@ -1,14 +1,4 @@
-// Package calltest checks that a call.Capability keeps the contract documented at that
-// type. A package that makes capabilities tests itself with one call:
-//
-//	func TestCapability(t *testing.T) {
-//		calltest.Capability(t, calltest.Case{
-//			Make: func(t *testing.T) call.Capability { return mine.New(call.Metadata{}, mine.Config{}) },
-//			OK:   &call.Request{Intent: "mine/do", Input: call.JSON(`{"what":"this"}`)},
-//			Slow: &call.Request{Intent: "mine/do", Input: call.JSON(`{"what":"something long"}`)},
-//		})
-//	}
-package calltest
+package stonetest
 
 import (
 	"context"
@@ -24,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A Case is a capability and the requests to test it with.
-type Case struct {
+// A Capability is a capability and the requests to test it with.
+type Capability struct {
 	// Make makes the capability. It registers a t.Cleanup that stops everything the
 	// capability starts.
 	Make func(t *testing.T) call.Capability
@@ -40,12 +30,12 @@ type Case struct {
 // shorter than the answer to Slow takes, and long enough for a process on a busy machine.
 const soon = 30 * time.Second
 
-// Capability runs the whole suite as subtests of t.
-func Capability(t *testing.T, c Case) {
+// TestCapability checks that a capability keeps the contract of call.Capability, in subtests of t.
+func TestCapability(t *testing.T, c Capability) {
 	t.Helper()
 	for _, sub := range []struct {
 		name string
-		run  func(*testing.T, Case)
+		run  func(*testing.T, Capability)
 	}{
 		{"Metadata", testMetadata},
 		{"Answer", testAnswer},
@@ -64,14 +54,14 @@ func Capability(t *testing.T, c Case) {
 	}
 }
 
-func testMetadata(t *testing.T, c Case) {
+func testMetadata(t *testing.T, c Capability) {
 	m := c.Make(t)
 	if m.ID == "" || m.Kind == "" || m.Invoke == nil {
 		t.Errorf("the id is %q, the kind %q, Invoke is set: %v; want all three", m.ID, m.Kind, m.Invoke != nil)
 	}
 }
 
-func testAnswer(t *testing.T, c Case) {
+func testAnswer(t *testing.T, c Capability) {
 	before := *c.OK
 	before.Input, before.Context = append(call.JSON(nil), c.OK.Input...), append(call.JSON(nil), c.OK.Context...)
 	input, about := c.OK.Input, c.OK.Context
@@ -106,7 +96,7 @@ func check(t *testing.T, reply *call.Reply, err error) {
 }
 
 // testInput sends meaningless inputs: the capability must answer or fail in time.
-func testInput(t *testing.T, c Case) {
+func testInput(t *testing.T, c Capability) {
 	capability := c.Make(t)
 	for _, input := range []string{"", "null", "{}", "[]", `"text"`, "17", `{"a":`, `{"input":{"x":[1,{"y":null}]}}`} {
 		req := *c.OK
@@ -136,7 +126,7 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-func testConcurrent(t *testing.T, c Case) {
+func testConcurrent(t *testing.T, c Capability) {
 	capability := c.Make(t)
 	first, err := capability.Invoke(t.Context(), c.OK)
 	check(t, first, err)
@@ -159,7 +149,7 @@ func same(a, b call.JSON) bool {
 	return string(a) == string(b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-func testDone(t *testing.T, c Case) {
+func testDone(t *testing.T, c Capability) {
 	req := c.Slow
 	if req == nil {
 		req = c.OK
@@ -176,7 +166,7 @@ func testDone(t *testing.T, c Case) {
 	}
 }
 
-func testCancel(t *testing.T, c Case) {
+func testCancel(t *testing.T, c Capability) {
 	if c.Slow == nil {
 		return
 	}
@@ -185,7 +175,7 @@ func testCancel(t *testing.T, c Case) {
 	interrupted(t, ctx, c)
 }
 
-func testDeadline(t *testing.T, c Case) {
+func testDeadline(t *testing.T, c Capability) {
 	if c.Slow == nil {
 		return
 	}
@@ -194,7 +184,7 @@ func testDeadline(t *testing.T, c Case) {
 	interrupted(t, ctx, c)
 }
 
-func interrupted(t *testing.T, ctx context.Context, c Case) {
+func interrupted(t *testing.T, ctx context.Context, c Capability) {
 	t.Helper()
 	capability := c.Make(t)
 	start := time.Now()

@@ -1,4 +1,4 @@
-package client
+package api
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/retryafter"
-	"github.com/stonelayer/stone/serve/api"
 )
 
 // Client calls a server. Only URL is required. A Client is safe for concurrent use.
@@ -142,13 +141,13 @@ func (c *Client) once(ctx context.Context, r request, body []byte) (*http.Respon
 func failure(resp *http.Response) error {
 	const most = 1 << 20
 	data, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	var reply api.Reply
+	var reply Reply
 	if err == nil && json.Unmarshal(data, &reply) == nil && reply.Error != nil {
 		return reply.Error
 	}
-	p := &api.Problem{}
+	p := &Problem{}
 	if err != nil || json.Unmarshal(data, p) != nil || p.Status == 0 { // from a proxy
-		p = &api.Problem{Type: "about:blank", Title: resp.Status, Status: resp.StatusCode}
+		p = &Problem{Type: "about:blank", Title: resp.Status, Status: resp.StatusCode}
 	}
 	wait := retryafter.Read(resp.Header, time.Now())
 	switch {

@@ -1,4 +1,4 @@
-package client
+package api
 
 import (
 	"context"
@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/api"
 )
 
 // Start starts a run with the id, or returns the run that the same request has started. A
-// different request with that id is a problem of type api.Conflict. If the id is empty, the
+// different request with that id is a problem of type Conflict. If the id is empty, the
 // client generates one.
-func (c *Client) Start(ctx context.Context, id string, s api.Start) (run api.Run, err error) {
+func (c *Client) Start(ctx context.Context, id string, s Start) (run Run, err error) {
 	if id == "" {
 		id = strings.ToLower(rand.Text())
 	}
@@ -26,19 +25,19 @@ func (c *Client) Start(ctx context.Context, id string, s api.Start) (run api.Run
 }
 
 // Run describes a run.
-func (c *Client) Run(ctx context.Context, id string) (run api.Run, err error) {
+func (c *Client) Run(ctx context.Context, id string) (run Run, err error) {
 	err = c.get(ctx, &run, nil, "runs", id)
 	return run, err
 }
 
 // Runs yields the runs that a query selects, the newest first. It requests pages of q.Limit runs
 // for as long as the caller continues. An error is the last thing that it yields.
-func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[api.Run, error] {
-	return func(yield func(api.Run, error) bool) {
+func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error] {
+	return func(yield func(Run, error) bool) {
 		for values := selection(q); ; {
-			var page api.Runs
+			var page Runs
 			if err := c.get(ctx, &page, values, "runs"); err != nil {
-				yield(api.Run{}, err)
+				yield(Run{}, err)
 				return
 			}
 			for _, run := range page.Runs {
@@ -83,12 +82,12 @@ func selection(q journal.Query) url.Values {
 const pollTime = 30 * time.Second
 
 // Result waits until the run stops and returns it, with its Result if it is done. A run that
-// waits for an answer has stopped too, but is not over: see api.Run.Over. The error of a run that
-// was refused, since its pipeline changed, is a problem of type api.Refused with the run.
-func (c *Client) Result(ctx context.Context, id string) (run api.Run, err error) {
+// waits for an answer has stopped too, but is not over: see Run.Over. The error of a run that
+// was refused, since its pipeline changed, is a problem of type Refused with the run.
+func (c *Client) Result(ctx context.Context, id string) (run Run, err error) {
 	wait := url.Values{"wait": {pollTime.String()}}
 	for w := forever(); ; {
-		run = api.Run{}
+		run = Run{}
 		if err := c.get(ctx, &run, wait, "runs", id, "result"); err != nil {
 			return run, err
 		}
@@ -103,15 +102,15 @@ func (c *Client) Result(ctx context.Context, id string) (run api.Run, err error)
 }
 
 // Node returns a node of a run.
-func (c *Client) Node(ctx context.Context, run, id string) (n api.Node, err error) {
+func (c *Client) Node(ctx context.Context, run, id string) (n Node, err error) {
 	err = c.get(ctx, &n, nil, "runs", run, "nodes", id)
 	return n, err
 }
 
 // Questions returns the questions of a run. With an empty run it returns the open
 // questions of all runs.
-func (c *Client) Questions(ctx context.Context, run string) ([]api.Question, error) {
-	var all api.Questions
+func (c *Client) Questions(ctx context.Context, run string) ([]Question, error) {
+	var all Questions
 	parts := []string{"questions"}
 	if run != "" {
 		parts = []string{"runs", run, "questions"}
@@ -121,22 +120,22 @@ func (c *Client) Questions(ctx context.Context, run string) ([]api.Question, err
 }
 
 // Answer answers a question of a run, which then continues. The error is a problem of type
-// api.Conflict if the question already has an answer, and of type api.Invalid if the answer does
+// Conflict if the question already has an answer, and of type Invalid if the answer does
 // not fit.
-func (c *Client) Answer(ctx context.Context, run string, a api.Answer) (out api.Run, err error) {
+func (c *Client) Answer(ctx context.Context, run string, a Answer) (out Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", run, "answers"), body: a}, &out)
 	return out, err
 }
 
 // Cancel cancels a run.
-func (c *Client) Cancel(ctx context.Context, id string) (run api.Run, err error) {
+func (c *Client) Cancel(ctx context.Context, id string) (run Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "cancel")}, &run)
 	return run, err
 }
 
 // Resume resumes a run that has stopped. It retries a failed one. The error is a problem of type
-// api.Refused if the pipeline of the run changed and how has no Force.
-func (c *Client) Resume(ctx context.Context, id string, how api.Resume) (run api.Run, err error) {
+// Refused if the pipeline of the run changed and how has no Force.
+func (c *Client) Resume(ctx context.Context, id string, how Resume) (run Run, err error) {
 	err = c.call(ctx, request{method: http.MethodPost, path: path("runs", id, "resume"), body: how}, &run)
 	return run, err
 }
@@ -147,15 +146,15 @@ func (c *Client) Remove(ctx context.Context, id string) error {
 }
 
 // Pipelines returns the published pipelines, in the order of their names.
-func (c *Client) Pipelines(ctx context.Context) ([]api.Pipeline, error) {
-	var all api.Pipelines
+func (c *Client) Pipelines(ctx context.Context) ([]Pipeline, error) {
+	var all Pipelines
 	err := c.get(ctx, &all, nil, "pipelines")
 	return all.Pipelines, err
 }
 
 // Caps returns the capabilities that Act can ask.
-func (c *Client) Caps(ctx context.Context) ([]api.Capability, error) {
-	var all api.Capabilities
+func (c *Client) Caps(ctx context.Context) ([]Capability, error) {
+	var all Capabilities
 	err := c.get(ctx, &all, nil, "caps")
 	return all.Capabilities, err
 }

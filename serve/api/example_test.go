@@ -1,4 +1,4 @@
-package client_test
+package api_test
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/client"
 )
 
 func Example() {
@@ -27,7 +26,7 @@ func Example() {
 	defer server.Close()
 
 	ctx := context.Background()
-	c := client.Client{URL: server.URL}
+	c := api.Client{URL: server.URL}
 	if _, err := c.Start(ctx, "g-1", api.Start{Pipeline: "greet", Input: json.RawMessage(`"Ada"`)}); err != nil {
 		log.Fatal(err)
 	}

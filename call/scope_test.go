@@ -1,4 +1,4 @@
-package scope_test
+package call_test
 
 import (
 	"fmt"
@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stonelayer/stone/call/scope"
+	"github.com/stonelayer/stone/call"
 )
 
-func Example() {
-	net := scope.Net{"https://api.example.com"}
+func ExampleScope() {
+	net := call.Net{"https://api.example.com"}
 	for _, text := range []string{"https://API.example.com:443/v1", "http://api.example.com/v1", "https://example.com"} {
 		u, _ := url.Parse(text)
 		fmt.Println(net.Check(u))
 	}
-	fmt.Println(scope.Process{}.Check("/bin/sh"))
+	fmt.Println(call.Process{}.Check("/bin/sh"))
 	// Output:
 	// <nil>
 	// the server http://api.example.com:80 is not in scope: https://api.example.com
@@ -37,23 +37,23 @@ func TestFS(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		scope scope.FS
+		scope call.FS
 		path  string
 		ok    bool
 	}{
 		{nil, "/etc", true},
-		{scope.FS{}, root, false},
-		{scope.FS{root}, root, true},
-		{scope.FS{root}, filepath.Join(root, "in"), true},
-		{scope.FS{root}, filepath.Join(root, "new"), true},
-		{scope.FS{filepath.Join(base, "link")}, filepath.Join(root, "in"), true},
-		{scope.FS{root}, filepath.Join(base, "link", "in"), true},
-		{scope.FS{root}, filepath.Join(root, "..", "root-other"), false},
-		{scope.FS{root}, filepath.Join(root, "out"), false},
-		{scope.FS{root}, filepath.Join(root, "out", "new"), false},
-		{scope.FS{root}, filepath.Join(root, "dangling"), false},
-		{scope.FS{root}, other, false},
-		{scope.FS{root}, "/", false},
+		{call.FS{}, root, false},
+		{call.FS{root}, root, true},
+		{call.FS{root}, filepath.Join(root, "in"), true},
+		{call.FS{root}, filepath.Join(root, "new"), true},
+		{call.FS{filepath.Join(base, "link")}, filepath.Join(root, "in"), true},
+		{call.FS{root}, filepath.Join(base, "link", "in"), true},
+		{call.FS{root}, filepath.Join(root, "..", "root-other"), false},
+		{call.FS{root}, filepath.Join(root, "out"), false},
+		{call.FS{root}, filepath.Join(root, "out", "new"), false},
+		{call.FS{root}, filepath.Join(root, "dangling"), false},
+		{call.FS{root}, other, false},
+		{call.FS{root}, "/", false},
 	} {
 		if _, err := test.scope.Resolve(test.path); (err == nil) != test.ok {
 			t.Errorf("%v %s: %v, want ok %v", test.scope, test.path, err, test.ok)
@@ -63,25 +63,25 @@ func TestFS(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	for _, test := range []struct {
-		scope scope.Scope
+		scope call.Scope
 		ok    bool
 	}{
-		{scope.Scope{}, true},
-		{scope.Scope{FS: scope.FS{"/srv"}, Process: scope.Process{"/bin/true"}, Net: scope.Net{"https://example.com", "http://[::1]:80/"}}, true},
-		{scope.Scope{FS: scope.FS{"srv"}}, false},
-		{scope.Scope{Process: scope.Process{"true"}}, false},
-		{scope.Scope{Net: scope.Net{"example.com"}}, false},
-		{scope.Scope{Net: scope.Net{"https://example.com/path"}}, false},
-		{scope.Scope{Net: scope.Net{"https://u:p@example.com"}}, false},
+		{call.Scope{}, true},
+		{call.Scope{FS: call.FS{"/srv"}, Process: call.Process{"/bin/true"}, Net: call.Net{"https://example.com", "http://[::1]:80/"}}, true},
+		{call.Scope{FS: call.FS{"srv"}}, false},
+		{call.Scope{Process: call.Process{"true"}}, false},
+		{call.Scope{Net: call.Net{"example.com"}}, false},
+		{call.Scope{Net: call.Net{"https://example.com/path"}}, false},
+		{call.Scope{Net: call.Net{"https://u:p@example.com"}}, false},
 	} {
 		if err := test.scope.Check(); (err == nil) != test.ok {
 			t.Errorf("%+v: %v, want ok %v", test.scope, err, test.ok)
 		}
 	}
-	if err := (scope.Process{"/usr/bin/../bin/true"}).Check("/usr/bin/true"); err != nil {
+	if err := (call.Process{"/usr/bin/../bin/true"}).Check("/usr/bin/true"); err != nil {
 		t.Error(err)
 	}
-	if err := scope.Process(nil).Check("true"); err == nil {
+	if err := call.Process(nil).Check("true"); err == nil {
 		t.Error("a program that is searched for is in scope")
 	}
 }

@@ -1,4 +1,4 @@
-package llmtest_test
+package stonetest_test
 
 import (
 	"net/http/httptest"
@@ -7,10 +7,10 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
-	"github.com/stonelayer/stone/llm/llmtest"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/repetition"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/stonetest"
 )
 
 func serve(t *testing.T, answers []script.Answer) string {
@@ -22,7 +22,7 @@ func serve(t *testing.T, answers []script.Answer) string {
 // TestModels checks that all models of the project keep the contract, with and without a
 // guard.
 func TestModels(t *testing.T) {
-	for name, newModel := range map[string]llmtest.NewModel{
+	for name, newModel := range map[string]func(t *testing.T, answers ...script.Answer) llm.Model{
 		"script": func(_ *testing.T, answers ...script.Answer) llm.Model { return script.New(answers...) },
 		"openai": func(t *testing.T, answers ...script.Answer) llm.Model {
 			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key"})
@@ -45,6 +45,6 @@ func TestModels(t *testing.T) {
 			return openai.New(openai.Config{Model: "m", URL: serve(t, answers), Key: "test-key", Repetition: watch})
 		},
 	} {
-		t.Run(name, func(t *testing.T) { llmtest.TestModel(t, newModel) })
+		t.Run(name, func(t *testing.T) { stonetest.TestModel(t, newModel) })
 	}
 }

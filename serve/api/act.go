@@ -1,4 +1,4 @@
-package client
+package api
 
 import (
 	"context"
@@ -10,24 +10,23 @@ import (
 	"net/url"
 
 	"github.com/stonelayer/stone/internal/sse"
-	"github.com/stonelayer/stone/serve/api"
 )
 
 // Act asks a capability. The envelope, as "stone act" reads it, is encoded as JSON. With an id,
 // a run keeps the answer, and the same request again returns it without another call. If no
-// capability has an answer, the error is an *api.ActError.
-func (c *Client) Act(ctx context.Context, id string, envelope any) (api.Result, error) {
-	var reply api.Reply
+// capability has an answer, the error is an *ActError.
+func (c *Client) Act(ctx context.Context, id string, envelope any) (Result, error) {
+	var reply Reply
 	if err := c.call(ctx, act(id, envelope), &reply); err != nil {
-		return api.Result{}, err
+		return Result{}, err
 	}
 	return resultOf(reply)
 }
 
 // A Chunk is an element of Stream: a piece of the answer or, as the last one, the answer.
 type Chunk struct {
-	api.Piece
-	Result *api.Result // nil for a piece
+	Piece
+	Result *Result // nil for a piece
 }
 
 // Stream is like Act, but yields the pieces of the answer as they arrive, and then the answer.
@@ -93,7 +92,7 @@ func messages(body io.Reader) iter.Seq2[[]byte, error] {
 
 // chunk reads a piece, which has a type, or the envelope of the answer.
 func chunk(data []byte) (next Chunk, err error) {
-	var reply api.Reply
+	var reply Reply
 	if err = json.Unmarshal(data, &next.Piece); err == nil && next.Type == "" {
 		err = json.Unmarshal(data, &reply)
 	}
@@ -108,12 +107,12 @@ func chunk(data []byte) (next Chunk, err error) {
 	return next, err
 }
 
-func resultOf(reply api.Reply) (api.Result, error) {
+func resultOf(reply Reply) (Result, error) {
 	switch {
 	case reply.Error != nil:
-		return api.Result{}, reply.Error
+		return Result{}, reply.Error
 	case reply.Result == nil:
-		return api.Result{}, fmt.Errorf("the reply has neither a result nor an error")
+		return Result{}, fmt.Errorf("the reply has neither a result nor an error")
 	}
 	return *reply.Result, nil
 }
