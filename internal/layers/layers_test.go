@@ -68,7 +68,7 @@ var table = []struct{ pkg, imports string }{
 	{"finding", "kind"},
 	{"step", "dag"},
 	{"ask", "schema"},
-	{".", "internal/address ask dag effect event finding kind step internal/bounds internal/fault internal/panics internal/retryafter internal/runvalue internal/suggest"},
+	{".", "internal/address ask dag effect event finding kind step internal/bounds internal/grants internal/fault internal/panics internal/retryafter internal/runvalue internal/suggest"},
 
 	{"internal/declared", ""},
 	{"journal/internal/record", "budget step internal/declared"},
