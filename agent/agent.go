@@ -316,8 +316,7 @@ func Rebuild(a stone.Ashlar, edit func([]Middleware) []Middleware) (stone.Ashlar
 	return old.rebuild(cfg), true
 }
 
-// ErrNoConversation is the error of Conversation for a node that no agent produced.
-var ErrNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
+var errNoConversation = errors.New("no conversation in the content: want a node that an agent produced")
 
 // ConversationOf returns a reader of the conversation in the nearest node of type t, which an
 // agent produced: another one, or the same one in an earlier run, which continues a chat.
@@ -335,16 +334,16 @@ func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	}, t.Query().Optional())
 }
 
-// Conversation reads the conversation from a node that an agent produced.
+// Conversation reads the conversation from a node that an agent produced. For any other node it returns an error.
 func Conversation(n *dag.Node) ([]llm.Message, error) {
 	var content struct {
 		Conversation []llm.Message `json:"conversation"`
 	}
 	if err := json.Unmarshal([]byte(n.JSON()), &content); err != nil {
-		return nil, fmt.Errorf("%s: %w: %w", n, ErrNoConversation, err)
+		return nil, fmt.Errorf("%s: %w: %w", n, errNoConversation, err)
 	}
 	if content.Conversation == nil {
-		return nil, fmt.Errorf("%s: %w", n, ErrNoConversation)
+		return nil, fmt.Errorf("%s: %w", n, errNoConversation)
 	}
 	for i := range content.Conversation {
 		m := &content.Conversation[i]

@@ -3,6 +3,7 @@ package agent_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -74,6 +75,9 @@ func TestChatReuse(t *testing.T) {
 	}
 }
 
+// noConversation is in the error of a node that no agent produced.
+const noConversation = "no conversation in the content"
+
 // TestChatFaults checks conversations that cannot be read: nothing is asked.
 func TestChatFaults(t *testing.T) {
 	bare, err := note.Append(dag.DAG{}, agent.Text{Text: "written by hand"})
@@ -81,8 +85,8 @@ func TestChatFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := model(says("x"))
-	if _, err := run(t, chatter(m), stone.Config{Input: next(t, bare, "a")}); !errors.Is(err, agent.ErrNoConversation) || m.calls() != 0 {
-		t.Errorf("got %v after %d requests, want %v", err, m.calls(), agent.ErrNoConversation)
+	if _, err := run(t, chatter(m), stone.Config{Input: next(t, bare, "a")}); err == nil || !strings.Contains(err.Error(), noConversation) || m.calls() != 0 {
+		t.Errorf("got %v after %d requests, want %s", err, m.calls(), noConversation)
 	}
 	sly := agent.New("chat", note, m, agent.Config{Conversation: dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {
 		_, _ = question.From(d)

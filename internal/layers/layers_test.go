@@ -129,7 +129,7 @@ var table = []struct{ pkg, imports string }{
 	{"cli/internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
 	{"internal/respond", "journal call internal/structured"},
-	{"cli/internal/token", "internal/regular budget effect internal/flock"},
+	{"cli/internal/token", "internal/regular budget internal/grants internal/flock"},
 	{"internal/stores", "journal"},
 	{"cli/internal/tui", "cli/internal/display internal/progress internal/view"},
 	{"cli/internal/...", "internal/regular . internal/text tree"},

@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
-// ErrPaused reports a turn that was still paused after Config.MaxContinuations requests.
-var ErrPaused = errors.New("anthropic: the turn is still paused; raise Config.MaxContinuations")
+// errPaused reports a turn that was still paused after Config.MaxContinuations requests.
+var errPaused = errors.New("anthropic: the turn is still paused; raise Config.MaxContinuations")
 
 // caller is the Model without its guard.
 type caller struct{ *Model }
@@ -21,7 +21,7 @@ func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 		t := turn{caller: c, req: req, yield: yield}
 		for n := 0; t.part(ctx); n++ {
 			if n == c.config.MaxContinuations {
-				yield(llm.Delta{Reply: t.reply}, ErrPaused)
+				yield(llm.Delta{Reply: t.reply}, errPaused)
 				return
 			}
 		}

@@ -26,8 +26,8 @@ const (
 	maxKept    = 64 // ended commands whose results are kept
 )
 
-// ErrClosed is the error of a session that is used after Close.
-var ErrClosed = errors.New("the session of commands is closed")
+// errClosed is the error of a session that is used after Close.
+var errClosed = errors.New("the session of commands is closed")
 
 // A Config grants the commands of a session what they may use. The zero value confines
 // them to the current directory.
@@ -118,7 +118,7 @@ func (s *Session) prepare(script string, timeout time.Duration) (*command, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return nil, errSetup{ErrClosed}
+		return nil, errSetup{errClosed}
 	}
 	if s.scratch == "" {
 		if err := s.setup(); err != nil {

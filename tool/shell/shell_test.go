@@ -262,7 +262,7 @@ func TestClose(t *testing.T) {
 		if err := errors.Join(s.Close(), s.Close()); err != nil {
 			t.Error(err)
 		}
-		if got := <-running; got != "was stopped before it ended\n<nil>" && !strings.Contains(got, ErrClosed.Error()) {
+		if got := <-running; got != "was stopped before it ended\n<nil>" && !strings.Contains(got, errClosed.Error()) {
 			t.Errorf("the other command: %q", got)
 		}
 		before, err := os.ReadFile(beat)
@@ -277,7 +277,7 @@ func TestClose(t *testing.T) {
 			t.Errorf("temporary files are left: %v", err)
 		}
 		got, err := call(t, Run(s), runInput{Command: "true"})
-		if err != nil || got.Text != ErrClosed.Error() || got.Recommend == nil || got.Recommend.Action != agent.Halt {
+		if err != nil || got.Text != errClosed.Error() || got.Recommend == nil || got.Recommend.Action != agent.Halt {
 			t.Errorf("after Close: %+v, %v", got, err)
 		}
 	})
