@@ -1,8 +1,6 @@
 package ask
 
-import (
-	"context"
-)
+import "context"
 
 // A Channel is a Frontend over a Go channel, to the program around a run: receive questions from it in any
 // goroutine, and answer them in any order. Its buffer holds questions that nobody has received yet.

@@ -53,7 +53,7 @@ type FS []string
 // Resolve returns the absolute path of a file or directory without symbolic links, or an
 // error if it is outside. A path that does not exist is resolved by its directory.
 func (f FS) Resolve(path string) (string, error) {
-	path, err := real(path)
+	path, err := realPath(path)
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +70,7 @@ func (f FS) Resolve(path string) (string, error) {
 	return "", fmt.Errorf("%s is outside the directories in scope: %s", path, inScope(f))
 }
 
-func real(path string) (string, error) {
+func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err

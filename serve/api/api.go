@@ -1,5 +1,5 @@
 // Package api is the JSON that stone serve speaks: the requests and replies of its HTTP
-// interface under /v1, and a [Client] of it. The OpenAPI document of a server is made from these types.
+// interface under /v1, and a client of it. The OpenAPI document of a server is made from these types.
 //
 //	c := api.Client{URL: "http://127.0.0.1:8080", Token: os.Getenv("STONE_TOKEN")}
 //	run, err := c.Start(ctx, "t-17", api.Start{Pipeline: "triage", Input: input})
