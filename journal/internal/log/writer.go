@@ -46,9 +46,13 @@ type writer struct {
 	closed    bool
 	committed chan struct{} // closed by the next commit, nil if no caller waits for it
 
-	using sync.Mutex // in a transaction
-	idle  bool       // nothing was written since the last sign of life
-	lost  error      // the error for writes that close could not write
+	wanted int // how many writes wake the writer
+
+	took     time.Duration // by the last commit
+	expected int           // how many writes join the next one
+	using    sync.Mutex    // in a transaction
+	idle     bool          // nothing was written since the last sign of life
+	lost     error         // the error for writes that close could not write
 }
 
 func startWriter(j *Journal) *writer {
@@ -72,7 +76,11 @@ func (w *writer) put(x *write) error {
 		return err
 	}
 	w.queue = append(w.queue, x)
+	enough := len(w.queue) >= w.wanted
 	w.queued.Unlock()
+	if !enough {
+		return nil
+	}
 	select {
 	case w.wake <- struct{}{}:
 	default: // it is awake
@@ -151,7 +159,9 @@ func (w *writer) loop() {
 		}
 		group := append(kept, w.take()...)
 		w.rest(len(group) == 0, signs != nil)
-		if kept = w.commit(append(group, signs...)); len(kept) == 0 {
+		started := time.Now()
+		kept = w.commit(append(group, signs...))
+		if w.took = time.Since(started); len(kept) == 0 {
 			pause = 0
 			continue
 		}
@@ -204,15 +214,38 @@ func (w *writer) rest(nothing, sign bool) {
 	}
 }
 
-// gather lets callers woken by the last commit join the next one, as long as more of them
-// come: every commit waits for the disk.
+// mostGathering bounds how long the writer waits for callers.
+const mostGathering = 5 * time.Millisecond
+
+// gather lets callers woken by the last commit join the next one: every commit waits for the disk. It waits for as many
+// as came the last time, but no longer than the last commit took. If they do not come, it soon expects no one.
 func (w *writer) gather() {
-	for before, now := -1, 0; now > before; {
+	came := 0
+	for before := -1; came > before; {
 		runtime.Gosched()
-		w.queued.Lock()
-		before, now = now, len(w.queue)
-		w.queued.Unlock()
+		before, came = came, w.waiting(w.expected)
 	}
+	enough := time.NewTimer(min(w.took, mostGathering))
+	defer enough.Stop()
+	for late := false; came < w.expected && !late; came = w.waiting(w.expected) {
+		select {
+		case <-w.wake:
+		case <-enough.C:
+			late = true
+		case <-w.stop:
+			late = true
+		}
+	}
+	w.waiting(0)
+	w.expected = max(came, (came+w.expected)/2)
+}
+
+// waiting returns how many writes wait, and sets how many there must be to wake the writer.
+func (w *writer) waiting(wanted int) int {
+	w.queued.Lock()
+	defer w.queued.Unlock()
+	w.wanted = wanted
+	return len(w.queue)
 }
 
 func (w *writer) take() []*write {
@@ -309,9 +342,9 @@ func (w *writer) together(group []*write) (kept []*write) {
 // once. Runs are told when the writer is unlocked: a caller that has locked a run may be
 // waiting for the writer.
 func (w *writer) transact(group []*write) ([]*write, error) {
-	for {
+	for careful := false; ; {
 		w.using.Lock()
-		t := &transaction{j: w.Journal}
+		t := &transaction{j: w.Journal, careful: careful}
 		err := w.data.Update(func(tx Tx) error {
 			t.Tx = tx
 			if err := t.apply(group); err != nil {
@@ -327,6 +360,10 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 		}
 		t.finish(err == nil)
 		w.using.Unlock()
+		if errors.Is(err, ErrFenced) && !careful {
+			careful = true
+			continue
+		}
 		var lost *lostError
 		if err == nil {
 			w.tell()
