@@ -273,6 +273,35 @@ func TestAsideIsNoticed(t *testing.T) {
 	}
 }
 
+// Steps that share a commit with steps of a run that was lost are recorded, and no work is repeated.
+func TestLostRunAmongOthers(t *testing.T) {
+	address := pgtest.Database(t)
+	slow, next := open(t, address, Options{Lease: time.Minute}), open(t, address, Options{})
+	do(t, slow, stepKey("lost", 1))
+	do(t, slow, stepKey("kept", 1))
+	giveUp(t, address, "lost")
+	for _, err := next.Acquire(t.Context(), "lost"); err != nil; _, err = next.Acquire(t.Context(), "lost") {
+		if !isHeld(err) {
+			t.Fatal(err)
+		}
+	}
+	var calls atomic.Int64
+	err := inGoroutines(callers, func(i int) error {
+		if i%4 > 0 {
+			_, err := slow.Do(context.Background(), stepKey("kept", i+2), work(&calls))
+			return err
+		}
+		if _, err := slow.Do(context.Background(), stepKey("lost", i+2), work(new(atomic.Int64))); !isHeld(err) {
+			return fmt.Errorf("step %d of the lost run: %v, want a HeldError", i, err)
+		}
+		return nil
+	})
+	if err != nil || calls.Load() != callers*3/4 {
+		t.Errorf("the steps were worked %d times, %v; want each once", calls.Load(), err)
+	}
+	do(t, next, stepKey("lost", 2))
+}
+
 // A process that stops within a transaction keeps its locks for a quarter of its lease.
 func TestSilentTransactionIsEnded(t *testing.T) {
 	arm, paused, proceed := pauseAt(t, "before commit")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -160,8 +159,10 @@ func (w *writer) loop() {
 		group := append(kept, w.take()...)
 		w.rest(len(group) == 0, signs != nil)
 		started := time.Now()
-		kept = w.commit(append(group, signs...))
-		if w.took = time.Since(started); len(kept) == 0 {
+		if kept = w.commit(append(group, signs...)); len(group) > 0 {
+			w.took = time.Since(started)
+		}
+		if len(kept) == 0 {
 			pause = 0
 			continue
 		}
@@ -212,40 +213,6 @@ func (w *writer) rest(nothing, sign bool) {
 	if sign || !nothing {
 		w.idle = nothing
 	}
-}
-
-// mostGathering bounds how long the writer waits for callers.
-const mostGathering = 5 * time.Millisecond
-
-// gather lets callers woken by the last commit join the next one: every commit waits for the disk. It waits for as many
-// as came the last time, but no longer than the last commit took. If they do not come, it soon expects no one.
-func (w *writer) gather() {
-	came := 0
-	for before := -1; came > before; {
-		runtime.Gosched()
-		before, came = came, w.waiting(w.expected)
-	}
-	enough := time.NewTimer(min(w.took, mostGathering))
-	defer enough.Stop()
-	for late := false; came < w.expected && !late; came = w.waiting(w.expected) {
-		select {
-		case <-w.wake:
-		case <-enough.C:
-			late = true
-		case <-w.stop:
-			late = true
-		}
-	}
-	w.waiting(0)
-	w.expected = max(came, (came+w.expected)/2)
-}
-
-// waiting returns how many writes wait, and sets how many there must be to wake the writer.
-func (w *writer) waiting(wanted int) int {
-	w.queued.Lock()
-	defer w.queued.Unlock()
-	w.wanted = wanted
-	return len(w.queue)
 }
 
 func (w *writer) take() []*write {
