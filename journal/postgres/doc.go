@@ -18,8 +18,8 @@
 // this package may need other tables; Open then refuses the database, and [Migrate] or
 // "stone db migrate" changes it.
 //
-// One goroutine writes, and callers that wait for the server share the next commit, in two
-// round trips. An acknowledged write is on the disk of the server. If the server ends or
+// One goroutine writes, and callers that wait for the server share the next commit, in one
+// round trip if it has only steps. An acknowledged write is on the disk of the server. If the server ends or
 // the connection is lost, writes are retried: see Options.Retry and Options.RetryResults.
 // If the connection is lost during a commit, the DB asks the server whether the commit
 // happened, and otherwise writes again. The work of a step is not repeated for any of

@@ -17,6 +17,7 @@ import (
 // Codes of PostgreSQL, Appendix A of its manual: "PostgreSQL Error Codes".
 const (
 	uniqueViolation   = "23505"
+	divisionByZero    = "22012"
 	readOnly          = "25006" // of a standby, after a failover
 	idleTooLong       = "25P03"
 	invalidPassword   = "28P01"
@@ -42,6 +43,9 @@ var passingCodes = []string{
 
 // Passing implements [log.Database].
 func (d *database) Passing(err error) bool {
+	if errors.Is(err, log.ErrFenced) {
+		return true
+	}
 	if server := (*pgconn.PgError)(nil); errors.As(err, &server) {
 		switch server.Code[:2] {
 		case "08", "53", "58": // connection, resources, the system
@@ -63,6 +67,12 @@ func isReadOnly(err error) bool {
 func isUnknownName(err error) bool {
 	var server *pgconn.PgError
 	return errors.As(err, &server) && (server.Code == noStatement || server.Code == sameStatement)
+}
+
+// isFenced reports whether a statement found that it must not be executed: see fence.
+func isFenced(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == divisionByZero
 }
 
 // disconnected reports whether the server could not be reached, or did not answer.

@@ -69,23 +69,42 @@ func giveUp(t *testing.T, address, run string) {
 	pgtest.Exec(t, address, "UPDATE stone.runs SET lease = 1 WHERE id = '"+run+"'")
 }
 
-// race lets a process commit the result of a step late: another one tries to take the run
-// while the transaction is open, and first was called in it. It reports whether the result was acknowledged, and
+// race lets the server commit the result of a step late: another process tries to take the run
+// while the transaction is open, and its owner was checked. First is called before. It reports whether the result was acknowledged, and
 // whether the other process worked on the step although it was.
-func race(t *testing.T, address string, first func(slow *DB)) (acknowledged, repeated bool) {
-	arm, paused, proceed := pauseAt(t, "before commit")
-	slow, next := open(t, address, Options{Lease: 20 * time.Second}), open(t, address, Options{})
+func race(t *testing.T, address string, first func()) (acknowledged, repeated bool) {
+	slow, next := open(t, address, Options{Lease: 80 * time.Second}), open(t, address, Options{})
+	pgtest.Exec(t, address, "CREATE FUNCTION stone.late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN IF new.content = ''\\x32'' THEN PERFORM pg_advisory_xact_lock(1); END IF; RETURN new; END'")
+	pgtest.Exec(t, address, "CREATE TRIGGER late BEFORE INSERT ON stone.records FOR EACH ROW EXECUTE FUNCTION stone.late()")
 	do(t, slow, stepKey("r", 1))
 	giveUp(t, address, "r")
+	gate, err := pgconn.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drop(gate)
+	if _, err := gate.Exec(t.Context(), "SELECT pg_advisory_lock(1)").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	waits := func(atGate bool) bool {
+		found, err := rows(t.Context(), next.database.reader, func(v [][]byte) int64 { return integer(v[0]) },
+			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND (wait_event = 'advisory') = $1", atGate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found[0] > 0
+	}
 	slowly := make(chan error, 1)
 	go func() {
 		_, err := slow.Do(context.Background(), stepKey("r", 2), func(context.Context) (step.Record, error) {
-			arm(func() { first(slow) })
+			first()
 			return step.Record{Content: []byte(`2`)}, nil
 		})
 		slowly <- err
 	}()
-	<-paused // and its row is locked
+	for !waits(true) { // then its row is locked
+		time.Sleep(time.Millisecond)
+	}
 	working, end := make(chan struct{}), make(chan struct{})
 	over := make(chan struct{})
 	go func() {
@@ -101,20 +120,16 @@ func race(t *testing.T, address string, first func(slow *DB)) (acknowledged, rep
 			}
 		}
 	}()
-	for waits := false; !repeated && !waits; {
-		found, err := rows(t.Context(), next.database.reader, func(v [][]byte) int64 { return integer(v[0]) },
-			"SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-		if err != nil {
-			t.Fatal(err)
-		}
-		waits = found[0] > 0
+	for !repeated && !waits(false) {
 		select {
 		case <-working:
 			repeated = true
 		default:
 		}
 	}
-	close(proceed)
+	if _, err := gate.Exec(t.Context(), "SELECT pg_advisory_unlock(1)").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
 	acknowledged = <-slowly == nil
 	close(end)
 	<-over
@@ -123,7 +138,7 @@ func race(t *testing.T, address string, first func(slow *DB)) (acknowledged, rep
 
 // A process takes a run over only between the transactions of its owner.
 func TestTakeoverWaitsForCommit(t *testing.T) {
-	if acknowledged, repeated := race(t, pgtest.Database(t), func(*DB) {}); !acknowledged || repeated {
+	if acknowledged, repeated := race(t, pgtest.Database(t), func() {}); !acknowledged || repeated {
 		t.Errorf("the step was acknowledged: %v, and was repeated: %v; want that it is acknowledged and not repeated", acknowledged, repeated)
 	}
 }
@@ -133,12 +148,10 @@ func TestCheckWithoutLockIsNoFence(t *testing.T) {
 	address := pgtest.Database(t)
 	open(t, address, Options{})
 	pgtest.Exec(t, address, "ALTER TABLE stone.records DROP CONSTRAINT records_pkey") // a fence too
-	unlock := func(slow *DB) {
-		// The number of records would tell too.
-		statements := []statement{{text: "UPDATE stone.runs SET rows = rows - 1"}, {text: "COMMIT"}, {text: "BEGIN"}}
-		if err := exchange(context.Background(), slow.database.writer, statements...); err != nil {
-			t.Error(err)
-		}
+	lock := fence
+	defer func() { fence = lock }()
+	unlock := func() {
+		fence = "SELECT run, beat + 1, $3::bigint[] FROM stone.runs WHERE run = ANY($1::bigint[]) AND owner = ANY($2::text[]) AND beat >= ANY($4::bigint[])"
 	}
 	if acknowledged, repeated := race(t, address, unlock); !acknowledged || !repeated {
 		t.Errorf("the step was acknowledged: %v, and was repeated: %v; so TestTakeoverWaitsForCommit shows nothing", acknowledged, repeated)
@@ -260,6 +273,35 @@ func TestAsideIsNoticed(t *testing.T) {
 	}
 }
 
+// Steps that share a commit with steps of a run that was lost are recorded, and no work is repeated.
+func TestLostRunAmongOthers(t *testing.T) {
+	address := pgtest.Database(t)
+	slow, next := open(t, address, Options{Lease: time.Minute}), open(t, address, Options{})
+	do(t, slow, stepKey("lost", 1))
+	do(t, slow, stepKey("kept", 1))
+	giveUp(t, address, "lost")
+	for _, err := next.Acquire(t.Context(), "lost"); err != nil; _, err = next.Acquire(t.Context(), "lost") {
+		if !isHeld(err) {
+			t.Fatal(err)
+		}
+	}
+	var calls atomic.Int64
+	err := inGoroutines(callers, func(i int) error {
+		if i%4 > 0 {
+			_, err := slow.Do(context.Background(), stepKey("kept", i+2), work(&calls))
+			return err
+		}
+		if _, err := slow.Do(context.Background(), stepKey("lost", i+2), work(new(atomic.Int64))); !isHeld(err) {
+			return fmt.Errorf("step %d of the lost run: %v, want a HeldError", i, err)
+		}
+		return nil
+	})
+	if err != nil || calls.Load() != callers*3/4 {
+		t.Errorf("the steps were worked %d times, %v; want each once", calls.Load(), err)
+	}
+	do(t, next, stepKey("lost", 2))
+}
+
 // A process that stops within a transaction keeps its locks for a quarter of its lease.
 func TestSilentTransactionIsEnded(t *testing.T) {
 	arm, paused, proceed := pauseAt(t, "before commit")
@@ -267,6 +309,9 @@ func TestSilentTransactionIsEnded(t *testing.T) {
 	slow, next := open(t, address, Options{Lease: time.Second, Retry: 200 * time.Millisecond, RetryResults: 200 * time.Millisecond}), open(t, address, Options{})
 	do(t, slow, stepKey("r", 1))
 	arm(func() {})
+	go func() { // reads, so that it begins before its commit
+		_, _ = slow.Ask(context.Background(), journal.Question{Run: "r", Path: "ask", Name: "ask", Asked: time.Unix(1, 0)})
+	}()
 	<-paused
 	defer close(proceed)
 	var calls atomic.Int64
@@ -298,8 +343,8 @@ func TestSlowTransactionIsCommitted(t *testing.T) {
 	t.Cleanup(func() { reached = func(string) {} })
 	db := open(t, pgtest.Database(t), Options{Lease: time.Second, RetryResults: 5 * time.Second})
 	do(t, db, stepKey("r", 1))
-	if slept.Load() < 3 {
-		t.Errorf("%d transactions were slow, want more than the two of a step", slept.Load())
+	if slept.Load() < 4 {
+		t.Errorf("%d transactions were slow, want more than the one that takes the run and the two of a step", slept.Load())
 	}
 }
 

@@ -11,51 +11,46 @@ import (
 
 var background = context.Background()
 
-// advance is the fence: a run that another transaction is taking over is locked, and after
-// the wait the owner is compared again.
-const advance = `UPDATE stone.runs r SET beat = r.beat + 1, rows = CASE WHEN b.rows < 0 THEN r.rows ELSE b.rows END
-	FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS b (run, owner, rows)
-	WHERE r.run = b.run AND r.owner = b.owner RETURNING r.run, r.beat`
-
 // Update implements [log.Database].
 func (d *database) Update(do func(log.Tx) error) error {
 	if err := d.connect(); err != nil {
 		return err
 	}
-	t := &tx{database: d, runs: map[string]*log.Run{}, byRow: map[int64]*log.Run{}}
+	t := &tx{database: d, number: d.commits&^1 + 2, runs: map[string]*log.Run{}, byRow: map[int64]*log.Run{}}
 	t.reader = reader{t}
 	err := do(t)
 	if err == nil && !t.started && len(t.queue) == 0 {
 		return nil
 	}
-	if err == nil && !t.started {
-		err = t.send() // the row of this process must be locked before COMMIT is sent
-	}
-	if err != nil {
-		if t.started {
-			t.queue, t.size = nil, 0
-			t.exec("ROLLBACK")
-			_ = t.send() // the server rolls back also when the connection is lost
-			if d.writer.IsClosed() {
-				d.lost++
-			}
+	committing := err == nil
+	if committing {
+		t.exec("COMMIT")
+		if err = t.send(); err == nil {
+			d.lost, d.commits = 0, t.number
+			d.news.changed()
+			return nil
 		}
-		if isReadOnly(err) {
-			drop(d.writer) // another server may be the primary now
-		}
-		return err
 	}
-	t.exec("COMMIT")
-	err = t.send()
-	if err == nil {
-		d.lost = 0
-		d.news.changed()
-		return nil
-	}
-	if d.writer.IsClosed() { // the server may have got it
+	if t.started && d.writer.IsClosed() {
 		d.lost++
-		n := d.commits
-		return &log.UnknownError{Err: err, Committed: func() (bool, error) { return d.committed(n) }}
+		if committing { // the server may have got it
+			return &log.UnknownError{Err: err, Committed: func() (bool, error) { return d.committed(t.number) }}
+		}
+	} else if t.started {
+		t.queue, t.size = nil, 0
+		t.exec("ROLLBACK")
+		if _ = t.send(); d.writer.IsClosed() { // the server rolls back also when the connection is lost
+			d.lost++
+		}
+	}
+	if isReadOnly(err) {
+		drop(d.writer) // another server may be the primary now
+	}
+	if isFenced(err) {
+		if !t.fenced { // the server knows another number, as after a failover
+			d.id.Store(0)
+		}
+		return fmt.Errorf("%w: %w", log.ErrFenced, err)
 	}
 	return err
 }
@@ -84,29 +79,30 @@ func (d *database) connect() error {
 	const most = 10_000
 	return exchange(ctx, conn,
 		statement{text: "DELETE FROM stone.writers WHERE writer IN (SELECT writer FROM stone.writers WHERE writer < (SELECT max(writer) FROM stone.writers) - $1 FOR UPDATE SKIP LOCKED)", args: []any{int64(most)}},
-		statement{text: "INSERT INTO stone.writers DEFAULT VALUES RETURNING writer", each: func(v [][]byte) { d.id.Store(integer(v[0])) }})
+		statement{text: "INSERT INTO stone.writers DEFAULT VALUES RETURNING writer", each: func(v [][]byte) { d.id.Store(integer(v[0])); d.commits = 0 }})
 }
 
-// committed reports whether a commit whose answer was lost is durable. Its transaction
-// locked the row of this process before the commit was sent, so a lock of the row waits
-// for its end; the server ends it at the latest when it has been silent for idle.
+// committed reports whether a commit whose answer was lost is durable. It marks the row of this process, with which
+// each transaction begins: one that the server has still to read finds another number and fails, and one that it has
+// begun is waited for. The server ends it at the latest when it has been silent for idle.
 func (d *database) committed(n int64) (bool, error) {
 	if err := d.connect(); err != nil {
 		return false, err
 	}
 	ctx, cancel := d.within(background, 0)
 	defer cancel()
-	var last int64
-	err := exchange(ctx, d.writer, statement{"SELECT commits FROM stone.writers WHERE writer = $1 FOR UPDATE", []any{d.id.Load()},
-		func(v [][]byte) { last = integer(v[0]) }})
-	return last >= n, err
+	err := exchange(ctx, d.writer, statement{mark, []any{d.id.Load()},
+		func(v [][]byte) { d.commits = integer(v[0]) }})
+	return d.commits == n|1, err
 }
 
 // tx is a [log.Tx]. It sends statements when it needs an answer.
 type tx struct {
 	*database
 	reader
-	started bool // BEGIN was sent
+	number  int64 // of its commit, even
+	started bool  // BEGIN was sent
+	fenced  bool  // Fence was called
 	queue   []statement
 	size    int // of the contents in the queue
 
@@ -134,22 +130,21 @@ func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 // send sends the queue. The first time it begins the transaction, and counts it. A server ends a transaction whose process is
 // silent, so that a process that was stopped keeps no lock.
 func (t *tx) send() error {
-	if !t.started {
+	began := t.started
+	if !began {
 		t.started = true
-		t.commits++
 		idle := fmt.Sprint(t.silence().Milliseconds())
 		t.queue = append([]statement{
 			{text: "BEGIN ISOLATION LEVEL READ COMMITTED"},
 			{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true)", args: []any{idle}},
-			{text: `INSERT INTO stone.writers (writer, commits) OVERRIDING SYSTEM VALUE VALUES ($1, $2)
-				ON CONFLICT (writer) DO UPDATE SET commits = excluded.commits`, args: []any{t.id.Load(), t.commits}},
+			{text: count, args: []any{t.id.Load(), t.number, t.commits}},
 		}, t.queue...)
 	}
 	queue, size := t.queue, t.size
 	t.queue, t.size, t.unread = nil, 0, false
 	ctx, cancel := t.within(background, size)
 	defer cancel()
-	if size >= 1<<20 {
+	if began && size >= 1<<20 {
 		// The server must not end the transaction while this process encodes the contents.
 		idle := t.silence() + time.Duration(size>>20)*time.Second
 		relax := statement{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true)", args: []any{fmt.Sprint(idle.Milliseconds())}}
@@ -263,41 +258,6 @@ func (t *tx) Label(run int64, labels map[string]string) error {
 	if len(names) > 0 {
 		t.exec("INSERT INTO stone.labels (name, value, run) SELECT *, $3 FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING", names, values, run)
 	}
-	return nil
-}
-
-// Advance implements [log.Tx].
-func (t *tx) Advance(beats []*log.Beat) error {
-	var runs, numbers []int64
-	var owners texts
-	byRun := map[int64]*log.Beat{}
-	for _, b := range beats {
-		runs, owners, numbers = append(runs, b.Run), append(owners, &b.Owner), append(numbers, b.Rows)
-		byRun[b.Run] = b
-	}
-	type beat struct{ run, now int64 }
-	found, err := rows(background, t.reader, func(v [][]byte) beat { return beat{integer(v[0]), integer(v[1])} }, advance, runs, owners, numbers)
-	for _, b := range found {
-		byRun[b.run].Now = b.now
-		if r := t.byRow[b.run]; r != nil {
-			if r.Beat = b.now; byRun[b.run].Rows >= 0 {
-				r.Rows = byRun[b.run].Rows
-			}
-		}
-	}
-	return err
-}
-
-// Count implements [log.Tx].
-func (t *tx) Count(beats []*log.Beat) error {
-	var runs, numbers []int64
-	for _, b := range beats {
-		runs, numbers = append(runs, b.Run), append(numbers, b.Rows)
-		if r := t.byRow[b.Run]; r != nil {
-			r.Rows = b.Rows
-		}
-	}
-	t.exec("UPDATE stone.runs r SET rows = b.rows FROM unnest($1::bigint[], $2::bigint[]) AS b (run, rows) WHERE r.run = b.run", runs, numbers)
 	return nil
 }
 

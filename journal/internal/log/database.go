@@ -2,6 +2,7 @@ package log
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 	"time"
@@ -167,6 +168,16 @@ type RunReader interface {
 	// reports whether these are all.
 	RunWith(id string, run int64, paths []string) (r *Run, found []*Row, whole bool, err error)
 }
+
+// A Fencer is a Tx that does not wait for the answer to Advance: most transactions then are one round trip.
+type Fencer interface {
+	// Fence is like Advance, but sets each Now, which is the last known beat before, by the end of the
+	// transaction. If a run has another owner or an older beat, the transaction fails with ErrFenced.
+	Fence(beats []*Beat) error
+}
+
+// ErrFenced is the error of a transaction that changed nothing because of a Fence. Advance tells which run is lost.
+var ErrFenced = errors.New("a run was lost")
 
 // Beat is a sign of life of a run.
 type Beat struct {

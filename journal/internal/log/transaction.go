@@ -17,11 +17,13 @@ import (
 // transaction is one commit. The runs are told of its changes once it is committed.
 type transaction struct {
 	Tx
-	j     *Journal
-	parts []*part
-	rows  []*Row // to be appended
-	posts []*write
-	since []*write
+	j       *Journal
+	parts   []*part
+	rows    []*Row // to be appended
+	posts   []*write
+	since   []*write
+	careful bool // asks which run is lost
+	fenced  []fenced
 	// boards are the boards that were read, by run.
 	boards map[string]*Run
 	purses purses
@@ -46,6 +48,12 @@ type part struct {
 
 	recent   recent
 	outlined int64
+}
+
+// fenced is a part whose beat is known when the transaction is committed.
+type fenced struct {
+	*part
+	now *Beat
 }
 
 // errStale is the error of a write from before a run was lost and taken again: the other
@@ -316,6 +324,14 @@ func (t *transaction) advance() error {
 	if len(beats) == 0 {
 		return nil
 	}
+	if fencer, ok := t.Tx.(Fencer); ok && !t.careful {
+		for i, p := range parts {
+			beats[i].Now = p.beat
+			t.fenced = append(t.fenced, fenced{p, beats[i]})
+			p.fence()
+		}
+		return fencer.Fence(beats)
+	}
 	if err := t.Advance(beats); err != nil {
 		return err
 	}
@@ -326,12 +342,19 @@ func (t *transaction) advance() error {
 		if beats[i].Now <= p.beat {
 			return t.lost(p, &rewoundError{&journal.HeldError{Where: t.j.data.Name(), Run: p.run.id, Owner: t.j.owner}})
 		}
-		p.beat++
-		// Only who puts a result aside advances a run that is not its own.
-		p.aside = p.aside || p.beat != beats[i].Now
-		p.beat, p.touched, p.ours, p.counted = beats[i].Now, false, true, p.rows
+		p.heard(beats[i].Now)
+		p.fence()
 	}
 	return nil
+}
+
+// fence notes that the run cannot be lost any more in this transaction.
+func (p *part) fence() { p.touched, p.ours, p.counted = false, true, p.rows }
+
+// heard notes the beat of the run. Only who puts a result aside advances a run that is not its own.
+func (p *part) heard(beat int64) {
+	p.aside = p.aside || p.beat+1 != beat
+	p.beat = beat
 }
 
 // lost returns the error for the writes to a run that is no longer ours. Why is nil if it has
@@ -362,6 +385,9 @@ func (t *transaction) lost(p *part, why error) error {
 
 // finish tells the runs whether the transaction was committed.
 func (t *transaction) finish(ok bool) {
+	for _, f := range t.fenced {
+		f.heard(f.now.Now)
+	}
 	for _, p := range t.parts {
 		if ok {
 			p.run.row, p.run.rows, p.run.next, p.run.beat = p.row, p.rows, p.next, p.beat

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -46,9 +45,13 @@ type writer struct {
 	closed    bool
 	committed chan struct{} // closed by the next commit, nil if no caller waits for it
 
-	using sync.Mutex // in a transaction
-	idle  bool       // nothing was written since the last sign of life
-	lost  error      // the error for writes that close could not write
+	wanted int // how many writes wake the writer
+
+	took     time.Duration // by the last commit
+	expected int           // how many writes join the next one
+	using    sync.Mutex    // in a transaction
+	idle     bool          // nothing was written since the last sign of life
+	lost     error         // the error for writes that close could not write
 }
 
 func startWriter(j *Journal) *writer {
@@ -72,7 +75,11 @@ func (w *writer) put(x *write) error {
 		return err
 	}
 	w.queue = append(w.queue, x)
+	enough := len(w.queue) >= w.wanted
 	w.queued.Unlock()
+	if !enough {
+		return nil
+	}
 	select {
 	case w.wake <- struct{}{}:
 	default: // it is awake
@@ -151,7 +158,11 @@ func (w *writer) loop() {
 		}
 		group := append(kept, w.take()...)
 		w.rest(len(group) == 0, signs != nil)
-		if kept = w.commit(append(group, signs...)); len(kept) == 0 {
+		started := time.Now()
+		if kept = w.commit(append(group, signs...)); len(group) > 0 {
+			w.took = time.Since(started)
+		}
+		if len(kept) == 0 {
 			pause = 0
 			continue
 		}
@@ -201,17 +212,6 @@ func (w *writer) rest(nothing, sign bool) {
 	}
 	if sign || !nothing {
 		w.idle = nothing
-	}
-}
-
-// gather lets callers woken by the last commit join the next one, as long as more of them
-// come: every commit waits for the disk.
-func (w *writer) gather() {
-	for before, now := -1, 0; now > before; {
-		runtime.Gosched()
-		w.queued.Lock()
-		before, now = now, len(w.queue)
-		w.queued.Unlock()
 	}
 }
 
@@ -309,9 +309,9 @@ func (w *writer) together(group []*write) (kept []*write) {
 // once. Runs are told when the writer is unlocked: a caller that has locked a run may be
 // waiting for the writer.
 func (w *writer) transact(group []*write) ([]*write, error) {
-	for {
+	for careful := false; ; {
 		w.using.Lock()
-		t := &transaction{j: w.Journal}
+		t := &transaction{j: w.Journal, careful: careful}
 		err := w.data.Update(func(tx Tx) error {
 			t.Tx = tx
 			if err := t.apply(group); err != nil {
@@ -327,6 +327,10 @@ func (w *writer) transact(group []*write) ([]*write, error) {
 		}
 		t.finish(err == nil)
 		w.using.Unlock()
+		if errors.Is(err, ErrFenced) && !careful {
+			careful = true
+			continue
+		}
 		var lost *lostError
 		if err == nil {
 			w.tell()
