@@ -34,7 +34,7 @@ func (m *memoryPurses) Spend(k purse.Key, used, held budget.Amount) error {
 func (m *memoryPurses) Holds(run int64, steps ...dag.ID) (found []purse.Hold, err error) {
 	for id, holds := range m.holds[run] {
 		if len(steps) == 0 || slices.Contains(steps, id) {
-			found = append(found, holds...)
+			found = append(found, holds...) // a copy: Hold and Drop change the others
 		}
 	}
 	return found, nil
@@ -47,7 +47,8 @@ func (m *memoryPurses) Hold(h purse.Hold) error {
 	if m.holds[h.Run] == nil {
 		m.holds[h.Run] = map[dag.ID][]purse.Hold{}
 	}
-	m.holds[h.Run][h.Step] = append(m.holds[h.Run][h.Step], h)
+	others := slices.DeleteFunc(m.holds[h.Run][h.Step], func(o purse.Hold) bool { return o.Account == h.Account })
+	m.holds[h.Run][h.Step] = append(others, h)
 	return nil
 }
 

@@ -27,14 +27,14 @@ type claim struct {
 	run   int64 // its number; 0 if the writer knows it
 	step  dag.ID
 	of    []budget.Shared
-	quote budget.Quote
+	quote purse.Claim
 }
 
 // A settled step has a result, or an attempt without one whose cost is known.
 type settled struct {
-	step  dag.ID
-	used  budget.Usage
-	waits bool // see purse.Settle
+	step dag.ID
+	used budget.Usage
+	end  purse.End
 }
 
 // claim returns what a write reserves. It has no quote if that is nothing.
@@ -42,7 +42,7 @@ func (x *write) claim() (c claim) {
 	switch {
 	case x.post != nil:
 		return x.post.claim
-	case x.intent != nil && x.intent.quote != (budget.Quote{}):
+	case x.intent != nil && x.intent.quote != (purse.Claim{}):
 		if of := x.run.budgets(); len(of) > 0 {
 			return claim{x.run.row, x.intent.digest, of, x.intent.quote}
 		}
@@ -130,7 +130,7 @@ func named(of []budget.Shared) []budget.Shared {
 
 // reserve reserves what a step claims. Refused says which budget cannot pay.
 func (t *transaction) reserve(run int64, c claim) (refused, err error) {
-	if c.quote == (budget.Quote{}) {
+	if c.quote == (purse.Claim{}) {
 		return nil, nil
 	}
 	return purse.Reserve(t.ledger(), run, c.step, c.of, c.quote, t.j.now())
@@ -190,7 +190,7 @@ func (t *transaction) settle(p *part) error {
 	}
 	store.holds[p.row] = holds
 	for _, s := range p.settled {
-		if err := purse.Settle(store, p.row, s.step, of, s.used, s.waits, t.j.now()); err != nil {
+		if err := purse.Settle(store, p.row, s.step, of, s.used, s.end, t.j.now()); err != nil {
 			return err
 		}
 	}

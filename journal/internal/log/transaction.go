@@ -195,10 +195,15 @@ func (t *transaction) write(x *write) error {
 	case t.part(x.run).rows < 0:
 		x.err = errStale
 	case x.intent != nil:
-		p := t.part(x.run)
+		p, c := t.part(x.run), x.claim()
 		var err error
-		if x.err, err = t.reserve(p.row, x.claim()); x.err == nil {
+		if x.err, err = t.reserve(p.row, c); x.err == nil {
 			p.intents = append(p.intents, x.intent)
+		}
+		if err == nil && x.err == nil && c.quote.Batched {
+			var holds []purse.Hold
+			holds, err = t.ledger().Holds(p.row, c.step)
+			x.intent.sent = purse.InBatch(holds)
 		}
 		return err
 	default:
@@ -227,7 +232,7 @@ func (t *transaction) record(p *part, r *result) error {
 	}
 	t.append(p, r.Row, r.event)
 	if r.costs {
-		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage, false})
+		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage, purse.Over})
 	}
 	return nil
 }
