@@ -59,7 +59,7 @@ type memoryStep struct {
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	var found *memoryStep
 	var attempt int
-	err := purse.Wait(ctx, func() (err error) {
+	err := m.purses.lines.Wait(ctx, func() (err error) {
 		found, attempt, err = m.find(ctx, key)
 		return err
 	})

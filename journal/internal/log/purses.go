@@ -137,11 +137,17 @@ func (t *transaction) reserve(run int64, c claim) (refused, err error) {
 }
 
 // ledger returns the transaction as a [purse.Store].
-func (t *transaction) ledger() purse.Store { return purseStore{t.Tx, &t.purses} }
+func (t *transaction) ledger() purse.Store { return purseStore{t.Tx, &t.purses, t} }
 
 type purseStore struct {
 	Tx
 	*purses
+	of *transaction
+}
+
+func (s purseStore) Drop(h purse.Hold) error {
+	s.of.returned = true
+	return s.Tx.Drop(h)
 }
 
 func (s purseStore) Purse(k purse.Key) (used, held budget.Amount, err error) {
@@ -180,7 +186,7 @@ func (t *transaction) settle(p *part) error {
 		p.settled = nil
 		return nil
 	}
-	store, steps := purseStore{t.Tx, &purses{read: t.purses.read, holds: map[int64][]purse.Hold{}}}, make([]dag.ID, len(p.settled))
+	store, steps := purseStore{t.Tx, &purses{read: t.purses.read, holds: map[int64][]purse.Hold{}}, t}, make([]dag.ID, len(p.settled))
 	for i, s := range p.settled {
 		steps[i] = s.step
 	}
@@ -215,19 +221,13 @@ func (t *transaction) spend() error {
 			return err
 		}
 	}
-	today := dayOf(t.j.now())
+	today := purse.DayOf(t.j.now())
 	if !paid || t.j.day == today {
 		return nil
 	}
 	t.j.day = today
-	return t.ForgetSpending(today - spendingDays)
+	return t.ForgetSpending(today - purse.Kept)
 }
-
-// spendingDays is how long it is kept what an account has spent on a day.
-const spendingDays = 400
-
-// dayOf returns the number of days of Unix time.
-func dayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
 // Balance implements [journal.Archive].
 func (j *Journal) Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {

@@ -45,7 +45,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 			break
 		}
 		j.opts.Reached("before intent")
-		err := purse.Wait(ctx, func() error { return j.out.write(&write{run: r, intent: intent}) })
+		err := j.lines.Wait(ctx, func() error { return j.out.write(&write{run: r, intent: intent}) })
 		if started = err == nil; !started && !errors.Is(err, errStale) {
 			return step.Record{}, err
 		}

@@ -23,8 +23,9 @@ type transaction struct {
 	posts []*write
 	since []*write
 	// boards are the boards that were read, by run.
-	boards map[string]*Run
-	purses purses
+	boards   map[string]*Run
+	purses   purses
+	returned bool // a reservation was returned
 }
 
 // part is the part of a transaction that belongs to one run.
@@ -367,6 +368,9 @@ func (t *transaction) lost(p *part, why error) error {
 
 // finish tells the runs whether the transaction was committed.
 func (t *transaction) finish(ok bool) {
+	if ok && t.returned {
+		t.j.lines.Returned()
+	}
 	for _, p := range t.parts {
 		if ok {
 			p.run.row, p.run.rows, p.run.next, p.run.beat = p.row, p.rows, p.next, p.beat

@@ -5,7 +5,6 @@ package purse
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -129,7 +128,13 @@ func Balance(s Reader, b budget.Shared, at time.Time) (bal budget.Balance, err e
 
 // Limited reports whether a run draws on a budget.
 func Limited(of []budget.Shared, b budget.Shared) bool {
-	return slices.ContainsFunc(of, func(o budget.Shared) bool { return o.Name == b.Name && o.Per == b.Per && o.Payer == b.Payer })
+	return slices.ContainsFunc(of, func(o budget.Shared) bool { return counted(o) == counted(b) })
+}
+
+// counted is a budget without its limits.
+func counted(b budget.Shared) budget.Shared {
+	b.Limits = budget.Limits{}
+	return b
 }
 
 // KeyOf returns the key of a budget at a time.
@@ -137,6 +142,12 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 	account, day := b.Key(at)
 	return Key{account, day}
 }
+
+// Kept is for how many days it is kept what was spent on a day.
+const Kept = 400
+
+// DayOf returns the number of a day of Unix time.
+func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
 // Settle replaces what a step has reserved by its cost, also of a budget on which its run no longer draws. A budget of
 // which it has reserved nothing pays, too. An attempt that waits has sent nothing, so it costs no round trips. One that
@@ -275,35 +286,4 @@ func Attempt(ctx context.Context) (dag.ID, Claim) {
 		return step, Claim{}
 	}
 	return step, Claimed(ctx)
-}
-
-// Patience is how long a step waits for a budget that does not change. Tests set it.
-var Patience = time.Minute
-
-// Wait calls do until it succeeds or waiting is in vain: while a budget refuses a step that it could pay if the
-// reservations of others come back, up to a minute after its last change.
-func Wait(ctx context.Context, do func() error) error {
-	var last budget.Balance
-	var since time.Time
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := do()
-		spent, ok := errors.AsType[*budget.ExhaustedError](err)
-		if !ok || !spent.Later {
-			return err
-		}
-		if now := *spent.Shared; since.IsZero() || now.Used != last.Used || now.Held != last.Held {
-			last, since = now, time.Now()
-		}
-		if time.Since(since) > Patience {
-			return err
-		}
-		timer := time.NewTimer(pause + rand.N(pause/4))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return budget.Costly(context.Cause(ctx), budget.Usage{}) // nothing was sent
-		}
-		timer.Stop()
-	}
 }
