@@ -3,6 +3,7 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -18,12 +19,14 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/client"
 	"github.com/stonelayer/stone/serve/internal/servetest"
+	"github.com/stonelayer/stone/step"
 )
 
 // payers is an Access whose callers may each spend a dollar a day.
@@ -227,3 +230,66 @@ func TestRankOfRequests(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
+
+// GET /v1/budgets lists what runs draw on, with what is used and reserved. A tenant sees its own budgets alone, and
+// everybody the own daily limit.
+func TestBudgets(t *testing.T) {
+	team := budget.Rule{Shared: budget.Shared{Name: "team", Per: budget.Month, Limits: budget.Limits{USD: 5, Tokens: 100}}}
+	acme := budget.Rule{Shared: budget.Shared{Name: "acme", Limits: budget.Limits{USD: 2}}, Pipeline: "greet", Labels: map[string]string{"tenant": "acme"}}
+	other := budget.Rule{Shared: budget.Shared{Name: "other", Limits: budget.Limits{USD: 1}}, Labels: map[string]string{"tenant": "other"}}
+	j := new(journal.Memory)
+	who := serve.Principal{Name: "ada"}
+	s, err := serve.New(serve.Config{Journal: j, Budgets: []budget.Rule{team, acme, other}, Access: asPrincipal{&who}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Acquire(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Begin(t.Context(), journal.RunInfo{ID: "r", Started: time.Now(), Budgets: []budget.Shared{acme.Shared}}, dag.DAG{}); err != nil {
+		t.Fatal(err)
+	}
+	price := budget.Amount{USD: 0.5}
+	ctx := declared.Claim(declared.With(t.Context(), price), budget.Fixed(price))
+	lost := errors.New("lost")
+	if _, err := j.Do(ctx, step.Key{RunID: "r", Path: "r/ask", Kind: "step", Name: "ask"}, func(context.Context) (step.Record, error) { return step.Record{}, lost }); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	const own = `{"name":"acme","limits":{"max-usd":2},"used":{},"held":{"usd":0.5},"pipeline":"greet","labels":{"tenant":"acme"}}`
+	for _, c := range []struct {
+		who        serve.Principal
+		want, page []string
+		not        string
+	}{
+		{serve.Principal{Name: "ada"}, []string{`{"name":"team","per":"month","limits":{"max-tokens":100,"max-usd":5},"used":{},"held":{},"renews":"`, own, `"other"`},
+			[]string{"<td>team</td><td>all</td><td>tokens</td>", "<td>acme</td><td>greet tenant=acme</td><td>USD</td><td class=\"n\">0</td><td class=\"n\">0.5</td><td class=\"n\">2</td><td>never</td>"}, "payer"},
+		{serve.Principal{Name: "bob", Tenant: "acme", USDADay: 3}, []string{own, `{"name":"bob","per":"day","payer":true,"limits":{"max-usd":3}`}, []string{"<td>acme</td>"}, "team"},
+		{serve.Principal{Name: "eve", Tenant: "third"}, []string{`{"budgets":[]}`}, nil, "acme"},
+	} {
+		who = c.who
+		get := func(path string) string {
+			out := httptest.NewRecorder()
+			s.ServeHTTP(out, httptest.NewRequest("GET", "http://localhost"+path, nil))
+			return out.Body.String()
+		}
+		list, page := get("/v1/budgets"), get("/overview")
+		for _, want := range c.want {
+			if !strings.Contains(list, want) {
+				t.Errorf("%s gets %s, want %s", who.Name, list, want)
+			}
+		}
+		for _, want := range c.page {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s sees %s, want %s", who.Name, page, want)
+			}
+		}
+		if strings.Contains(list, c.not) || c.not != "payer" && strings.Contains(page, ">"+c.not+"<") {
+			t.Errorf("%s gets %s", who.Name, list)
+		}
+	}
+}
+
+// asPrincipal lets a principal in.
+type asPrincipal struct{ who *serve.Principal }
+
+func (a asPrincipal) Principal(*http.Request) (serve.Principal, error) { return *a.who, nil }
