@@ -293,3 +293,34 @@ func TestBudgets(t *testing.T) {
 type asPrincipal struct{ who *serve.Principal }
 
 func (a asPrincipal) Principal(*http.Request) (serve.Principal, error) { return *a.who, nil }
+
+// A stopped run of a pipeline that the server does not publish is canceled by its records, unless it has batches at a
+// provider.
+func TestCancelUnpublished(t *testing.T) {
+	j := new(journal.Memory)
+	s, err := serve.New(serve.Config{Journal: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"plain", "batched", "batched.batches", "held"} {
+		if _, err := j.Acquire(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Begin(t.Context(), journal.RunInfo{ID: id, Pipeline: "other", Started: time.Now()}, dag.DAG{}); err != nil {
+			t.Fatal(err)
+		}
+		if id == "held" {
+			continue
+		}
+		if err := j.End(t.Context(), id, journal.Outcome{State: journal.Waiting, Ended: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string]string{"plain": `"state":"canceled"`, "batched": "this server does not publish the pipeline of the run", "held": "another process runs it"} {
+		out := httptest.NewRecorder()
+		s.ServeHTTP(out, httptest.NewRequest("POST", "http://localhost/v1/runs/"+id+"/cancel", nil))
+		if !strings.Contains(out.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %s", id, out.Code, out.Body.String(), want)
+		}
+	}
+}
