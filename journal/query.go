@@ -28,6 +28,18 @@ type Query struct {
 // DefaultLimit is the number of runs of a page.
 const DefaultLimit = 100
 
+// A Count is the number of runs of a pipeline in a state.
+type Count struct {
+	Pipeline string
+	State    State
+	Runs     int
+}
+
+// counted returns the conditions that Archive.Counts knows.
+func (q Query) counted() Query {
+	return Query{States: q.States, Pipeline: q.Pipeline, Without: q.Without, Labels: q.Labels, Asking: q.Asking}
+}
+
 // Selects reports whether a run meets the conditions, Asking, Before and Limit excepted: the
 // journal applies those.
 func (q Query) Selects(r RunInfo) bool {

@@ -80,6 +80,7 @@ var storeCases = []journalCase{
 	{"a budget that a run no longer draws on keeps no reservation", testSharedDropped},
 	{"a request in a batch keeps its reservation", testSharedBatched},
 	{"a run is canceled without its pipeline", testCanceled},
+	{"runs are counted as they are listed", testCounts},
 	{"a step pays the budget that reserved it", testSharedChanged},
 	{"many readers of a large run do not wait for each other", testReaders},
 }
