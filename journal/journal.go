@@ -75,9 +75,6 @@ type Archive interface {
 	// damaged is Damaged, here and for Find: of the conditions of a Query, those about a cost or
 	// failure exclude it.
 	Runs(ctx context.Context, q Query) ([]RunInfo, error)
-	// Counts counts the runs that q selects, by pipeline and state, in one query of a database. Of the
-	// conditions, States, Pipeline, Without, Labels and Asking count. A damaged run counts with the state that is stored.
-	Counts(ctx context.Context, q Query) ([]Count, error)
 	// Balance returns what the runs that draw on a budget have spent in the period of a time, removed runs
 	// included, and what their running steps have reserved. Days and months are kept for more than a year.
 	//

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -254,22 +253,6 @@ func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 		return nil, fmt.Errorf("run %q: %w", q.Before, ErrNoRun)
 	}
 	return page, nil
-}
-
-// Counts implements [Archive].
-func (m *Memory) Counts(ctx context.Context, q Query) (all []Count, err error) {
-	q = q.counted()
-	q.Limit = math.MaxInt
-	runs, err := m.Runs(ctx, q)
-	at := map[Count]int{}
-	for _, r := range runs {
-		of := Count{Pipeline: r.Pipeline, State: r.State}
-		if _, ok := at[of]; !ok {
-			at[of], all = len(all), append(all, of)
-		}
-		all[at[of]].Runs++
-	}
-	return all, err
 }
 
 // Remove implements [Archive].

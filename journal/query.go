@@ -35,9 +35,26 @@ type Count struct {
 	Runs     int
 }
 
-// counted returns the conditions that Archive.Counts knows.
-func (q Query) counted() Query {
-	return Query{States: q.States, Pipeline: q.Pipeline, Without: q.Without, Labels: q.Labels, Asking: q.Asking}
+// Counts counts the runs that q selects, by pipeline and state. Of its conditions, only States, Pipeline, Without, Labels
+// and Asking apply. A database that has a method Counts counts them in one query, where a damaged run has the state that is
+// stored; of other archives all runs are read.
+func Counts(ctx context.Context, a Archive, q Query) (all []Count, err error) {
+	q = Query{States: q.States, Pipeline: q.Pipeline, Without: q.Without, Labels: q.Labels, Asking: q.Asking}
+	if c, ok := a.(interface {
+		Counts(ctx context.Context, q Query) ([]Count, error)
+	}); ok {
+		return c.Counts(ctx, q)
+	}
+	runs, err := every(ctx, a, q)
+	at := map[Count]int{}
+	for _, r := range runs {
+		of := Count{Pipeline: r.Pipeline, State: r.State}
+		if _, ok := at[of]; !ok {
+			at[of], all = len(all), append(all, of)
+		}
+		all[at[of]].Runs++
+	}
+	return all, err
 }
 
 // Selects reports whether a run meets the conditions, Asking, Before and Limit excepted: the

@@ -106,7 +106,7 @@ func (s *Server) gauge(ctx context.Context) error {
 		{States: []journal.State{journal.Answered}},
 		{States: []journal.State{journal.Drained, journal.Interrupted, journal.Refused}},
 	} {
-		counts, err := s.cfg.Journal.Counts(ctx, q)
+		counts, err := journal.Counts(ctx, s.cfg.Journal, q)
 		if err != nil {
 			return err
 		}

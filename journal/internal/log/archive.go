@@ -137,10 +137,9 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 	}
 }
 
-// Counts implements [journal.Archive].
+// Counts is for [journal.Counts], which chooses the conditions.
 func (j *Journal) Counts(ctx context.Context, q journal.Query) (all []journal.Count, err error) {
-	s := selected(journal.Query{States: q.States, Pipeline: q.Pipeline, Without: q.Without, Labels: q.Labels, Asking: q.Asking})
-	found, err := j.data.CountRuns(ctx, s)
+	found, err := j.data.CountRuns(ctx, selected(q))
 	if err != nil {
 		return nil, j.data.Explain(err)
 	}
