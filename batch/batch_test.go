@@ -481,6 +481,36 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// Two runs share a budget that pays the estimates of one of them. The second one sends nothing while the batch of the
+// first is at its provider, and can be paid once the answers are read: they cost less.
+func TestShared(t *testing.T) {
+	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	shared := budget.Shared{Name: "all", Limits: budget.Limits{USD: 5*0.006/2 + 5*usd/2}}
+	visit := func(id string) error {
+		run, cfg := config(j, id)
+		run.Recorder, cfg.NoWait = journal.Keep(j, journal.Options{Budgets: []budget.Shared{shared}}), true
+		ctx, cancel := context.WithTimeout(priced(t.Context()), 200*time.Millisecond)
+		defer cancel()
+		if id == "first" {
+			ctx = priced(t.Context())
+		}
+		_, err := batch.Run(ctx, asking(5, models(b.URL)["messages"]), run, cfg)
+		return err
+	}
+	for _, id := range []string{"first", "second", "first"} {
+		if err := visit(id); errors.Is(err, kind.Waiting) != (id == "first") || len(b.Batches) != 1 {
+			t.Fatalf("%s: %v, %d batches", id, err, len(b.Batches))
+		}
+	}
+	b.Looks = 0
+	if err := visit("first"); !errors.Is(err, kind.Waiting) && err != nil {
+		t.Fatal(err)
+	}
+	if err := visit("third"); !errors.Is(err, kind.Waiting) && err != nil || len(b.Batches) != 2 {
+		t.Errorf("%v, %d batches", err, len(b.Batches))
+	}
+}
+
 // Visits of a run that waits for batches use up no round trips of a budget over several runs.
 func TestVisitsAreFree(t *testing.T) {
 	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)

@@ -38,6 +38,16 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 	return errors.Join(err, s.close())
 }
 
+// Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
+func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
+	s := session{id: run}
+	info, err := j.Find(ctx, s.log())
+	if errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) {
+		return false, nil
+	}
+	return err == nil && info.ID == s.log(), err
+}
+
 // startedOnly is a journal that runs only steps that had started before.
 type startedOnly struct {
 	journal.Journal

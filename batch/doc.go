@@ -26,7 +26,8 @@
 // # Money
 //
 // Quotes and costs are halved. While requests wait for a batch, a budget holds what they may cost: what exceeds it
-// is refused before anything is sent.
+// is refused before anything is sent. A budget over several runs holds it until the answers are read, also while no process
+// has the run.
 //
 // # Limits
 //

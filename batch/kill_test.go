@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/batch"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/batchtest"
 	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/journal"
@@ -19,6 +20,9 @@ import (
 )
 
 const victims = 4 // questions
+
+// narrow pays the estimates of the questions and no further one.
+var narrow = budget.Shared{Name: "narrow", Limits: budget.Limits{USD: victims * 0.0055 / 2}}
 
 // TestVictim is the process that TestKill kills.
 func TestVictim(t *testing.T) {
@@ -32,15 +36,18 @@ func TestVictim(t *testing.T) {
 	}
 	defer db.Close()
 	run, cfg := config(db, "r")
+	run.Recorder = journal.Keep(db, journal.Options{Budgets: []budget.Shared{narrow}})
 	result, err := batch.Run(priced(t.Context()), asking(victims, models(url)[protocol]), run, cfg)
 	check(t, result, err, victims)
 	steps, err := db.Steps(t.Context(), "r")
 	_, total := journal.Total(steps)
-	fmt.Printf("cost %.4f %v\n", total.USD, err)
+	now, broken := db.Balance(t.Context(), narrow, time.Now())
+	fmt.Printf("cost %.4f %v, the budget has paid %.4f and holds %.4f %v\n", total.USD, err, now.Used.USD, now.Held.USD, broken)
 }
 
 // A process is killed before its first request to its provider, and after the provider has carried out each. The next
-// one finishes the run with the batch that there is, and pays for no second one.
+// one finishes the run with the batch that there is, and pays for no second one. A budget over several runs holds what
+// the batch may cost meanwhile.
 func TestKill(t *testing.T) {
 	need.Time(t)
 	for protocol := range models("http://127.0.0.1:1") {
@@ -100,8 +107,16 @@ func killAt(t *testing.T, protocol string, kill int, after bool) (killed bool) {
 		}
 		return false
 	}
+	j, err := sqlite.Open(db, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, err := j.Balance(t.Context(), narrow, time.Now())
+	if now.Used.USD != 0 || now.Held.USD < victims*0.005/2 || err != nil || j.Close() != nil {
+		t.Errorf("killed at request %d: the budget has paid %v and holds %v, %v", kill, now.Used.USD, now.Held.USD, err)
+	}
 	out, err := victim().CombinedOutput()
-	if err != nil || !strings.Contains(string(out), fmt.Sprintf("cost %.4f <nil>", victims*usd/2)) {
+	if err != nil || !strings.Contains(string(out), fmt.Sprintf("cost %.4f <nil>, the budget has paid %.4[1]f and holds 0.0000 <nil>", victims*usd/2)) {
 		t.Errorf("killed at request %d, after it was carried out: %t: %v\n%s", kill, after, err, out)
 	}
 	if len(b.Batches) != 1 || b.Direct != 0 {

@@ -116,9 +116,9 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err // a canceled run does not wait
 	}
-	a, ok := h.ask(req.Context(), to, line, same)
+	a, ok, sent := h.ask(req.Context(), to, line, same)
 	if !ok {
-		return nil, budget.Costly(held{}, budget.Usage{})
+		return nil, budget.Costly(held{sent}, budget.Usage{})
 	}
 	return &http.Response{
 		Status: http.StatusText(a.status), StatusCode: a.status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -127,17 +127,18 @@ func (h holding) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// held is the error of a request that is held back.
-type held struct{}
+// held is the error of a request that is held back. Sent says that a batch has it.
+type held struct{ sent bool }
 
 func (held) Error() string        { return "the request waits for a batch" }
 func (held) FailureKind() string  { return string(kind.Waiting) }
 func (held) Is(target error) bool { return target == kind.Waiting }
 func (held) Retryable() bool      { return false }
+func (h held) Sent() bool         { return h.sent }
 
 // ask returns the answer of a request, or notes that it is asked for. Same is what identifies the request at its
-// place in the run. Equal ones there are told apart by their order.
-func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (answer, bool) {
+// place in the run. Equal ones there are told apart by their order. Sent says that a batch has the request.
+func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (_ answer, ok, sent bool) {
 	body := stone.In(ctx)
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s\n%s\n%s\n", body.RunID(), body.Path(), to.url, same)
@@ -149,10 +150,11 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 	key := base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 	if a, ok := s.answers[key]; ok {
 		delete(s.answers, key) // if it is not recorded, it is read again
-		return a, true
+		return a, true, true
 	}
 	s.asked[key] = &request{key, line, to}
-	if b := s.batches[key]; b != nil {
+	b := s.batches[key]
+	if b != nil {
 		b.endpoint = to // as it is now: another process made the batch
 	}
 	if amount, ok := declared.Held[budget.Amount](ctx); ok {
@@ -160,7 +162,7 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 		account.Charge(amount)
 		s.held = append(s.held, hold{account, amount})
 	}
-	return answer{}, false
+	return answer{}, false, b != nil
 }
 
 // groups makes the batches of the requests that wait, within the bounds of their providers.

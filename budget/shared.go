@@ -14,7 +14,8 @@ import (
 // budget is never exceeded, unless a step costs more than its quote.
 //
 // The result of a step replaces its reservation by its cost. A reservation whose process died counts until
-// the step is done or its run ends, and then as cost: the provider may have billed it.
+// the step is done or its run ends, and then as cost: the provider may have billed it. A request that waits for a batch of
+// its provider keeps its reservation, whatever process has its run.
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/redact"
@@ -95,12 +96,38 @@ func (a *app) cancel() *cobra.Command {
 		Short: "Cancel a waiting or interrupted run, and its batches at their providers",
 		Long: "Cancel stops a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
 			"recorded steps stay: resume continues the run nevertheless. Batches are canceled at their providers, which\n" +
-			"bill their answers so far. Cancel a running run with Ctrl-C, or at its server.",
+			"bill their answers so far. That alone needs the pipeline of the run, which knows the servers and their keys.\n" +
+			"Cancel a running run with Ctrl-C, or at its server.",
 		Example: a.example("cancel last", "cancel nightly"),
-	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0], "--cancel", "--quiet") })
+	}, 1, 1, func(c *cobra.Command, args []string) error { return a.cancelRun(c, db, args[0]) })
 	dbFlag(c.Flags(), &db)
 	a.trustFlag(c.Flags())
 	return c
+}
+
+// cancelRun cancels a run by its records alone, or with its pipeline if it has batches at a provider.
+func (a *app) cancelRun(c *cobra.Command, db, name string) error {
+	batches := false
+	err := a.withStore(c.Context(), db, func(s *store) error {
+		info, err := s.find(c.Context(), name)
+		if err != nil {
+			return err
+		}
+		if batches, err = batch.Made(c.Context(), s.Store, info.ID); err == nil && !batches {
+			err = journal.Cancel(c.Context(), s.Store, info.ID)
+		}
+		if err != nil {
+			return failed("%w", err)
+		}
+		if !batches {
+			a.complain("run %s is canceled", info.ID)
+		}
+		return nil
+	})
+	if err != nil || !batches {
+		return err
+	}
+	return a.goOn(c, db, name, "--cancel", "--quiet")
 }
 
 // goOn runs the command line that was kept with a run, with more flags, in its directory.

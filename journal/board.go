@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
@@ -88,9 +87,9 @@ func (m *Memory) Post(ctx context.Context, run string, items ...Item) ([]Item, e
 		r.board = &memoryBoard{index: map[string]int{}, groups: map[string][]int{}}
 	}
 	b, out := r.board, slices.Clone(items)
-	if step, quote := purse.Attempt(ctx); quote != (budget.Quote{}) {
+	if step, claim := purse.Attempt(ctx); claim != (purse.Claim{}) {
 		if _, old := b.index[items[0].Key]; !old {
-			if err, _ := purse.Reserve(&m.purses, r.number, step, r.budgets(), quote, time.Now()); err != nil {
+			if err, _ := purse.Reserve(&m.purses, r.number, step, r.budgets(), claim, time.Now()); err != nil {
 				return nil, err
 			}
 		}

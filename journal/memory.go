@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
-	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -61,7 +59,7 @@ type memoryStep struct {
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	var found *memoryStep
 	var attempt int
-	err := purse.Wait(ctx, func() (err error) {
+	err := m.purses.lines.Wait(ctx, func() (err error) {
 		found, attempt, err = m.find(ctx, key)
 		return err
 	})
@@ -75,9 +73,7 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 	}
 	rec, err := work(record.WithAttempt(ctx, attempt))
 	if err != nil {
-		if used, ok := record.Ended(record.Declared(ctx), err); ok {
-			m.ended(key, used, errors.Is(err, kind.Waiting))
-		}
+		m.ended(ctx, key, err)
 		return step.Record{}, err
 	}
 	raw, err := json.Marshal(rec)
@@ -91,15 +87,22 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 }
 
 // ended records that an attempt ended without a result.
-func (m *Memory) ended(key step.Key, used budget.Usage, waits bool) {
+func (m *Memory) ended(ctx context.Context, key step.Key, cause error) {
+	used, known := record.Ended(record.Declared(ctx), cause)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s := m.run(key.RunID).index[key.Digest]; s != nil {
+	switch s := m.run(key.RunID).index[key.Digest]; {
+	case s == nil:
+	case !known:
+		if holds, _ := m.purses.Holds(s.run.number, key.Digest); purse.InBatch(holds) {
+			_ = purse.Lapse(&m.purses, s.run.number, key.Digest) // it has used up the answer of its batch
+		}
+	default:
 		s.Failures++
 		s.Settle(used)
 		m.append(s, true, used)
 		m.spend(s.run, used.Sane().USD)
-		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, waits, time.Now()) // it never fails
+		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, purse.EndOf(cause), time.Now()) // it never fails
 	}
 }
 
@@ -135,8 +138,8 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 	if counted && s.Attempts > 0 {
 		return nil, s.Attempts, nil
 	}
-	if quote := purse.Claimed(ctx); quote != (budget.Quote{}) {
-		if err, _ := purse.Reserve(&m.purses, r.number, key.Digest, r.budgets(), quote, time.Now()); err != nil {
+	if claim := purse.Claimed(ctx); claim != (purse.Claim{}) {
+		if err, _ := purse.Reserve(&m.purses, r.number, key.Digest, r.budgets(), claim, time.Now()); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -227,7 +230,7 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	m.append(s, true, used)
 	m.spend(s.run, used.Sane().USD)
 	if s.Declared != (budget.Amount{}) {
-		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, false, time.Now())
+		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, purse.Over, time.Now())
 	}
 	return nil
 }

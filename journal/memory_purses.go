@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +16,8 @@ type memoryPurses struct {
 	runs  int64 // numbers them
 	of    map[purse.Key]memoryPurse
 	holds map[int64]map[dag.ID][]purse.Hold // by run and step
+	lines purse.Lines
+	day   int64 // on which old days were forgotten last
 }
 
 type memoryPurse struct{ used, held budget.Amount }
@@ -34,7 +37,7 @@ func (m *memoryPurses) Spend(k purse.Key, used, held budget.Amount) error {
 func (m *memoryPurses) Holds(run int64, steps ...dag.ID) (found []purse.Hold, err error) {
 	for id, holds := range m.holds[run] {
 		if len(steps) == 0 || slices.Contains(steps, id) {
-			found = append(found, holds...)
+			found = append(found, holds...) // a copy: Hold and Drop change the others
 		}
 	}
 	return found, nil
@@ -47,7 +50,8 @@ func (m *memoryPurses) Hold(h purse.Hold) error {
 	if m.holds[h.Run] == nil {
 		m.holds[h.Run] = map[dag.ID][]purse.Hold{}
 	}
-	m.holds[h.Run][h.Step] = append(m.holds[h.Run][h.Step], h)
+	others := slices.DeleteFunc(m.holds[h.Run][h.Step], func(o purse.Hold) bool { return o.Account == h.Account })
+	m.holds[h.Run][h.Step] = append(others, h)
 	return nil
 }
 
@@ -55,7 +59,16 @@ func (m *memoryPurses) Drop(h purse.Hold) error {
 	if delete(m.holds[h.Run], h.Step); len(m.holds[h.Run]) == 0 {
 		delete(m.holds, h.Run)
 	}
+	m.lines.Returned()
 	return nil
+}
+
+// forget forgets what was spent on days that are no longer kept.
+func (m *memoryPurses) forget(today int64) {
+	if m.day != today {
+		m.day = today
+		maps.DeleteFunc(m.of, func(k purse.Key, _ memoryPurse) bool { return k.Day < today-purse.Kept })
+	}
 }
 
 // budgets returns those on which the run draws.
@@ -68,6 +81,7 @@ func (r *memoryRun) budgets() []budget.Shared {
 
 // spend adds to what the account of a run has spent today, unless the run draws on a limit of it.
 func (m *Memory) spend(r *memoryRun, usd float64) {
+	m.purses.forget(purse.DayOf(time.Now()))
 	limits := r.budgets()
 	if r.info.Account == "" && r.outer != nil {
 		r = r.outer

@@ -147,9 +147,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	if r.info.Outcome = o; o.State == Done || o.State == Failed {
 		r.board = nil
 	}
-	if o.State.lapses() {
-		_ = purse.Lapse(&m.purses, r.number)
-	}
+	_ = purse.Ended(&m.purses, r.number, o.State.lapses(), o.State == Waiting)
 	m.release(r)
 	return nil
 }

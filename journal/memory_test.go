@@ -5,15 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/journaltest"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
 )
 
 func TestMemory(t *testing.T) {
@@ -82,4 +85,37 @@ func TestTimeIsOver(t *testing.T) {
 	if !errors.As(err, new(*budget.ExhaustedError)) || found != nil || info.State != journal.Failed {
 		t.Errorf("%v, state %s, %v", err, info.State, found)
 	}
+}
+
+// What was spent on a day is forgotten after more than a year, as in databases.
+func TestMemoryForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal.Memory)
+		daily := budget.Shared{Name: "daily", Per: budget.Day, Limits: budget.Limits{USD: 9}}
+		ever := budget.Shared{Name: "ever", Limits: budget.Limits{USD: 9}}
+		first := time.Now()
+		for n, pause := range []time.Duration{0, 399 * 24 * time.Hour, 2 * 24 * time.Hour} {
+			time.Sleep(pause)
+			id := fmt.Sprint("run-", n)
+			if _, err := j.Acquire(t.Context(), id); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Begin(t.Context(), journal.RunInfo{ID: id, Started: time.Now(), Budgets: []budget.Shared{daily, ever}}, dag.DAG{}); err != nil {
+				t.Fatal(err)
+			}
+			price := budget.Amount{USD: 1}
+			ctx := declared.Claim(declared.With(t.Context(), price), budget.Fixed(price))
+			_, err := j.Do(ctx, step.Key{RunID: id, Path: id + "/ask", Kind: "step", Name: "ask"}, func(context.Context) (step.Record, error) {
+				return step.Record{Content: []byte(`{"usage":{"usd":1}}`), Time: time.Now()}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			day, err := j.Balance(t.Context(), daily, first)
+			all, other := j.Balance(t.Context(), ever, first)
+			if want := float64(1 - n/2); day.Used.USD != want || all.Used.USD != float64(n+1) || err != nil || other != nil {
+				t.Errorf("after %d runs the first day has %v and all days %v, %v, %v", n+1, day.Used.USD, all.Used.USD, err, other)
+			}
+		}
+	})
 }

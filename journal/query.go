@@ -28,6 +28,35 @@ type Query struct {
 // DefaultLimit is the number of runs of a page.
 const DefaultLimit = 100
 
+// A Count is the number of runs of a pipeline in a state.
+type Count struct {
+	Pipeline string
+	State    State
+	Runs     int
+}
+
+// Counts counts the runs that q selects, by pipeline and state. Of its conditions, only States, Pipeline, Without, Labels
+// and Asking apply. A database that has a method Counts counts them in one query, where a damaged run has the state that is
+// stored; of other archives all runs are read.
+func Counts(ctx context.Context, a Archive, q Query) (all []Count, err error) {
+	q = Query{States: q.States, Pipeline: q.Pipeline, Without: q.Without, Labels: q.Labels, Asking: q.Asking}
+	if c, ok := a.(interface {
+		Counts(ctx context.Context, q Query) ([]Count, error)
+	}); ok {
+		return c.Counts(ctx, q)
+	}
+	runs, err := every(ctx, a, q)
+	at := map[Count]int{}
+	for _, r := range runs {
+		of := Count{Pipeline: r.Pipeline, State: r.State}
+		if _, ok := at[of]; !ok {
+			at[of], all = len(all), append(all, of)
+		}
+		all[at[of]].Runs++
+	}
+	return all, err
+}
+
 // Selects reports whether a run meets the conditions, Asking, Before and Limit excepted: the
 // journal applies those.
 func (q Query) Selects(r RunInfo) bool {

@@ -115,7 +115,7 @@ func (s *Server) saidAlready(ctx context.Context, run string, a api.Answer) bool
 }
 
 func (s *Server) pipelineRoutes() []route {
-	return []route{{"GET /v1/pipelines", Read, s.listPipelines}, {"GET /v1/pipelines/{name}", Read, s.getPipeline}, {"GET /openapi.json", "", s.getOpenAPI}, {"GET /metrics", Scrape, s.getMetrics}}
+	return []route{{"GET /v1/pipelines", Read, s.listPipelines}, {"GET /v1/pipelines/{name}", Read, s.getPipeline}, {"GET /v1/budgets", Read, s.listBudgets}, {"GET /openapi.json", "", s.getOpenAPI}, {"GET /metrics", Scrape, s.getMetrics}}
 }
 
 func (s *Server) listPipelines(w http.ResponseWriter, _ *http.Request, _ Principal) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
@@ -217,17 +218,21 @@ func notPublished() *api.Problem {
 	return conflict("this server does not publish the pipeline of the run")
 }
 
-// resume resumes a stopped run of a published pipeline, with the options of the task.
-func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
+// publishedOf returns the pipeline of a run, if this server publishes it.
+func (s *Server) publishedOf(info journal.RunInfo) (*Pipeline, bool) {
 	src, ok := sourceOf(info)
-	if !ok {
-		return nil, notPublished()
-	}
 	p := cmp.Or(s.pipeline(src.Published), s.hidden[src.Published])
 	if h := s.hooks[src.Published]; h != nil {
 		p = h.pipeline
 	}
-	if p == nil {
+	return p, ok && p != nil
+}
+
+// resume resumes a stopped run of a published pipeline, with the options of the task.
+func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
+	src, _ := sourceOf(info)
+	p, ok := s.publishedOf(info)
+	if !ok {
 		return nil, notPublished()
 	}
 	t.Pipeline, t.source, t.keep.Resume = p, src, true
@@ -290,6 +295,19 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 		return true, nil
 	case info.State == journal.Done, info.State == journal.Failed, info.State == journal.Canceled:
 		return false, conflict("the run is already %s", info.State)
+	}
+	if _, ok := s.publishedOf(info); !ok { // its records alone suffice, unless it has batches
+		made, err := batch.Made(ctx, s.cfg.Journal, info.ID)
+		if err == nil && made {
+			err = notPublished()
+		}
+		if err == nil {
+			err = journal.Cancel(ctx, s.cfg.Journal, info.ID)
+		}
+		if errors.As(err, new(*journal.HeldError)) {
+			err = conflict("another process runs it: cancel it there")
+		}
+		return err == nil, err
 	}
 	if run, err = s.resume(ctx, info, task{cancel: true}); err != nil {
 		return false, err

@@ -46,7 +46,7 @@ func newMeters() *meters {
 	m.seconds = m.set.Histogram("stone_http_request_duration_seconds", "Duration of requests; clients choose how long streams and waits last.", buckets, "route")
 	m.streams = m.set.Gauge("stone_event_streams", "Open streams of events of runs.")
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
-	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run, up to 10000; at most 15 s old.", "pipeline", "state")
+	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run; at most 15 s old.", "pipeline", "state")
 	m.questions = m.set.Gauge("stone_questions_open", "Unfinished runs that do not run and have an open question.", "pipeline")
 	m.budgets = m.set.Gauge("stone_budget", "Budgets over several runs in their present period: per is day, month or ever, kind is used, reserved or limit, unit is usd, tokens or roundtrips.", "budget", "per", "kind", "unit")
 	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by their state then.", "pipeline", "state")
@@ -96,7 +96,7 @@ func (s *Server) gauge(ctx context.Context) error {
 		budgets = append(budgets, readings(bal)...)
 	}
 	m.budgets.Set(budgets...)
-	const fresh, most = 15 * time.Second, 10_000
+	const fresh = 15 * time.Second
 	if time.Since(m.counted) < fresh {
 		return nil
 	}
@@ -106,18 +106,16 @@ func (s *Server) gauge(ctx context.Context) error {
 		{States: []journal.State{journal.Answered}},
 		{States: []journal.State{journal.Drained, journal.Interrupted, journal.Refused}},
 	} {
-		for info, err := range s.each(ctx, q) {
-			if err != nil {
-				return err
-			}
-			if len(unfinished) == most {
-				break
-			}
+		counts, err := journal.Counts(ctx, s.cfg.Journal, q)
+		if err != nil {
+			return err
+		}
+		for _, c := range counts {
 			if q.Asking {
-				questions = append(questions, metrics.Reading{Value: 1, Labels: []string{info.Pipeline}})
+				questions = append(questions, metrics.Reading{Value: float64(c.Runs), Labels: []string{c.Pipeline}})
 			}
-			if q.Asking == (info.State == journal.Waiting) { // a refused run comes again
-				unfinished = append(unfinished, metrics.Reading{Value: 1, Labels: []string{info.Pipeline, string(info.State)}})
+			if q.Asking == (c.State == journal.Waiting) { // a refused run comes again
+				unfinished = append(unfinished, metrics.Reading{Value: float64(c.Runs), Labels: []string{c.Pipeline, string(c.State)}})
 			}
 		}
 	}

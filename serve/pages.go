@@ -61,6 +61,9 @@ func (s *Server) view(r *http.Request) page.View {
 		view.Searches = all
 		view.Search = func(r *http.Request, req api.Search) (api.Found, error) { return s.search(r, who, req) }
 	}
+	if len(s.cfg.Budgets) > 0 {
+		view.Budgets = s.budgets(who)
+	}
 	if len(s.pipelines) > 0 {
 		view.Pipelines = s.pagePipelines
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -33,6 +34,38 @@ func (s *Server) drawn(pipeline string, labels map[string]string, owner string, 
 		of = append(of, purse(owner, usdADay))
 	}
 	return of
+}
+
+// budgets returns what reads the budgets that a caller may see: all, or those on which only runs of its tenant draw.
+func (s *Server) budgets(who Principal) func(context.Context) ([]view.Budget, error) {
+	rules := s.cfg.Budgets
+	if who.Tenant != "" {
+		rules = slices.DeleteFunc(slices.Clone(rules), func(r budget.Rule) bool { return r.Labels[tenantLabel] != who.Tenant })
+	}
+	return func(ctx context.Context) ([]view.Budget, error) {
+		now := time.Now()
+		return view.Budgets(rules, func(b budget.Shared) (budget.Balance, error) { return s.cfg.Journal.Balance(ctx, b, now) })
+	}
+}
+
+// listBudgets replies with the budgets over several runs, and with the daily limit of the caller.
+func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Principal) error {
+	all, err := s.budgets(who)(r.Context())
+	if err != nil {
+		return err
+	}
+	out := api.Budgets{Budgets: []api.SharedBudget{}}
+	for _, b := range all {
+		out.Budgets = append(out.Budgets, api.SharedBudget{Balance: b.Balance, Pipeline: b.Rule.Pipeline, Labels: b.Rule.Labels})
+	}
+	if who.USDADay != 0 {
+		own, err := s.cfg.Journal.Balance(r.Context(), purse(who.Name, who.USDADay), time.Now())
+		if err != nil {
+			return err
+		}
+		out.Budgets = append(out.Budgets, api.SharedBudget{Balance: own})
+	}
+	return reply(w, http.StatusOK, out)
 }
 
 // spentError says that a caller has spent its daily limit: a retry succeeds on the next day.

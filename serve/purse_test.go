@@ -3,6 +3,7 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -18,11 +19,13 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/servetest"
+	"github.com/stonelayer/stone/step"
 )
 
 // payers is an Access whose callers may each spend a dollar a day.
@@ -224,5 +227,99 @@ func TestRankOfRequests(t *testing.T) {
 	defer resp.Body.Close()
 	if text, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(text), `"out":"caller ada"`) {
 		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// GET /v1/budgets lists what runs draw on, with what is used and reserved. A tenant sees its own budgets alone, and
+// everybody the own daily limit.
+func TestBudgets(t *testing.T) {
+	team := budget.Rule{Shared: budget.Shared{Name: "team", Per: budget.Month, Limits: budget.Limits{USD: 5, Tokens: 100}}}
+	acme := budget.Rule{Shared: budget.Shared{Name: "acme", Limits: budget.Limits{USD: 2}}, Pipeline: "greet", Labels: map[string]string{"tenant": "acme"}}
+	other := budget.Rule{Shared: budget.Shared{Name: "other", Limits: budget.Limits{USD: 1}}, Labels: map[string]string{"tenant": "other"}}
+	j := new(journal.Memory)
+	who := serve.Principal{Name: "ada"}
+	s, err := serve.New(serve.Config{Journal: j, Budgets: []budget.Rule{team, acme, other}, Access: asPrincipal{&who}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Acquire(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Begin(t.Context(), journal.RunInfo{ID: "r", Started: time.Now(), Budgets: []budget.Shared{acme.Shared}}, dag.DAG{}); err != nil {
+		t.Fatal(err)
+	}
+	price := budget.Amount{USD: 0.5}
+	ctx := declared.Claim(declared.With(t.Context(), price), budget.Fixed(price))
+	lost := errors.New("lost")
+	if _, err := j.Do(ctx, step.Key{RunID: "r", Path: "r/ask", Kind: "step", Name: "ask"}, func(context.Context) (step.Record, error) { return step.Record{}, lost }); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	const own = `{"name":"acme","limits":{"max-usd":2},"used":{},"held":{"usd":0.5},"pipeline":"greet","labels":{"tenant":"acme"}}`
+	for _, c := range []struct {
+		who        serve.Principal
+		want, page []string
+		not        string
+	}{
+		{serve.Principal{Name: "ada"}, []string{`{"name":"team","per":"month","limits":{"max-tokens":100,"max-usd":5},"used":{},"held":{},"renews":"`, own, `"other"`},
+			[]string{"<td>team</td><td>all</td><td>tokens</td>", "<td>acme</td><td>greet tenant=acme</td><td>USD</td><td class=\"n\">0</td><td class=\"n\">0.5</td><td class=\"n\">2</td><td>never</td>"}, "payer"},
+		{serve.Principal{Name: "bob", Tenant: "acme", USDADay: 3}, []string{own, `{"name":"bob","per":"day","payer":true,"limits":{"max-usd":3}`}, []string{"<td>acme</td>"}, "team"},
+		{serve.Principal{Name: "eve", Tenant: "third"}, []string{`{"budgets":[]}`}, nil, "acme"},
+	} {
+		who = c.who
+		get := func(path string) string {
+			out := httptest.NewRecorder()
+			s.ServeHTTP(out, httptest.NewRequest("GET", "http://localhost"+path, nil))
+			return out.Body.String()
+		}
+		list, page := get("/v1/budgets"), get("/overview")
+		for _, want := range c.want {
+			if !strings.Contains(list, want) {
+				t.Errorf("%s gets %s, want %s", who.Name, list, want)
+			}
+		}
+		for _, want := range c.page {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s sees %s, want %s", who.Name, page, want)
+			}
+		}
+		if strings.Contains(list, c.not) || c.not != "payer" && strings.Contains(page, ">"+c.not+"<") {
+			t.Errorf("%s gets %s", who.Name, list)
+		}
+	}
+}
+
+// asPrincipal lets a principal in.
+type asPrincipal struct{ who *serve.Principal }
+
+func (a asPrincipal) Principal(*http.Request) (serve.Principal, error) { return *a.who, nil }
+
+// A stopped run of a pipeline that the server does not publish is canceled by its records, unless it has batches at a
+// provider.
+func TestCancelUnpublished(t *testing.T) {
+	j := new(journal.Memory)
+	s, err := serve.New(serve.Config{Journal: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"plain", "batched", "batched.batches", "held"} {
+		if _, err := j.Acquire(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Begin(t.Context(), journal.RunInfo{ID: id, Pipeline: "other", Started: time.Now()}, dag.DAG{}); err != nil {
+			t.Fatal(err)
+		}
+		if id == "held" {
+			continue
+		}
+		if err := j.End(t.Context(), id, journal.Outcome{State: journal.Waiting, Ended: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, want := range map[string]string{"plain": `"state":"canceled"`, "batched": "this server does not publish the pipeline of the run", "held": "another process runs it"} {
+		out := httptest.NewRecorder()
+		s.ServeHTTP(out, httptest.NewRequest("POST", "http://localhost/v1/runs/"+id+"/cancel", nil))
+		if !strings.Contains(out.Body.String(), want) {
+			t.Errorf("%s: %d %s, want %s", id, out.Code, out.Body.String(), want)
+		}
 	}
 }

@@ -35,6 +35,14 @@ func (t timed) Find(ctx context.Context, prefix string) (journal.RunInfo, error)
 	return info, err
 }
 
+// Counts is for [journal.Counts].
+func (t timed) Counts(ctx context.Context, q journal.Query) ([]journal.Count, error) {
+	defer t.since("list", time.Now())
+	counts, err := journal.Counts(ctx, t.Journal, q)
+	t.health.reads(err)
+	return counts, err
+}
+
 func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
 	defer t.since("list", time.Now())
 	runs, err := t.Journal.Runs(ctx, q)

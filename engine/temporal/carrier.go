@@ -3,6 +3,8 @@ package temporal
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/stonelayer/stone/journal/remote"
+	"github.com/stonelayer/stone/limit"
 )
 
 // Options of a carrier. The zero value suits most programs.
@@ -58,6 +61,21 @@ func checkRun(run string) error {
 
 func activityID(w remote.Work) string { return w.Run + "/" + w.ID.String() }
 
+// priority returns a rank as Temporal has it. The name of the tenant stays here.
+func priority(r limit.Rank) (p temporal.Priority) {
+	switch {
+	case r.Interactive:
+		p.PriorityKey = 1
+	case r.Priority != 0: // 0 is 3
+		p.PriorityKey = 3 - cmp.Compare(r.Priority, 0)
+	}
+	if r.Tenant != "" {
+		digest := sha256.Sum256([]byte(r.Tenant))
+		p.FairnessKey = hex.EncodeToString(digest[:16])
+	}
+	return p
+}
+
 // retries is the retry policy of an activity. The number of retries has no limit: a delivery that the server
 // loses under load counts as an attempt.
 var retries = temporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, MaximumInterval: 10 * time.Second}
@@ -76,6 +94,7 @@ func (c *carrier) Send(ctx context.Context, pool string, w remote.Work) error {
 		StartToCloseTimeout: c.opts.Timeout, HeartbeatTimeout: c.opts.Heartbeat, RetryPolicy: &retries,
 		ActivityIDConflictPolicy: enumspb.ACTIVITY_ID_CONFLICT_POLICY_USE_EXISTING,
 		ActivityIDReusePolicy:    enumspb.ACTIVITY_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		Priority:                 priority(limit.RankOf(ctx)),
 	}, leafActivity, w)
 	return err
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 )
 
 // Runs makes a worker hold runs.
@@ -47,15 +48,18 @@ func runsQueue(pool string) string { return pool + "/runs" }
 
 // started is the item on the board of a run that Start leaves for its holder.
 type started struct {
-	Pipeline    string `json:"pipeline"`
-	Fingerprint dag.ID `json:"fingerprint"`
-	Input       string `json:"input,omitempty"` // in the format of dag.Write
+	Pipeline    string     `json:"pipeline"`
+	Fingerprint dag.ID     `json:"fingerprint"`
+	Input       string     `json:"input,omitempty"` // in the format of dag.Write
+	Rank        limit.Rank `json:"rank,omitzero"`
 }
 
 const startedKey = "started"
 
 // Start starts a run, or resumes it if it has ended, failed or waits for an answer. It does
-// nothing if the run is running.
+// nothing if the run is running. The run keeps the limit.Rank of the ctx that started it, also
+// in the processes that resume it. Where tasks of Temporal wait, those of runs for which a person waits go first,
+// then those with a higher sign of the priority, and tenants take turns.
 func Start(ctx context.Context, c client.Client, j journal.Journal, r Run) error {
 	if err := checkRun(r.ID); err != nil {
 		return err
@@ -66,13 +70,13 @@ func Start(ctx context.Context, c client.Client, j journal.Journal, r Run) error
 	if err := announce(ctx, j, r); err != nil && !errors.As(err, new(*journal.HeldError)) {
 		return err
 	}
-	_, err := c.ExecuteWorkflow(ctx, startOptions(r.ID, r.Pool), runWorkflow, r.ID)
+	_, err := c.ExecuteWorkflow(ctx, startOptions(r.ID, r.Pool, limit.RankOf(ctx)), runWorkflow, r.ID)
 	return err
 }
 
 // announce leaves the pipeline and the input of a run for the process that will hold it.
 func announce(ctx context.Context, j journal.Journal, r Run) error {
-	about := started{Pipeline: r.Pipeline.Name(), Fingerprint: r.Pipeline.Fingerprint()}
+	about := started{Pipeline: r.Pipeline.Name(), Fingerprint: r.Pipeline.Fingerprint(), Rank: limit.RankOf(ctx)}
 	if r.Input.Len() > 0 {
 		var text bytes.Buffer
 		if err := dag.Write(&text, r.Input); err != nil {
@@ -91,9 +95,9 @@ func announce(ctx context.Context, j journal.Journal, r Run) error {
 	return errors.Join(err, j.Release(r.ID))
 }
 
-func startOptions(run, pool string) client.StartWorkflowOptions {
+func startOptions(run, pool string, rank limit.Rank) client.StartWorkflowOptions {
 	return client.StartWorkflowOptions{
-		ID: run, TaskQueue: runsQueue(pool),
+		ID: run, TaskQueue: runsQueue(pool), Priority: priority(rank),
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 	}
@@ -104,7 +108,10 @@ func Answer(ctx context.Context, c client.Client, j journal.Journal, pool, run, 
 	if err := j.Answer(ctx, run, path, a); err != nil {
 		return err
 	}
-	_, err := c.SignalWithStartWorkflow(ctx, run, answered, nil, startOptions(run, pool), runWorkflow, run)
+	about, _, err := left(ctx, j, run)
+	if err == nil {
+		_, err = c.SignalWithStartWorkflow(ctx, run, answered, nil, startOptions(run, pool, about.Rank), runWorkflow, run)
+	}
 	return err
 }
 
@@ -147,10 +154,11 @@ func (h *holder) run(ctx context.Context, run string) (Status, error) {
 		RunID: run, Executor: h.executor,
 		Recorder: journal.Keep(h.Journal, journal.Options{Secrets: h.Secrets, Drain: drain, Grace: h.Grace, Refuse: true}),
 	}
-	p, err := h.find(ctx, run, &cfg)
+	p, rank, err := h.find(ctx, run, &cfg)
 	if err != nil {
 		return Status{}, h.told(ctx, run, err)
 	}
+	ctx = limit.Ranked(ctx, rank)
 	if h.Runs.Prepare != nil {
 		ctx = h.Runs.Prepare(ctx, run, &cfg)
 	}
@@ -179,46 +187,57 @@ func (h *holder) status(ctx context.Context, run string, err error) (Status, err
 	return Status{}, h.told(ctx, run, err)
 }
 
-// find returns the pipeline of a run, and sets its input.
-func (h *holder) find(ctx context.Context, run string, cfg *stone.Config) (stone.Ashlar, error) {
+// find returns the pipeline of a run and its rank, and sets its input.
+func (h *holder) find(ctx context.Context, run string, cfg *stone.Config) (p stone.Ashlar, rank limit.Rank, err error) {
 	about, begun, err := h.started(ctx, run)
 	if err != nil {
-		return stone.Ashlar{}, err
+		return p, rank, err
 	}
 	if about.Input != "" {
 		if cfg.Input, err = dag.Read(bytes.NewReader([]byte(about.Input))); err != nil {
-			return stone.Ashlar{}, err
+			return p, rank, err
 		}
 	}
 	for _, p := range h.Pipelines {
 		if p.Fingerprint() == about.Fingerprint {
-			return p, nil
+			return p, about.Rank, nil
 		}
 	}
 	for _, p := range h.Pipelines {
 		if begun && p.Name() == about.Pipeline {
-			return p, nil // the journal refuses the run with the changes, for a worker that has the old one
+			return p, about.Rank, nil // the journal refuses the run with the changes, for a worker that has the old one
 		}
 	}
-	return stone.Ashlar{}, fmt.Errorf("run %q of pipeline %q: %w", run, about.Pipeline, remote.ErrOther)
+	return p, rank, fmt.Errorf("run %q of pipeline %q: %w", run, about.Pipeline, remote.ErrOther)
 }
 
 // started describes the run: as recorded if it has started, or as Start has left it.
 func (h *holder) started(ctx context.Context, run string) (about started, begun bool, err error) {
 	info, err := h.Journal.Find(ctx, run)
-	if err == nil && info.ID == run && info.Fingerprint != (dag.ID{}) {
-		return started{Pipeline: info.Pipeline, Fingerprint: info.Fingerprint}, true, nil
-	}
 	if err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)) {
 		return about, false, err
 	}
-	items, err := h.Journal.Posted(ctx, run, startedKey)
+	begun = err == nil && info.ID == run && info.Fingerprint != (dag.ID{})
+	about, ok, err := left(ctx, h.Journal, run)
+	switch {
+	case err != nil:
+	case begun:
+		about = started{Pipeline: info.Pipeline, Fingerprint: info.Fingerprint, Rank: about.Rank}
+	case !ok:
+		err = fmt.Errorf("run %q: %w", run, journal.ErrNoRun)
+	}
+	return about, begun, err
+}
+
+// left returns what Start has left of a run, if it has.
+func left(ctx context.Context, j journal.Journal, run string) (about started, ok bool, err error) {
+	items, err := j.Posted(ctx, run, startedKey)
 	if err != nil {
 		return about, false, err
 	}
 	item, ok := items[startedKey]
-	if !ok {
-		return about, false, fmt.Errorf("run %q: %w", run, journal.ErrNoRun)
+	if ok {
+		err = json.Unmarshal(item.Data, &about)
 	}
-	return about, false, json.Unmarshal(item.Data, &about)
+	return about, ok, err
 }

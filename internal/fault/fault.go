@@ -45,6 +45,12 @@ type Counter interface {
 	Attempts() int
 }
 
+// A Sender waits with its request for a batch of its provider. Sent reports whether a batch has the request.
+type Sender interface {
+	error
+	Sent() bool
+}
+
 // Kind returns the kind of the failure that err names, or "".
 func Kind(err error) string {
 	if e, ok := errors.AsType[Kinder](err); ok {
@@ -79,6 +85,12 @@ func RetryAfter(err error) time.Duration {
 		return e.RetryAfter()
 	}
 	return 0
+}
+
+// Sent reports whether err waits for a batch, and whether a batch has the request.
+func Sent(err error) (sent, waits bool) {
+	e, ok := errors.AsType[Sender](err)
+	return ok && e.Sent(), ok
 }
 
 // Attempts returns how many attempts led to err, at least 1.

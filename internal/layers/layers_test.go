@@ -72,7 +72,7 @@ var table = []struct{ pkg, imports string }{
 
 	{"internal/declared", ""},
 	{"journal/internal/record", "budget step internal/declared"},
-	{"journal/internal/purse", "budget dag internal/declared journal/internal/record"},
+	{"journal/internal/purse", "budget dag internal/declared internal/fault internal/transport journal/internal/record kind limit"},
 	{"journal/internal/outline", "internal/address budget step"},
 	{"journal/internal/...", "journal journal/internal/outline journal/internal/purse journal/internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},

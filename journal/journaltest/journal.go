@@ -78,6 +78,9 @@ var storeCases = []journalCase{
 	{"a budget keeps what lost attempts may have cost", testSharedLost},
 	{"a post of a worker reserves", testSharedPost},
 	{"a budget that a run no longer draws on keeps no reservation", testSharedDropped},
+	{"a request in a batch keeps its reservation", testSharedBatched},
+	{"a run is canceled without its pipeline", testCanceled},
+	{"runs are counted as they are listed", testCounts},
 	{"a step pays the budget that reserved it", testSharedChanged},
 }
 

@@ -53,7 +53,7 @@ func (t *tx) ForgetSpending(before int64) error {
 
 // Holds implements [log.Tx].
 func (t *tx) Holds(run int64, steps ...dag.ID) ([]purse.Hold, error) {
-	text, args := "SELECT step, account, day, usd, tokens, roundtrips FROM stone.holds WHERE run = $1", []any{run}
+	text, args := "SELECT step, account, day, usd, tokens, roundtrips, state FROM stone.holds WHERE run = $1", []any{run}
 	if len(steps) > 0 {
 		var of blobs
 		for _, step := range steps {
@@ -62,7 +62,7 @@ func (t *tx) Holds(run int64, steps ...dag.ID) ([]purse.Hold, error) {
 		text, args = text+" AND step = ANY($2::bytea[])", append(args, of)
 	}
 	return rows(background, t.reader, func(v [][]byte) purse.Hold {
-		h := purse.Hold{Run: run, Key: purse.Key{Account: string(v[1]), Day: integer(v[2])}, Amount: amount(v[3:])}
+		h := purse.Hold{Run: run, Key: purse.Key{Account: string(v[1]), Day: integer(v[2])}, Amount: amount(v[3:]), State: purse.State(integer(v[6]))}
 		copy(h.Step[:], v[0])
 		return h
 	}, text, args...)
@@ -70,7 +70,9 @@ func (t *tx) Holds(run int64, steps ...dag.ID) ([]purse.Hold, error) {
 
 // Hold implements [log.Tx].
 func (t *tx) Hold(h purse.Hold) error {
-	t.exec("INSERT INTO stone.holds VALUES ($1, $2, $3, $4, $5, $6, $7)", h.Run, h.Step[:], h.Account, h.Day, h.USD, int64(h.Tokens), int64(h.Roundtrips))
+	t.exec(`INSERT INTO stone.holds VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (run, step, account) DO UPDATE SET day = $4, usd = $5, tokens = $6, roundtrips = $7, state = $8`,
+		h.Run, h.Step[:], h.Account, h.Day, h.USD, int64(h.Tokens), int64(h.Roundtrips), int64(h.State))
 	return nil
 }
 

@@ -110,6 +110,14 @@ func textsOf(list []string) texts {
 // prefix+lastRune.
 const lastRune = "\U0010FFFF"
 
+// CountRuns implements [log.Reader].
+func (r reader) CountRuns(ctx context.Context, s log.RunSelection) ([]log.RunCount, error) {
+	text, args := s.CountKeys("stone.")
+	return rows(ctx, r, func(v [][]byte) log.RunCount {
+		return log.RunCount{Pipeline: string(v[0]), State: string(v[1]), Held: integer(v[2]) > 0, Owner: string(v[3]), Outer: string(v[4]), Asks: integer(v[5]) > 0, Runs: integer(v[6])}
+	}, text, args...)
+}
+
 // Named implements [log.Reader].
 func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run, error) {
 	return rows(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM stone.runs r WHERE id BETWEEN $1 AND $2 AND "+log.Visible("stone.")+" ORDER BY id LIMIT $3",

@@ -32,7 +32,6 @@ const (
 	stepKey   = "step/"         // and a leaf, and the digest of a step within it
 	placeKey  = "place/"        // and a leaf, and the place of a step within it: the digest of the first one there
 	tryKey    = "try/"          // and a work id and the number of the attempt; or a leaf, a step within it that costs money and the number
-	voidKey   = "void/"         // and the rest of the key of an attempt that started nothing
 	sliceKey  = "slice/"        // and a leaf, and the number of the slice
 	holderKey = journal.Holders // and the number of the process among those that have held the run
 	chargeKey = "charge/"       // and the number of a holder that has charged the run with the attempts so far
@@ -96,6 +95,9 @@ type try struct {
 	Post     string        `json:"post"`              // random, of the attempt
 	Key      *step.Key     `json:"key,omitempty"`     // of a step within the leaf, otherwise nil
 	Declared budget.Amount `json:"declared,omitzero"` // what it may cost
+	Holder   int           `json:"holder,omitempty"`  // of the slice that pays for it
+	Slice    int           `json:"slice,omitempty"`   // the number of that slice
+	Counted  int           `json:"counted,omitempty"` // earlier attempts that the account was charged with
 }
 
 // work returns the work of which the order is a part.

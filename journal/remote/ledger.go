@@ -41,7 +41,7 @@ func placeOf(kind, path string) string { return kind + " " + path }
 // recall charges the run, once, with the costs of its leaves that its journal does not know, because
 // the former process lost the run before they ended. That process may still live and grant slices,
 // and workers may still spend the old ones. So recall first takes the next number: slices of lower
-// numbers pay for nothing more, since a worker notes each attempt and then looks for a higher number.
+// numbers pay for no attempt that is noted later.
 // A former process that has recalled has left the position up to which the journal knows all attempts.
 func (d *desk) recall(ctx context.Context) error {
 	d.ledger.recalling.Lock()
@@ -51,7 +51,7 @@ func (d *desk) recall(ctx context.Context) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	if d.holder, err = note(ctx, d.board.PostHeld, d.run, holderKey, try{}); err != nil {
+	if d.holder, _, err = note(ctx, d.board.PostHeld, d.run, holderKey, try{}); err != nil {
 		return err
 	}
 	info, err := d.cfg.Journal.Find(ctx, d.run)
@@ -245,8 +245,7 @@ func (d *desk) granted(ctx context.Context, leaf dag.ID, p *past) error {
 }
 
 // revoke closes the slice of an order for which nobody waits any more, and settles it with the cost
-// of the leaf. Before it starts a step that costs money, a worker notes the attempt and then looks
-// for a closed slice. So either the worker finds the closed slice, or revoke finds the note. If the
+// of the leaf. The closed slice pays for no attempt that is noted later. If the
 // journal fails, the amount of the slice stays taken, since its cost is unknown.
 func (d *desk) revoke(ctx context.Context, p *pending) error {
 	if !d.sent(p) && p.slice.number == 0 {
@@ -263,7 +262,7 @@ func (d *desk) revoke(ctx context.Context, p *pending) error {
 }
 
 // spent returns what a leaf has spent, of which its worker says so much. If that is less than the run was
-// charged with for the leaf, either an attempt that was counted is void, or another worker has paid
+// charged with for the leaf, either an attempt that was counted has not started, or another worker has paid
 // for attempts that this one does not know: the board tells.
 func (d *desk) spent(ctx context.Context, leaf dag.ID, said, charged budget.Amount) (budget.Amount, error) {
 	if less(charged, said) == (budget.Amount{}) {
@@ -303,7 +302,7 @@ func (d *desk) close(ctx context.Context, p *pending) (spent budget.Amount, err 
 }
 
 // paid returns the steps of a leaf that cost money and have attempts on the board. An attempt without
-// a result may have cost as much as it declared, unless it is void.
+// a result may have cost as much as it declared.
 func (d *desk) paid(ctx context.Context, leaf dag.ID) ([]record.Done, error) {
 	return paid(ctx, d.board, d.run, leaf)
 }
@@ -313,24 +312,13 @@ func paid(ctx context.Context, board journal.Board, run string, leaf dag.ID) (st
 	if err != nil || len(tries) == 0 {
 		return nil, err
 	}
-	voids, err := board.PostedUnder(ctx, run, voidKey+leaf.String()+"/")
+	all, err := counts(ctx, board, run, leaf, tries)
 	if err != nil {
 		return nil, err
 	}
-	void := map[string]bool{}
-	for _, i := range voids {
-		void[strings.TrimPrefix(i.Key, voidKey)] = true
-	}
 	index := map[dag.ID]int{}
 	var keys []string
-	for _, i := range tries {
-		var t try
-		if err := read(i, &t); err != nil {
-			return nil, err
-		}
-		if t.Key == nil || void[strings.TrimPrefix(i.Key, tryKey)] {
-			continue
-		}
+	for _, t := range all {
 		at, ok := index[t.Key.Digest]
 		if !ok {
 			at = len(steps)
@@ -357,6 +345,58 @@ func paid(ctx context.Context, board journal.Board, run string, leaf dag.ID) (st
 		}
 	}
 	return steps, nil
+}
+
+// An attempt at a step that costs money is on the board at a position.
+type attempt struct {
+	try
+	Seq int64
+}
+
+// counts returns those of the attempts within a leaf that start: whose slice was the last one of the leaf when they were
+// noted, of the last holder of the run, and whose worker knew of all earlier ones that start. A worker obeys that
+// before it starts one, so no reader counts an attempt that its worker gives up.
+func counts(ctx context.Context, board journal.Board, run string, leaf dag.ID, tries []journal.Item) (all []attempt, err error) {
+	holders, err := board.PostedUnder(ctx, run, holderKey)
+	if err != nil {
+		return nil, err
+	}
+	slices, err := board.PostedUnder(ctx, run, sliceKey+leaf.String()+"/")
+	if err != nil {
+		return nil, err
+	}
+	grants := make([]grant, len(slices))
+	for n, i := range slices {
+		if err := read(i, &grants[n]); err != nil {
+			return nil, err
+		}
+	}
+	// The items of holders and slices are in the order of their numbers, from 1.
+	pays := func(a attempt) bool {
+		for n, i := range holders {
+			if n+1 > a.Holder && i.Seq < a.Seq {
+				return false
+			}
+		}
+		for n, i := range slices {
+			if n+1 > a.Slice && grants[n].Holder >= a.Holder && i.Seq < a.Seq {
+				return false
+			}
+		}
+		return true
+	}
+	started := map[dag.ID]int{}
+	for _, i := range tries {
+		a := attempt{Seq: i.Seq}
+		if err := read(i, &a.try); err != nil {
+			return nil, err
+		}
+		if a.Key != nil && pays(a) && started[a.Key.Digest] <= a.Counted {
+			started[a.Key.Digest]++
+			all = append(all, a)
+		}
+	}
+	return all, nil
 }
 
 // bring records the steps within a leaf that other processes have done, of which there are at least n.

@@ -1,10 +1,12 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/stonelayer/stone/budget"
@@ -233,63 +235,67 @@ func (r *recorder) notice(e event.Event) {
 // holds the run, or that another worker spends the slice too. The leaf starts once more.
 var errReplaced = errors.New("the process of the run has granted another slice of its budget")
 
-// begin notes an attempt of a step that costs money. It checks again after the note that the slice is
-// still the last one: see desk.revoke. If it is not, or the account was not charged with all earlier
-// attempts, the note is void: whoever reads the board later does not count it.
+// begin notes an attempt of a step that costs money, and returns its number among those that count. An attempt starts,
+// and counts, if its slice was the last one where the note is on the board, and the account was charged with all earlier
+// attempts that count: see counts. So whoever reads the board knows whether it starts, however slow its worker is.
 func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amount) (n int, err error) {
-	if err := r.current(ctx); err != nil {
+	if err := r.current(ctx, math.MaxInt64); err != nil {
 		return 0, err
 	}
-	of := fmt.Sprintf("%s/%s/", r.leaf, key.Digest)
-	if n, err = note(purse.WithAttempt(ctx, key.Digest), r.Journal.Post, r.delivery.Run, tryKey+of, try{Key: &key, Declared: declared}); err != nil {
+	of := fmt.Sprintf("%s%s/%s/", tryKey, r.leaf, key.Digest)
+	own := try{Key: &key, Declared: declared, Holder: r.grant.Holder, Slice: r.slice, Counted: r.counted[key.Digest]}
+	n, at, err := note(purse.WithAttempt(ctx, key.Digest), r.Journal.Post, r.delivery.Run, of, own)
+	if n == 1 {
+		return n, r.current(ctx, at)
+	}
+	var tries []journal.Item
+	if err == nil {
+		tries, err = r.Journal.PostedUnder(ctx, r.delivery.Run, of)
+	}
+	if err != nil {
 		return 0, err
 	}
-	void := 0
-	if n > 1 {
-		voids, err := r.Journal.PostedUnder(ctx, r.delivery.Run, voidKey+of)
-		if err != nil {
-			return 0, err
+	that, err := counts(ctx, r.Journal, r.delivery.Run, r.leaf, tries)
+	started := 0
+	for _, a := range that {
+		if a.Seq <= at {
+			started++
 		}
-		void = len(voids)
+		if a.Seq == at {
+			return started, err
+		}
 	}
-	if err = r.current(ctx); err == nil && n-1-void > r.counted[key.Digest] {
-		err = errReplaced // another worker has started it since this leaf started
-	}
-	if errors.Is(err, errReplaced) {
-		_, trouble := r.Journal.Post(context.WithoutCancel(ctx), r.delivery.Run, journal.Item{Key: fmt.Sprint(voidKey, of, n), Data: []byte("{}")})
-		err = errors.Join(err, trouble)
-	}
-	return n - void, err
+	return 0, cmp.Or(err, errReplaced)
 }
 
-// current returns errReplaced if the slice is not the last one, or pays for nothing more.
-func (r *recorder) current(ctx context.Context) error {
-	last, _, err := r.Worker.slice(ctx, r.delivery.Run, r.leaf, r.grant, r.slice)
+// current returns errReplaced if the slice was not the last one at a position of the board, or paid for nothing more.
+func (r *recorder) current(ctx context.Context, until int64) error {
+	last, _, err := r.Worker.slice(ctx, r.delivery.Run, r.leaf, r.grant, r.slice, until)
 	if err == nil && (last.Post != r.grant.Post || last.Closed) {
 		err = errReplaced
 	}
 	return err
 }
 
-// note writes an attempt to the board and returns its number. The attempt is one at work, at a step that
+// note writes an attempt to the board and returns its number and its position. The attempt is one at work, at a step that
 // costs money, or to hold the run.
-func note(ctx context.Context, post func(context.Context, string, ...journal.Item) ([]journal.Item, error), run, prefix string, own try) (int, error) {
+func note(ctx context.Context, post func(context.Context, string, ...journal.Item) ([]journal.Item, error), run, prefix string, own try) (n int, at int64, err error) {
 	own.Post = rand.Text()
 	for n := 1; ; n++ {
 		i, err := item(fmt.Sprint(prefix, n), own)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		kept, err := post(ctx, run, i)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		var found try
 		if err := read(kept[0], &found); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if found.Post == own.Post {
-			return n, nil
+			return n, kept[0].Seq, nil
 		}
 	}
 }

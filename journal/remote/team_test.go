@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -95,5 +97,85 @@ func TestTeamGetsOn(t *testing.T) {
 	// A worker that has noted a call finds that the holder has changed, and makes the call later.
 	if most := float64(lanes * (each + holders - 1)); spent.USD < lanes*each || spent.USD > most {
 		t.Errorf("%v USD are recorded, want %d, and at most one more for each leaf and change of holder", spent.USD, lanes*each)
+	}
+}
+
+// slow is the journal of a worker that is stopped before it notes a call, and again after that.
+type slow struct {
+	*journal.Memory
+	noting, note, noted, over chan struct{}
+	stopped                   atomic.Bool
+}
+
+func (j *slow) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	j.wait()
+	if strings.HasPrefix(items[0].Key, "try/") && strings.Count(items[0].Key, "/") == 3 {
+		close(j.noting)
+		<-j.note
+		defer close(j.noted)
+		defer j.stopped.Store(true)
+	}
+	return j.Memory.Post(ctx, run, items...)
+}
+
+func (j *slow) Posted(ctx context.Context, run string, keys ...string) (map[string]journal.Item, error) {
+	j.wait()
+	return j.Memory.Posted(ctx, run, keys...)
+}
+
+func (j *slow) wait() {
+	if j.stopped.Load() {
+		<-j.over
+	}
+}
+
+// taking is the journal of a holder, which stops once the board has its number.
+type taking struct {
+	*journal.Memory
+	taken func()
+}
+
+func (j *taking) PostHeld(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	kept, err := j.Memory.PostHeld(ctx, run, items...)
+	if err == nil && strings.HasPrefix(items[0].Key, journal.Holders) && string(kept[0].Data) == string(items[0].Data) {
+		j.taken()
+	}
+	return kept, err
+}
+
+// A worker notes a call after another process has taken the run over, and is stopped before it finds that out. The call is
+// not made, so the new holder does not pay for it: a budget for one call is enough.
+func TestNotedTooLate(t *testing.T) {
+	j := new(journal.Memory)
+	var calls atomic.Int64
+	p := stone.Seq("p", paid(1, &calls))
+	w := &slow{Memory: j, noting: make(chan struct{}), note: make(chan struct{}), noted: make(chan struct{}), over: make(chan struct{})}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer close(w.over)
+	start := func(holder, worker journal.Journal) error {
+		do := &remote.Worker{Journal: worker, Pipelines: []stone.Ashlar{p}}
+		send := fixed(func(work remote.Work) {
+			wait.Go(func() {
+				if err := do.Do(t.Context(), work); err != nil && !errors.Is(err, journal.ErrNoBoard) { // the run ends before the slow one
+					t.Error(err)
+				}
+			})
+		})
+		account := budget.New(budget.Limits{USD: 1, Roundtrips: 1})
+		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "run", Recorder: journal.Keep(holder, journal.Options{}),
+			Executor: remote.New(remote.Config{Journal: holder, Carrier: send, Routes: []remote.Route{{Pool: "p"}}})})
+		return err
+	}
+	first := newTenure(j, math.MaxInt64)
+	go func() {
+		<-w.noting
+		first.lose(&journal.HeldError{Where: "memory", Run: "run", Owner: "another process"})
+	}()
+	if err := start(first, w); !errors.As(err, new(*journal.HeldError)) {
+		t.Fatal(err)
+	}
+	if err := start(&taking{j, func() { close(w.note); <-w.noted }}, j); err != nil || calls.Load() != 1 {
+		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
 }

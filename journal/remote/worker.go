@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func (w *Worker) Do(ctx context.Context, work Work) error {
 // run. Call it when no worker can be found for them.
 func (w *Worker) GiveBack(ctx context.Context, work Work) error {
 	return w.each(ctx, work, func(ctx context.Context, d *delivery, o *order) error {
-		last, n, err := w.slice(ctx, d.Run, o.id(), o.first(), 0)
+		last, n, err := w.slice(ctx, d.Run, o.id(), o.first(), 0, math.MaxInt64)
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,8 @@ type delivery struct {
 
 func (w *Worker) deliver(ctx context.Context, work Work, r *results) *delivery {
 	return &delivery{work, sync.OnceValues(func() (int, error) {
-		return note(ctx, w.Journal.Post, work.Run, tryKey+work.ID.String()+"/", try{})
+		n, _, err := note(ctx, w.Journal.Post, work.Run, tryKey+work.ID.String()+"/", try{})
+		return n, err
 	}), r}
 }
 
@@ -247,7 +249,7 @@ func (w *Worker) doWith(ctx context.Context, d *delivery, o *order, p stone.Ashl
 	for sliced := o.sliced; ; sliced = true {
 		last, n := o.first(), 0
 		if sliced {
-			if last, n, err = w.slice(ctx, d.Run, o.id(), last, 0); err != nil || last.Closed {
+			if last, n, err = w.slice(ctx, d.Run, o.id(), last, 0, math.MaxInt64); err != nil || last.Closed {
 				return false, err
 			}
 		}
@@ -314,8 +316,9 @@ func (w *Worker) post(ctx context.Context, d *delivery, o *order, r result) erro
 
 // slice returns the last slice of a leaf and the number of the last one on the board. It starts at slice
 // n, which is last. A process that has lost the run may still write slices: they do not count after a
-// slice of its successor. The last slice is closed if a later process holds the run.
-func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, last grant, n int) (grant, int, error) {
+// slice of its successor. The last slice is closed if a later process holds the run. What is on the board from a position
+// on does not count.
+func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, last grant, n int, until int64) (grant, int, error) {
 	for ; ; n++ {
 		next, newer := sliceOf(leaf, n+1), fmt.Sprint(holderKey, last.Holder+1)
 		items, err := w.Journal.Posted(ctx, run, next, newer)
@@ -323,9 +326,9 @@ func (w *Worker) slice(ctx context.Context, run string, leaf dag.ID, last grant,
 			return last, n, err
 		}
 		found, ok := items[next]
-		if !ok {
-			_, lost := items[newer]
-			last.Closed = last.Closed || lost
+		if !ok || found.Seq > until {
+			over, lost := items[newer]
+			last.Closed = last.Closed || lost && over.Seq < until
 			return last, n, nil
 		}
 		var g grant

@@ -32,8 +32,11 @@ var schema6 string
 //go:embed schema7.sql
 var schema7 string
 
+//go:embed schema8.sql
+var schema8 string
+
 // upgrades turn a file of the version before into one of version 4, and so on.
-var upgrades = []string{schema4, schema5, schema6, schema7}
+var upgrades = []string{schema4, schema5, schema6, schema7, schema8}
 
 const (
 	oldest      = 3          // version of schema.sql, the oldest that can be upgraded

@@ -39,10 +39,10 @@ func (t tx) Holds(run int64, steps ...dag.ID) (found []purse.Hold, err error) {
 	read := func(where string, args ...any) error {
 		holds, err := all(background, t.reader, func(rows *sql.Rows) (purse.Hold, error) {
 			h, step := purse.Hold{Run: run}, []byte(nil)
-			err := rows.Scan(&step, &h.Account, &h.Day, &h.USD, &h.Tokens, &h.Roundtrips)
+			err := rows.Scan(&step, &h.Account, &h.Day, &h.USD, &h.Tokens, &h.Roundtrips, &h.State)
 			copy(h.Step[:], step)
 			return h, err
-		}, "SELECT step, account, day, usd, tokens, roundtrips FROM holds WHERE run = ?"+where, append([]any{run}, args...)...)
+		}, "SELECT step, account, day, usd, tokens, roundtrips, state FROM holds WHERE run = ?"+where, append([]any{run}, args...)...)
 		found = append(found, holds...)
 		return err
 	}
@@ -59,7 +59,7 @@ func (t tx) Holds(run int64, steps ...dag.ID) (found []purse.Hold, err error) {
 
 // Hold implements [log.Tx].
 func (t tx) Hold(h purse.Hold) error {
-	_, err := t.do("INSERT OR REPLACE INTO holds (run, step, account, day, usd, tokens, roundtrips) VALUES (?, ?, ?, ?, ?, ?, ?)", h.Run, h.Step[:], h.Account, h.Day, h.USD, h.Tokens, h.Roundtrips)
+	_, err := t.do("INSERT OR REPLACE INTO holds (run, step, account, day, usd, tokens, roundtrips, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", h.Run, h.Step[:], h.Account, h.Day, h.USD, h.Tokens, h.Roundtrips, h.State)
 	return err
 }
 

@@ -93,7 +93,20 @@ func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run
 
 func selectingRuns(s log.RunSelection, limit int) (text string, args []any) {
 	keys, args := s.Keys("", limit)
-	return "SELECT " + runColumns + " FROM runs WHERE run IN (" + strings.NewReplacer("$", "?", "strpos(", "instr(").Replace(keys) + ") ORDER BY run DESC", args
+	return "SELECT " + runColumns + " FROM runs WHERE run IN (" + inSQLite(keys) + ") ORDER BY run DESC", args
+}
+
+// CountRuns implements [log.Reader].
+func (r reader) CountRuns(ctx context.Context, s log.RunSelection) ([]log.RunCount, error) {
+	text, args := s.CountKeys("")
+	return all(ctx, r, func(rows *sql.Rows) (c log.RunCount, err error) {
+		return c, rows.Scan(&c.Pipeline, &c.State, &c.Held, &c.Owner, &c.Outer, &c.Asks, &c.Runs)
+	}, inSQLite(text), args...)
+}
+
+// inSQLite returns a query that is written for PostgreSQL.
+func inSQLite(text string) string {
+	return strings.NewReplacer("$", "?", "strpos(", "instr(").Replace(text)
 }
 
 // Named implements [log.Reader].

@@ -107,6 +107,19 @@ type Budget struct {
 	Seconds    float64 `json:"seconds,omitempty"` // 0.001 to 9,000,000,000, of each process that runs it
 }
 
+// SharedBudget describes a budget over several runs in its present period. Runs of Pipeline, unless it is empty, with all the
+// Labels draw on it.
+type SharedBudget struct {
+	budget.Balance
+	Pipeline string            `json:"pipeline,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+}
+
+// Budgets lists budgets over several runs.
+type Budgets struct {
+	Budgets []SharedBudget `json:"budgets"`
+}
+
 // Run describes a run.
 type Run struct {
 	ID       string            `json:"id"`

@@ -2,9 +2,11 @@ package servertest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/executortest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/remote"
+	"github.com/stonelayer/stone/limit"
 )
 
 var (
@@ -245,5 +248,40 @@ func TestDrain(t *testing.T) {
 	wait(t, c, "drain", journal.Done)
 	if calls.Load() != 1 {
 		t.Errorf("the leaf ran %d times", calls.Load())
+	}
+}
+
+// A run keeps the rank with which it was started: in its process, also after a question, in its leaves in other
+// processes, and where tasks of Temporal wait.
+func TestRank(t *testing.T) {
+	want := limit.Rank{Tenant: "acme", Priority: -7}
+	var mu sync.Mutex
+	seen := map[string]limit.Rank{}
+	note := func(name string, t dag.Type[string]) stone.Ashlar {
+		return stone.Func0(name, t, func(ctx context.Context) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[name] = limit.RankOf(ctx)
+			return name, nil
+		})
+	}
+	p := stone.Seq("ranked", note("far", text), stone.Ask("sure", text, answer, func(string) string { return "sure?" }), note("near", text))
+	sent := server().record()
+	c, j := server().client(t), new(journal.Memory)
+	runs := &temporal.Runs{Routes: []remote.Route{{Leaf: "far", Pool: t.Name()}}}
+	work(t, temporal.Worker{Client: c, Journal: j, Pool: t.Name(), Pipelines: []stone.Ashlar{p}, Runs: runs})
+	if err := temporal.Start(limit.Ranked(t.Context(), want), c, j, temporal.Run{ID: "ranked", Pipeline: p, Pool: t.Name()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := temporal.Answer(t.Context(), c, j, t.Name(), "ranked", question(t, j, "ranked").Path, ask.Answer{Response: "yes"}); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, c, "ranked", journal.Done)
+	if seen["far"] != want || seen["near"] != want {
+		t.Errorf("got %+v, want %+v in both", seen, want)
+	}
+	all := sent()
+	if tenant := fmt.Sprintf("%x", sha256.Sum256([]byte(want.Tenant)))[:32]; strings.Count(all, tenant) < 3 || strings.Contains(all, want.Tenant) {
+		t.Errorf("the run, its answer and its leaf have no tenant, or its name entered Temporal:\n%s", all)
 	}
 }

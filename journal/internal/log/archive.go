@@ -137,6 +137,34 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 	}
 }
 
+// Counts is for [journal.Counts], which chooses the conditions.
+func (j *Journal) Counts(ctx context.Context, q journal.Query) (all []journal.Count, err error) {
+	found, err := j.data.CountRuns(ctx, selected(q))
+	if err != nil {
+		return nil, j.data.Explain(err)
+	}
+	at := map[journal.Count]int{}
+	for _, c := range found {
+		row := &Run{Owner: c.Owner, Outer: c.Outer}
+		if c.Held {
+			row.Lease = 1
+		}
+		info, err := j.seen(ctx, journal.RunInfo{Outcome: journal.Outcome{State: journal.State(c.State)}}, row, func() (bool, error) { return c.Asks, nil })
+		if err != nil {
+			return nil, err
+		}
+		if len(q.States) > 0 && !slices.Contains(q.States, info.State) {
+			continue
+		}
+		of := journal.Count{Pipeline: c.Pipeline, State: info.State}
+		if _, ok := at[of]; !ok {
+			at[of], all = len(all), append(all, of)
+		}
+		all[at[of]].Runs += int(c.Runs)
+	}
+	return all, nil
+}
+
 // selected returns the conditions of a query that the database checks. Times have a millisecond
 // to spare: see RunSelection.
 func selected(q journal.Query) RunSelection {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/purse"
 )
@@ -70,7 +69,7 @@ func (j *Journal) post(of *run, run string, items []journal.Item, c claim) ([]jo
 // claimOf returns what a post to the board of a run reserves: the cost of an attempt of another process.
 func (j *Journal) claimOf(ctx context.Context, run string) (c claim, err error) {
 	step, quote := purse.Attempt(ctx)
-	if quote == (budget.Quote{}) {
+	if quote == (purse.Claim{}) {
 		return c, nil
 	}
 	row, err := j.data.Run(ctx, run)

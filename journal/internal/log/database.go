@@ -71,6 +71,8 @@ type Reader interface {
 	Run(ctx context.Context, id string) (*Run, error)
 	// Runs returns runs without their Shape, the newest first.
 	Runs(ctx context.Context, s RunSelection) iter.Seq2[*Run, error]
+	// CountRuns counts the runs of a selection, without Before and Most.
+	CountRuns(ctx context.Context, s RunSelection) ([]RunCount, error)
 	// Named returns up to limit runs that others may see and whose id begins with prefix, in
 	// the order of their ids.
 	Named(ctx context.Context, prefix string, limit int) ([]*Run, error)
@@ -90,6 +92,15 @@ type Reader interface {
 	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data is
 	// nil.
 	Blocks(ctx context.Context, run int64, parent string, whole bool) ([]*Block, error)
+}
+
+// A RunCount is the number of runs with the same facts.
+type RunCount struct {
+	Pipeline, State string
+	Held            bool   // a lease of Owner has not ended, as in Run.Lease
+	Owner, Outer    string // Owner only if Held
+	Asks            bool   // it waits and has an open question
+	Runs            int64
 }
 
 // Selection selects records of a run; its zero value selects all.

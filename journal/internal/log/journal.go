@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // Options of a Journal. All must be set.
@@ -38,6 +39,7 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
+	lines     purse.Lines      // steps that wait for budgets
 	day       int64            // on which the writer has forgotten old spending
 	boards    map[string]int64 // numbers of boards to which the writer has posted, by run
 

@@ -3,6 +3,7 @@ package log
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,6 +160,15 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 		all[i] = "SELECT run FROM (" + one(order, is, most) + ") s" + fmt.Sprint(i)
 	}
 	return fmt.Sprintf("SELECT run FROM (%s) found ORDER BY run DESC LIMIT %d", strings.Join(all, " UNION ALL "), limit), args
+}
+
+// CountKeys returns a query for the columns of [RunCount], and its arguments.
+func (s RunSelection) CountKeys(schema string) (text string, args []any) {
+	keys, args := s.Keys(schema, math.MaxInt32)
+	asks := fmt.Sprintf("CASE WHEN state = 'waiting' AND EXISTS (SELECT 1 FROM %squestions q WHERE q.run = counted.run AND q.open) THEN CAST(1 AS bigint) ELSE 0 END", schema)
+	return fmt.Sprintf(`SELECT pipeline, state, held, CASE WHEN held = 1 THEN owner ELSE '' END AS holder, outside, asks, count(*) FROM (
+		SELECT pipeline, state, CASE WHEN lease > 0 THEN CAST(1 AS bigint) ELSE 0 END AS held, owner, outside, %s AS asks FROM %sruns counted WHERE run IN (%s)) facts
+		GROUP BY pipeline, state, held, holder, outside, asks`, asks, schema, keys), args
 }
 
 // byCost returns a query for runs that cost something. Of few it reads the index of costs, and sorts them; of many it

@@ -27,14 +27,14 @@ type claim struct {
 	run   int64 // its number; 0 if the writer knows it
 	step  dag.ID
 	of    []budget.Shared
-	quote budget.Quote
+	quote purse.Claim
 }
 
 // A settled step has a result, or an attempt without one whose cost is known.
 type settled struct {
-	step  dag.ID
-	used  budget.Usage
-	waits bool // see purse.Settle
+	step dag.ID
+	used budget.Usage
+	end  purse.End
 }
 
 // claim returns what a write reserves. It has no quote if that is nothing.
@@ -42,7 +42,7 @@ func (x *write) claim() (c claim) {
 	switch {
 	case x.post != nil:
 		return x.post.claim
-	case x.intent != nil && x.intent.quote != (budget.Quote{}):
+	case x.intent != nil && x.intent.quote != (purse.Claim{}):
 		if of := x.run.budgets(); len(of) > 0 {
 			return claim{x.run.row, x.intent.digest, of, x.intent.quote}
 		}
@@ -130,18 +130,24 @@ func named(of []budget.Shared) []budget.Shared {
 
 // reserve reserves what a step claims. Refused says which budget cannot pay.
 func (t *transaction) reserve(run int64, c claim) (refused, err error) {
-	if c.quote == (budget.Quote{}) {
+	if c.quote == (purse.Claim{}) {
 		return nil, nil
 	}
 	return purse.Reserve(t.ledger(), run, c.step, c.of, c.quote, t.j.now())
 }
 
 // ledger returns the transaction as a [purse.Store].
-func (t *transaction) ledger() purse.Store { return purseStore{t.Tx, &t.purses} }
+func (t *transaction) ledger() purse.Store { return purseStore{t.Tx, &t.purses, t} }
 
 type purseStore struct {
 	Tx
 	*purses
+	of *transaction
+}
+
+func (s purseStore) Drop(h purse.Hold) error {
+	s.of.returned = true
+	return s.Tx.Drop(h)
 }
 
 func (s purseStore) Purse(k purse.Key) (used, held budget.Amount, err error) {
@@ -180,7 +186,7 @@ func (t *transaction) settle(p *part) error {
 		p.settled = nil
 		return nil
 	}
-	store, steps := purseStore{t.Tx, &purses{read: t.purses.read, holds: map[int64][]purse.Hold{}}}, make([]dag.ID, len(p.settled))
+	store, steps := purseStore{t.Tx, &purses{read: t.purses.read, holds: map[int64][]purse.Hold{}}, t}, make([]dag.ID, len(p.settled))
 	for i, s := range p.settled {
 		steps[i] = s.step
 	}
@@ -190,7 +196,7 @@ func (t *transaction) settle(p *part) error {
 	}
 	store.holds[p.row] = holds
 	for _, s := range p.settled {
-		if err := purse.Settle(store, p.row, s.step, of, s.used, s.waits, t.j.now()); err != nil {
+		if err := purse.Settle(store, p.row, s.step, of, s.used, s.end, t.j.now()); err != nil {
 			return err
 		}
 	}
@@ -215,19 +221,13 @@ func (t *transaction) spend() error {
 			return err
 		}
 	}
-	today := dayOf(t.j.now())
+	today := purse.DayOf(t.j.now())
 	if !paid || t.j.day == today {
 		return nil
 	}
 	t.j.day = today
-	return t.ForgetSpending(today - spendingDays)
+	return t.ForgetSpending(today - purse.Kept)
 }
-
-// spendingDays is how long it is kept what an account has spent on a day.
-const spendingDays = 400
-
-// dayOf returns the number of days of Unix time.
-func dayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
 
 // Balance implements [journal.Archive].
 func (j *Journal) Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {

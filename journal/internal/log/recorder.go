@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
-	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -46,18 +45,18 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 			break
 		}
 		j.opts.Reached("before intent")
-		err := purse.Wait(ctx, func() error { return j.out.write(&write{run: r, intent: intent}) })
+		err := j.lines.Wait(ctx, func() error { return j.out.write(&write{run: r, intent: intent}) })
 		if started = err == nil; !started && !errors.Is(err, errStale) {
 			return step.Record{}, err
 		}
 	}
 	j.opts.Reached("after intent")
 	if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
-		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}, false))
+		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}, purse.Over))
 	}
 	rec, err := work(record.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
-		return step.Record{}, errors.Join(err, j.ended(ctx, r, key, err))
+		return step.Record{}, errors.Join(err, j.ended(ctx, r, intent, key, err))
 	}
 	j.opts.Reached("after work")
 	result, err := newResult(ctx, key, rec, "", j.now())
@@ -93,16 +92,18 @@ func (r *run) orFail(err error) {
 }
 
 // ended records that an attempt ended without a result.
-func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) error {
-	used, ok := record.Ended(record.Declared(ctx), cause)
-	if !ok {
-		return nil
+func (j *Journal) ended(ctx context.Context, r *run, started *intent, key step.Key, cause error) error {
+	switch used, known := record.Ended(record.Declared(ctx), cause); {
+	case known:
+		return j.attempted(r, key, used, purse.EndOf(cause))
+	case started.sent: // it has used up the answer of its batch
+		return j.out.write(&write{run: r, do: func(t *transaction) error { return purse.Lapse(t.ledger(), t.part(r).row, key.Digest) }})
 	}
-	return j.attempted(r, key, used, errors.Is(cause, kind.Waiting))
+	return nil
 }
 
 // attempted records an attempt that has no result, with its usage.
-func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, waits bool) error {
+func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, end purse.End) error {
 	row := new(Row)
 	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
 	if err := row.fill(h, step.Record{}, nil); err != nil {
@@ -114,7 +115,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, waits bool)
 			return refused{errStale}
 		}
 		t.append(p, row, h.event(key.Path, 0))
-		p.settled = append(p.settled, settled{key.Digest, used, waits})
+		p.settled = append(p.settled, settled{key.Digest, used, end})
 		return nil
 	}})
 }

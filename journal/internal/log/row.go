@@ -56,8 +56,9 @@ type intent struct {
 
 	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil if nothing was declared
 
-	text  []byte       // JSON
-	quote budget.Quote // what it reserves of the budgets of its run
+	text  []byte      // JSON
+	quote purse.Claim // what it reserves of the budgets of its run
+	sent  bool        // a batch has its request, see purse.InBatch
 }
 
 func newIntent(ctx context.Context, key step.Key) (*intent, error) {

@@ -326,8 +326,8 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		if err := t.spend(); err != nil {
 			return err
 		}
-		if lapses(o.State) && (!fresh || len(r.budgets()) > 0) { // it may have drawn on others before
-			if err := purse.Lapse(t.ledger(), p.row); err != nil {
+		if !fresh || len(r.budgets()) > 0 { // it may have drawn on others before
+			if err := purse.Ended(t.ledger(), p.row, lapses(o.State), o.State == journal.Waiting); err != nil {
 				return err
 			}
 		}

@@ -25,8 +25,9 @@ type transaction struct {
 	careful bool // asks which run is lost
 	fenced  []fenced
 	// boards are the boards that were read, by run.
-	boards map[string]*Run
-	purses purses
+	boards   map[string]*Run
+	purses   purses
+	returned bool // a reservation was returned
 }
 
 // part is the part of a transaction that belongs to one run.
@@ -203,10 +204,15 @@ func (t *transaction) write(x *write) error {
 	case t.part(x.run).rows < 0:
 		x.err = errStale
 	case x.intent != nil:
-		p := t.part(x.run)
+		p, c := t.part(x.run), x.claim()
 		var err error
-		if x.err, err = t.reserve(p.row, x.claim()); x.err == nil {
+		if x.err, err = t.reserve(p.row, c); x.err == nil {
 			p.intents = append(p.intents, x.intent)
+		}
+		if err == nil && x.err == nil && c.quote.Batched {
+			var holds []purse.Hold
+			holds, err = t.ledger().Holds(p.row, c.step)
+			x.intent.sent = purse.InBatch(holds)
 		}
 		return err
 	default:
@@ -235,7 +241,7 @@ func (t *transaction) record(p *part, r *result) error {
 	}
 	t.append(p, r.Row, r.event)
 	if r.costs {
-		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage, false})
+		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage, purse.Over})
 	}
 	return nil
 }
@@ -387,6 +393,9 @@ func (t *transaction) lost(p *part, why error) error {
 func (t *transaction) finish(ok bool) {
 	for _, f := range t.fenced {
 		f.heard(f.now.Now)
+	}
+	if ok && t.returned {
+		t.j.lines.Returned()
 	}
 	for _, p := range t.parts {
 		if ok {

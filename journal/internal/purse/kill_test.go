@@ -44,10 +44,10 @@ const (
 	runs  = 24
 	lanes = 4
 	most  = 1.0  // USD that a step may cost
-	limit = 20.0 // of all runs
+	total = 20.0 // of all runs
 )
 
-var project = budget.Shared{Name: "project", Limits: budget.Limits{USD: limit}}
+var project = budget.Shared{Name: "project", Limits: budget.Limits{USD: total}}
 
 type store interface {
 	journal.Journal
@@ -178,8 +178,8 @@ func testKills(t *testing.T, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sum := b.Used.USD + b.Held.USD; sum > limit+1e-6 {
-			t.Errorf("used and reserved: %v of %v", sum, limit)
+		if sum := b.Used.USD + b.Held.USD; sum > total+1e-6 {
+			t.Errorf("used and reserved: %v of %v", sum, total)
 		}
 		return b
 	}
@@ -196,20 +196,20 @@ func testKills(t *testing.T, name string) {
 	}
 	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		b := balance()
-		if limit-b.Used.USD < most {
+		if total-b.Used.USD < most {
 			break // nothing is reserved that comes back, and no other step can be paid
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("used %v and reserved %v of %v, and no more is spent", b.Used.USD, b.Held.USD, limit)
+			t.Fatalf("used %v and reserved %v of %v, and no more is spent", b.Used.USD, b.Held.USD, total)
 		}
 	}
 	for _, stop := range stops {
 		stop()
 	}
 	sum, calls := billed(t, ledger)
-	t.Logf("%d calls were billed %.2f of %v, used is %.2f", calls, sum, limit, balance().Used.USD)
-	if sum > limit {
-		t.Errorf("billed %v of %v", sum, limit)
+	t.Logf("%d calls were billed %.2f of %v, used is %.2f", calls, sum, total, balance().Used.USD)
+	if sum > total {
+		t.Errorf("billed %v of %v", sum, total)
 	}
 	more := project
 	more.Limits.USD = 1000

@@ -5,14 +5,16 @@ package purse
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/kind"
 )
 
 // A Key names a budget in a period, see [budget.Shared.Key].
@@ -27,6 +29,41 @@ type Hold struct {
 	Step dag.ID
 	Key
 	budget.Amount
+	State State
+}
+
+// A State says what a lost reservation means.
+type State int64
+
+// The states of a reservation. They are in databases.
+const (
+	Running State = iota // the attempt runs: what it may cost is paid if its process dies
+	Asked                // the request waits for a batch: nothing is sent
+	Sent                 // a batch has the request, or is about to: the next attempt reads its answer
+)
+
+// An End says how an attempt ended whose cost is known.
+type End int
+
+// The ends of attempts.
+const (
+	Over   End = iota // with a result or a failure
+	Waits             // without one, and nothing was sent
+	Queued            // the same, and its request waits for the next batch
+	Flying            // without one, and a batch has its request
+)
+
+// EndOf returns how an attempt ended with an error.
+func EndOf(err error) End {
+	switch sent, batch := fault.Sent(err); {
+	case !errors.Is(err, kind.Waiting):
+		return Over
+	case sent:
+		return Flying
+	case batch:
+		return Queued
+	}
+	return Waits
 }
 
 // A Store has the changes of one transaction.
@@ -37,16 +74,21 @@ type Store interface {
 	Spend(k Key, used, held budget.Amount) error
 	// Holds returns what the steps of a run have reserved; without steps, of all.
 	Holds(run int64, steps ...dag.ID) ([]Hold, error)
-	// Hold stores what a step has reserved.
+	// Hold stores what a step has reserved, in place of what it had reserved of the budget.
 	Hold(Hold) error
 	// Drop removes it.
 	Drop(Hold) error
 }
 
 // Reserve reserves the most that an attempt of a step may cost, of each budget. Refused says which budget cannot
-// pay it. What an earlier attempt has reserved, whose process died, becomes its cost.
-func Reserve(s Store, run int64, step dag.ID, of []budget.Shared, q budget.Quote, now time.Time) (refused, err error) {
-	if err = Lapse(s, run, step); err != nil {
+// pay it. What an earlier attempt has reserved, whose process died, becomes its cost. A step whose request is in a batch
+// reserves nothing more and is never refused, unless it asks the model directly now.
+func Reserve(s Store, run int64, step dag.ID, of []budget.Shared, q Claim, now time.Time) (refused, err error) {
+	holds, err := s.Holds(run, step)
+	if err != nil || q.Batched && InBatch(holds) {
+		return nil, err
+	}
+	if err = lapse(s, holds); err != nil {
 		return nil, err
 	}
 	for _, b := range of {
@@ -54,13 +96,13 @@ func Reserve(s Store, run int64, step dag.ID, of []budget.Shared, q budget.Quote
 		if err != nil {
 			return nil, err
 		}
-		if refused = bal.Pays(q); refused != nil {
+		if refused = bal.Pays(q.Quote); refused != nil {
 			return refused, nil
 		}
 	}
 	most := budget.Amount{}.Add(q.Most) // without negative parts
 	for _, b := range of {
-		h := Hold{run, step, KeyOf(b, now), most}
+		h := Hold{run, step, KeyOf(b, now), most, Running}
 		if err = s.Hold(h); err == nil {
 			err = s.Spend(h.Key, budget.Amount{}, most)
 		}
@@ -86,7 +128,13 @@ func Balance(s Reader, b budget.Shared, at time.Time) (bal budget.Balance, err e
 
 // Limited reports whether a run draws on a budget.
 func Limited(of []budget.Shared, b budget.Shared) bool {
-	return slices.ContainsFunc(of, func(o budget.Shared) bool { return o.Name == b.Name && o.Per == b.Per && o.Payer == b.Payer })
+	return slices.ContainsFunc(of, func(o budget.Shared) bool { return counted(o) == counted(b) })
+}
+
+// counted is a budget without its limits.
+func counted(b budget.Shared) budget.Shared {
+	b.Limits = budget.Limits{}
+	return b
 }
 
 // KeyOf returns the key of a budget at a time.
@@ -95,18 +143,30 @@ func KeyOf(b budget.Shared, at time.Time) Key {
 	return Key{account, day}
 }
 
+// Kept is for how many days it is kept what was spent on a day.
+const Kept = 400
+
+// DayOf returns the number of a day of Unix time.
+func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Second) }
+
 // Settle replaces what a step has reserved by its cost, also of a budget on which its run no longer draws. A budget of
-// which it has reserved nothing pays, too. An attempt that waits has sent nothing, so it costs no round trips: the visits
-// of a batch would use a budget up.
-func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usage, waits bool, now time.Time) error {
+// which it has reserved nothing pays, too. An attempt that waits has sent nothing, so it costs no round trips. One that
+// waits for a batch keeps its reservation.
+func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usage, end End, now time.Time) error {
 	holds, err := s.Holds(run, step)
 	if err != nil {
 		return err
 	}
+	switch end {
+	case Queued:
+		return move(s, holds, Asked)
+	case Flying:
+		return move(s, holds, Sent)
+	}
 	paid := map[string]bool{}
 	for _, h := range holds {
 		cost := used.Amount()
-		if !waits {
+		if end == Over {
 			cost.Roundtrips = h.Roundtrips
 		}
 		paid[h.Account] = true
@@ -124,18 +184,65 @@ func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usa
 	return nil
 }
 
-// Lapse makes what steps of a run have reserved their cost; without steps, of all.
-func Lapse(s Store, run int64, steps ...dag.ID) error {
-	holds, err := s.Holds(run, steps...)
+// InBatch reports whether the last attempt of a step, of which these are the reservations, waits for a batch that was sent.
+func InBatch(holds []Hold) bool {
+	return slices.ContainsFunc(holds, func(h Hold) bool { return h.State == Sent })
+}
+
+// move changes the state of reservations.
+func move(s Store, holds []Hold, to State) error {
 	for _, h := range holds {
-		if err == nil {
-			err = s.Spend(h.Key, h.Amount, negative(h.Amount))
+		if h.State == to {
+			continue
 		}
-		if err == nil {
-			err = s.Drop(h)
+		h.State = to
+		if err := s.Hold(h); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
+}
+
+// Ended tells of the end of a process's work on a run. It lapses if its steps can have no result any more unless it is
+// resumed. A run that waits is about to send the requests that wait for a batch.
+func Ended(s Store, run int64, lapses, waits bool) error {
+	if lapses {
+		return Lapse(s, run)
+	}
+	if !waits {
+		return nil
+	}
+	holds, err := s.Holds(run)
+	if err != nil {
+		return err
+	}
+	return move(s, slices.DeleteFunc(holds, func(h Hold) bool { return h.State != Asked }), Sent)
+}
+
+// Lapse makes what steps of a run have reserved their cost; without steps, of all. Requests that were never sent cost
+// nothing.
+func Lapse(s Store, run int64, steps ...dag.ID) error {
+	holds, err := s.Holds(run, steps...)
+	if err != nil {
+		return err
+	}
+	return lapse(s, holds)
+}
+
+func lapse(s Store, holds []Hold) error {
+	for _, h := range holds {
+		cost := h.Amount
+		if h.State == Asked {
+			cost = budget.Amount{}
+		}
+		if err := s.Spend(h.Key, cost, negative(h.Amount)); err != nil {
+			return err
+		}
+		if err := s.Drop(h); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func negative(m budget.Amount) budget.Amount {
@@ -147,12 +254,21 @@ func Sum(m, n budget.Amount) budget.Amount {
 	return budget.Amount{Roundtrips: max(m.Roundtrips+n.Roundtrips, 0), Tokens: max(m.Tokens+n.Tokens, 0), USD: max(m.USD+n.USD, 0)}
 }
 
-// Claimed returns the quote that the step recorded in ctx reserves, zero for a step that costs nothing.
-func Claimed(ctx context.Context) budget.Quote {
+// A Claim is what a step reserves.
+type Claim struct {
+	budget.Quote
+	Batched bool // its request may wait for a batch
+}
+
+// Claimed returns what the step recorded in ctx reserves, zero for a step that costs nothing.
+func Claimed(ctx context.Context) (c Claim) {
 	if record.Declared(ctx) == (budget.Amount{}) {
-		return budget.Quote{}
+		return c
 	}
-	return declared.Claimed[budget.Quote](ctx)
+	if c.Quote = declared.Claimed[budget.Quote](ctx); c.Quote != (budget.Quote{}) {
+		c.Batched = transport.Batched(ctx)
+	}
+	return c
 }
 
 type stepKey struct{}
@@ -163,42 +279,11 @@ func WithAttempt(ctx context.Context, step dag.ID) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)
 }
 
-// Attempt returns the step that a post announces, and its quote, zero if it announces none.
-func Attempt(ctx context.Context) (dag.ID, budget.Quote) {
+// Attempt returns the step that a post announces, and what it reserves, zero if it announces none.
+func Attempt(ctx context.Context) (dag.ID, Claim) {
 	step, ok := ctx.Value(stepKey{}).(dag.ID)
 	if !ok {
-		return step, budget.Quote{}
+		return step, Claim{}
 	}
 	return step, Claimed(ctx)
-}
-
-// Patience is how long a step waits for a budget that does not change. Tests set it.
-var Patience = time.Minute
-
-// Wait calls do until it succeeds or waiting is in vain: while a budget refuses a step that it could pay if the
-// reservations of others come back, up to a minute after its last change.
-func Wait(ctx context.Context, do func() error) error {
-	var last budget.Balance
-	var since time.Time
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := do()
-		spent, ok := errors.AsType[*budget.ExhaustedError](err)
-		if !ok || !spent.Later {
-			return err
-		}
-		if now := *spent.Shared; since.IsZero() || now.Used != last.Used || now.Held != last.Held {
-			last, since = now, time.Now()
-		}
-		if time.Since(since) > Patience {
-			return err
-		}
-		timer := time.NewTimer(pause + rand.N(pause/4))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return budget.Costly(context.Cause(ctx), budget.Usage{}) // nothing was sent
-		}
-		timer.Stop()
-	}
 }

@@ -129,7 +129,8 @@ var operations = map[string]operation{
 	"GET /v1/questions": {id: "listQuestions", tag: "questions", summary: "List the open questions of all runs", description: streamed, params: []string{"after"},
 		out: map[int]result{200: {"The questions.", listed(api.Questions{})}}},
 	"GET /v1/runs/{id}/questions": {id: "listQuestionsOfRun", tag: "questions", summary: "List the questions of a run", out: map[int]result{200: {"The questions.", of(api.Questions{})}}},
-	"POST /v1/runs/{id}/answers": {id: "answerQuestion", tag: "questions", summary: "Answer a question of a run", in: of(api.Answer{}),
+	"POST /v1/runs/{id}/answers": {id: "answerQuestion", tag: "questions", summary: "Answer a question of a run",
+		description: "An empty response, or none, cancels the question: a step that needs the answer fails with the kind declined.", in: of(api.Answer{}),
 		out: map[int]result{200: {"The run.", of(api.Run{})}}, fails: []int{409, 415, 422}},
 
 	"GET /v1/pipelines":        {id: "listPipelines", tag: "pipelines", summary: "List the published pipelines", out: map[int]result{200: {"The pipelines.", of(api.Pipelines{})}}},
@@ -163,8 +164,10 @@ var operations = map[string]operation{
 	"POST /v1/agui/{name}": {id: "runAGUI", tag: "frontends", summary: "Send a message or answers over AG-UI", description: "The same message again is answered with the same turn. Closing the connection leaves the turn running.",
 		in: []body{{"application/json", aguiInput}}, out: map[int]result{200: {"Events of AG-UI.", []body{{"text/event-stream", text}}}}, fails: []int{409, 415, 422}},
 
-	"GET /healthz":      {id: "getHealth", tag: "operation", summary: "Is the process alive?", open: true, out: map[int]result{204: {"It is.", nil}, 421: {"The server does not serve this host.", problem}}},
-	"GET /readyz":       {id: "getReadiness", tag: "operation", summary: "Does it take requests?", open: true, out: map[int]result{204: {"It does.", nil}, 503: {"It ends, or its database does not answer.", problem}, 421: {"The server does not serve this host.", problem}}},
+	"GET /healthz": {id: "getHealth", tag: "operation", summary: "Is the process alive?", open: true, out: map[int]result{204: {"It is.", nil}, 421: {"The server does not serve this host.", problem}}},
+	"GET /readyz":  {id: "getReadiness", tag: "operation", summary: "Does it take requests?", open: true, out: map[int]result{204: {"It does.", nil}, 503: {"It ends, or its database does not answer.", problem}, 421: {"The server does not serve this host.", problem}}},
+	"GET /v1/budgets": {id: "listBudgets", tag: "operation", summary: "List the budgets over several runs, and the daily limit of the caller",
+		description: "A caller with a tenant gets those on which only runs of its tenant draw.", out: map[int]result{200: {"The budgets in their present day or month, in UTC. Used and held are in USD, tokens and requests; held is reserved.", of(api.Budgets{})}}},
 	"GET /metrics":      {id: "getMetrics", tag: "operation", summary: "Metrics in the text format of Prometheus", out: map[int]result{200: {"The metrics.", []body{{"text/plain", text}}}}},
 	"GET /openapi.json": {id: "getDocument", tag: "operation", summary: "This document", out: map[int]result{200: {"The document.", of(foreignDocument)}}},
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/fields"
@@ -29,6 +30,9 @@ func (t *types) schema(typ reflect.Type) object {
 		return object{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[json.RawMessage]():
 		return object{}
+	case reflect.TypeFor[budget.Limits]():
+		count := object{"type": "integer", "minimum": 0}
+		return object{"type": "object", "properties": object{"max-usd": object{"type": "number", "format": "double", "minimum": 0}, "max-tokens": count, "max-roundtrips": count}}
 	case reflect.TypeFor[dag.ID]():
 		return object{"type": "string", "pattern": "^[0-9a-f]{64}$"}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -207,6 +208,7 @@ type overview struct {
 	Choices   []int // of Days
 	Pipelines []summary
 	Purse     *Purse
+	Budgets   []view.Budget
 }
 
 // summary is a pipeline in the overview.
@@ -253,6 +255,11 @@ func (p *pages) overview(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	if v.Purse != nil {
 		if body.Purse, err = v.Purse(r.Context()); err != nil {
+			return err
+		}
+	}
+	if v.Budgets != nil {
+		if body.Budgets, err = v.Budgets(r.Context()); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -51,6 +52,8 @@ type View struct {
 	Start func(ctx context.Context, id string, req api.Start) error
 	// Purse returns what the sender may spend today, nil without a limit. It may be nil itself.
 	Purse func(ctx context.Context) (*Purse, error)
+	// Budgets returns the budgets over several runs that the sender may see. It may be nil.
+	Budgets func(ctx context.Context) ([]view.Budget, error)
 	// Searches are the capabilities that search documents, and Search asks one. Without any there is no page for them.
 	Searches []string
 	Search   func(*http.Request, api.Search) (api.Found, error)

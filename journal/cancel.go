@@ -1,0 +1,76 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stonelayer/stone/kind"
+)
+
+// A StateError reports that a run cannot be canceled in its state.
+type StateError struct {
+	Run   string
+	State State
+}
+
+// Error names the run and its state.
+func (e *StateError) Error() string {
+	return fmt.Sprintf("run %s is %s: only a run that waits, or was stopped or interrupted, is canceled here", e.Run, e.State)
+}
+
+// Cancel cancels a run that no process has: one that waits, that another program refused, or whose process was
+// stopped or died. It needs no pipeline. Results and open questions stay, so that resuming the run continues it. Workers
+// start no more steps that cost money for it. Batches at providers are not canceled: that is batch.Cancel.
+// The error is ErrNoRun, a *HeldError, or a *StateError.
+func Cancel(ctx context.Context, j Journal, run string) error {
+	info, err := j.Find(ctx, run)
+	if err == nil && info.ID != run {
+		err = fmt.Errorf("run %q: %w", run, ErrNoRun)
+	}
+	if err == nil {
+		info, err = j.Acquire(ctx, run)
+	}
+	if err != nil {
+		return err
+	}
+	if err = endCanceled(ctx, j, run, info); err != nil {
+		err = errors.Join(err, j.Release(run))
+	}
+	return err
+}
+
+// endCanceled ends a run that this process holds.
+func endCanceled(ctx context.Context, j Journal, run string, info RunInfo) error {
+	switch info.State {
+	case Done, Failed, Canceled, Damaged:
+		return &StateError{run, info.State}
+	}
+	if info.Started.IsZero() {
+		return fmt.Errorf("run %q: %w", run, ErrNoRun)
+	}
+	sent, err := j.PostedUnder(ctx, run, Holders)
+	if err != nil {
+		return err
+	}
+	if len(sent) > 0 { // as the next holder, after which the slices of the others pay for nothing more
+		next := Item{Key: fmt.Sprint(Holders, len(sent)+1), Data: fmt.Appendf(nil, `{"post":%q}`, rand.Text())}
+		if _, err := j.PostHeld(ctx, run, next); err != nil {
+			return err
+		}
+	}
+	o := info.Outcome
+	o.State, o.Ended = Canceled, time.Now()
+	o.Failure = &Failure{Kind: string(kind.Canceled), Reason: "the run was canceled"}
+	if o.DAG, err = j.DAG(ctx, run); err != nil {
+		return err
+	}
+	steps, err := j.Steps(ctx, run)
+	if err != nil {
+		return err
+	}
+	o.Steps, o.Usage = Total(steps)
+	return j.End(context.WithoutCancel(ctx), run, o)
+}
