@@ -29,13 +29,13 @@ type Store struct {
 // A Dialect describes a database to NewStore, for packages that open a Store. Queries write parameters as ?.
 type Dialect struct {
 	Name string // for errors
-	// Schema makes the tables about, documents, pieces, vectors and codes, unless they exist. Nil means that they do.
+	// Schema makes the tables about, documents, pieces, vectors and blocks, unless they exist. Nil means that they do.
 	Schema []string
 	// Numbered means that parameters are written as $1.
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
-	// Uncoded means that there is no table codes, and that it may not be made: searches compute the codes.
+	// Uncoded means that there is no table blocks, and that it may not be made: searches compute the codes.
 	Uncoded bool
 	// Remote means that the database is reached over the network.
 	Remote bool
@@ -214,7 +214,7 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	}
 	if c.reset {
 		do(`DELETE FROM vectors`)
-		do(`DELETE FROM codes`)
+		do(`DELETE FROM blocks`)
 		do(`DELETE FROM about WHERE name NOT IN ('folder', 'version')`)
 	}
 	if c.folder != "" {
@@ -233,17 +233,9 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 		err = s.putVectors(ctx, tx, c)
 	}
 	if c.sweep && err == nil {
-		var gone sql.Result
-		if gone, err = tx.ExecContext(ctx, `DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest)`); err == nil {
-			n, failed := gone.RowsAffected()
-			changed, err = changed || n > 0, failed
-		}
-		do(`DELETE FROM codes WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = codes.digest)`)
-		if err == nil {
-			var recoded bool
-			recoded, err = s.recode(ctx, tx)
-			changed = changed || recoded
-		}
+		var swept bool
+		swept, err = s.sweep(ctx, tx)
+		changed = changed || swept
 	}
 	if changed {
 		do(`INSERT INTO about (name, value) VALUES ('version', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(about.value AS INTEGER) + 1 AS TEXT)`)
@@ -306,12 +298,23 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 	if err != nil {
 		return err
 	}
-	for digest, raw := range raws {
-		_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, raw)
-		if err == nil {
-			_, err = tx.ExecContext(ctx, s.bind(`INSERT INTO codes (digest, code) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, codeOf(units[digest], centre))
-		}
+	var fresh block
+	for _, digest := range slices.Sorted(maps.Keys(raws)) {
+		done, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, raws[digest])
 		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		k, failed := keyOf([]byte(digest))
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		if n > 0 {
+			fresh.add(k, codeOf(units[digest], centre))
+		}
+	}
+	if st.about != "" { // else recode stores all
+		if err := fresh.store(ctx, s, tx); err != nil {
 			return err
 		}
 	}
@@ -321,6 +324,35 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 		}
 	}
 	return nil
+}
+
+// sweep removes vectors without a piece, and their codes.
+func (s *Store) sweep(ctx context.Context, tx *sql.Tx) (changed bool, err error) {
+	rows, err := tx.QueryContext(ctx, `DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest) RETURNING digest`)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	gone := map[key]bool{}
+	var digest sql.RawBytes
+	for rows.Next() {
+		if err := rows.Scan(&digest); err != nil {
+			return false, err
+		}
+		k, err := keyOf(digest)
+		if err != nil {
+			return false, err
+		}
+		gone[k] = true
+	}
+	if err := rows.Err(); err != nil {
+		return false, err
+	}
+	if err := s.compact(ctx, tx, gone); err != nil {
+		return false, err
+	}
+	recoded, err := s.recode(ctx, tx)
+	return recoded || len(gone) > 0, err
 }
 
 // bind writes the parameters of a query as the database wants them.

@@ -34,7 +34,10 @@ var tables = []string{
 	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
 	`CREATE INDEX IF NOT EXISTS pieces_words ON pieces USING gin (words)`,
 	`CREATE TABLE IF NOT EXISTS vectors (digest text PRIMARY KEY, vector bytea NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS codes (digest text PRIMARY KEY, code bytea NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS blocks (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, keys bytea NOT NULL, codes bytea NOT NULL)`,
+	`ALTER TABLE blocks ALTER COLUMN codes SET STORAGE EXTERNAL`, // they cannot be compressed
+	`DROP TABLE IF EXISTS codes`,              // of older programs
+	`DELETE FROM about WHERE name = 'centre'`, // so that the next indexing stores the codes
 }
 
 // query ranks by ts_rank_cd. A word of a heading counts 2.5 times. Words have no operators, so that the ones
@@ -62,7 +65,7 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 	db := stdlib.OpenDB(*cfg)
 	name := cfg.Host + "/" + cfg.Database
 	var there, coded, readable bool
-	err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE c.relname = 'vectors') > 0, count(*) FILTER (WHERE c.relname = 'codes') > 0,
+	err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE c.relname = 'vectors') > 0, count(*) FILTER (WHERE c.relname = 'blocks') > 0,
 		coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), true)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`, schema).Scan(&there, &coded, &readable)
 	switch {

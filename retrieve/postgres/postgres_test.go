@@ -50,7 +50,7 @@ func TestReadingRole(t *testing.T) {
 	pgtest.Exec(t, address, "GRANT USAGE ON SCHEMA stone_index TO "+role+"; GRANT SELECT ON ALL TABLES IN SCHEMA stone_index TO "+role)
 	for _, coded := range []bool{true, false} {
 		if !coded { // as an older program has built it
-			pgtest.Exec(t, address, "DROP TABLE stone_index.codes; DELETE FROM stone_index.about WHERE name = 'centre'")
+			pgtest.Exec(t, address, "DROP TABLE stone_index.blocks; DELETE FROM stone_index.about WHERE name = 'centre'")
 		}
 		for _, make := range []bool{false, true} {
 			store, err := retrieve.Open(t.Context(), at.String(), make)
