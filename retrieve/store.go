@@ -42,18 +42,16 @@ type Dialect struct {
 	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
 	// Words selects ids and scores of pieces that match a text, best first. %s stands for Among, or nothing. Its parameters
-	// are the text, the parameters of the conditions, and the number of rows.
+	// are the text, for each %s the parameters of the conditions, and the number of rows.
 	Words string
 	// Among is the condition, preceded by AND, that a piece is of a document d. %s stands for conditions on d, each preceded by AND.
 	Among string
 	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Expression returns the text parameter of Words that matches any of the words. They consist of letters, digits and
-	// marks.
-	Expression func(words []string) string
-	// Choose returns the words that count, and a text of them that leaves out pieces: none of these has a score above least. It
-	// is used if it finds n pieces with such scores. Nil, or an empty text, chooses nothing.
-	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (count []string, text string, least float64, err error)
+	// Choose returns texts for Words that match any of the words, which consist of letters, digits and marks. All but the
+	// last leave out pieces: none of these has a score above least. The first one counts that finds n pieces with such
+	// scores, or else the last.
+	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (texts []string, least float64, err error)
 }
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.

@@ -102,8 +102,8 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	}
 	d := retrieve.Dialect{
 		Name: file, Words: query, Among: among, Meta: `EXISTS (SELECT 1 FROM json_each(d.meta) m WHERE m.key = ? AND m.value = ?)`,
-		Claim:      func(context.Context, *sql.DB) (func() error, bool, error) { return claim(file) },
-		Expression: anyOf, Choose: words{few: 20_000}.choose,
+		Claim:  func(context.Context, *sql.DB) (func() error, bool, error) { return claim(file) },
+		Choose: words{few: 20_000}.choose,
 	}
 	if d.Uncoded = old && !change; old && change {
 		d.Schema = schema
