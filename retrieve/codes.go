@@ -158,8 +158,8 @@ func (b *block) add(k key, code []byte) {
 
 // each visits the codes.
 func (b *block) each(visit func(key, []byte)) {
+	width := len(b.codes) / max(b.len(), 1)
 	for i := range b.len() {
-		width := len(b.codes) / b.len()
 		visit(key(b.keys[i*len(key{}):]), b.codes[i*width:][:width])
 	}
 }
@@ -278,13 +278,15 @@ func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit fu
 	width := widthOf(st.Dimensions)
 	return s.each(ctx, func(rows *sql.Rows) error {
 		var b block
-		err := rows.Scan(&b.id, &b.keys, &b.codes)
-		if err == nil {
-			err = b.sound(width)
+		if err := rows.Scan(&b.id, &b.keys, &b.codes); err != nil {
+			return err
+		}
+		if err := b.sound(width); err != nil {
+			return err
 		}
 		s.codes.read.Add(int64(b.len()))
 		visit(b)
-		return err
+		return nil
 	}, `SELECT id, CASE WHEN id > ? THEN keys END, CASE WHEN id > ? THEN codes END FROM blocks ORDER BY id`, newest, newest)
 }
 

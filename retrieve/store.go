@@ -48,9 +48,9 @@ type Dialect struct {
 	Among string
 	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Choose returns texts for Words that match any of the words, which consist of letters, digits and marks. All but the
-	// last leave out pieces: none of these has a score above least. The first one counts that finds n pieces with such
-	// scores, or else the last.
+	// Choose returns texts for Words that match any of the words, which consist of letters, digits and marks. Each may leave
+	// out pieces: those with scores up to least, or those that are too many to be ranked. The first one counts that finds n
+	// pieces with scores of least or more, or else the last.
 	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (texts []string, least float64, err error)
 }
 
