@@ -25,6 +25,7 @@ func (a *app) root() *cobra.Command {
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
+	a.fitHelp(root)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagError(c, err, "")
 	})
@@ -61,9 +62,8 @@ func unknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	c.SuggestionsMinimumDistance = 2
 	hint := fmt.Sprintf("see %s --help", c.CommandPath())
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+	if near := meant(c, args[0]); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean %s?", strings.Join(near, " or "))
 	}
 	return fmt.Errorf("unknown command %q for %s: %s", args[0], c.CommandPath(), hint)

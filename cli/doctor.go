@@ -83,10 +83,17 @@ func (a *app) doctor() *cobra.Command {
 func (a *app) printDiagnoses(all []diagnosis) error {
 	marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
 	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
+	folded := func(s string) string { // within a terminal
+		const before = len("? configuration  ")
+		if a.columns() == 0 {
+			return s
+		}
+		return strings.Join(text.Fold(s, max(a.columns()-before, 20)), "\n\t")
+	}
 	for _, d := range all {
-		fmt.Fprintf(table, "%s %s\t%s\n", marks[d.State], d.Name, d.Value) // Flush tells of errors
+		fmt.Fprintf(table, "%s %s\t%s\n", marks[d.State], d.Name, folded(d.Value)) // Flush tells of errors
 		if d.Next != "" {
-			fmt.Fprintf(table, "\t→ %s\n", d.Next)
+			fmt.Fprintf(table, "\t%s\n", folded("→ "+d.Next))
 		}
 	}
 	return table.Flush()

@@ -51,7 +51,7 @@ func (a *app) writeFirst(kind string) error {
 // steps are what to do after init.
 func (a *app) steps(kind string, module bool) string {
 	var out strings.Builder
-	step := func(command, why string) { fmt.Fprintf(&out, "  %-54s # %s\n", command, why) }
+	step := func(command, why string) { fmt.Fprintf(&out, "  # %s\n  %s\n", why, command) }
 	switch kind {
 	case "agent":
 		if !isRelease.MatchString(number()) && module {

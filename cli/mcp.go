@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,11 @@ func (a *app) describeOne(c *cobra.Command, db *string, grace *time.Duration) {
 func (a *app) serveOne(c *cobra.Command, args []string, db string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg.Pipelines, cfg.By = all, user()
-		return a.publish(c, db, 0, cfg, func(ctx context.Context, cfg publish.Config) error { return serve(ctx, cfg, a.Stdin, a.Stdout) })
+		return a.publish(c, db, 0, cfg, func(ctx context.Context, cfg publish.Config) error {
+			if terminal(a.Stdin) != nil {
+				a.complain("%s waits for a client on standard input: configure %q as a command of your client, which starts it", c.CommandPath(), strings.Join(append([]string{a.Name}, a.Args...), " "))
+			}
+			return serve(ctx, cfg, a.Stdin, a.Stdout)
+		})
 	})
 }

@@ -172,7 +172,7 @@ func TestKeyFuncFails(t *testing.T) {
 		config openai.Config
 		want   string
 	}{
-		"an error": {openai.Config{KeyFunc: func(context.Context) (llm.Secret, time.Time, error) { return "", time.Time{}, failed }}, "KeyFunc: no network"},
+		"an error": {openai.Config{KeyFunc: func(context.Context) (llm.Secret, time.Time, error) { return "", time.Time{}, failed }}, "no key: no network"},
 		"no key":   {openai.Config{KeyFunc: func(context.Context) (llm.Secret, time.Time, error) { return "", time.Time{}, nil }}, "KeyFunc returned no key"},
 		"two keys": {openai.Config{Key: "k", KeyFunc: func(context.Context) (llm.Secret, time.Time, error) { return "k", time.Time{}, nil }}, "Key and KeyFunc are set"},
 		"edit":     {openai.Config{Edit: func(*http.Request) error { return failed }}, "Edit: no network"},

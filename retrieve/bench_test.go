@@ -7,13 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/retrieve"
+	"github.com/stonelayer/stone/retrieve/internal/storetest"
 	"github.com/stonelayer/stone/retrieve/sqlite"
 )
 
@@ -35,25 +34,6 @@ func (n noise) Embed(_ context.Context, req *llm.EmbedRequest) (*llm.Embedding, 
 	return got, nil
 }
 
-// library returns a folder of 100 pieces in a file, of about 700 bytes each. The words have the frequencies of Zipf.
-func library(pieces int) fstest.MapFS {
-	r := rand.New(rand.NewPCG(1, 2))
-	zipf := rand.NewZipf(r, 1.1, 4, 20_000)
-	files := fstest.MapFS{}
-	for i := range pieces / 100 {
-		var text strings.Builder
-		for j := range 100 {
-			fmt.Fprintf(&text, "## Section %d of %d\n\n", j, i)
-			for range 110 {
-				fmt.Fprintf(&text, "w%d ", zipf.Uint64())
-			}
-			text.WriteString("\n\n")
-		}
-		files[fmt.Sprintf("%d/%d.md", i/100, i)] = &fstest.MapFile{Data: []byte(text.String())}
-	}
-	return files
-}
-
 // sizes are the numbers of pieces; STONE_PIECES=200000 adds one.
 func sizes() []int {
 	all := []int{10_000}
@@ -65,7 +45,7 @@ func sizes() []int {
 
 // BenchmarkIndex indexes 10,000 pieces with vectors of 1,536 numbers, whose embedder takes no time.
 func BenchmarkIndex(b *testing.B) {
-	files := library(10_000)
+	files := storetest.Library(10_000)
 	for b.Loop() {
 		build(b, opened(b, noise{1536}), files)
 	}
@@ -74,7 +54,7 @@ func BenchmarkIndex(b *testing.B) {
 
 // BenchmarkIndexAgain indexes the same folder once more.
 func BenchmarkIndexAgain(b *testing.B) {
-	files, x := library(10_000), opened(b, noise{1536})
+	files, x := storetest.Library(10_000), opened(b, noise{1536})
 	build(b, x, files)
 	for b.Loop() {
 		build(b, x, files)
@@ -89,7 +69,7 @@ func BenchmarkSearch(b *testing.B) {
 			b.Fatal(err)
 		}
 		x := &retrieve.Index{Store: store, Embedder: noise{1536}}
-		build(b, x, library(n))
+		build(b, x, storetest.Library(n))
 		b.Run(fmt.Sprintf("%d/first of a process", n), func(b *testing.B) {
 			start := cputime.Used()
 			for b.Loop() {

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -142,6 +141,43 @@ func (c *candidates) cut() {
 	}
 }
 
+// A block has the codes of several texts. A code costs little beside a row of its own, of which an index may have
+// 200,000. Blocks are never changed: the next one has a higher id, and those with codes of vectors that have gone are
+// written anew.
+type block struct {
+	id          int64
+	keys, codes []byte // one after the other
+}
+
+func (b *block) len() int { return len(b.keys) / len(key{}) }
+
+// add appends a code.
+func (b *block) add(k key, code []byte) {
+	b.keys, b.codes = append(b.keys, k[:]...), append(b.codes, code...)
+}
+
+// each visits the codes.
+func (b *block) each(visit func(key, []byte)) {
+	width := len(b.codes) / max(b.len(), 1)
+	for i := range b.len() {
+		visit(key(b.keys[i*len(key{}):]), b.codes[i*width:][:width])
+	}
+}
+
+// sound checks the lengths of a block, whose codes may be of vectors with another number of dimensions.
+func (b *block) sound(width int) error {
+	if len(b.keys)%len(key{}) != 0 || len(b.codes) != b.len()*width {
+		return fmt.Errorf("damaged: the block %d of codes has another length", b.id)
+	}
+	return nil
+}
+
+const (
+	blockSize  = 64 // codes of a block, as many as a request for vectors has texts
+	smallBlock = blockSize / 2
+	mostSmall  = 32 // small blocks that an index may have
+)
+
 // codes keeps the codes of a store in memory.
 type codes struct {
 	room int           // for codes in bytes; larger ones are read at each search
@@ -153,11 +189,8 @@ type codes struct {
 // coded are the codes of a state. Searches share it.
 type coded struct {
 	version, centre string
-	width           int // bytes of a code; 0 for codes that do not fit into the room
-	keys            []key
-	data            []byte
-	met             map[key]int // by the pass that met the key last; it belongs to who has the turn
-	pass            int
+	blocks          []block // in the order of their ids
+	large           bool    // they do not fit into the room, and are not here
 }
 
 // mostCodes bounds the codes in memory: 1.3 million of vectors with 1,536 numbers.
@@ -177,14 +210,14 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 		}
 	}
 	c, err := s.coded(ctx, st)
-	if err == nil && c.width == 0 {
-		err = s.eachCode(ctx, st, nil, visit)
+	if err == nil && c.large {
+		err = s.eachBlock(ctx, st, 0, func(b block) { b.each(visit) })
 	}
 	if err != nil {
 		return nil, err
 	}
-	for i, k := range c.keys {
-		visit(k, c.data[i*c.width:(i+1)*c.width])
+	for i := range c.blocks {
+		c.blocks[i].each(visit)
 	}
 	found.cut()
 	return found.all, nil
@@ -202,137 +235,157 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	if before != nil && before.version == st.version && before.centre == st.about {
 		return before, nil
 	}
-	c := &coded{version: st.version, centre: st.about, width: widthOf(st.Dimensions)}
-	if before != nil && before.width == c.width && before.centre == c.centre {
-		before.pass++
-		*c = *before // its slices are appended to, beyond what searches see
-		c.version = st.version
+	c := &coded{version: st.version, centre: st.about}
+	var n int
+	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM vectors`).Scan(&n); err != nil {
+		return nil, err
 	}
-	if err := s.update(ctx, st, c); err != nil {
-		return nil, err // the old codes still fit their version
+	if c.large = n*widthOf(st.Dimensions) > s.codes.room; !c.large {
+		var known []block
+		if before != nil && before.centre == c.centre && s.inBlocks(st) {
+			known = before.blocks
+		}
+		newest := int64(0)
+		if len(known) > 0 {
+			newest = known[len(known)-1].id
+		}
+		err := s.eachBlock(ctx, st, newest, func(b block) {
+			for len(known) > 0 && known[0].id < b.id { // it has gone
+				known = known[1:]
+			}
+			if b.keys == nil && len(known) > 0 {
+				b = known[0]
+			}
+			c.blocks = append(c.blocks, b)
+		})
+		if err != nil {
+			return nil, err // the old codes still fit their version
+		}
 	}
 	s.codes.now = c
 	return c, nil
 }
 
-// update brings codes to the state of the database: it reads new codes, and removes codes whose vectors have gone. An error
-// changes nothing that searches see.
-func (s *Store) update(ctx context.Context, st *State, c *coded) error {
-	var n int
-	if err := s.db.QueryRowContext(ctx, `SELECT count(*) FROM vectors`).Scan(&n); err != nil {
-		return err
-	}
-	switch {
-	case n*c.width > s.codes.room:
-		*c = coded{version: c.version, centre: c.centre}
-		return nil
-	case len(c.keys) == 0 || len(c.keys) < n/2:
-		c.keys, c.data, c.met = make([]key, 0, n), make([]byte, 0, n*c.width), make(map[key]int, n)
-		return s.eachCode(ctx, st, nil, c.add)
-	}
-	kept, fresh, err := s.compared(ctx, c)
-	read := &coded{met: map[key]int{}, pass: c.pass}
-	for part := range slices.Chunk(fresh, 1000) {
-		if err == nil {
-			err = s.eachCode(ctx, st, part, read.add)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if kept < len(c.keys) {
-		c.sweep()
-	}
-	c.keys, c.data = append(c.keys, read.keys...), append(c.data, read.data...)
-	maps.Copy(c.met, read.met)
-	return nil
-}
+// inBlocks reports whether all codes are stored. An older program has stored none, or not in blocks.
+func (s *Store) inBlocks(st *State) bool { return st.about != "" && !s.dialect.Uncoded }
 
-// compared marks the keys that the database still has, and returns their number and the digests that are new.
-func (s *Store) compared(ctx context.Context, c *coded) (kept int, fresh []any, err error) {
-	var digest sql.RawBytes
-	err = s.each(ctx, func(rows *sql.Rows) error {
-		if err := rows.Scan(&digest); err != nil {
+// eachBlock visits all blocks in the order of their ids. Those up to newest have no content: who knows them knows it. It
+// computes codes that are not stored.
+func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit func(block)) error {
+	if !s.inBlocks(st) {
+		return s.computed(ctx, st, visit)
+	}
+	width := widthOf(st.Dimensions)
+	return s.each(ctx, func(rows *sql.Rows) error {
+		var b block
+		if err := rows.Scan(&b.id, &b.keys, &b.codes); err != nil {
 			return err
 		}
-		k, err := keyOf(digest)
-		if _, known := c.met[k]; known {
-			c.met[k] = c.pass
-			kept++
-		} else {
-			fresh = append(fresh, string(digest))
+		if err := b.sound(width); err != nil {
+			return err
 		}
-		return err
-	}, `SELECT digest FROM vectors`)
-	return kept, fresh, err
+		s.codes.read.Add(int64(b.len()))
+		visit(b)
+		return nil
+	}, `SELECT id, CASE WHEN id > ? THEN keys END, CASE WHEN id > ? THEN codes END FROM blocks ORDER BY id`, newest, newest)
 }
 
-// add adds a code, unless it was stored while the vectors without a code were read, and is here already.
-func (c *coded) add(k key, code []byte) {
-	if _, twice := c.met[k]; !twice {
-		c.keys, c.data, c.met[k] = append(c.keys, k), append(c.data, code...), c.pass
-	}
-}
-
-// sweep removes the codes that the last pass has not met. Searches keep the slices that they have.
-func (c *coded) sweep() {
-	keys, data := make([]key, 0, len(c.keys)), make([]byte, 0, len(c.data))
-	for i, k := range c.keys {
-		if c.met[k] == c.pass {
-			keys, data = append(keys, k), append(data, c.data[i*c.width:(i+1)*c.width]...)
-		} else {
-			delete(c.met, k)
-		}
-	}
-	c.keys, c.data = keys, data
-}
-
-// eachCode visits the code of each vector, among some digests if these are given. It computes the codes that are not stored.
-func (s *Store) eachCode(ctx context.Context, st *State, among []any, visit func(key, []byte)) error {
+// computed visits blocks that it computes of all vectors.
+func (s *Store) computed(ctx context.Context, st *State, visit func(block)) error {
 	centre, err := st.centre()
 	if err != nil {
 		return err
 	}
+	var b block
 	var digest, raw sql.RawBytes
-	width := widthOf(st.Dimensions)
-	scan := func(size int, code func([]byte) []byte) func(rows *sql.Rows) error {
-		return func(rows *sql.Rows) error {
-			if err := rows.Scan(&digest, &raw); err != nil {
-				return err
-			}
-			k, err := keyOf(digest)
-			if err == nil && len(raw) != size {
-				err = fmt.Errorf("damaged: the vector of %s has another length", digest)
-			}
-			if err == nil {
-				s.codes.read.Add(1)
-				visit(k, code(raw))
-			}
+	err = s.each(ctx, func(rows *sql.Rows) error {
+		if err := rows.Scan(&digest, &raw); err != nil {
 			return err
 		}
-	}
-	only, and := "", " WHERE "
-	if among != nil {
-		only, and = ` WHERE v.digest IN (`+marks(len(among))+`)`, " AND "
-	}
-	uncoded := `SELECT v.digest, v.vector FROM vectors v` + only
-	if !s.dialect.Uncoded {
-		uncoded += and + `NOT EXISTS (SELECT 1 FROM codes c WHERE c.digest = v.digest)`
-		err = s.each(ctx, scan(width, func(code []byte) []byte { return code }), `SELECT v.digest, v.code FROM codes v`+only, among...)
-	}
-	if err == nil {
-		err = s.each(ctx, scan(4*st.Dimensions, func(raw []byte) []byte { return codeOf(decode(raw), centre) }), uncoded, among...)
-	}
+		k, err := keyOf(digest)
+		if err == nil && len(raw) != 4*st.Dimensions {
+			err = fmt.Errorf("damaged: the vector of %s has another length", digest)
+		}
+		if err != nil {
+			return err
+		}
+		s.codes.read.Add(1)
+		if b.add(k, codeOf(decode(raw), centre)); b.len() == blockSize {
+			visit(b)
+			b = block{id: b.id + 1}
+		}
+		return nil
+	}, `SELECT digest, vector FROM vectors`)
+	visit(b)
 	return err
 }
 
-// recode makes the codes of an index that an older program has built, which kept no centre.
+// store writes a block, if there is anything in it.
+func (b *block) store(ctx context.Context, s *Store, tx *sql.Tx) error {
+	if b.len() == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO blocks (keys, codes) VALUES (?, ?)`), b.keys, b.codes)
+	return err
+}
+
+// compact writes blocks anew that have codes of vectors that have gone, and makes large blocks of many small ones.
+func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) error {
+	ids, small, err := s.untidy(ctx, tx, gone)
+	if err != nil || len(ids) == small && small <= mostSmall {
+		return err
+	}
+	var next block
+	for _, id := range ids {
+		var b block
+		if err := tx.QueryRowContext(ctx, s.bind(`DELETE FROM blocks WHERE id = ? RETURNING keys, codes`), id).Scan(&b.keys, &b.codes); err != nil {
+			return err
+		}
+		b.each(func(k key, code []byte) {
+			if err == nil && !gone[k] {
+				if next.add(k, code); next.len() == blockSize {
+					err, next = next.store(ctx, s, tx), block{}
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return next.store(ctx, s, tx)
+}
+
+// untidy returns the blocks for compact, and how many are there only because they are small.
+func (s *Store) untidy(ctx context.Context, tx *sql.Tx, gone map[key]bool) (ids []int64, small int, err error) {
+	rows, err := tx.QueryContext(ctx, `SELECT id, keys FROM blocks ORDER BY id`)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var b block
+		if err := rows.Scan(&b.id, &b.keys); err != nil {
+			return nil, 0, err
+		}
+		touched := false
+		b.each(func(k key, _ []byte) { touched = touched || gone[k] })
+		if !touched && b.len() < smallBlock {
+			small++
+		}
+		if touched || b.len() < smallBlock {
+			ids = append(ids, b.id)
+		}
+	}
+	return ids, small, rows.Err()
+}
+
+// recode makes the codes of an index that an older program has built, which kept no centre, or none that is used.
 func (s *Store) recode(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	st, err := s.made(ctx, tx)
 	if err != nil || st.Embedder == "" || st.about != "" {
 		return false, err
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM codes`); err != nil {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM blocks`); err != nil {
 		return false, err
 	}
 	var centre []float32
@@ -347,17 +400,23 @@ func (s *Store) recode(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 				return false, err
 			}
 		}
+		var b block
 		for i, v := range vectors {
-			if _, err := tx.ExecContext(ctx, s.bind(`INSERT INTO codes (digest, code) VALUES (?, ?)`), digests[i], codeOf(v, centre)); err != nil {
+			k, err := keyOf([]byte(digests[i]))
+			if err != nil {
 				return false, err
 			}
+			b.add(k, codeOf(v, centre))
+		}
+		if err := b.store(ctx, s, tx); err != nil {
+			return false, err
 		}
 	}
 }
 
 // page returns the next vectors after a digest.
 func (s *Store) page(ctx context.Context, tx *sql.Tx, after string) (digests []string, vectors [][]float32, err error) {
-	rows, err := tx.QueryContext(ctx, s.bind(`SELECT digest, vector FROM vectors WHERE digest > ? ORDER BY digest LIMIT 256`), after)
+	rows, err := tx.QueryContext(ctx, s.bind(`SELECT digest, vector FROM vectors WHERE digest > ? ORDER BY digest LIMIT ?`), after, blockSize)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,6 +2,7 @@ package retrieve
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -111,7 +112,21 @@ func TestEstimate(t *testing.T) {
 func (s *Store) SetRoom(bytes int) { s.codes.room = bytes }
 
 // InMemory returns the number of codes in memory.
-func (s *Store) InMemory() int { return len(s.codes.now.keys) }
+func (s *Store) InMemory() (n int) {
+	for _, b := range s.codes.now.blocks {
+		n += b.len()
+	}
+	return n
+}
+
+// Digests returns the texts whose codes are in memory.
+func (s *Store) Digests() map[string]bool {
+	all := map[string]bool{}
+	for _, b := range s.codes.now.blocks {
+		b.each(func(k key, _ []byte) { all[hex.EncodeToString(k[:])] = true })
+	}
+	return all
+}
 
 // CodesRead returns how many codes were read.
 func (s *Store) CodesRead() int { return int(s.codes.read.Load()) }

@@ -72,7 +72,8 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 	if where != "" {
 		where = strings.Replace(s.dialect.Among, "%s", where, 1)
 	}
-	query := strings.Replace(s.dialect.Words, "%s", where, 1)
+	query := strings.ReplaceAll(s.dialect.Words, "%s", where)
+	args = slices.Repeat(args, strings.Count(s.dialect.Words, "%s"))
 	rank := func(text string) (last float64, err error) {
 		best, rank := 0.0, 0
 		ranking, strong = nil, 0
@@ -91,20 +92,16 @@ func (s *Store) byWords(ctx context.Context, q *Query, n int) (ranking []place, 
 		}, query, append(append([]any{text}, args...), n)...)
 		return last, s.explain(err)
 	}
-	if s.dialect.Choose != nil {
-		count, text, least, err := s.dialect.Choose(ctx, s.db, all, n)
-		if err != nil {
-			return nil, 0, s.explain(err)
-		}
-		all = count
-		if text != "" {
-			if last, err := rank(text); err != nil || len(ranking) == n && last >= least {
-				return ranking, strong, err
-			}
+	texts, least, err := s.dialect.Choose(ctx, s.db, all, n)
+	if err != nil {
+		return nil, 0, s.explain(err)
+	}
+	for _, text := range texts {
+		if last, err := rank(text); err != nil || len(ranking) == n && last >= least {
+			return ranking, strong, err
 		}
 	}
-	_, err = rank(s.dialect.Expression(all))
-	return ranking, strong, err
+	return ranking, strong, nil
 }
 
 // nothing bounds the score of words that most pieces have: BM25 of SQLite gives them a millionth.

@@ -6,8 +6,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -112,7 +114,7 @@ func TestCodes(t *testing.T) {
 	files["new.txt"] = &fstest.MapFile{Data: []byte("added")}
 	delete(files, "77.txt")
 	build(t, other, files)
-	if got := first(x, retrieve.Query{Text: "added"}); got != "new.txt" || x.Store.InMemory() != 1200 || x.Store.CodesRead() != 1201 {
+	if got := first(x, retrieve.Query{Text: "added"}); got != "new.txt" || x.Store.InMemory() != 1200 || x.Store.CodesRead() != 1200+64 { // the block of the code that has gone
 		t.Errorf("after another process: %q, %d in memory, %d read", got, x.Store.InMemory(), x.Store.CodesRead())
 	}
 	done, late := x.Store.Busy(), time.After(10*time.Second)
@@ -141,23 +143,90 @@ func TestCodes(t *testing.T) {
 		t.Errorf("without room: %q, %d in memory", got, small.Store.InMemory())
 	}
 	db, err := sql.Open("sqlite", file)
-	if err == nil {
-		_, err = db.Exec("DROP TABLE codes; DELETE FROM about WHERE name IN ('centre', 'version'); PRAGMA user_version = 1")
-	}
 	if err != nil {
-		t.Fatal(errors.Join(err, db.Close()))
+		t.Fatal(err)
 	}
 	defer db.Close()
-	old := open()
-	for _, coded := range []int{0, 1200} { // indexing stores the codes
-		if first(old, retrieve.Query{Text: "note78"}) != "78.txt" || old.Store.InMemory() != 1200 {
-			t.Errorf("an index of version 1: %d in memory", old.Store.InMemory())
+	for version, made := range []string{
+		1: "DELETE FROM about WHERE name IN ('centre', 'version')",
+		2: "CREATE TABLE codes (digest TEXT PRIMARY KEY, code BLOB NOT NULL) WITHOUT ROWID",
+	} {
+		if made == "" {
+			continue
 		}
-		var codes, centres int
-		err := db.QueryRow("SELECT (SELECT count(*) FROM codes), (SELECT count(*) FROM about WHERE name = 'centre')").Scan(&codes, &centres)
-		if err != nil || codes != coded || centres != min(coded, 1) {
-			t.Errorf("an index of version 1 has %d codes and %d centres, want %d: %v", codes, centres, coded, err)
+		if _, err := db.Exec(made + "; DROP TABLE blocks; PRAGMA user_version = " + strconv.Itoa(version)); err != nil {
+			t.Fatal(err)
 		}
-		build(t, old, files)
+		reader, err := sqlite.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x := (&retrieve.Index{Store: reader, Embedder: e}); first(x, retrieve.Query{Text: "note78"}) != "78.txt" || reader.InMemory() != 1200 {
+			t.Errorf("a reader of version %d: %d in memory", version, reader.InMemory())
+		}
+		reader.Close()
+		old := open()
+		for _, coded := range []int{0, 1200} { // indexing stores the codes
+			if first(old, retrieve.Query{Text: "note78"}) != "78.txt" || old.Store.InMemory() != 1200 {
+				t.Errorf("an index of version %d: %d in memory", version, old.Store.InMemory())
+			}
+			var codes, centres, tables int
+			err := db.QueryRow("SELECT (SELECT coalesce(sum(length(keys)), 0) / 16 FROM blocks), (SELECT count(*) FROM about WHERE name = 'centre'), (SELECT count(*) FROM sqlite_schema WHERE name = 'codes')").Scan(&codes, &centres, &tables)
+			if err != nil || codes != coded || centres != min(coded, 1) || tables != 0 {
+				t.Errorf("an index of version %d has %d codes and %d centres, want %d: %v", version, codes, centres, coded, err)
+			}
+			build(t, old, files)
+		}
+	}
+}
+
+// However an index is changed, it has one code for each vector, in few blocks. What a process keeps in memory is what another
+// one reads anew.
+func TestBlocks(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "index.db")
+	store, err := sqlite.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	x := &retrieve.Index{Store: store, Embedder: new(script.Embedder)}
+	files, r := fstest.MapFS{}, rand.New(rand.NewPCG(1, 2))
+	for round := range 120 {
+		changes := 1
+		if round%40 == 0 {
+			changes = 300
+		}
+		for range changes {
+			name := fmt.Sprintf("%d.txt", r.IntN(600))
+			if files[name] != nil && r.IntN(3) == 0 {
+				delete(files, name)
+			} else {
+				files[name] = &fstest.MapFile{Data: fmt.Appendf(nil, "note%d", r.IntN(400))}
+			}
+		}
+		build(t, x, files)
+		if _, err := x.Search(t.Context(), retrieve.Query{Text: "note7"}); err != nil {
+			t.Fatal(err)
+		}
+		var vectors, blocks, small int
+		if err := db.QueryRow("SELECT (SELECT count(*) FROM vectors), count(*), count(*) FILTER (WHERE length(keys) < 16 * 32) FROM blocks").Scan(&vectors, &blocks, &small); err != nil {
+			t.Fatal(err)
+		}
+		if got := store.Digests(); len(got) != vectors || store.InMemory() != vectors || small > 33 || blocks > 33+vectors/32 {
+			t.Fatalf("round %d: %d codes of %d vectors, %d blocks, %d of them small", round, len(got), vectors, blocks, small)
+		}
+		for digest := range store.Digests() {
+			if err := db.QueryRow("SELECT 1 FROM vectors WHERE digest = ?", digest).Scan(new(int)); err != nil {
+				t.Fatalf("round %d: a code of %s: %v", round, digest, err)
+			}
+		}
+	}
+	if read := store.CodesRead(); read > 3*600+120*2*64 {
+		t.Errorf("%d codes were read", read)
 	}
 }

@@ -86,7 +86,7 @@ func (e *EmbedderError) FailureKind() string { return "retrieve/embedder" }
 type folderError struct{ built, asked string }
 
 func (e *folderError) Error() string {
-	return fmt.Sprintf("the index is of the folder %s, whose documents would be removed: keep %s in another index", e.built, e.asked)
+	return fmt.Sprintf("the index is of the folder %s, seen from the index, whose documents would be removed: keep %s in another index", e.built, e.asked)
 }
 
 func (e *folderError) FailureKind() string { return "retrieve/folder" }

@@ -29,31 +29,29 @@ type Store struct {
 // A Dialect describes a database to NewStore, for packages that open a Store. Queries write parameters as ?.
 type Dialect struct {
 	Name string // for errors
-	// Schema makes the tables about, documents, pieces, vectors and codes, unless they exist. Nil means that they do.
+	// Schema makes the tables about, documents, pieces, vectors and blocks, unless they exist. Nil means that they do.
 	Schema []string
 	// Numbered means that parameters are written as $1.
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
-	// Uncoded means that there is no table codes, and that it may not be made: searches compute the codes.
+	// Uncoded means that there is no table blocks, and that it may not be made: searches compute the codes.
 	Uncoded bool
 	// Remote means that the database is reached over the network.
 	Remote bool
 	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
 	Claim func(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error)
 	// Words selects ids and scores of pieces that match a text, best first. %s stands for Among, or nothing. Its parameters
-	// are the text, the parameters of the conditions, and the number of rows.
+	// are the text, for each %s the parameters of the conditions, and the number of rows.
 	Words string
 	// Among is the condition, preceded by AND, that a piece is of a document d. %s stands for conditions on d, each preceded by AND.
 	Among string
 	// Meta is the condition that d.meta, a JSON object, has a value. Its parameters are the key and the value.
 	Meta string
-	// Expression returns the text parameter of Words that matches any of the words. They consist of letters, digits and
-	// marks.
-	Expression func(words []string) string
-	// Choose returns the words that count, and a text of them that leaves out pieces: none of these has a score above least. It
-	// is used if it finds n pieces with such scores. Nil, or an empty text, chooses nothing.
-	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (count []string, text string, least float64, err error)
+	// Choose returns texts for Words that match any of the words, which consist of letters, digits and marks. Each may leave
+	// out pieces: those with scores up to least, or those that are too many to be ranked. The first one counts that finds n
+	// pieces with scores of least or more, or else the last.
+	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (texts []string, least float64, err error)
 }
 
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.
@@ -214,7 +212,7 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	}
 	if c.reset {
 		do(`DELETE FROM vectors`)
-		do(`DELETE FROM codes`)
+		do(`DELETE FROM blocks`)
 		do(`DELETE FROM about WHERE name NOT IN ('folder', 'version')`)
 	}
 	if c.folder != "" {
@@ -233,17 +231,9 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 		err = s.putVectors(ctx, tx, c)
 	}
 	if c.sweep && err == nil {
-		var gone sql.Result
-		if gone, err = tx.ExecContext(ctx, `DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest)`); err == nil {
-			n, failed := gone.RowsAffected()
-			changed, err = changed || n > 0, failed
-		}
-		do(`DELETE FROM codes WHERE NOT EXISTS (SELECT 1 FROM vectors v WHERE v.digest = codes.digest)`)
-		if err == nil {
-			var recoded bool
-			recoded, err = s.recode(ctx, tx)
-			changed = changed || recoded
-		}
+		var swept bool
+		swept, err = s.sweep(ctx, tx)
+		changed = changed || swept
 	}
 	if changed {
 		do(`INSERT INTO about (name, value) VALUES ('version', '1') ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(about.value AS INTEGER) + 1 AS TEXT)`)
@@ -306,12 +296,23 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 	if err != nil {
 		return err
 	}
-	for digest, raw := range raws {
-		_, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, raw)
-		if err == nil {
-			_, err = tx.ExecContext(ctx, s.bind(`INSERT INTO codes (digest, code) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, codeOf(units[digest], centre))
-		}
+	var fresh block
+	for _, digest := range slices.Sorted(maps.Keys(raws)) {
+		done, err := tx.ExecContext(ctx, s.bind(`INSERT INTO vectors (digest, vector) VALUES (?, ?) ON CONFLICT (digest) DO NOTHING`), digest, raws[digest])
 		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		k, failed := keyOf([]byte(digest))
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		if n > 0 {
+			fresh.add(k, codeOf(units[digest], centre))
+		}
+	}
+	if st.about != "" { // else recode stores all
+		if err := fresh.store(ctx, s, tx); err != nil {
 			return err
 		}
 	}
@@ -321,6 +322,35 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 		}
 	}
 	return nil
+}
+
+// sweep removes vectors without a piece, and their codes.
+func (s *Store) sweep(ctx context.Context, tx *sql.Tx) (changed bool, err error) {
+	rows, err := tx.QueryContext(ctx, `DELETE FROM vectors WHERE NOT EXISTS (SELECT 1 FROM pieces p WHERE p.digest = vectors.digest) RETURNING digest`)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	gone := map[key]bool{}
+	var digest sql.RawBytes
+	for rows.Next() {
+		if err := rows.Scan(&digest); err != nil {
+			return false, err
+		}
+		k, err := keyOf(digest)
+		if err != nil {
+			return false, err
+		}
+		gone[k] = true
+	}
+	if err := rows.Err(); err != nil {
+		return false, err
+	}
+	if err := s.compact(ctx, tx, gone); err != nil {
+		return false, err
+	}
+	recoded, err := s.recode(ctx, tx)
+	return recoded || len(gone) > 0, err
 }
 
 // bind writes the parameters of a query as the database wants them.

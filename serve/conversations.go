@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // A conversation is a chat as the command chat keeps it: each turn is a run, with these labels.

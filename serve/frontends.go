@@ -6,11 +6,11 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/turn/agui"
+	"github.com/stonelayer/stone/internal/turn/uistream"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/agui"
-	"github.com/stonelayer/stone/serve/internal/turn"
-	"github.com/stonelayer/stone/serve/internal/uistream"
 )
 
 // frontendRoutes are the routes for user interfaces of others. Closing the connection leaves a turn running: its

@@ -15,13 +15,13 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // active is a run of this process.

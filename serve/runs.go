@@ -21,10 +21,10 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
-	"github.com/stonelayer/stone/serve/internal/turn"
 	"github.com/stonelayer/stone/tree"
 )
 

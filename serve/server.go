@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // Config configures a Server. Only Journal is required.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // recorded returns the values of the recorded steps of a run.

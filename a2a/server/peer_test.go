@@ -21,7 +21,7 @@ func TestNPM(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-")
 	cmd.Dir, cmd.Stdin, cmd.Env = filepath.Dir(modules), program, append(os.Environ(), "STONE_URL="+h.url)
 	out, err := cmd.CombinedOutput()
-	const want = `JSON-RPC card: [["careful","chat","copy","draft","page"],true]
+	const want = `JSON-RPC card: [["careful","chat","copy","draft","judged","page"],true]
 JSON-RPC send: ["completed","About slate JSON-RPC"]
 JSON-RPC asks: ["input_required","Publish About chalk JSON-RPC?"]
 JSON-RPC answered: ["completed","yes: About chalk JSON-RPC"]
@@ -29,7 +29,7 @@ JSON-RPC get: "completed"
 JSON-RPC file: ["a.txt","text/plain","scanned"]
 JSON-RPC stream: ["I have read 1 message(s).","completed"]
 JSON-RPC cancel: "TaskNotCancelableError"
-REST card: [["careful","chat","copy","draft","page"],true]
+REST card: [["careful","chat","copy","draft","judged","page"],true]
 REST send: ["completed","About slate REST"]
 REST asks: ["input_required","Publish About chalk REST?"]
 REST answered: ["completed","yes: About chalk REST"]

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -75,8 +76,9 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 		}
 		input = s.With(input, before)
 	}
-	// Even if the client has gone: it may send the message again, and finds the task.
-	run, err = c.Put(context.WithoutCancel(ctx), id, api.Start{Pipeline: s.Name, Input: input, Labels: map[string]string{contextLabel: group}})
+	// Even if the client has gone: it may send the message again, and finds the task. Viewers may come at any time.
+	ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
+	run, err = c.Put(ctx, id, api.Start{Pipeline: s.Name, Input: input, Labels: map[string]string{contextLabel: group}})
 	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at once, and the context went on
 		return again, nil
 	}

@@ -51,6 +51,7 @@ var (
 	copied   = dag.NewType[scan]("copied")
 	asks     = dag.NewType[string]("asks")
 	reply    = dag.NewType[agent.Text]("reply")
+	notes    = dag.NewType[agent.Text]("notes")
 )
 
 // slow is a model that writes a word, and then another one.
@@ -129,12 +130,21 @@ func (h *house) start() {
 		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
 	})
 	chat := agent.New("chat", reply, slow{model}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
+	judged := stone.Seq("judged", agent.New("notes", notes, script.Func(func(int, *llm.Request) script.Answer { return script.Text("Thinking.") }), agent.Config{User: asks}),
+		agent.New("answer", reply, script.Func(func(n int, req *llm.Request) script.Answer {
+			return script.Text([]string{"Bad.", "Good."}[len(req.Messages)/2])
+		}), agent.Config{User: asks, Adversary: stone.Func("judge", reply, notes, func(_ context.Context, a agent.Text) (agent.Text, error) {
+			if a.Text == "Bad." {
+				return a, stone.Fail("rude", "be polite")
+			}
+			return a, nil
+		})}))
 	s, err := serve.New(serve.Config{
 		Journal: h.journal, Access: h.access, Scan: 10 * time.Millisecond, Grace: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler), Mounts: server.Mounts(h.cfg),
 		Pipelines: []serve.Pipeline{
 			{Name: "draft", Ashlar: write, Description: "Write a draft."}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)},
 			{Name: "copy", Ashlar: stone.Func("copy", scans, copied, func(_ context.Context, s scan) (scan, error) { return s, nil }, stone.Effects())},
-			{Name: "careful", Ashlar: stone.Seq("careful", write, approve, again, publish)}, {Name: "chat", Ashlar: chat},
+			{Name: "careful", Ashlar: stone.Seq("careful", write, approve, again, publish)}, {Name: "chat", Ashlar: chat}, {Name: "judged", Ashlar: judged},
 		},
 	})
 	if err != nil {
@@ -420,6 +430,16 @@ func TestStream(t *testing.T) {
 		if err != nil || len(lines) < 4 || lines[1] != "artifact false" || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
 			t.Errorf("while the model writes: %v: %q, %v", lines, text, err)
 		}
+		late := message("chat", "slowly")
+		late.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
+		lines, text, _, err = collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: h.send(c, late).ID}))
+		if err != nil || len(lines) < 4 || text != "I have read 1 message(s)." {
+			t.Errorf("a viewer of a task that nobody streams: %v: %q, %v", lines, text, err)
+		}
+		lines, text, last, err = collect(c.SendStreamingMessage(t.Context(), message("judged", "Hello")))
+		if err != nil || text != "Good." || last == nil || last.Status.State != sdk.TaskStateCompleted {
+			t.Errorf("an answer that was rejected first: %v: %q, %v", lines, text, err)
+		}
 		lines, _, last, err = collect(c.SendStreamingMessage(t.Context(), message("page", "slate")))
 		if err != nil || last == nil || last.Status.State != sdk.TaskStateInputRequired {
 			t.Fatalf("%v, %v", lines, err)
@@ -514,7 +534,7 @@ func TestTenants(t *testing.T) {
 		}
 		want(t, shown(res.(*sdk.Task)), last)
 	}
-	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 5 || len(card.Capabilities.Extensions) != 1 {
+	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 6 || len(card.Capabilities.Extensions) != 1 {
 		t.Errorf("%v, %v", card, err)
 	}
 }

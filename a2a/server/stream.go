@@ -3,11 +3,12 @@ package server
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -49,44 +50,18 @@ func stream(ctx context.Context, c caller, run api.Run, yield func(sdk.Event, er
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	type end struct {
-		run api.Run
-		err error
-	}
-	ended, said, heard := make(chan end, 1), make(chan []api.Piece), make(chan struct{})
-	go func() {
-		run, err := await(ctx, c, run)
-		ended <- end{run, err}
-	}()
-	go func() {
-		defer close(heard)
-		// Without the pieces the stream still has the end.
-		_ = c.Follow(ctx, run.ID, true, func(e api.Event) {
-			if e.Said == nil {
-				return
-			}
-			select {
-			case said <- e.Said:
-			case <-ctx.Done():
-			}
-		})
-	}()
-	defer func() { cancel(); <-heard }()
 	d := draft{of: infoOf(run)}
-	for {
-		select {
-		case pieces := <-said:
-			if e := d.add(pieces); e != nil && !yield(e, nil) {
-				return
-			}
-		case last := <-ended:
-			if last.err != nil {
-				yield(nil, last.err)
-				return
-			}
-			finish(ctx, c, last.run, &d, yield)
-			return
+	run, err = await(turn.Listen(ctx, func(parts []turn.Part) {
+		if e := d.add(parts); e != nil && ctx.Err() == nil && !yield(e, nil) {
+			cancel()
 		}
+	}), c, run)
+	switch {
+	case ctx.Err() != nil: // nobody listens
+	case err != nil:
+		yield(nil, err)
+	default:
+		finish(ctx, c, run, &d, yield)
 	}
 }
 
@@ -108,36 +83,26 @@ func finish(ctx context.Context, c caller, run api.Run, d *draft, yield func(sdk
 // A draft is what a client was told of the result before it was there.
 type draft struct {
 	of   sdk.TaskInfo
-	from string // the step that writes it
 	text string
 }
 
-// add returns the event for what models have written since, or nil. Of several that write at once, one
-// is told.
-func (d *draft) add(pieces []api.Piece) sdk.Event {
-	if len(pieces) == 0 {
-		return nil // it is complete or taken back, which the next event says
-	}
-	now := pieces[0]
-	for _, p := range pieces {
-		if p.Path == d.from {
-			now = p
+// add returns the event for what the run has said since, or nil. The newest answer is told.
+func (d *draft) add(parts []turn.Part) sdk.Event {
+	for _, p := range slices.Backward(parts) {
+		if p.Kind != turn.Text || p.State == turn.Void {
+			continue
 		}
+		more, follows := strings.CutPrefix(p.Text, d.text)
+		switch follows = follows && d.text != ""; {
+		case !follows:
+			more = p.Text
+		case more == "":
+			return nil
+		}
+		d.text = p.Text
+		return d.event(more, follows)
 	}
-	more, follows := "", false
-	if now.Path == d.from {
-		more, follows = inside.After(d.text, now.Text)
-	}
-	d.from = now.Path
-	if !follows {
-		d.text = now.Text
-		return d.event(now.Text, false)
-	}
-	if more == "" {
-		return nil
-	}
-	d.text += more
-	return d.event(more, true)
+	return nil
 }
 
 func (d *draft) event(text string, add bool) *sdk.TaskArtifactUpdateEvent {

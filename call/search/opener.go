@@ -14,38 +14,22 @@ import (
 	"github.com/stonelayer/stone/retrieve"
 )
 
-// openers has an opener for each index of this process, so that all capabilities share an open index and its codes in memory.
-var openers = struct {
-	sync.Mutex
-	all map[string]*opener
-}{all: map[string]*opener{}}
-
-// share returns the opener of an index. Each caller calls leave once.
-func share(index string) *opener {
-	openers.Lock()
-	defer openers.Unlock()
-	key := redact.FullDatabase(index, kinds.IndexEnv)
-	o := openers.all[key]
+// share returns the opener of an index, the same for all capabilities of a configuration, so that these share an open
+// index and its codes in memory. The configuration closes it.
+func share(r *kinds.Reader, index string) *opener {
+	all, _ := r.Parts["search"].(map[string]*opener)
+	if all == nil {
+		all = map[string]*opener{}
+		r.Parts["search"] = all
+	}
+	address := redact.FullDatabase(index, kinds.IndexEnv)
+	o := all[address]
 	if o == nil {
-		o = &opener{index: index, address: key}
-		openers.all[key] = o
+		o = &opener{index: index, address: address}
+		all[address] = o
+		r.Closers = append(r.Closers, o.close)
 	}
-	o.sharers++
 	return o
-}
-
-// leave ends the opener with the last of those that share it.
-func (o *opener) leave() error {
-	openers.Lock()
-	if o.sharers--; o.sharers > 0 {
-		openers.Unlock()
-		return nil
-	}
-	if openers.all[o.address] == o {
-		delete(openers.all, o.address)
-	}
-	openers.Unlock()
-	return o.close()
 }
 
 // opener opens an index for searches: at the first one, after a failure, and when the file was replaced. Searches that need
@@ -53,7 +37,6 @@ func (o *opener) leave() error {
 type opener struct {
 	index   string // its file, or the address of its database
 	address string // with the password
-	sharers int    // guarded by openers
 
 	mu    sync.Mutex
 	now   *opened

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/retrieve"
 	"github.com/stonelayer/stone/retrieve/sqlite"
 )
@@ -81,9 +82,11 @@ func TestSlowDatabase(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	o := share("postgres://stone@db.example.com/docs")
-	if o != share("postgres://stone@db.example.com/docs") {
-		t.Fatal("two capabilities have two openers")
+	program, other := &kinds.Reader{Parts: map[string]any{}}, &kinds.Reader{Parts: map[string]any{}}
+	const index = "postgres://stone@db.example.com/docs"
+	o := share(program, index)
+	if o != share(program, index) || o == share(other, index) || len(program.Closers) != 1 {
+		t.Fatal("want one opener for two capabilities of a program, and another one for another program")
 	}
 	open := func(ctx context.Context) chan error {
 		ended := make(chan error, 1)
@@ -111,14 +114,14 @@ func TestSlowDatabase(t *testing.T) {
 		t.Errorf("%v after %d attempts", err, tries.Load())
 	}
 	store := o.now.Store
-	if err := o.leave(); err != nil || o.ended {
-		t.Errorf("the other capability has lost its index: %v", err)
+	if err := other.Closers[0](); err != nil || o.ended {
+		t.Errorf("the other program has closed the index: %v", err)
 	}
-	if err := o.leave(); err != nil {
+	if err := program.Closers[0](); err != nil {
 		t.Error(err)
 	}
 	if _, err := store.State(t.Context()); err == nil {
-		t.Error("the index is open after the last capability has gone")
+		t.Error("the index is open after the end of the program")
 	}
 }
 

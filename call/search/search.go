@@ -15,7 +15,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -64,8 +63,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 		if judge, ok := r.Applicator.Registry.Lookup(rerank); ok {
 			meta = meta.Needing(judge.Needs...)
 		}
-		o := share(index)
-		r.Closers = append(r.Closers, sync.OnceValue(o.leave))
+		o := share(r, index)
 		return capability(meta, like, base, o.say, func(ctx context.Context, req *call.Request) (*retrieve.Index, func() error, error) {
 			store, leave, err := o.open(ctx)
 			x := &retrieve.Index{Store: store, Embedder: embedder}

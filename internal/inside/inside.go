@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -150,16 +149,16 @@ func (c Client) Node(ctx context.Context, run, node string) (n api.Node, err err
 	return n, c.do(ctx, http.MethodGet, runPath(run)+"/nodes/"+url.PathEscape(node), nil, &n)
 }
 
-// Follow calls each with the events of a run until the run ends, ctx is done or the server closes. Said adds
-// events with the text that models are writing. A refused request is an *api.Problem.
-func (c Client) Follow(ctx context.Context, run string, said bool, each func(api.Event)) error {
+// Follow calls each with the events of a run until the run ends, ctx is done or the server closes. A refused request is
+// an *api.Problem.
+func (c Client) Follow(ctx context.Context, run string, each func(api.Event)) error {
 	w := &reply{frame: func(data []byte) {
 		var e api.Event
 		if json.Unmarshal(data, &e) == nil {
 			each(e)
 		}
 	}}
-	if err := c.send(ctx, w, http.MethodGet, runPath(run)+"/events?said="+strconv.FormatBool(said), http.NoBody); err != nil {
+	if err := c.send(ctx, w, http.MethodGet, runPath(run)+"/events", http.NoBody); err != nil {
 		return err
 	}
 	return w.problem()

@@ -117,18 +117,3 @@ func Plain(n *api.Node) (text string, data json.RawMessage) {
 	}
 	return "", content
 }
-
-// After returns what a text that is being said has more than an earlier one, or false if it does not
-// continue that. Of a long text, now is only the end: see api.Event.
-func After(before, now string) (more string, follows bool) {
-	tail, cut := strings.CutPrefix(now, "…")
-	if !cut {
-		return strings.CutPrefix(now, before)
-	}
-	for n := min(len(tail), len(before)); n > 0; n-- {
-		if strings.HasSuffix(before, tail[:n]) {
-			return tail[n:], true
-		}
-	}
-	return "", false
-}

@@ -2,10 +2,7 @@ package inside_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/serve/api"
@@ -54,35 +51,5 @@ func TestWith(t *testing.T) {
 		if got := s.With(json.RawMessage(`{"asks":"x"}`), &api.Node{Type: of, Content: json.RawMessage("1")}); string(got) != want {
 			t.Errorf("after a %s: got %s, want %s", of, got, want)
 		}
-	}
-}
-
-// The pieces of a text that grows are the text, also where only its end is known.
-func TestAfter(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		words := rapid.SliceOfN(rapid.StringMatching(`[a-c]{1,9} [0-9]{6}`), 1, 40).Draw(t, "words")
-		most := rapid.IntRange(60, 200).Draw(t, "most")
-		whole, told := "", ""
-		for _, w := range words {
-			whole += w
-			now := whole
-			if len(now) > most {
-				now = "…" + now[len(now)-most:]
-			}
-			more, follows := inside.After(told, now)
-			if !follows {
-				t.Fatalf("%q does not follow %q", now, told)
-			}
-			told += more
-		}
-		if told != whole {
-			t.Fatalf("told %q of %q", told, whole)
-		}
-	})
-	if _, follows := inside.After("one", "two"); follows {
-		t.Error("another text follows")
-	}
-	if more, follows := inside.After("", "…"+strings.Repeat("x", 9)); follows {
-		t.Errorf("the end of an unknown text follows with %q", more)
 	}
 }

@@ -175,3 +175,28 @@ func Plurals(n int, one string) string {
 	}
 	return one + "s"
 }
+
+// Fold breaks one line at a width: between words, and within one that is longer.
+func Fold(s string, width int) (lines []string) {
+	column, begin, space := 0, 0, 0 // space is the offset behind the last one
+	for i, r := range s {
+		w := Width(s[i : i+utf8.RuneLen(r)])
+		for column+w > width && i > begin {
+			at := i
+			if r != ' ' && space > begin && strings.TrimSpace(s[begin:space]) != "" {
+				at = space
+			}
+			lines = append(lines, strings.TrimRight(s[begin:at], " "))
+			begin, column = at, Width(s[at:i])
+		}
+		if r == ' ' {
+			space = i + 1
+			if i == begin && begin > 0 { // the space at which the line was broken
+				begin = space
+				continue
+			}
+		}
+		column += w
+	}
+	return append(lines, s[begin:])
+}

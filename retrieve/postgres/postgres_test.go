@@ -1,9 +1,12 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -50,7 +53,7 @@ func TestReadingRole(t *testing.T) {
 	pgtest.Exec(t, address, "GRANT USAGE ON SCHEMA stone_index TO "+role+"; GRANT SELECT ON ALL TABLES IN SCHEMA stone_index TO "+role)
 	for _, coded := range []bool{true, false} {
 		if !coded { // as an older program has built it
-			pgtest.Exec(t, address, "DROP TABLE stone_index.codes; DELETE FROM stone_index.about WHERE name = 'centre'")
+			pgtest.Exec(t, address, "DROP TABLE stone_index.blocks; DELETE FROM stone_index.about WHERE name = 'centre'")
 		}
 		for _, make := range []bool{false, true} {
 			store, err := retrieve.Open(t.Context(), at.String(), make)
@@ -63,5 +66,33 @@ func TestReadingRole(t *testing.T) {
 			}
 			store.Close()
 		}
+	}
+}
+
+// BenchmarkWords searches with rare words, with frequent ones, and with both. STONE_PIECES=200000 makes a larger index.
+func BenchmarkWords(b *testing.B) {
+	pieces, err := strconv.Atoi(cmp.Or(os.Getenv("STONE_PIECES"), "10000"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	address := pgtest.Database(b)
+	store, err := postgres.Open(b.Context(), address)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	x := &retrieve.Index{Store: store}
+	if _, err := stone.Produce(b.Context(), x.Pipeline("index", storetest.Library(pieces)), retrieve.Indexed, stone.Config{}); err != nil {
+		b.Fatal(err)
+	}
+	pgtest.Exec(b, address, "ANALYZE")
+	for _, text := range []string{"w4000 w9000", "w3 w150 w900 w4000", "w1 w2 w3", "w1 w2 w3 w4 w5 w6 w7 w8", "w0"} {
+		b.Run(text, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := x.Search(b.Context(), retrieve.Query{Text: text, Words: true}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -27,7 +27,9 @@ var schema = []string{
 	`CREATE INDEX IF NOT EXISTS pieces_document ON pieces (document)`,
 	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
 	`CREATE TABLE IF NOT EXISTS vectors (digest TEXT PRIMARY KEY, vector BLOB NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS codes (digest TEXT PRIMARY KEY, code BLOB NOT NULL) WITHOUT ROWID`,
+	`CREATE TABLE IF NOT EXISTS blocks (id INTEGER PRIMARY KEY AUTOINCREMENT, keys BLOB NOT NULL, codes BLOB NOT NULL)`,
+	`DROP TABLE IF EXISTS codes`,
+	`DELETE FROM about WHERE name = 'centre'`, // so that the next indexing stores the codes
 	`CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (heading, text, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')`,
 	`CREATE TRIGGER IF NOT EXISTS pieces_put AFTER INSERT ON pieces BEGIN
 		INSERT INTO words (rowid, heading, text) VALUES (new.id, new.heading, new.text); END`,
@@ -38,7 +40,7 @@ var schema = []string{
 
 const (
 	application = 0x73746e69 // "stni" marks the file as an index
-	version     = 2          // 1 had no codes
+	version     = 3          // 1 had no codes, 2 had a row for each
 )
 
 // query ranks by BM25. A word of a heading counts twice.
@@ -100,8 +102,8 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	}
 	d := retrieve.Dialect{
 		Name: file, Words: query, Among: among, Meta: `EXISTS (SELECT 1 FROM json_each(d.meta) m WHERE m.key = ? AND m.value = ?)`,
-		Claim:      func(context.Context, *sql.DB) (func() error, bool, error) { return claim(file) },
-		Expression: anyOf, Choose: words{few: 20_000}.choose,
+		Claim:  func(context.Context, *sql.DB) (func() error, bool, error) { return claim(file) },
+		Choose: words{few: 20_000}.choose,
 	}
 	if d.Uncoded = old && !change; old && change {
 		d.Schema = schema

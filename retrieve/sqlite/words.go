@@ -15,10 +15,10 @@ import (
 type words struct{ few int } // the number of pieces from which on this is worth it
 
 // choose implements retrieve.Dialect.
-func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (whole []string, text string, least float64, err error) {
+func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (texts []string, least float64, err error) {
 	var pieces int
 	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM pieces`).Scan(&pieces); err != nil || pieces <= w.few {
-		return all, "", 0, err
+		return []string{anyOf(all)}, 0, err
 	}
 	type counted struct {
 		word   string
@@ -29,7 +29,7 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (
 		c := counted{word: word}
 		err := db.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)`, anyOf([]string{word}), pieces/2+1).Scan(&c.pieces)
 		if err != nil {
-			return nil, "", 0, err
+			return nil, 0, err
 		}
 		list = append(list, c)
 	}
@@ -39,7 +39,7 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (
 	if n >= 0 {
 		list = list[:max(n, 1)]
 	}
-	var chosen, others []string
+	var whole, chosen, others []string
 	selected := 0
 	for _, c := range list {
 		whole = append(whole, c.word)
@@ -52,9 +52,9 @@ func (w words) choose(ctx context.Context, db *sql.DB, all []string, most int) (
 		least += 2 * 2.2 * math.Log((float64(pieces-c.pieces)+0.5)/(float64(c.pieces)+0.5))
 	}
 	if len(others) > 0 {
-		text = "(" + anyOf(chosen) + ") AND (" + anyOf(append(chosen, others...)) + ")"
+		texts = append(texts, "("+anyOf(chosen)+") AND ("+anyOf(append(chosen, others...))+")")
 	}
-	return whole, text, least, nil
+	return append(texts, anyOf(whole)), least, nil
 }
 
 func anyOf(all []string) string { return `"` + strings.Join(all, `" OR "`) + `"` }

@@ -9,11 +9,11 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // A voice tells the editor what happens in the turns of a session. Its methods are called one after the other.

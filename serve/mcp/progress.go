@@ -29,7 +29,7 @@ func (s *server) tell(ctx context.Context, c client, req *sdk.CallToolRequest, r
 	go func() {
 		defer close(t.done)
 		finished := 0.0
-		_ = c.Follow(ctx, run, false, func(e api.Event) {
+		_ = c.Follow(ctx, run, func(e api.Event) {
 			switch {
 			case e.Run != nil:
 				select {

@@ -136,7 +136,7 @@ func (p *provider) credentials() (llm.Secret, llm.KeyFunc) {
 func (p *provider) read(context.Context) (llm.Secret, time.Time, error) {
 	key, err := p.key.Read()
 	if err != nil {
-		err = fmt.Errorf("the key of the provider %s: %w", p.name, err)
+		err = fmt.Errorf("provider %s: %w", p.name, err)
 		return "", time.Time{}, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
 	}
 	return key, time.Time{}, nil

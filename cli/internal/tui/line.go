@@ -2,7 +2,6 @@ package tui
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -63,32 +62,7 @@ func oneLine(s string) string { return text.Line(invisible.Replace(s)) }
 func wrap(s string, width int) []string {
 	var out []string
 	for _, l := range printable(s) {
-		out = fold(out, l, max(1, width))
+		out = append(out, text.Fold(l, max(1, width))...)
 	}
 	return out
-}
-
-// fold appends the pieces of one line.
-func fold(out []string, s string, width int) []string {
-	column, begin, space := 0, 0, 0 // space is the offset behind the last one
-	for i, r := range s {
-		w := text.Width(s[i : i+utf8.RuneLen(r)])
-		for column+w > width && i > begin {
-			at := i
-			if r != ' ' && space > begin && strings.TrimSpace(s[begin:space]) != "" {
-				at = space
-			}
-			out = append(out, strings.TrimRight(s[begin:at], " "))
-			begin, column = at, text.Width(s[at:i])
-		}
-		if r == ' ' {
-			space = i + 1
-			if i == begin && begin > 0 { // the space at which the line was broken
-				begin = space
-				continue
-			}
-		}
-		column += w
-	}
-	return append(out, s[begin:])
 }

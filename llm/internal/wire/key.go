@@ -48,7 +48,7 @@ func (k *keys) get(ctx context.Context, refused llm.Secret) (llm.Secret, error) 
 	key, end, err := k.read(ctx)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("llm: KeyFunc: %w", err)
+		return "", fmt.Errorf("llm: no key: %w", err)
 	case key == "" || key == llm.NoKey:
 		return "", errors.New("llm: KeyFunc returned no key")
 	}

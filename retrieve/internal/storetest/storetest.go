@@ -3,6 +3,7 @@ package storetest
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -131,4 +132,23 @@ func claims(t *testing.T, open func() (*retrieve.Store, error), store *retrieve.
 	if err != nil {
 		t.Errorf("after the first: %v", err)
 	}
+}
+
+// Library returns a folder of 100 pieces in a file, of about 700 bytes each. The words have the frequencies of Zipf.
+func Library(pieces int) fstest.MapFS {
+	r := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(r, 1.1, 4, 20_000)
+	files := fstest.MapFS{}
+	for i := range pieces / 100 {
+		var text strings.Builder
+		for j := range 100 {
+			fmt.Fprintf(&text, "## Section %d of %d\n\n", j, i)
+			for range 110 {
+				fmt.Fprintf(&text, "w%d ", zipf.Uint64())
+			}
+			text.WriteString("\n\n")
+		}
+		files[fmt.Sprintf("%d/%d.md", i/100, i)] = &fstest.MapFile{Data: []byte(text.String())}
+	}
+	return files
 }

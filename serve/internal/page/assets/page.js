@@ -51,13 +51,14 @@
 	const { stream, poll } = document.body.dataset;
 	if (!stream && poll === undefined) return;
 	const live = document.getElementById("live");
-	let source, last = "", timer, asking = false, again = false, pause = 100;
+	let source, last = "", timer, asking = false, again = false, hurry = false, pause = 100;
 
 	// Parts that changed are replaced, unless a person is in them.
 	async function refresh() {
 		timer = undefined;
 		if (asking) { again = true; return; }
 		asking = true;
+		hurry = false;
 		const began = performance.now();
 		try {
 			const reply = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -97,7 +98,13 @@
 		if (focused !== null) for (const l of part.querySelectorAll("a")) if (l.getAttribute("href") === focused) { l.focus({ preventScroll: true }); break; }
 	}
 
-	function soon() { if (timer === undefined && !document.hidden) timer = setTimeout(refresh, pause); }
+	function soon() { if (timer === undefined && !document.hidden) timer = setTimeout(refresh, hurry ? 0 : pause); }
+	function now() {
+		hurry = true;
+		clearTimeout(timer);
+		timer = undefined;
+		soon();
+	}
 
 	// What models are writing, before any gate accepts it.
 	const said = document.getElementById("said");
@@ -123,11 +130,13 @@
 			return;
 		}
 		source = new EventSource(last ? stream + (stream.includes("?") ? "&" : "?") + "after=" + encodeURIComponent(last) : stream);
-		const heard = (e) => { if (e.lastEventId) last = e.lastEventId; soon(); };
+		const heard = (e) => { if (e.lastEventId) last = e.lastEventId; if (e.type === "state") now(); else soon(); };
 		for (const kind of ["step", "state", "list", "reset"]) source.addEventListener(kind, heard);
 		source.addEventListener("said", (e) => hear(JSON.parse(e.data).said));
 		source.onopen = () => { live.textContent = "live"; soon(); };
-		source.onerror = () => { live.textContent = "not live: connecting again"; };
+		source.onerror = (e) => setTimeout(() => { // the page of a run that has ended closes its stream meanwhile
+			if (source === e.target && source.readyState !== EventSource.OPEN) live.textContent = "not live: connecting again";
+		}, 2000);
 	}
 	function stop() {
 		clearTimeout(timer);

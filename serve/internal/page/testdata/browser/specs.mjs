@@ -538,6 +538,22 @@ spec("a run is canceled and resumed without JavaScript", { javaScriptEnabled: fa
 	assert.equal((await page.request.post(SLOW + "/runs/stopped/cancel")).status(), 200);
 	assert.equal((await result("stopped", SLOW)).state, "canceled");
 });
+spec("the end of a run is shown at once, however slowly its page was fetched before", async (page) => {
+	await waiting("ends");
+	await page.clock.install();
+	await page.goto(SERVE + "/runs/ends");
+	await page.locator("#live:text-is('live')").waitFor();
+	await page.clock.pauseAt(Date.now() + 3600000); // no pause ends by itself
+	const answers = (await (await fetch(`${SERVE}/v1/runs/ends/questions`)).json()).questions.map((q) => ({ question: q.path, version: q.version, response: "yes" }));
+	for (const a of answers) await fetch(`${SERVE}/v1/runs/ends/answers`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(a) });
+	assert.equal((await result("ends")).state, "done");
+	for (let i = 0; i < 40 && !(await text(page, "h1")).includes("done"); i++) {
+		await page.clock.runFor(1);
+		await new Promise((go) => setTimeout(go, 250));
+	}
+	assert.match(await text(page, "h1"), /ends[^]*done/);
+	assert.equal(await text(page, "#live"), "");
+});
 spec("the list of runs and the inbox are live, and ask for nothing while they are hidden", async (page) => {
 	await page.goto(SERVE + "/questions");
 	const asked = [];

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // message is a UIMessage.

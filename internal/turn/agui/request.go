@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // Input is what is read of a RunAgentInput.

@@ -3,9 +3,9 @@ package uistream
 import (
 	"encoding/json"
 
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/turn"
 )
 
 // A Chunk is a chunk of the stream.

@@ -21,13 +21,13 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/turn/agui"
+	"github.com/stonelayer/stone/internal/turn/uistream"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/agui"
-	"github.com/stonelayer/stone/serve/internal/turn"
-	"github.com/stonelayer/stone/serve/internal/uistream"
 	"github.com/stonelayer/stone/tool"
 )
 
