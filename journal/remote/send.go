@@ -34,8 +34,9 @@ const shortest = 200 * time.Millisecond
 
 func (r *Route) size() int { return min(max(r.Batch, 1), maxBatch) }
 
-// fill is how long a batch that is not full waits for further orders.
-const fill = 2 * time.Millisecond
+// fill is how long a batch that is not full waits for a further order, and longest how long for all of them. What a
+// batch costs its carrier is about the same for any number of orders.
+const fill, longest = 2 * time.Millisecond, 25 * time.Millisecond
 
 // send takes orders of a route from its queue, sends them, and sends them again until all
 // have a result.
@@ -43,21 +44,7 @@ func (d *desk) send(ctx context.Context, route *Route) {
 	// Without the other values of ctx: a wait for the window is none for a model, which ends no timeout.
 	place, _ := d.slots.Enter(limit.Ranked(context.Background(), limit.RankOf(ctx)), limit.Request{})
 	defer place.Leave(0)
-	if route.size() > 1 {
-		time.Sleep(fill)
-	}
-	d.mu.Lock()
-	var taken []*pending
-	queue := d.queues[route]
-	for len(queue) > 0 && len(taken) < route.size() {
-		if !queue[0].gone {
-			queue[0].out = make(chan struct{})
-			taken = append(taken, queue[0])
-		}
-		queue = queue[1:]
-	}
-	d.queues[route] = queue
-	d.mu.Unlock()
+	taken := d.gather(route)
 	if len(taken) == 0 {
 		return
 	}
@@ -79,6 +66,32 @@ func (d *desk) send(ctx context.Context, route *Route) {
 		wait.Go(func() { d.deliver(ctx, route.Pool, b) })
 	}
 	wait.Wait()
+}
+
+// gather takes orders of a route from its queue: a full batch, or what is there once no more come.
+func (d *desk) gather(route *Route) (taken []*pending) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for waited, before := time.Duration(0), 0; ; waited += fill {
+		now := len(d.queues[route])
+		if now >= route.size() || now == before || waited >= longest {
+			break
+		}
+		before = now
+		d.mu.Unlock()
+		time.Sleep(fill)
+		d.mu.Lock()
+	}
+	queue := d.queues[route]
+	for len(queue) > 0 && len(taken) < route.size() {
+		if !queue[0].gone {
+			queue[0].out = make(chan struct{})
+			taken = append(taken, queue[0])
+		}
+		queue = queue[1:]
+	}
+	d.queues[route] = queue
+	return taken
 }
 
 // deliver sends a batch until it has ended.

@@ -142,7 +142,7 @@ func play(role string) (err error) {
 	}
 	var executor step.Executor // of this process, for comparison
 	if role == "holder" {
-		executor = remote.New(remote.Config{Journal: db, Carrier: temporal.Carrier(c, temporal.Options{Heartbeat: 5 * time.Second}),
+		executor = remote.New(remote.Config{Journal: db, Carrier: counted{temporal.Carrier(c, temporal.Options{Heartbeat: 5 * time.Second})},
 			Routes: []remote.Route{{Leaf: "call", Pool: "killed", Batch: setting("STONE_BATCH", 1)}}, Again: 10 * time.Second})
 	}
 	started := time.Now()
@@ -151,9 +151,19 @@ func play(role string) (err error) {
 		return err
 	}
 	duration := time.Since(started)
-	fmt.Printf("%v from the start of the holder, %.0f leaves/s, peak memory %s\n",
-		duration.Round(time.Millisecond), float64(setting("STONE_LEAVES", 300))/duration.Seconds(), peak())
+	fmt.Printf("%v from the start of the holder, %.0f leaves/s, sent %d times, peak memory %s\n",
+		duration.Round(time.Millisecond), float64(setting("STONE_LEAVES", 300))/duration.Seconds(), sent.Load(), peak())
 	return nil
+}
+
+// counted counts what is sent.
+type counted struct{ remote.Carrier }
+
+var sent atomic.Int64
+
+func (c counted) Send(ctx context.Context, pool string, work remote.Work) error {
+	sent.Add(1)
+	return c.Carrier.Send(ctx, pool, work)
 }
 
 // peak returns the peak resident memory of this process, or "unknown".
