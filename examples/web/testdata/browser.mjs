@@ -7,14 +7,21 @@ const { chromium } = createRequire(process.env.MODULES + '/page.js')('playwright
 const url = 'http://' + process.env.ADDRESS
 let log = ''
 
-function start(modules = process.env.MODULES) {
-	const program = spawn(process.env.WEB, ['-address', process.env.ADDRESS, '-db', process.env.DB, '-modules', modules, '-pause', '150ms'])
+function start({ modules = process.env.MODULES, pause = '150ms' } = {}) {
+	const program = spawn(process.env.WEB, ['-address', process.env.ADDRESS, '-db', process.env.DB, '-modules', modules, '-pause', pause])
 	program.stderr.on('data', text => { log += text })
 	return program
 }
 const until = async (what, ready) => {
 	for (const end = Date.now() + 60_000; !await ready(); await new Promise(r => setTimeout(r, 50)))
 		if (Date.now() > end) throw new Error(`${what} did not happen; the page shows:\n${await shown()}\nthe program said:\n${log}`)
+}
+async function restart(options) {
+	program.kill('SIGKILL')
+	await new Promise(r => program.on('exit', r))
+	log = ''
+	program = start(options)
+	await until('the start', () => log.includes('listening'))
 }
 let program = start()
 await until('the start', () => log.includes('listening'))
@@ -63,6 +70,7 @@ try {
 	assert.equal(log.split('ordered 2 t').length, 2, 'ordered nothing more')
 	await ready()
 
+	await restart({ pause: '2s' }) // slow enough to be stopped and killed in the middle of an answer
 	await send('count again')
 	await until('the middle of the answer', async () => part.test(await shown()))
 	await page.click('#stop')
@@ -87,11 +95,7 @@ try {
 	await send('bye')
 	await see('You said: bye')
 
-	program.kill('SIGKILL')
-	await new Promise(r => program.on('exit', r))
-	log = ''
-	program = start('/nowhere')
-	await until('the start', () => log.includes('listening'))
+	await restart({ modules: '/nowhere' })
 	assert.match(log, /npm ci/)
 	await page.goto(url + '/web')
 	await until('the hint', async () => (await page.innerText('#status')).includes('npm ci'))
