@@ -286,6 +286,7 @@ func TestLostRunAmongOthers(t *testing.T) {
 		}
 	}
 	var calls atomic.Int64
+	id := slow.database.id.Load()
 	err := inGoroutines(callers, func(i int) error {
 		if i%4 > 0 {
 			_, err := slow.Do(context.Background(), stepKey("kept", i+2), work(&calls))
@@ -299,7 +300,49 @@ func TestLostRunAmongOthers(t *testing.T) {
 	if err != nil || calls.Load() != callers*3/4 {
 		t.Errorf("the steps were worked %d times, %v; want each once", calls.Load(), err)
 	}
+	if got := slow.database.id.Load(); got != id {
+		t.Errorf("a process that lost a run became writer %d, want that it stays %d", got, id)
+	}
 	do(t, next, stepKey("lost", 2))
+}
+
+// A process of which the server knows another number, as after a failover, takes part as a new one, and tells so.
+func TestNewNumberIsTold(t *testing.T) {
+	address := pgtest.Database(t)
+	db := open(t, address, Options{Lease: time.Minute}) // no beats meanwhile
+	config, err := pgconn.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told string
+	config.OnNotification = func(_ *pgconn.PgConn, note *pgconn.Notification) { told = note.Payload }
+	other, err := pgconn.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drop(other)
+	if _, err := other.Exec(t.Context(), "LISTEN "+channel).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	tell := func(n int) {
+		do(t, db, stepKey("r", n))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := other.WaitForNotification(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(1)
+	before := db.database.id.Load()
+	pgtest.Exec(t, address, "DELETE FROM stone.writers")
+	now := before
+	for n := 2; n < 10 && (now == before || told != fmt.Sprint(now)); n++ { // commits before it may be told later
+		tell(n)
+		now = db.database.id.Load()
+	}
+	if now == before || told != fmt.Sprint(now) {
+		t.Errorf("writer %d became %d and tells of commits as %s", before, now, told)
+	}
 }
 
 // A process that stops within a transaction keeps its locks for a quarter of its lease.
