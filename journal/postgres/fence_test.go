@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -369,6 +370,41 @@ func TestSilentTransactionIsEnded(t *testing.T) {
 	}
 	if !do(t, next, stepKey("r", 1)).Replayed {
 		t.Error("the step of the stopped process is not replayed")
+	}
+}
+
+// The same is true of a process that stops while it sends a large result, also behind a pooler.
+func TestHalfSentTransactionIsEnded(t *testing.T) {
+	for _, pooled := range []bool{false, true} {
+		t.Run(fmt.Sprint(pooled), func(t *testing.T) {
+			s, address := own(t)
+			n, through := newNetwork(t, s, address)
+			slow, err := Open(t.Context(), through, Options{Lease: time.Second, Retry: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = slow.Close() }) // it loses a result
+			slow.database.pool.pooled.Store(pooled)
+			next := open(t, address, Options{})
+			do(t, slow, stepKey("r", 1))
+			n.cut.Store(half)
+			go func() {
+				_, _ = slow.Do(context.Background(), stepKey("r", 2), func(context.Context) (step.Record, error) {
+					return step.Record{Content: bytes.Repeat([]byte("1"), 4<<20)}, nil
+				})
+			}()
+			for n.cuts.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			for started := time.Now(); ; {
+				if _, err = next.Do(t.Context(), stepKey("r", 3), work(new(atomic.Int64))); err == nil {
+					return
+				}
+				if time.Since(started) > time.Minute {
+					t.Fatalf("nobody can take the run of a process that stopped: %v", err)
+				}
+			}
+		})
 	}
 }
 
