@@ -7,9 +7,17 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 )
 
 // drive runs the workflow with an activity that returns the states, one for each call.
@@ -74,6 +82,53 @@ func TestDriveCanceled(t *testing.T) {
 	var canceled *temporal.CanceledError
 	if !errors.As(err, &canceled) || calls != 1 {
 		t.Errorf("got %v after %d calls, want it canceled after 1", err, calls)
+	}
+}
+
+// signals is a client that counts signals.
+type signals struct {
+	client.Client
+	sent int
+}
+
+func (s *signals) SignalWithStartWorkflow(context.Context, string, string, any, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+	s.sent++
+	return nil, nil
+}
+
+// A run that has started goes on although the item of Start is damaged, without its rank.
+func TestDamagedStart(t *testing.T) {
+	var j journal.Memory
+	p := stone.Seq("p", stone.Func0("ask", dag.NewType[bool]("yes"), func(context.Context) (bool, error) {
+		return false, &stone.Failure{Kind: kind.Waiting, Reason: "nobody has answered"}
+	}))
+	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "run", Recorder: journal.Keep(&j, journal.Options{})}); !errors.Is(err, kind.Waiting) {
+		t.Fatal(err)
+	}
+	for _, run := range []string{"run", "new"} {
+		if _, err := j.Acquire(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Post(t.Context(), run, journal.Item{Key: startedKey, Data: []byte(`{"rank":{"tenant":"t"},"pipeline":`)}); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Release(run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := holder{Worker: Worker{Journal: &j}}
+	if about, begun, err := h.started(t.Context(), "run"); err != nil || !begun || about.Pipeline != "p" || about.Rank != (limit.Rank{}) {
+		t.Errorf("got %+v, %v, %v", about, begun, err)
+	}
+	if _, _, err := h.started(t.Context(), "new"); err == nil {
+		t.Error("a run that has not started was found without its item")
+	}
+	if _, err := j.Ask(t.Context(), journal.Question{Run: "run", Path: "p/ask", Name: "ask", Asked: time.Unix(1, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	var c signals
+	if err := Answer(t.Context(), &c, &j, "p", "run", "p/ask", ask.Answer{Response: "yes"}); err != nil || c.sent != 1 {
+		t.Errorf("%d signals, %v; want that the answer wakes the run", c.sent, err)
 	}
 }
 

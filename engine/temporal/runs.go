@@ -108,10 +108,8 @@ func Answer(ctx context.Context, c client.Client, j journal.Journal, pool, run, 
 	if err := j.Answer(ctx, run, path, a); err != nil {
 		return err
 	}
-	about, _, err := left(ctx, j, run)
-	if err == nil {
-		_, err = c.SignalWithStartWorkflow(ctx, run, answered, nil, startOptions(run, pool, about.Rank), runWorkflow, run)
-	}
+	about, _, _ := left(ctx, j, run) // if its rank is lost, the run goes on without one
+	_, err := c.SignalWithStartWorkflow(ctx, run, answered, nil, startOptions(run, pool, about.Rank), runWorkflow, run)
 	return err
 }
 
@@ -220,24 +218,26 @@ func (h *holder) started(ctx context.Context, run string) (about started, begun 
 	begun = err == nil && info.ID == run && info.Fingerprint != (dag.ID{})
 	about, ok, err := left(ctx, h.Journal, run)
 	switch {
-	case err != nil:
-	case begun:
-		about = started{Pipeline: info.Pipeline, Fingerprint: info.Fingerprint, Rank: about.Rank}
-	case !ok:
+	case begun: // it needs only the rank, and goes on without one
+		return started{Pipeline: info.Pipeline, Fingerprint: info.Fingerprint, Rank: about.Rank}, true, nil
+	case err == nil && !ok:
 		err = fmt.Errorf("run %q: %w", run, journal.ErrNoRun)
 	}
 	return about, begun, err
 }
 
-// left returns what Start has left of a run, if it has.
+// left returns what Start has left of a run, if it has. With an error it returns nothing of it.
 func left(ctx context.Context, j journal.Journal, run string) (about started, ok bool, err error) {
 	items, err := j.Posted(ctx, run, startedKey)
 	if err != nil {
 		return about, false, err
 	}
 	item, ok := items[startedKey]
-	if ok {
-		err = json.Unmarshal(item.Data, &about)
+	if !ok {
+		return about, false, nil
 	}
-	return about, ok, err
+	if err := json.Unmarshal(item.Data, &about); err != nil {
+		return started{}, true, fmt.Errorf("what Start has left of run %q cannot be read: %w", run, err)
+	}
+	return about, true, nil
 }

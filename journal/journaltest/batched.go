@@ -43,9 +43,12 @@ func testSharedBatched(t *testing.T, j tested) {
 		"asked 0 1, waiting 0 1, error 0.5 0, asked 0.5 1, failed 0.5 0",
 		"asked 0 1, waiting 0 1, direct 1.25 0, done 1.25 0", // two requests
 		"asked 0 1, drained 0 1, direct 0.25 0, done 0.25 0",
+		"partly 0.125 1, waiting 0.125 1, answer 0.375 0, done 0.375 0", // another request was sent before
+		"partly 0.125 1, failed 0.125 0",
+		"asked 0 1, waiting 0 1, partly-sent 0.125 1, answer 0.375 0, done 0.375 0",
 	} {
 		b := budget.Shared{Name: fmt.Sprint("batched-", n), Limits: budget.Limits{USD: 1}}
-		if again := []string{"lost", "error", "direct"}; slices.ContainsFunc(again, func(word string) bool { return strings.Contains(line, word) }) {
+		if again := []string{"lost", "error", "direct", "partly"}; slices.ContainsFunc(again, func(word string) bool { return strings.Contains(line, word) }) {
 			b.Limits.USD = 2 // two requests are sent
 		}
 		info := journal.RunInfo{ID: fmt.Sprint("batched-", n), Budgets: []budget.Shared{b}}
@@ -63,6 +66,7 @@ func testSharedBatched(t *testing.T, j tested) {
 			}
 			result, failed := step.Record{}, map[string]error{
 				"asked": budget.Costly(parked{false}, budget.Usage{}), "sent": budget.Costly(parked{true}, budget.Usage{}),
+				"partly": budget.Costly(parked{false}, budget.Usage{USD: 0.125}), "partly-sent": budget.Costly(parked{true}, budget.Usage{USD: 0.125}),
 				"error": budget.Costly(errors.New("unreadable"), budget.Usage{USD: 0.5}), "lost": errors.New("lost"),
 			}[what]
 			ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))

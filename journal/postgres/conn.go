@@ -22,6 +22,18 @@ type statement struct {
 	each func([][]byte) // its argument is valid only during the call
 }
 
+// large reports whether the process may well stop while it sends the statement.
+func (s statement) large() bool {
+	size := 0
+	for _, arg := range s.args {
+		contents, _ := arg.(blobs)
+		for _, c := range contents {
+			size += len(c)
+		}
+	}
+	return size >= 64<<10
+}
+
 type (
 	texts []*string
 	blobs [][]byte
@@ -61,7 +73,8 @@ func exchange(ctx context.Context, conn *pgconn.PgConn, statements ...statement)
 }
 
 // names are the statements that the server keeps for a connection, by their texts: nil for one that was sent
-// once. It parses and plans them once and not at each use, which is a third of its work. A pooler such as
+// once. It parses and plans them once and not at each use, which is a third of its work. So that a large statement is one message, it
+// is prepared in any case. A pooler such as
 // PgBouncer may give each transaction another connection, to which the names are unknown. The first error of
 // that kind ends the use of names in the DB; what failed is sent again.
 type names struct {
@@ -87,10 +100,14 @@ func (p *pool) connect(ctx context.Context, writes bool) (*pgconn.PgConn, error)
 // prepared returns a statement as the server keeps it, or nil. It prepares one that is sent the second time.
 func prepared(ctx context.Context, conn *pgconn.PgConn, s statement, types []uint32) (*pgconn.StatementDescription, error) {
 	n, _ := conn.CustomData()[namesKey].(*names)
+	if n != nil && n.pooled.Load() && s.large() {
+		return conn.Prepare(ctx, "", s.text, types)
+	}
 	if n == nil || n.pooled.Load() || len(s.args) == 0 || !n.all && !often[s.text] {
 		return nil, nil
 	}
 	named, again := n.kept[s.text]
+	again = again || s.large()
 	if named != nil || !again && len(n.kept) == mostNames {
 		return named, nil
 	}

@@ -447,4 +447,19 @@ func TestRoundTrips(t *testing.T) {
 	if got := run("steps", 10) - run("one", 1); got > 20 {
 		t.Errorf("9 steps: %d round trips, want at most 20", got)
 	}
+	// The server hears of a large content before it gets it.
+	begin(t, db, "large")
+	large := func(n int) int64 {
+		before := net.trips.Load()
+		_, err := db.Do(t.Context(), stepKey("large", n), func(context.Context) (step.Record, error) {
+			return step.Record{Content: bytes.Repeat([]byte("1"), 1<<20)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return net.trips.Load() - before
+	}
+	if got := min(large(1), large(2)); got != 3 {
+		t.Errorf("a step with a large content: %d round trips, want one for its intent and two for its result", got)
+	}
 }

@@ -51,6 +51,7 @@ func (t *tx) Fence(beats []*log.Beat) error {
 			r.Rows = b.Rows
 		}
 	}
+	t.fenced = true
 	t.queue = append(t.queue, statement{fence, []any{runs, owners, numbers, least}, func(v [][]byte) {
 		if b := byRun[integer(v[0])]; b != nil {
 			b.Now = integer(v[1])

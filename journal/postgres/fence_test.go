@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -286,6 +287,7 @@ func TestLostRunAmongOthers(t *testing.T) {
 		}
 	}
 	var calls atomic.Int64
+	id := slow.database.id.Load()
 	err := inGoroutines(callers, func(i int) error {
 		if i%4 > 0 {
 			_, err := slow.Do(context.Background(), stepKey("kept", i+2), work(&calls))
@@ -299,7 +301,49 @@ func TestLostRunAmongOthers(t *testing.T) {
 	if err != nil || calls.Load() != callers*3/4 {
 		t.Errorf("the steps were worked %d times, %v; want each once", calls.Load(), err)
 	}
+	if got := slow.database.id.Load(); got != id {
+		t.Errorf("a process that lost a run became writer %d, want that it stays %d", got, id)
+	}
 	do(t, next, stepKey("lost", 2))
+}
+
+// A process of which the server knows another number, as after a failover, takes part as a new one, and tells so.
+func TestNewNumberIsTold(t *testing.T) {
+	address := pgtest.Database(t)
+	db := open(t, address, Options{Lease: time.Minute}) // no beats meanwhile
+	config, err := pgconn.ParseConfig(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told string
+	config.OnNotification = func(_ *pgconn.PgConn, note *pgconn.Notification) { told = note.Payload }
+	other, err := pgconn.ConnectConfig(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer drop(other)
+	if _, err := other.Exec(t.Context(), "LISTEN "+channel).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	tell := func(n int) {
+		do(t, db, stepKey("r", n))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := other.WaitForNotification(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(1)
+	before := db.database.id.Load()
+	pgtest.Exec(t, address, "DELETE FROM stone.writers")
+	now := before
+	for n := 2; n < 10 && (now == before || told != fmt.Sprint(now)); n++ { // commits before it may be told later
+		tell(n)
+		now = db.database.id.Load()
+	}
+	if now == before || told != fmt.Sprint(now) {
+		t.Errorf("writer %d became %d and tells of commits as %s", before, now, told)
+	}
 }
 
 // A process that stops within a transaction keeps its locks for a quarter of its lease.
@@ -326,6 +370,41 @@ func TestSilentTransactionIsEnded(t *testing.T) {
 	}
 	if !do(t, next, stepKey("r", 1)).Replayed {
 		t.Error("the step of the stopped process is not replayed")
+	}
+}
+
+// The same is true of a process that stops while it sends a large result, also behind a pooler.
+func TestHalfSentTransactionIsEnded(t *testing.T) {
+	for _, pooled := range []bool{false, true} {
+		t.Run(fmt.Sprint(pooled), func(t *testing.T) {
+			s, address := own(t)
+			n, through := newNetwork(t, s, address)
+			slow, err := Open(t.Context(), through, Options{Lease: time.Second, Retry: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = slow.Close() }) // it loses a result
+			slow.database.pool.pooled.Store(pooled)
+			next := open(t, address, Options{})
+			do(t, slow, stepKey("r", 1))
+			n.cut.Store(half)
+			go func() {
+				_, _ = slow.Do(context.Background(), stepKey("r", 2), func(context.Context) (step.Record, error) {
+					return step.Record{Content: bytes.Repeat([]byte("1"), 4<<20)}, nil
+				})
+			}()
+			for n.cuts.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			for started := time.Now(); ; {
+				if _, err = next.Do(t.Context(), stepKey("r", 3), work(new(atomic.Int64))); err == nil {
+					return
+				}
+				if time.Since(started) > time.Minute {
+					t.Fatalf("nobody can take the run of a process that stopped: %v", err)
+				}
+			}
+		})
 	}
 }
 

@@ -37,6 +37,7 @@ const (
 	lost      = "the commit is lost"
 	answer    = "the answer is lost"
 	delayed   = "the commit arrives later than the loss is noticed"
+	half      = "the process stops while it sends a large content"
 	connected = ""
 )
 
@@ -101,6 +102,14 @@ func (n *network) carry(client net.Conn) {
 		message := buffer[:got]
 		if !bytes.Contains(message, []byte("pg_notify")) {
 			n.trips.Add(int64(bytes.Count(message, syncMessage)))
+		}
+		if got >= 1<<16 && n.cut.CompareAndSwap(half, connected) {
+			n.gate.Lock()
+			defer n.gate.Unlock()
+			n.cuts.Add(1)
+			_, _ = server.Write(message[:got/2])
+			<-n.Context().Done()
+			return
 		}
 		if bytes.Contains(message, []byte(`"record":{`)) && bytes.Contains(message, []byte("COMMIT")) {
 			if how := n.cut.Swap(connected).(string); how != connected {

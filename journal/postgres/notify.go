@@ -50,19 +50,18 @@ func (n *news) changed() {
 
 // tell notifies other processes. It ignores errors: they poll too.
 func (n *news) tell() {
-	id := strconv.FormatInt(n.id.Load(), 10)
 	for {
 		select {
 		case <-n.changes:
 		case <-n.ctx.Done():
 			return
 		}
-		_ = n.notify(id)
+		_ = n.notify()
 		n.sleep(coalesce)
 	}
 }
 
-func (n *news) notify(id string) error {
+func (n *news) notify() error {
 	ctx, cancel := n.within(n.ctx, 0)
 	defer cancel()
 	conn, err := n.pool.take(ctx)
@@ -73,9 +72,12 @@ func (n *news) notify(id string) error {
 	return exchange(ctx, conn,
 		statement{text: "BEGIN"},
 		statement{text: "SET LOCAL synchronous_commit = off"}, // nothing is lost with it
-		statement{text: "SELECT pg_notify($1, $2)", args: []any{channel, id}},
+		statement{text: "SELECT pg_notify($1, $2)", args: []any{channel, n.own()}},
 		statement{text: "COMMIT"})
 }
+
+// own is the payload of this process, whose number can change.
+func (n *news) own() string { return strconv.FormatInt(n.id.Load(), 10) }
 
 func (n *news) sleep(d time.Duration) {
 	select {
@@ -100,7 +102,7 @@ func (n *news) hear(wake func()) error {
 	config := n.listening.Copy()
 	heard := make(chan struct{}, 1)
 	config.OnNotification = func(_ *pgconn.PgConn, note *pgconn.Notification) {
-		if note.Payload == strconv.FormatInt(n.id.Load(), 10) {
+		if note.Payload == n.own() {
 			return
 		}
 		select {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/journal/internal/log"
@@ -128,31 +129,36 @@ func (t *tx) exec(text string, args ...any) {
 func (t *tx) silence() time.Duration { return t.idle << min(t.lost, 3) }
 
 // send sends the queue. The first time it begins the transaction, and counts it. A server ends a transaction whose process is
-// silent, so that a process that was stopped keeps no lock.
+// silent, so that a process that was stopped keeps no lock. While the server waits for the rest of a message, it minds that
+// only if the message is the first one after an answer, so a large statement begins an exchange.
 func (t *tx) send() error {
-	began := t.started
-	if !began {
-		t.started = true
-		idle := fmt.Sprint(t.silence().Milliseconds())
-		t.queue = append([]statement{
-			{text: "BEGIN ISOLATION LEVEL READ COMMITTED"},
-			{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $1, true)", args: []any{idle}},
-			{text: count, args: []any{t.id.Load(), t.number, t.commits}},
-		}, t.queue...)
-	}
 	queue, size := t.queue, t.size
 	t.queue, t.size, t.unread = nil, 0, false
+	// The server must not end the transaction while this process encodes the contents.
+	idle := fmt.Sprint((t.silence() + time.Duration(size>>20)*time.Second).Milliseconds())
+	if !t.started {
+		t.started = true
+		queue = append([]statement{
+			{text: "BEGIN ISOLATION LEVEL READ COMMITTED"},
+			{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true), set_config('lock_timeout', $2, true)", args: []any{idle, fmt.Sprint(t.silence().Milliseconds())}},
+			{text: count, args: []any{t.id.Load(), t.number, t.commits}},
+		}, queue...)
+	} else if size >= 1<<20 {
+		queue = append([]statement{{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true)", args: []any{idle}}}, queue...)
+	}
 	ctx, cancel := t.within(background, size)
 	defer cancel()
-	if began && size >= 1<<20 {
-		// The server must not end the transaction while this process encodes the contents.
-		idle := t.silence() + time.Duration(size>>20)*time.Second
-		relax := statement{text: "SELECT set_config('idle_in_transaction_session_timeout', $1, true)", args: []any{fmt.Sprint(idle.Milliseconds())}}
-		if err := exchange(ctx, t.writer, relax); err != nil {
+	for len(queue) > 0 {
+		n := len(queue)
+		if next := slices.IndexFunc(queue[1:], statement.large); next >= 0 {
+			n = next + 1
+		}
+		if err := exchange(ctx, t.writer, queue[:n]...); err != nil {
 			return err
 		}
+		queue = queue[n:]
 	}
-	return exchange(ctx, t.writer, queue...)
+	return nil
 }
 
 // query implements the source of a reader.

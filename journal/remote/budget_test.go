@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -235,11 +236,30 @@ func TestLowerBudget(t *testing.T) {
 // no other pays for no other.
 func TestPossiblyPaid(t *testing.T) {
 	for usd, calls := range map[float64]int64{1000: 2, 1: 1} {
-		t.Run(fmt.Sprint(usd), func(t *testing.T) { possiblyPaid(t, usd, calls) })
+		j := new(journal.Memory)
+		t.Run(fmt.Sprint(usd), func(t *testing.T) { possiblyPaid(t, j, j, usd, calls) })
+		former := &former{Memory: new(journal.Memory)}
+		t.Run(fmt.Sprint("former-", usd), func(t *testing.T) { possiblyPaid(t, former.Memory, former, usd, calls) })
 	}
 }
 
-func possiblyPaid(t *testing.T, usd float64, want int64) {
+// former is the journal of a worker whose first attempt is noted as by the version that had no slices in notes.
+type former struct {
+	*journal.Memory
+	once sync.Once
+}
+
+func (j *former) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	if strings.HasPrefix(items[0].Key, "try/") && strings.Count(items[0].Key, "/") == 3 {
+		j.once.Do(func() {
+			data := regexp.MustCompile(`,"(holder|slice|counted)":\d+`).ReplaceAll(items[0].Data, nil)
+			items = []journal.Item{{Key: items[0].Key, Data: data}}
+		})
+	}
+	return j.Memory.Post(ctx, run, items...)
+}
+
+func possiblyPaid(t *testing.T, j, worker journal.Journal, usd float64, want int64) {
 	var wait sync.WaitGroup
 	var calls atomic.Int64
 	dying, die := context.WithCancel(t.Context())
@@ -262,8 +282,7 @@ func possiblyPaid(t *testing.T, usd float64, want int64) {
 		}
 		return 1, err
 	}))
-	j := new(journal.Memory)
-	w := &remote.Worker{Journal: j, Pipelines: []stone.Ashlar{p}}
+	w := &remote.Worker{Journal: worker, Pipelines: []stone.Ashlar{p}}
 	carrier := fixed(func(work remote.Work) {
 		wait.Go(func() {
 			if err := w.Do(dying, work); err == nil {

@@ -391,7 +391,8 @@ func counts(ctx context.Context, board journal.Board, run string, leaf dag.ID, t
 		if err := read(i, &a.try); err != nil {
 			return nil, err
 		}
-		if a.Key != nil && pays(a) && started[a.Key.Digest] <= a.Counted {
+		// Former versions noted no holder, and started each attempt that they noted.
+		if a.Key != nil && (a.Holder == 0 || pays(a) && started[a.Key.Digest] <= a.Counted) {
 			started[a.Key.Digest]++
 			all = append(all, a)
 		}

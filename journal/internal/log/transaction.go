@@ -23,7 +23,6 @@ type transaction struct {
 	posts   []*write
 	since   []*write
 	careful bool // asks which run is lost
-	fenced  []fenced
 	// boards are the boards that were read, by run.
 	boards   map[string]*Run
 	purses   purses
@@ -37,6 +36,7 @@ type part struct {
 	rows    int64 // number of records, negative until it is loaded
 	next    int64 // number of a record
 	beat    int64
+	now     *Beat // set by Fence: has the beat when the transaction is committed
 	aside   bool  // a former holder may have put results aside
 	touched bool  // written to, so it must be ours
 	ours    bool  // until the transaction ends
@@ -49,12 +49,6 @@ type part struct {
 
 	recent   recent
 	outlined int64
-}
-
-// fenced is a part whose beat is known when the transaction is committed.
-type fenced struct {
-	*part
-	now *Beat
 }
 
 // errStale is the error of a write from before a run was lost and taken again: the other
@@ -332,8 +326,7 @@ func (t *transaction) advance() error {
 	}
 	if fencer, ok := t.Tx.(Fencer); ok && !t.careful {
 		for i, p := range parts {
-			beats[i].Now = p.beat
-			t.fenced = append(t.fenced, fenced{p, beats[i]})
+			beats[i].Now, p.now = p.beat, beats[i]
 			p.fence()
 		}
 		return fencer.Fence(beats)
@@ -391,13 +384,13 @@ func (t *transaction) lost(p *part, why error) error {
 
 // finish tells the runs whether the transaction was committed.
 func (t *transaction) finish(ok bool) {
-	for _, f := range t.fenced {
-		f.heard(f.now.Now)
-	}
 	if ok && t.returned {
 		t.j.lines.Returned()
 	}
 	for _, p := range t.parts {
+		if p.now != nil {
+			p.heard(p.now.Now)
+		}
 		if ok {
 			p.run.row, p.run.rows, p.run.next, p.run.beat = p.row, p.rows, p.next, p.beat
 			p.run.recent, p.run.outlined = p.recent, p.outlined

@@ -151,26 +151,25 @@ func DayOf(at time.Time) int64 { return at.Unix() / int64(24*time.Hour/time.Seco
 
 // Settle replaces what a step has reserved by its cost, also of a budget on which its run no longer draws. A budget of
 // which it has reserved nothing pays, too. An attempt that waits has sent nothing, so it costs no round trips. One that
-// waits for a batch keeps its reservation.
+// waits for a batch keeps its reservation and pays for what it has sent besides.
 func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usage, end End, now time.Time) error {
 	holds, err := s.Holds(run, step)
 	if err != nil {
 		return err
 	}
-	switch end {
-	case Queued:
-		return move(s, holds, Asked)
-	case Flying:
-		return move(s, holds, Sent)
-	}
-	paid := map[string]bool{}
+	cost, paid := used.Amount(), map[string]bool{}
 	for _, h := range holds {
-		cost := used.Amount()
-		if end == Over {
-			cost.Roundtrips = h.Roundtrips
-		}
 		paid[h.Account] = true
-		if err := errors.Join(s.Spend(h.Key, cost, negative(h.Amount)), s.Drop(h)); err != nil {
+		switch {
+		case end == Over:
+			cost.Roundtrips = h.Roundtrips
+			fallthrough
+		case end == Waits:
+			err = errors.Join(s.Spend(h.Key, cost, negative(h.Amount)), s.Drop(h))
+		case cost != (budget.Amount{}): // another request was sent before
+			err = s.Spend(h.Key, cost, budget.Amount{})
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -180,6 +179,12 @@ func Settle(s Store, run int64, step dag.ID, of []budget.Shared, used budget.Usa
 				return err
 			}
 		}
+	}
+	switch end {
+	case Queued:
+		return move(s, holds, Asked)
+	case Flying:
+		return move(s, holds, Sent)
 	}
 	return nil
 }
