@@ -116,7 +116,7 @@ type estimated struct {
 type candidates struct {
 	most int
 	all  []estimated
-	low  float32 // of those that are kept, once there are most
+	low  float32 // of those that are kept, once there are most; -Inf before
 }
 
 func (c *candidates) add(k key, near float32) {
@@ -203,7 +203,7 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 		return nil, err
 	}
 	_, unit := encode(q)
-	e, found := estimate(unit, centre), candidates{most: most}
+	e, found := estimate(unit, centre), candidates{most: most, low: float32(math.Inf(-1))}
 	visit := func(k key, code []byte) {
 		if among == nil || among[k] {
 			found.add(k, e.of(code))
