@@ -18,6 +18,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/retrieve"
@@ -281,5 +282,37 @@ func TestAllFar(t *testing.T) {
 	found := sources(t, x, retrieve.Query{Text: "zzz qqq", K: 10, Under: "b"})
 	if near := slices.DeleteFunc(slices.Clone(found), func(f string) bool { return !strings.HasPrefix(f, "b/near") }); len(near) != 10 {
 		t.Errorf("found %q, want the 10 nearest", found)
+	}
+}
+
+// Indexing does not spread damage: what has another length is reported with what mends it.
+func TestDamagedLengths(t *testing.T) {
+	for _, damage := range []string{
+		"UPDATE blocks SET codes = substr(codes, 2)",
+		"DELETE FROM about WHERE name = 'centre'; UPDATE vectors SET vector = substr(vector, 5) WHERE digest = (SELECT max(digest) FROM vectors)",
+	} {
+		file := filepath.Join(t.TempDir(), "index.db")
+		store, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		x := &retrieve.Index{Store: store, Embedder: new(script.Embedder)}
+		files := folder("a.md", "one", "b.md", "two", "c.md", "three")
+		build(t, x, files)
+		db, err := sql.Open("sqlite", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(damage); err != nil {
+			t.Fatal(err)
+		}
+		delete(files, "a.md")
+		if _, err := stone.Produce(t.Context(), x.Pipeline("index", files), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "index the documents again with --rebuild") {
+			t.Errorf("%s: %v", damage, err)
+		}
+		x.Rebuild = true
+		build(t, x, files)
 	}
 }
