@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// A CapabilityCase is a capability and the requests to test it with.
-type CapabilityCase struct {
+// A Capability is a capability and the requests to test it with.
+type Capability struct {
 	// Make makes the capability. It registers a t.Cleanup that stops everything the
 	// capability starts.
 	Make func(t *testing.T) call.Capability
@@ -31,11 +31,11 @@ type CapabilityCase struct {
 const soon = 30 * time.Second
 
 // TestCapability checks that a capability keeps the contract of call.Capability, in subtests of t.
-func TestCapability(t *testing.T, c CapabilityCase) {
+func TestCapability(t *testing.T, c Capability) {
 	t.Helper()
 	for _, sub := range []struct {
 		name string
-		run  func(*testing.T, CapabilityCase)
+		run  func(*testing.T, Capability)
 	}{
 		{"Metadata", testMetadata},
 		{"Answer", testAnswer},
@@ -54,14 +54,14 @@ func TestCapability(t *testing.T, c CapabilityCase) {
 	}
 }
 
-func testMetadata(t *testing.T, c CapabilityCase) {
+func testMetadata(t *testing.T, c Capability) {
 	m := c.Make(t)
 	if m.ID == "" || m.Kind == "" || m.Invoke == nil {
 		t.Errorf("the id is %q, the kind %q, Invoke is set: %v; want all three", m.ID, m.Kind, m.Invoke != nil)
 	}
 }
 
-func testAnswer(t *testing.T, c CapabilityCase) {
+func testAnswer(t *testing.T, c Capability) {
 	before := *c.OK
 	before.Input, before.Context = append(call.JSON(nil), c.OK.Input...), append(call.JSON(nil), c.OK.Context...)
 	input, about := c.OK.Input, c.OK.Context
@@ -96,7 +96,7 @@ func check(t *testing.T, reply *call.Reply, err error) {
 }
 
 // testInput sends meaningless inputs: the capability must answer or fail in time.
-func testInput(t *testing.T, c CapabilityCase) {
+func testInput(t *testing.T, c Capability) {
 	capability := c.Make(t)
 	for _, input := range []string{"", "null", "{}", "[]", `"text"`, "17", `{"a":`, `{"input":{"x":[1,{"y":null}]}}`} {
 		req := *c.OK
@@ -126,7 +126,7 @@ func checkError(t *testing.T, err error) {
 	}
 }
 
-func testConcurrent(t *testing.T, c CapabilityCase) {
+func testConcurrent(t *testing.T, c Capability) {
 	capability := c.Make(t)
 	first, err := capability.Invoke(t.Context(), c.OK)
 	check(t, first, err)
@@ -149,7 +149,7 @@ func same(a, b call.JSON) bool {
 	return string(a) == string(b) || json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-func testDone(t *testing.T, c CapabilityCase) {
+func testDone(t *testing.T, c Capability) {
 	req := c.Slow
 	if req == nil {
 		req = c.OK
@@ -166,7 +166,7 @@ func testDone(t *testing.T, c CapabilityCase) {
 	}
 }
 
-func testCancel(t *testing.T, c CapabilityCase) {
+func testCancel(t *testing.T, c Capability) {
 	if c.Slow == nil {
 		return
 	}
@@ -175,7 +175,7 @@ func testCancel(t *testing.T, c CapabilityCase) {
 	interrupted(t, ctx, c)
 }
 
-func testDeadline(t *testing.T, c CapabilityCase) {
+func testDeadline(t *testing.T, c Capability) {
 	if c.Slow == nil {
 		return
 	}
@@ -184,7 +184,7 @@ func testDeadline(t *testing.T, c CapabilityCase) {
 	interrupted(t, ctx, c)
 }
 
-func interrupted(t *testing.T, ctx context.Context, c CapabilityCase) {
+func interrupted(t *testing.T, ctx context.Context, c Capability) {
 	t.Helper()
 	capability := c.Make(t)
 	start := time.Now()

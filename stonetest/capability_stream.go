@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/internal/eventtest"
 )
 
-func testStream(t *testing.T, c CapabilityCase) {
+func testStream(t *testing.T, c Capability) {
 	if c.Stream == nil {
 		return
 	}

@@ -25,7 +25,7 @@ func echo(ctx context.Context, req *call.Request) (*call.Reply, error) {
 }
 
 func TestCapability(t *testing.T) {
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			return call.Capability{Metadata: call.Metadata{ID: "echo", Kind: "go"}, Invoke: echo}
 		},

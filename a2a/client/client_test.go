@@ -205,7 +205,7 @@ func TestCapability(t *testing.T) {
 	for name, o := range map[string]options{"JSON-RPC": {Streams: true}, "REST": {Streams: true, Rest: true}, "0.3": {Streams: true, Old: true}, "no streams": {}} {
 		t.Run(name, func(t *testing.T) {
 			r := elsewhere(t, o)
-			stonetest.TestCapability(t, stonetest.CapabilityCase{
+			stonetest.TestCapability(t, stonetest.Capability{
 				Make: func(t *testing.T) call.Capability {
 					transport := new(http.Transport)
 					t.Cleanup(transport.CloseIdleConnections)

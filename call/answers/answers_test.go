@@ -150,7 +150,7 @@ func TestVersion(t *testing.T) {
 func TestContract(t *testing.T) {
 	file := write(t, flat)
 	request := &call.Request{Intent: "sum", Input: call.JSON(`{"id":"q1"}`)}
-	stonetest.TestCapability(t, stonetest.CapabilityCase{OK: request, Stream: request, Make: func(*testing.T) call.Capability {
+	stonetest.TestCapability(t, stonetest.Capability{OK: request, Stream: request, Make: func(*testing.T) call.Capability {
 		return answers.New(call.Metadata{}, answers.Config{File: file, Model: "small"})
 	}})
 }

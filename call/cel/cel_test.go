@@ -30,11 +30,11 @@ func Example() {
 }
 
 func TestCapability(t *testing.T) {
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return cel.New(call.Metadata{}, cel.Config{}) },
 		OK:   &call.Request{Intent: "cel/eval", Input: call.JSON(`{"expression":"xs.map(x, x * 2)","vars":{"xs":[1,2,3]}}`)},
 	})
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			return cel.New(call.Metadata{ID: "mine/size"}, cel.Config{Expression: "has(call.input) ? call.intent : ''"})
 		},

@@ -49,7 +49,7 @@ func shell(script string) command.Config {
 }
 
 func TestCapability(t *testing.T) {
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			return command.New(call.Metadata{}, shell(`case "$(cat)" in
 				*hang*) sleep 100;;

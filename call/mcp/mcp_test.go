@@ -65,7 +65,7 @@ func Example() {
 }
 
 func TestCapability(t *testing.T) {
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(t *testing.T) call.Capability {
 			server := mcp.NewServer(local(), call.Scope{})
 			t.Cleanup(func() { server.Close() })

@@ -56,7 +56,7 @@ func (e either) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 }
 
 func TestCapability(t *testing.T) {
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability {
 			always := script.Func(func(int, *llm.Request) script.Answer { return script.Text("yes and no, or either of them") })
 			return model.New(call.Metadata{}, model.Config{Model: either{always}})

@@ -40,7 +40,7 @@ func serve(t *testing.T, handler http.HandlerFunc) (string, *http.Client) {
 }
 
 func TestCapability(t *testing.T) {
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(t *testing.T) call.Capability {
 			url, client := serve(t, func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)

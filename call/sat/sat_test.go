@@ -127,7 +127,7 @@ func pigeons(n int) string {
 }
 
 func TestCapability(t *testing.T) {
-	c := stonetest.CapabilityCase{
+	c := stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, Config{}) },
 		OK:   &call.Request{Intent: "sat/solve", Input: call.JSON(pigeons(5))},
 	}

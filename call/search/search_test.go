@@ -80,7 +80,7 @@ func TestCapability(t *testing.T) {
 }
 
 func TestContract(t *testing.T) {
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(t *testing.T) call.Capability {
 			return search.New(call.Metadata{ID: "docs"}, index(t, new(script.Embedder)), retrieve.Query{})
 		},

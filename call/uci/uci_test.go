@@ -135,7 +135,7 @@ func TestInput(t *testing.T) {
 
 func TestCapability(t *testing.T) {
 	c := Config{Command: []string{engine(t, strings.ReplaceAll(polite, "MOVE", `case "$line" in *100000*) sleep 100;; esac; echo bestmove e2e4`))}}
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, c) },
 		OK:   &call.Request{Input: call.JSON(`{"depth":1}`)},
 		Slow: &call.Request{Input: call.JSON(`{"movetime-ms":100000}`)},
@@ -145,7 +145,7 @@ func TestCapability(t *testing.T) {
 func TestStockfish(t *testing.T) {
 	need.Time(t)
 	c := Config{Command: []string{stockfish(t)}, Options: map[string]string{"Hash": "16"}}
-	stonetest.TestCapability(t, stonetest.CapabilityCase{
+	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(*testing.T) call.Capability { return New(call.Metadata{}, c) },
 		OK:   &call.Request{Input: call.JSON(`{"fen":"6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1","depth":5,"want":{"pv":1,"eval":true}}`)},
 		Slow: &call.Request{Input: call.JSON(`{"movetime-ms":100000}`)},
