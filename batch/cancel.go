@@ -48,6 +48,14 @@ func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
 	return err == nil && info.ID == s.log(), err
 }
 
+// Of returns the run whose batches a run notes, or "". The notes are not canceled: that would leave the batches running.
+func Of(notes journal.RunInfo) string {
+	if of := notes.Labels[ofLabel]; notes.ID == (&session{id: of}).log() {
+		return of
+	}
+	return ""
+}
+
 // startedOnly is a journal that runs only steps that had started before.
 type startedOnly struct {
 	journal.Journal

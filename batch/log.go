@@ -35,6 +35,9 @@ type made struct {
 	endpoint endpoint
 }
 
+// ofLabel is the label of notes with the run whose batches they note.
+const ofLabel = "batches-of"
+
 // log is the id of the run that has the notes.
 func (s *session) log() string { return s.id + ".batches" }
 
@@ -81,7 +84,7 @@ func (s *session) start(ctx context.Context) error {
 		return nil
 	}
 	s.started = true
-	return s.Journal.Begin(ctx, journal.RunInfo{ID: s.log(), Pipeline: "batches", Labels: map[string]string{"batches-of": s.id}, Started: time.Now()}, dag.DAG{})
+	return s.Journal.Begin(ctx, journal.RunInfo{ID: s.log(), Pipeline: "batches", Labels: map[string]string{ofLabel: s.id}, Started: time.Now()}, dag.DAG{})
 }
 
 func (s *session) read(ctx context.Context) error {

@@ -15,14 +15,14 @@ import (
 //
 // The result of a step replaces its reservation by its cost. A reservation whose process died counts until
 // the step is done or its run ends, and then as cost: the provider may have billed it. A request that waits for a batch of
-// its provider keeps its reservation, whatever process has its run.
+// its provider keeps its reservation, whatever process has its run. The latency of its limits is ignored.
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`
-	// Payer says that Name is a journal.Options.Account: everything that this account has spent on a day
-	// counts, also in runs that did not draw on the budget. Per must be Day.
+	// Name is who pays for runs: everything that it has spent on a day counts, also in runs that did not draw on the
+	// budget. Per must be Day.
 	Payer  bool   `json:"payer,omitempty"`
-	Limits Limits `json:"limits"` // Latency is ignored
+	Limits Limits `json:"limits"`
 }
 
 // A Rule says which runs draw on a Shared budget: runs of Pipeline, unless it is empty, with all the Labels.
@@ -126,7 +126,7 @@ type Balance struct {
 	Shared
 	Used   Amount    `json:"used"`            // includes attempts that were lost, at the most that they may have cost
 	Held   Amount    `json:"held"`            // by steps that have started
-	Renews time.Time `json:"renews,omitzero"` // zero if never
+	Renews time.Time `json:"renews,omitzero"` // absent if never renewed
 }
 
 // Left returns what may still be reserved. As in Limits, 0 means unlimited and a negative value nothing.

@@ -96,7 +96,7 @@ func (a *app) cancel() *cobra.Command {
 		Short: "Cancel a waiting or interrupted run, and its batches at their providers",
 		Long: "Cancel stops a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
 			"recorded steps stay: resume continues the run nevertheless. Batches are canceled at their providers, which\n" +
-			"bill their answers so far. That alone needs the pipeline of the run, which knows the servers and their keys.\n" +
+			"bill their answers so far. Only canceling batches needs the pipeline, which names the providers and their keys.\n" +
 			"Cancel a running run with Ctrl-C, or at its server.",
 		Example: a.example("cancel last", "cancel nightly"),
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.cancelRun(c, db, args[0]) })
@@ -112,6 +112,9 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err
+		}
+		if of := batch.Of(info); of != "" {
+			return failed("run %s notes the batches of run %s: cancel that instead", info.ID, of)
 		}
 		if batches, err = batch.Made(c.Context(), s.Store, info.ID); err == nil && !batches {
 			err = journal.Cancel(c.Context(), s.Store, info.ID)

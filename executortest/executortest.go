@@ -24,8 +24,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// Test runs random pipelines with the executors that make returns for them: that many trees, or for 0
-// a thousand, or 50 with go test -short. It compares
+// Test runs random pipelines with the executors that make returns for them. Trees is the number of pipelines; 0 means
+// 1,000, or 50 with -short. It compares
 // the nodes and the error of each run with the local executor's: without a
 // recorder, with a recorder, and replayed from that recorder.
 func Test(t *testing.T, trees uint64, make func(t *testing.T, seed uint64) step.Executor) {

@@ -18,7 +18,7 @@ type StateError struct {
 
 // Error names the run and its state.
 func (e *StateError) Error() string {
-	return fmt.Sprintf("run %s is %s: only a run that waits, or was stopped or interrupted, is canceled here", e.Run, e.State)
+	return fmt.Sprintf("run %s is %s: only a run that waits, or was stopped, interrupted or refused, is canceled here", e.Run, e.State)
 }
 
 // Cancel cancels a run that no process has: one that waits, that another program refused, or whose process was

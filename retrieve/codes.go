@@ -116,7 +116,7 @@ type estimated struct {
 type candidates struct {
 	most int
 	all  []estimated
-	low  float32 // of those that are kept, once there are most
+	low  float32 // of those that are kept, once there are most; -Inf before
 }
 
 func (c *candidates) add(k key, near float32) {
@@ -167,7 +167,7 @@ func (b *block) each(visit func(key, []byte)) {
 // sound checks the lengths of a block, whose codes may be of vectors with another number of dimensions.
 func (b *block) sound(width int) error {
 	if len(b.keys)%len(key{}) != 0 || len(b.codes) != b.len()*width {
-		return fmt.Errorf("damaged: the block %d of codes has another length", b.id)
+		return fmt.Errorf("damaged: the block %d of codes has another length: index the documents again with --rebuild", b.id)
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func (s *Store) estimates(ctx context.Context, st *State, q []float32, among map
 		return nil, err
 	}
 	_, unit := encode(q)
-	e, found := estimate(unit, centre), candidates{most: most}
+	e, found := estimate(unit, centre), candidates{most: most, low: float32(math.Inf(-1))}
 	visit := func(k key, code []byte) {
 		if among == nil || among[k] {
 			found.add(k, e.of(code))
@@ -303,8 +303,8 @@ func (s *Store) computed(ctx context.Context, st *State, visit func(block)) erro
 			return err
 		}
 		k, err := keyOf(digest)
-		if err == nil && len(raw) != 4*st.Dimensions {
-			err = fmt.Errorf("damaged: the vector of %s has another length", digest)
+		if err == nil {
+			err = checkVector(string(digest), raw, st.Dimensions)
 		}
 		if err != nil {
 			return err
@@ -318,6 +318,14 @@ func (s *Store) computed(ctx context.Context, st *State, visit func(block)) erro
 	}, `SELECT digest, vector FROM vectors`)
 	visit(b)
 	return err
+}
+
+// checkVector checks the length of a vector.
+func checkVector(digest string, raw []byte, dimensions int) error {
+	if len(raw) != 4*dimensions {
+		return fmt.Errorf("damaged: the vector of %s has another length: index the documents again with --rebuild", digest)
+	}
+	return nil
 }
 
 // store writes a block, if there is anything in it.
@@ -335,10 +343,18 @@ func (s *Store) compact(ctx context.Context, tx *sql.Tx, gone map[key]bool) erro
 	if err != nil || len(ids) == small && small <= mostSmall {
 		return err
 	}
+	st, err := s.made(ctx, tx)
+	if err != nil {
+		return err
+	}
 	var next block
 	for _, id := range ids {
-		var b block
-		if err := tx.QueryRowContext(ctx, s.bind(`DELETE FROM blocks WHERE id = ? RETURNING keys, codes`), id).Scan(&b.keys, &b.codes); err != nil {
+		b := block{id: id}
+		err := tx.QueryRowContext(ctx, s.bind(`DELETE FROM blocks WHERE id = ? RETURNING keys, codes`), id).Scan(&b.keys, &b.codes)
+		if err == nil {
+			err = b.sound(widthOf(st.Dimensions)) // else the damage would spread
+		}
+		if err != nil {
 			return err
 		}
 		b.each(func(k key, code []byte) {
@@ -390,7 +406,7 @@ func (s *Store) recode(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 	}
 	var centre []float32
 	for last := ""; ; {
-		digests, vectors, err := s.page(ctx, tx, last)
+		digests, vectors, err := s.page(ctx, tx, last, st.Dimensions)
 		if err != nil || len(digests) == 0 {
 			return centre != nil, err
 		}
@@ -415,7 +431,7 @@ func (s *Store) recode(ctx context.Context, tx *sql.Tx) (done bool, err error) {
 }
 
 // page returns the next vectors after a digest.
-func (s *Store) page(ctx context.Context, tx *sql.Tx, after string) (digests []string, vectors [][]float32, err error) {
+func (s *Store) page(ctx context.Context, tx *sql.Tx, after string, dimensions int) (digests []string, vectors [][]float32, err error) {
 	rows, err := tx.QueryContext(ctx, s.bind(`SELECT digest, vector FROM vectors WHERE digest > ? ORDER BY digest LIMIT ?`), after, blockSize)
 	if err != nil {
 		return nil, nil, err
@@ -425,6 +441,9 @@ func (s *Store) page(ctx context.Context, tx *sql.Tx, after string) (digests []s
 		var digest string
 		var raw []byte
 		if err := rows.Scan(&digest, &raw); err != nil {
+			return nil, nil, err
+		}
+		if err := checkVector(digest, raw, dimensions); err != nil {
 			return nil, nil, err
 		}
 		digests, vectors = append(digests, digest), append(vectors, decode(raw))

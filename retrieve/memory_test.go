@@ -6,14 +6,19 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/retrieve"
@@ -228,5 +233,86 @@ func TestBlocks(t *testing.T) {
 	}
 	if read := store.CodesRead(); read > 3*600+120*2*64 {
 		t.Errorf("%d codes were read", read)
+	}
+}
+
+// apart is an embedder whose vectors of texts "beta" are all farther from a question than the centre is.
+type apart struct{ script.Embedder }
+
+func (e *apart) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
+	got, err := e.Embedder.Embed(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range req.Texts {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(text))
+		r := rand.New(rand.NewPCG(h.Sum64(), 0))
+		v := make([]float32, 64)
+		for j := range v {
+			v[j] = float32(r.NormFloat64() * 0.02)
+		}
+		switch v[0] = 1; { // also of the question
+		case strings.Contains(text, "target"):
+			v[0], v[1] = 0.6, 1
+		case strings.Contains(text, "beta"):
+			v[0], v[1] = float32(0.2+0.1*math.Abs(r.NormFloat64())), 1
+		}
+		got.Vectors[i] = v
+	}
+	return got, nil
+}
+
+// The nearest of many texts are found although all seem far, as of a folder with texts that differ from the first
+// ones of the index.
+func TestAllFar(t *testing.T) {
+	x := opened(t, new(apart))
+	files := fstest.MapFS{}
+	for i := range 100 {
+		files[fmt.Sprintf("a/%d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "alpha %d", i)}
+	}
+	build(t, x, files) // makes the centre
+	for i := range 2500 {
+		files[fmt.Sprintf("b/%d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "beta %d", i)}
+	}
+	for i := range 10 {
+		files[fmt.Sprintf("b/near%d.txt", i)] = &fstest.MapFile{Data: fmt.Appendf(nil, "beta target %d", i)}
+	}
+	build(t, x, files)
+	found := sources(t, x, retrieve.Query{Text: "zzz qqq", K: 10, Under: "b"})
+	if near := slices.DeleteFunc(slices.Clone(found), func(f string) bool { return !strings.HasPrefix(f, "b/near") }); len(near) != 10 {
+		t.Errorf("found %q, want the 10 nearest", found)
+	}
+}
+
+// Indexing does not spread damage: what has another length is reported with what mends it.
+func TestDamagedLengths(t *testing.T) {
+	for _, damage := range []string{
+		"UPDATE blocks SET codes = substr(codes, 2)",
+		"DELETE FROM about WHERE name = 'centre'; UPDATE vectors SET vector = substr(vector, 5) WHERE digest = (SELECT max(digest) FROM vectors)",
+	} {
+		file := filepath.Join(t.TempDir(), "index.db")
+		store, err := sqlite.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		x := &retrieve.Index{Store: store, Embedder: new(script.Embedder)}
+		files := folder("a.md", "one", "b.md", "two", "c.md", "three")
+		build(t, x, files)
+		db, err := sql.Open("sqlite", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		if _, err := db.Exec(damage); err != nil {
+			t.Fatal(err)
+		}
+		delete(files, "a.md")
+		if _, err := stone.Produce(t.Context(), x.Pipeline("index", files), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "index the documents again with --rebuild") {
+			t.Errorf("%s: %v", damage, err)
+		}
+		x.Rebuild = true
+		build(t, x, files)
 	}
 }

@@ -213,7 +213,7 @@ func (s *Store) write(ctx context.Context, tx *sql.Tx, c *change) (err error) {
 	if c.reset {
 		do(`DELETE FROM vectors`)
 		do(`DELETE FROM blocks`)
-		do(`DELETE FROM about WHERE name NOT IN ('folder', 'version')`)
+		do(`DELETE FROM about WHERE name NOT IN ('folder', 'version', 'format')`)
 	}
 	if c.folder != "" {
 		do(note, "folder", c.folder)

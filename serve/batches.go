@@ -14,6 +14,20 @@ import (
 // batchLabel is the label of such a run, by which it is found.
 const batchLabel = "batch"
 
+// cancelStopped cancels a run that nobody runs by its records. If it has batches, these are canceled with its pipeline.
+func (s *Server) cancelStopped(ctx context.Context, t task) error {
+	made, err := batch.Made(ctx, s.cfg.Journal, t.run.RunID)
+	switch {
+	case err != nil:
+		return err
+	case !made:
+		return journal.Cancel(ctx, s.cfg.Journal, t.run.RunID)
+	case t.Ashlar.IsZero():
+		return notPublished()
+	}
+	return s.inBatches(ctx, t)
+}
+
 // inBatches visits a run once, after it has canceled its batches if it is to be canceled.
 func (s *Server) inBatches(ctx context.Context, t task) error {
 	cfg := batch.Config{Journal: s.cfg.Journal, NoWait: true}
@@ -56,7 +70,10 @@ func asksForBatch(src source, q journal.Question) bool { return src.Batch && q.N
 
 // visit runs a task until it ends or waits.
 func (s *Server) visit(ctx context.Context, t task) error {
-	if ctx = s.meters.context(ctx); t.source.Batch {
+	switch ctx = s.meters.context(ctx); {
+	case t.cancel:
+		return s.cancelStopped(ctx, t)
+	case t.source.Batch:
 		return s.inBatches(ctx, t)
 	}
 	_, err := stone.Run(ctx, t.Ashlar, t.run)

@@ -187,7 +187,9 @@ func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo
 	switch {
 	case errors.Is(err, errLeft):
 		if info, err = c.exactly(c.ctx, info.ID); err == nil {
-			ended = run(who, info)
+			if ended = run(who, info); info.State == journal.Done { // meanwhile
+				ended.Result, err = s.result(c.ctx, info)
+			}
 		}
 	case err == nil:
 		tell(parts)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,11 +17,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -292,4 +295,39 @@ func TestClientTools(t *testing.T) {
 	around += strings.ReplaceAll(strings.TrimPrefix(results, user), "turn-1", "turn-2")
 	has(post(second, strings.Replace(around, "tool-1-2", "tool-1-3", 1)), "So red and ", " and no.", `"outcome":{"type":"success"}`)
 	has(post(second, results+`, {"id": "3", "role": "user", "content": "tools"}`), "scroll Scrolls to a stone., look Looks., paint Paints.")
+}
+
+// Who listens to a run that ends while its wait does, and tells slowly, gets the result.
+func TestListenerGetsTheResult(t *testing.T) {
+	name, greeting := dag.NewType[string]("name"), dag.NewType[string]("greeting")
+	gate := make(chan struct{})
+	slow := stone.Func("slow", name, greeting, func(_ context.Context, n string) (string, error) { <-gate; return n, nil })
+	j := &journal.Memory{}
+	s, err := serve.New(serve.Config{Journal: j, Pipelines: []serve.Pipeline{{Name: "slow", Ashlar: slow}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 10 { // the end of the wait and of the run are seen in any order
+		id := fmt.Sprint("r", i)
+		do := func(method, path, body string, tell func([]turn.Part)) string {
+			out := httptest.NewRecorder()
+			r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(body)).WithContext(turn.Listen(t.Context(), tell))
+			r.Header.Set("Content-Type", "application/json")
+			s.ServeHTTP(out, r)
+			return out.Body.String()
+		}
+		do("PUT", "/v1/runs/"+id, `{"pipeline":"slow","input":"x"}`, func([]turn.Part) {})
+		told := sync.OnceFunc(func() {
+			gate <- struct{}{}
+			for info, err := j.Find(t.Context(), id); err != nil || info.State != journal.Done; info, err = j.Find(t.Context(), id) {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(20 * time.Millisecond)
+		})
+		got := do("GET", "/v1/runs/"+id+"/result?wait=20ms", "", func([]turn.Part) { told() })
+		if strings.Contains(got, `"state":"done"`) != strings.Contains(got, `"result"`) {
+			t.Fatalf("the run without its result: %s", got)
+		}
+	}
 }

@@ -232,8 +232,11 @@ func (s *Server) publishedOf(info journal.RunInfo) (*Pipeline, bool) {
 func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
 	src, _ := sourceOf(info)
 	p, ok := s.publishedOf(info)
-	if !ok {
+	switch {
+	case !ok && !t.cancel:
 		return nil, notPublished()
+	case !ok: // its records alone suffice, unless it has batches
+		p = &Pipeline{Name: info.Pipeline}
 	}
 	t.Pipeline, t.source, t.keep.Resume = p, src, true
 	t.keep.Labels = info.Labels
@@ -257,8 +260,8 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	}
 }
 
-// stop cancels a run. It first resumes a run that waits for an answer. The server may have resumed it, too, to look at
-// its batches or answers: then it is canceled after that.
+// stop cancels a run. The server may have resumed it, to look at its batches or answers: then it is canceled after
+// that.
 func (s *Server) stop(ctx context.Context, info journal.RunInfo) error {
 	const most = 5
 	for n := 1; ; n++ {
@@ -290,26 +293,15 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 		}
 	}
 	switch src, _ := sourceOf(info); {
+	case batch.Of(info) != "":
+		return false, conflict("the run notes the batches of run %s: cancel that instead", batch.Of(info))
 	case run != nil && info.State == journal.Canceled && src.Batch: // its batches may still run
 	case run != nil && info.State == journal.Canceled:
 		return true, nil
 	case info.State == journal.Done, info.State == journal.Failed, info.State == journal.Canceled:
 		return false, conflict("the run is already %s", info.State)
 	}
-	if _, ok := s.publishedOf(info); !ok { // its records alone suffice, unless it has batches
-		made, err := batch.Made(ctx, s.cfg.Journal, info.ID)
-		if err == nil && made {
-			err = notPublished()
-		}
-		if err == nil {
-			err = journal.Cancel(ctx, s.cfg.Journal, info.ID)
-		}
-		if errors.As(err, new(*journal.HeldError)) {
-			err = conflict("another process runs it: cancel it there")
-		}
-		return err == nil, err
-	}
-	if run, err = s.resume(ctx, info, task{cancel: true}); err != nil {
+	if run, err = s.resume(ctx, info, task{cancel: true, quiet: true}); err != nil {
 		return false, err
 	}
 	if err := waitFor(ctx, run.ended); err != nil {
@@ -320,10 +312,10 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 		return err == nil, err
 	case errors.As(run.err, new(*journal.HeldError)):
 		return false, conflict("another process runs it: cancel it there")
-	case errors.As(run.err, new(*journal.ChangedError)):
+	case info.State == journal.Done, info.State == journal.Failed, errors.As(run.err, new(*journal.StateError)):
+		return false, conflict("the run is already %s", info.State)
+	case errors.As(run.err, new(*journal.ChangedError)), errors.As(run.err, new(*api.Problem)):
 		return false, run.err
-	case info.State == journal.Done, info.State == journal.Failed:
-		return false, conflict("the run is %s", info.State)
 	}
 	return false, nil
 }

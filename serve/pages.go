@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/page"
@@ -44,12 +45,12 @@ func (s *Server) pageRoutes() (routes []route) {
 // view returns what a caller sees on pages.
 func (s *Server) view(r *http.Request) page.View {
 	who, _ := r.Context().Value(callerKey{}).(Principal)
-	view := page.View{Journal: tenantJournal{server: s, who: who}, Tenant: who.Tenant}
+	v := page.View{Journal: tenantJournal{server: s, who: who}, Tenant: who.Tenant}
 	if s.session(r) != "" {
-		view.LogOut = "/logout"
+		v.LogOut = "/logout"
 	}
 	if who.may(Answer) {
-		view.Answer = func(ctx context.Context, run string, a api.Answer) error {
+		v.Answer = func(ctx context.Context, run string, a api.Answer) error {
 			info, err := s.owned(ctx, who, run)
 			if err != nil {
 				return err
@@ -58,34 +59,34 @@ func (s *Server) view(r *http.Request) page.View {
 		}
 	}
 	if all := s.searches(); who.may(Act) && len(all) > 0 {
-		view.Searches = all
-		view.Search = func(r *http.Request, req api.Search) (api.Found, error) { return s.search(r, who, req) }
+		v.Searches = all
+		v.Search = func(r *http.Request, req api.Search) (api.Found, error) { return s.search(r, who, req) }
 	}
 	if len(s.cfg.Budgets) > 0 {
-		view.Budgets = s.budgets(who)
+		v.Budgets = func(ctx context.Context) ([]view.Budget, error) { return s.budgets(ctx, who) }
 	}
 	if len(s.pipelines) > 0 {
-		view.Pipelines = s.pagePipelines
+		v.Pipelines = s.pagePipelines
 	}
-	if who.USDADay > 0 {
-		view.Purse = func(ctx context.Context) (*page.Purse, error) {
+	if who.USDADay > 0 && who.Name != "" {
+		v.Purse = func(ctx context.Context) (*page.Purse, error) {
 			b, err := s.cfg.Journal.Balance(ctx, purse(who.Name, who.USDADay), time.Now())
 			return &page.Purse{Spent: b.Used.USD + b.Held.USD, Limit: who.USDADay}, err
 		}
 	}
 	if who.may(Start) && len(s.pipelines) > 0 {
-		view.Start = func(ctx context.Context, id string, req api.Start) error {
+		v.Start = func(ctx context.Context, id string, req api.Start) error {
 			if !runName.MatchString(id) {
 				return badID(id)
 			}
 			_, _, err := s.start(ctx, who, id, req)
 			return err
 		}
-		view.Runs = func(info journal.RunInfo) bool {
+		v.Runs = func(info journal.RunInfo) bool {
 			src, ok := sourceOf(info)
 			return ok && s.pipeline(src.Published) != nil
 		}
-		view.Resume = func(ctx context.Context, run string) error {
+		v.Resume = func(ctx context.Context, run string) error {
 			info, err := s.owned(ctx, who, run)
 			if err != nil {
 				return err
@@ -93,7 +94,7 @@ func (s *Server) view(r *http.Request) page.View {
 			return s.restart(ctx, who, info, false)
 		}
 		if who.may(Force) {
-			view.Force = func(ctx context.Context, run string) error {
+			v.Force = func(ctx context.Context, run string) error {
 				info, err := s.owned(ctx, who, run)
 				if err != nil {
 					return err
@@ -101,8 +102,8 @@ func (s *Server) view(r *http.Request) page.View {
 				return s.restart(ctx, who, info, true)
 			}
 		}
-		view.Remove = func(ctx context.Context, run string) error { return s.remove(ctx, who, run) }
-		view.Cancel = func(ctx context.Context, run string) error {
+		v.Remove = func(ctx context.Context, run string) error { return s.remove(ctx, who, run) }
+		v.Cancel = func(ctx context.Context, run string) error {
 			info, err := s.owned(ctx, who, run)
 			if err != nil {
 				return err
@@ -110,7 +111,7 @@ func (s *Server) view(r *http.Request) page.View {
 			return s.stop(ctx, info)
 		}
 	}
-	return view
+	return v
 }
 
 // pagePipelines returns the published pipelines with their parts.

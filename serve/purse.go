@@ -36,21 +36,23 @@ func (s *Server) drawn(pipeline string, labels map[string]string, owner string, 
 	return of
 }
 
-// budgets returns what reads the budgets that a caller may see: all, or those on which only runs of its tenant draw.
-func (s *Server) budgets(who Principal) func(context.Context) ([]view.Budget, error) {
+// budgets returns the budgets that a caller may see: all, or those of which every rule names its tenant.
+func (s *Server) budgets(ctx context.Context, who Principal) ([]view.Budget, error) {
 	rules := s.cfg.Budgets
 	if who.Tenant != "" {
-		rules = slices.DeleteFunc(slices.Clone(rules), func(r budget.Rule) bool { return r.Labels[tenantLabel] != who.Tenant })
+		rules = slices.DeleteFunc(slices.Clone(rules), func(r budget.Rule) bool {
+			return slices.ContainsFunc(s.cfg.Budgets, func(other budget.Rule) bool {
+				return other.Name == r.Name && other.Labels[tenantLabel] != who.Tenant
+			})
+		})
 	}
-	return func(ctx context.Context) ([]view.Budget, error) {
-		now := time.Now()
-		return view.Budgets(rules, func(b budget.Shared) (budget.Balance, error) { return s.cfg.Journal.Balance(ctx, b, now) })
-	}
+	now := time.Now()
+	return view.Budgets(rules, func(b budget.Shared) (budget.Balance, error) { return s.cfg.Journal.Balance(ctx, b, now) })
 }
 
 // listBudgets replies with the budgets over several runs, and with the daily limit of the caller.
 func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Principal) error {
-	all, err := s.budgets(who)(r.Context())
+	all, err := s.budgets(r.Context(), who)
 	if err != nil {
 		return err
 	}
@@ -58,7 +60,7 @@ func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Princip
 	for _, b := range all {
 		out.Budgets = append(out.Budgets, api.SharedBudget{Balance: b.Balance, Pipeline: b.Rule.Pipeline, Labels: b.Rule.Labels})
 	}
-	if who.USDADay != 0 {
+	if who.USDADay != 0 && who.Name != "" {
 		own, err := s.cfg.Journal.Balance(r.Context(), purse(who.Name, who.USDADay), time.Now())
 		if err != nil {
 			return err

@@ -236,9 +236,10 @@ func TestBudgets(t *testing.T) {
 	team := budget.Rule{Shared: budget.Shared{Name: "team", Per: budget.Month, Limits: budget.Limits{USD: 5, Tokens: 100}}}
 	acme := budget.Rule{Shared: budget.Shared{Name: "acme", Limits: budget.Limits{USD: 2}}, Pipeline: "greet", Labels: map[string]string{"tenant": "acme"}}
 	other := budget.Rule{Shared: budget.Shared{Name: "other", Limits: budget.Limits{USD: 1}}, Labels: map[string]string{"tenant": "other"}}
+	part := budget.Rule{Shared: team.Shared, Labels: acme.Labels} // on which runs of others draw, too
 	j := new(journal.Memory)
 	who := serve.Principal{Name: "ada"}
-	s, err := serve.New(serve.Config{Journal: j, Budgets: []budget.Rule{team, acme, other}, Access: asPrincipal{&who}})
+	s, err := serve.New(serve.Config{Journal: j, Budgets: []budget.Rule{team, acme, other, part}, Access: asPrincipal{&who}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,6 +264,7 @@ func TestBudgets(t *testing.T) {
 		{serve.Principal{Name: "ada"}, []string{`{"name":"team","per":"month","limits":{"max-tokens":100,"max-usd":5},"used":{},"held":{},"renews":"`, own, `"other"`},
 			[]string{"<td>team</td><td>all</td><td>tokens</td>", "<td>acme</td><td>greet tenant=acme</td><td>USD</td><td class=\"n\">0</td><td class=\"n\">0.5</td><td class=\"n\">2</td><td>never</td>"}, "payer"},
 		{serve.Principal{Name: "bob", Tenant: "acme", USDADay: 3}, []string{own, `{"name":"bob","per":"day","payer":true,"limits":{"max-usd":3}`}, []string{"<td>acme</td>"}, "team"},
+		{serve.Principal{USDADay: 3}, []string{own}, nil, "payer"}, // nobody's
 		{serve.Principal{Name: "eve", Tenant: "third"}, []string{`{"budgets":[]}`}, nil, "acme"},
 	} {
 		who = c.who
@@ -301,25 +303,41 @@ func TestCancelUnpublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"plain", "batched", "batched.batches", "held"} {
+	for _, id := range []string{"plain", "batched", "batched.batches", "held", "damaged"} {
 		if _, err := j.Acquire(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.Begin(t.Context(), journal.RunInfo{ID: id, Pipeline: "other", Started: time.Now()}, dag.DAG{}); err != nil {
+		info := journal.RunInfo{ID: id, Pipeline: "other", Started: time.Now()}
+		if id == "batched.batches" {
+			info.Labels = map[string]string{"batches-of": "batched"}
+		}
+		if err := j.Begin(t.Context(), info, dag.DAG{}); err != nil {
 			t.Fatal(err)
 		}
 		if id == "held" {
 			continue
 		}
-		if err := j.End(t.Context(), id, journal.Outcome{State: journal.Waiting, Ended: time.Now()}); err != nil {
+		state := journal.Waiting
+		if id == "damaged" {
+			state = journal.Damaged
+		}
+		if err := j.End(t.Context(), id, journal.Outcome{State: state, Ended: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for id, want := range map[string]string{"plain": `"state":"canceled"`, "batched": "this server does not publish the pipeline of the run", "held": "another process runs it"} {
+	for id, want := range map[string]string{
+		"plain": `"state":"canceled"`, "batched": "this server does not publish the pipeline of the run", "held": "another process runs it",
+		"batched.batches": "the run notes the batches of run batched: cancel that instead", "damaged": "the run is already damaged",
+	} {
 		out := httptest.NewRecorder()
 		s.ServeHTTP(out, httptest.NewRequest("POST", "http://localhost/v1/runs/"+id+"/cancel", nil))
 		if !strings.Contains(out.Body.String(), want) {
 			t.Errorf("%s: %d %s, want %s", id, out.Code, out.Body.String(), want)
 		}
+	}
+	out := httptest.NewRecorder()
+	s.ServeHTTP(out, httptest.NewRequest("GET", "http://localhost/metrics", nil))
+	if want := `stone_runs_stopped_total{pipeline="other",state="canceled"} 1`; !strings.Contains(out.Body.String(), want) {
+		t.Errorf("no %s in\n%s", want, out.Body.String())
 	}
 }

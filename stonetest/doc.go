@@ -1,5 +1,6 @@
 // Package stonetest tests pipelines and the agents in them, with a model whose answers
-// the test sets, or with a real one. It is for tests only.
+// the test sets, or with a real one. [TestModel] and [TestCapability] test models and capabilities of your own. It is for
+// tests only.
 //
 //	func TestDiscover(t *testing.T) {
 //		h := stonetest.Mock(t,

@@ -93,12 +93,10 @@ func (d *draft) add(parts []turn.Part) sdk.Event {
 			continue
 		}
 		more, follows := strings.CutPrefix(p.Text, d.text)
-		switch follows = follows && d.text != ""; {
-		case !follows:
-			more = p.Text
-		case more == "":
+		if more == "" {
 			return nil
 		}
+		follows = follows && d.text != ""
 		d.text = p.Text
 		return d.event(more, follows)
 	}

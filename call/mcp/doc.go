@@ -1,7 +1,7 @@
 // Package mcp makes capabilities of the tools of servers that speak the Model Context
 // Protocol:
 //
-//	files := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/mcp-server-filesystem", root}}, scope.Scope{})
+//	files := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/mcp-server-filesystem", root}}, call.Scope{})
 //	defer files.Close()
 //	registry := call.NewRegistry(
 //		mcp.New(call.Metadata{ID: "files/read", Effects: []string{"process"}}, mcp.ToolConfig{Server: files, Tool: "read_text_file"}),

@@ -41,9 +41,9 @@ type Server struct {
 }
 
 // NewServer returns a server that is started or reached when it is needed. Its program
-// must be in call.Process. What the program may use is granted by cfg.Sandbox, so
-// call.FS and call.Net must be nil. Its URL, and the URLs that it redirects to, must be
-// in call.Net.
+// must be in s.Process. What the program may use is granted by cfg.Sandbox, so
+// s.FS and s.Net must be nil. Its URL, and the URLs that it redirects to, must be
+// in s.Net.
 func NewServer(cfg Config, s call.Scope) *Server {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxData = cmp.Or(cfg.MaxData, maxResult)

@@ -5,7 +5,7 @@
 //	grader := rest.New(call.Metadata{ID: "grade/remote", Effects: []string{"net"}}, rest.Config{
 //		URL:    "https://grader.example.com/v1/grade",
 //		Header: map[string]rest.Value{"Authorization": {Env: "GRADER_AUTHORIZATION"}},
-//		Scope:  scope.Scope{Net: scope.Net{"https://grader.example.com"}},
+//		Scope:  call.Scope{Net: call.Net{"https://grader.example.com"}},
 //	})
 //
 // A server streams by sending its answer in pieces, which [call.ReadOutput] describes:

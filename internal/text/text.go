@@ -180,7 +180,7 @@ func Plurals(n int, one string) string {
 func Fold(s string, width int) (lines []string) {
 	column, begin, space := 0, 0, 0 // space is the offset behind the last one
 	for i, r := range s {
-		w := Width(s[i : i+utf8.RuneLen(r)])
+		w := columns(r)
 		for column+w > width && i > begin {
 			at := i
 			if r != ' ' && space > begin && strings.TrimSpace(s[begin:space]) != "" {

@@ -121,3 +121,10 @@ func TestHiddenCharacters(t *testing.T) {
 		}
 	}
 }
+
+// Bytes that are no character take a column.
+func TestFoldInvalid(t *testing.T) {
+	if got := Fold("ab\xff \xffcd\xc3", 4); !slices.Equal(got, []string{"ab\xff", "\xffcd\xc3"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -23,6 +23,9 @@ import (
 // schema is the name of the schema with the tables of an index.
 const schema = "stone_index"
 
+// format is the newest form of the tables that this program knows. Indexes that do not name theirs have the first.
+const format = 1
+
 var tables = []string{
 	`CREATE SCHEMA IF NOT EXISTS ` + schema,
 	`CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)`,
@@ -36,6 +39,7 @@ var tables = []string{
 	`CREATE TABLE IF NOT EXISTS vectors (digest text PRIMARY KEY, vector bytea NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS blocks (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, keys bytea NOT NULL, codes bytea NOT NULL)`,
 	`ALTER TABLE blocks ALTER COLUMN codes SET STORAGE EXTERNAL`, // they cannot be compressed
+	fmt.Sprintf(`INSERT INTO about (name, value) VALUES ('format', '%[1]d') ON CONFLICT (name) DO UPDATE SET value = '%[1]d'`, format),
 	`DROP TABLE IF EXISTS codes`,              // of older programs
 	`DELETE FROM about WHERE name = 'centre'`, // so that the next indexing stores the codes
 }
@@ -70,6 +74,10 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 		err = fmt.Errorf("%w in %s", retrieve.ErrNone, name)
 	case !readable:
 		err = fmt.Errorf("index %s: the role %s may not read it: GRANT USAGE ON SCHEMA %s, and SELECT ON ALL TABLES IN SCHEMA %s", name, cfg.User, schema, schema)
+	case there:
+		if err = known(ctx, db); err != nil {
+			err = fmt.Errorf("index %s: %w", name, err)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -91,6 +99,16 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
+}
+
+// known refuses an index of a later version.
+func known(ctx context.Context, db *sql.DB) error {
+	made := 0
+	err := db.QueryRowContext(ctx, `SELECT coalesce(max(value::int), 1) FROM about WHERE name = 'format'`).Scan(&made)
+	if err == nil && made > format {
+		err = fmt.Errorf("it has format %d, and this program knows %d: update the program, or drop the schema %s and build it anew", made, format, schema)
+	}
+	return err
 }
 
 const insufficientPrivilege = "42501"

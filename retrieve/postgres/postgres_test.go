@@ -96,3 +96,17 @@ func BenchmarkWords(b *testing.B) {
 		})
 	}
 }
+
+// An index of a later version is refused before anything of it is changed.
+func TestLaterFormat(t *testing.T) {
+	address := pgtest.Database(t)
+	store, err := postgres.Open(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.Close()
+	pgtest.Exec(t, address, "UPDATE stone_index.about SET value = '2' WHERE name = 'format'; DROP TABLE stone_index.blocks")
+	if _, err := postgres.Open(t.Context(), address); err == nil || !strings.Contains(err.Error(), "it has format 2, and this program knows 1") {
+		t.Errorf("opened with %v", err)
+	}
+}

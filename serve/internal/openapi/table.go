@@ -167,7 +167,7 @@ var operations = map[string]operation{
 	"GET /healthz": {id: "getHealth", tag: "operation", summary: "Is the process alive?", open: true, out: map[int]result{204: {"It is.", nil}, 421: {"The server does not serve this host.", problem}}},
 	"GET /readyz":  {id: "getReadiness", tag: "operation", summary: "Does it take requests?", open: true, out: map[int]result{204: {"It does.", nil}, 503: {"It ends, or its database does not answer.", problem}, 421: {"The server does not serve this host.", problem}}},
 	"GET /v1/budgets": {id: "listBudgets", tag: "operation", summary: "List the budgets over several runs, and the daily limit of the caller",
-		description: "A caller with a tenant gets those on which only runs of its tenant draw.", out: map[int]result{200: {"The budgets in their present day or month, in UTC. Used and held are in USD, tokens and requests; held is reserved.", of(api.Budgets{})}}},
+		description: "A caller with a tenant sees the budgets whose labels name that tenant.", out: map[int]result{200: {"The budgets in their present day or month, in UTC. Used and held are in USD, tokens and requests; held is reserved.", of(api.Budgets{})}}},
 	"GET /metrics":      {id: "getMetrics", tag: "operation", summary: "Metrics in the text format of Prometheus", out: map[int]result{200: {"The metrics.", []body{{"text/plain", text}}}}},
 	"GET /openapi.json": {id: "getDocument", tag: "operation", summary: "This document", out: map[int]result{200: {"The document.", of(foreignDocument)}}},
 }

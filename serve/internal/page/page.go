@@ -59,7 +59,7 @@ type View struct {
 	Search   func(*http.Request, api.Search) (api.Found, error)
 	// LogOut is the path of a form that ends the session of the sender. It is empty without a session.
 	LogOut string
-	// Runs reports whether Resume and Cancel know the pipeline of a run; nil says yes.
+	// Runs reports whether Resume knows the pipeline of a run; nil says yes.
 	Runs func(journal.RunInfo) bool
 }
 

@@ -84,7 +84,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	runs := v.Runs == nil || v.Runs(info)
 	body.Resumes = runs && v.Resume != nil && view.Resumable(info.State)
 	body.Forces = runs && v.Force != nil && info.State == journal.Refused
-	body.Cancels = runs && v.Cancel != nil && !view.Over(info.State) && info.State != journal.Refused
+	body.Cancels = v.Cancel != nil && !view.Over(info.State)
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !view.Over(info.State) {
 		f = p.live(f, "/runs/"+url.PathEscape(info.ID)+"/events?said=true")
