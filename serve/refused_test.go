@@ -157,7 +157,6 @@ func TestRefusedRun(t *testing.T) {
 		d.want("GET", "/v1/runs/a/result", "", 409, change)
 		d.want("POST", "/v1/runs/a/resume", "", 409, change)
 		d.want("POST", "/v1/runs/a/resume", `{}`, 409, change)
-		d.want("POST", "/v1/runs/a/cancel", "", 409, change)
 		d.want("GET", "/v1/runs?state=refused", "", 200, `"id":"a"`)
 		d.want("GET", "/metrics", "", 200, `stone_runs_stopped_total{pipeline="support",state="refused"} 1`)
 		if got := r.await(2)[1]; got.notice.Type != "run.refused" || got.notice.Run.Failure == nil || !strings.Contains(got.notice.Run.Failure.Reason, change) {
