@@ -77,7 +77,7 @@ func unitsOf(b Block, size int) (units []unit) {
 		return []unit{{b.Text, "\n\n", b.From, b.To, b.Page}}
 	}
 	sep, rows := "\n\n", strings.Split(b.Text, "\n")
-	numbered := b.From > 0 && b.To-b.From == len(rows)-1 // the lines of the block are those of the file
+	numbered := b.From > 0 && b.To-b.From == len(rows)-1 // one line of the file for each of the block
 	for i, row := range rows {
 		from, to := b.From, b.To
 		if numbered {

@@ -35,7 +35,7 @@ type Dialect struct {
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
-	// Uncoded means that there is no table blocks, and that it may not be made: searches compute the codes.
+	// Uncoded means that the table blocks is missing and may not be made. Searches then compute the codes.
 	Uncoded bool
 	// Remote means that the database is reached over the network.
 	Remote bool

@@ -36,7 +36,7 @@ func (s *Server) drawn(pipeline string, labels map[string]string, owner string, 
 	return of
 }
 
-// budgets returns the budgets that a caller may see: all, or those of which every rule names its tenant.
+// budgets returns the budgets that a caller may see: all, or those whose rules all name its tenant.
 func (s *Server) budgets(ctx context.Context, who Principal) ([]view.Budget, error) {
 	rules := s.cfg.Budgets
 	if who.Tenant != "" {

@@ -23,9 +23,8 @@ type Input struct {
 	Many     bool // every reader reads all nodes of the type
 }
 
-// Inputs returns what a run of p needs in its input DAG, in the order of the names of the
-// types. It leaves out reserved types, and readers of the latest node and of the whole DAG,
-// which ask for no type.
+// Inputs returns the types that a run of p needs in its input DAG, sorted by name. It leaves out
+// reserved types, and readers of the latest node or of the whole DAG, which ask for no type.
 func Inputs(p stone.Ashlar) []Input {
 	return slices.DeleteFunc(reads(p), Input.reserved)
 }

@@ -58,8 +58,8 @@ const startedKey = "started"
 
 // Start starts a run, or resumes it if it has ended, failed or waits for an answer. It does
 // nothing if the run is running. The run keeps the limit.Rank of the ctx that started it, also
-// in the processes that resume it. Where tasks of Temporal wait, those of runs for which a person waits go first,
-// then those with a higher sign of the priority, and tenants take turns.
+// in the processes that resume it. Tasks that wait at Temporal are taken in this order: runs for which a
+// person waits, then a priority above zero, none, below zero. Tenants take turns.
 func Start(ctx context.Context, c client.Client, j journal.Journal, r Run) error {
 	if err := checkRun(r.ID); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 // Verdict is what the judge thinks of a translation.
 type Verdict struct {
 	Score int    `json:"score" minimum:"0" maximum:"10" jsonschema:"10: nothing is wrong, missing or added"`
-	Fault string `json:"fault,omitempty" jsonschema:"the worst fault, and how to mend it"`
+	Fault string `json:"fault,omitempty" jsonschema:"the worst fault, and a correction"`
 }
 
 var (

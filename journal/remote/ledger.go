@@ -353,8 +353,8 @@ type attempt struct {
 	Seq int64
 }
 
-// counts returns those of the attempts within a leaf that start: whose slice was the last one of the leaf when they were
-// noted, of the last holder of the run, and whose worker knew of all earlier ones that start. A worker obeys that
+// counts returns the attempts within a leaf that start. When such an attempt was noted, its slice was the last one of the leaf,
+// its holder the last one of the run, and its worker knew of all earlier attempts that start. A worker looks at the same
 // before it starts one, so no reader counts an attempt that its worker gives up.
 func counts(ctx context.Context, board journal.Board, run string, leaf dag.ID, tries []journal.Item) (all []attempt, err error) {
 	holders, err := board.PostedUnder(ctx, run, holderKey)

@@ -133,7 +133,7 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 		at.id = toolCall(v.run, p, nth)
 		v.update(ctx, sdk.StartToolCall(at.id, p.Tool, sdk.WithStartKind(kindOf(p.Tool)), sdk.WithStartStatus(sdk.ToolCallStatusPending)))
 	}
-	const complete = 1 << 62 // in place of the length of the arguments
+	const complete = 1 << 62 // all arguments were said; otherwise the length of what was said
 	switch {
 	case at.text == complete:
 	case p.Input != nil:

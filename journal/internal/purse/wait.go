@@ -37,9 +37,9 @@ type waiter struct {
 }
 
 // Wait calls do until it succeeds or waiting is in vain: while a budget refuses a step that it could pay if the
-// reservations of others come back, up to a minute after its last change. Of all steps that wait for a budget, only the
-// first calls do from time to time, and the others once they can be paid. Those for which a person waits are first, then
-// those of a higher priority, then those that came first. What does not fit is passed by what does.
+// reservations of others come back, up to a minute after its last change. The steps that wait for
+// a budget form a line: a step for which a person waits comes first, then the higher priority, then the earlier arrival.
+// The first in the line calls do from time to time, the others once they can be paid. A step that fits passes one that does not.
 func (l *Lines) Wait(ctx context.Context, do func() error) error {
 	var w *waiter
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
