@@ -57,6 +57,12 @@ func (b *bank) give(usd float64, told bool) {
 	}
 }
 
+// sleep lets time pass, and everybody do what is due then.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // A thousand steps that wait ask about once a second together, and not each. What another process returns reaches
 // them within about a second, what their own process returns at once.
 func TestWaitAsksLittle(t *testing.T) {
@@ -71,7 +77,7 @@ func TestWaitAsksLittle(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(50 * time.Second)
+		sleep(50 * time.Second)
 		if b.asks > steps+70 {
 			t.Errorf("%d asks of %d steps in 50 seconds", b.asks, steps)
 		}
@@ -82,7 +88,7 @@ func TestWaitAsksLittle(t *testing.T) {
 			t.Errorf("%d steps were paid at once, after %d asks, want 100", len(b.paid), b.asks)
 		}
 		b.give(100, false)
-		if time.Sleep(1500 * time.Millisecond); len(b.paid) != 200 {
+		if sleep(1500 * time.Millisecond); len(b.paid) != 200 {
 			t.Errorf("%d steps were paid, want 200", len(b.paid))
 		}
 		b.give(800, true)
@@ -152,7 +158,7 @@ func TestWaitEnds(t *testing.T) {
 		b.has.Used.USD, b.has.Held.USD = 2, 8 // by another process
 		b.mu.Unlock()
 		take(t.Context(), "late", 1)
-		time.Sleep(70 * time.Second)
+		sleep(70 * time.Second)
 		slices.Sort(ends)
 		if want := "[canceled 30s false true late 1m30s true false never 30s false false patient 1m30s true false]"; fmt.Sprint(ends) != want {
 			t.Errorf("got %v, want %s", ends, want)
