@@ -54,22 +54,28 @@ var (
 	notes    = dag.NewType[agent.Text]("notes")
 )
 
-// slow is a model that writes a word, and then another one.
-type slow struct{ llm.Model }
+// slow is a model. Asked "slowly", it writes the rest of its answer when somebody has read the first word.
+type slow struct {
+	llm.Model
+	read <-chan struct{}
+}
 
 func (m slow) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		for d, err := range m.Model.Stream(ctx, req) {
 			if d.Kind == llm.Text && req.Messages[len(req.Messages)-1].Text() == "slowly" {
-				for word := range strings.SplitAfterSeq(d.Text, " ") {
-					one := d
-					one.Text = word
-					if !yield(one, nil) {
-						return
-					}
-					time.Sleep(150 * time.Millisecond)
+				first, rest, _ := strings.Cut(d.Text, " ")
+				one := d
+				if one.Text = first; !yield(one, nil) {
+					return
 				}
-				continue
+				select {
+				case <-m.read:
+				case <-ctx.Done():
+					yield(llm.Delta{}, ctx.Err())
+					return
+				}
+				d.Text = " " + rest
 			}
 			if !yield(d, err) {
 				return
@@ -86,6 +92,7 @@ type house struct {
 	cfg     server.Config
 	written atomic.Int32
 	gate    chan struct{} // "wait" waits until it is closed
+	read    chan struct{} // what is asked "slowly" waits for a value
 	file    string        // or this file exists, if it is not empty
 	url     string
 	stop    func()
@@ -96,7 +103,7 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &house{T: t, journal: db, gate: make(chan struct{}), cfg: server.Config{Private: true}}
+	h := &house{T: t, journal: db, gate: make(chan struct{}), read: make(chan struct{}, 1), cfg: server.Config{Private: true}}
 	t.Cleanup(func() {
 		h.stop()
 		if err := db.Close(); err != nil {
@@ -129,7 +136,7 @@ func (h *house) start() {
 	model := script.Func(func(_ int, req *llm.Request) script.Answer {
 		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
 	})
-	chat := agent.New("chat", reply, slow{model}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
+	chat := agent.New("chat", reply, slow{model, h.read}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
 	judged := stone.Seq("judged", agent.New("notes", notes, script.Func(func(int, *llm.Request) script.Answer { return script.Text("Thinking.") }), agent.Config{User: asks}),
 		agent.New("answer", reply, script.Func(func(n int, req *llm.Request) script.Answer {
 			return script.Text([]string{"Bad.", "Good."}[len(req.Messages)/2])
@@ -398,64 +405,90 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-// collect returns what a stream says, in a line for each event.
-func collect(events func(func(sdk.Event, error) bool)) (lines []string, text string, last *sdk.TaskStatusUpdateEvent, err error) {
-	events(func(e sdk.Event, failed error) bool {
+// A heard is what a client was told of a task.
+type heard struct {
+	lines  []string // one for each event
+	text   string   // of the result
+	status sdk.TaskStatus
+}
+
+func (h heard) String() string { return fmt.Sprintf("%v: %q, %s", h.lines, h.text, h.status.State) }
+
+// collect reads a stream to its end. It calls first, if it is not nil, after the first event of a kind: "task",
+// "artifact" or "status".
+func collect(events iter.Seq2[sdk.Event, error], kind string, first func()) (h heard, err error) {
+	for e, err := range events {
+		if err != nil {
+			return h, err
+		}
+		is := ""
 		switch e := e.(type) {
 		case *sdk.Task:
-			lines = append(lines, "task")
-		case *sdk.TaskArtifactUpdateEvent:
-			if !e.Append {
-				text = ""
+			is, h.status = "task", e.Status
+			if len(e.Artifacts) > 0 {
+				h.text = e.Artifacts[0].Parts[0].Text()
 			}
-			text += e.Artifact.Parts[0].Text()
-			lines = append(lines, fmt.Sprintf("artifact %v", e.LastChunk))
+			h.lines = append(h.lines, is)
+		case *sdk.TaskArtifactUpdateEvent:
+			if is = "artifact"; !e.Append {
+				h.text = ""
+			}
+			h.text += e.Artifact.Parts[0].Text()
+			h.lines = append(h.lines, fmt.Sprintf("artifact %v", e.LastChunk))
 		case *sdk.TaskStatusUpdateEvent:
-			last = e
-			lines = append(lines, string(e.Status.State))
+			is, h.status = "status", e.Status
+			h.lines = append(h.lines, string(e.Status.State))
 		}
-		err = failed
-		return failed == nil
-	})
-	return lines, text, last, err
+		if first != nil && is == kind {
+			first()
+			first = nil
+		}
+	}
+	return h, nil
 }
 
 func TestStream(t *testing.T) {
 	overBoth(t, func(t *testing.T, h *house, c *a2aclient.Client) {
-		lines, text, last, err := collect(c.SendStreamingMessage(t.Context(), message("chat", "Hello")))
-		if err != nil || lines[0] != "task" || last == nil || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
-			t.Errorf("%v: %q, %v", lines, text, err)
+		const answered = "I have read 1 message(s)."
+		// A task that is over before the stream begins says everything at once.
+		for skill, want := range map[string]string{"chat": answered, "judged": "Good."} { // the first answer of "judged" was rejected
+			got, err := collect(c.SendStreamingMessage(t.Context(), message(skill, "Hello")), "", nil)
+			if err != nil || got.lines[0] != "task" || got.status.State != sdk.TaskStateCompleted || got.text != want {
+				t.Errorf("%s: %v, %v", skill, got, err)
+			}
 		}
-		lines, text, last, err = collect(c.SendStreamingMessage(t.Context(), message("chat", "slowly")))
-		if err != nil || len(lines) < 4 || lines[1] != "artifact false" || last.Status.State != sdk.TaskStateCompleted || text != "I have read 1 message(s)." {
-			t.Errorf("while the model writes: %v: %q, %v", lines, text, err)
+		got, err := collect(c.SendStreamingMessage(t.Context(), message("page", "slate")), "", nil)
+		if err != nil || got.status.State != sdk.TaskStateInputRequired {
+			t.Errorf("a task that asks: %v, %v", got, err)
+		}
+
+		read := func() { h.read <- struct{}{} }
+		got, err = collect(c.SendStreamingMessage(t.Context(), message("chat", "slowly")), "artifact", read)
+		if err != nil || len(got.lines) < 4 || got.lines[1] != "artifact false" || got.status.State != sdk.TaskStateCompleted || got.text != answered {
+			t.Errorf("while the model writes: %v, %v", got, err)
 		}
 		late := message("chat", "slowly")
 		late.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
-		lines, text, _, err = collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: h.send(c, late).ID}))
-		if err != nil || len(lines) < 4 || text != "I have read 1 message(s)." {
-			t.Errorf("a viewer of a task that nobody streams: %v: %q, %v", lines, text, err)
+		got, err = collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: h.send(c, late).ID}), "artifact", read)
+		if err != nil || len(got.lines) < 4 || got.text != answered {
+			t.Errorf("a viewer of a task that nobody streams: %v, %v", got, err)
 		}
-		lines, text, last, err = collect(c.SendStreamingMessage(t.Context(), message("judged", "Hello")))
-		if err != nil || text != "Good." || last == nil || last.Status.State != sdk.TaskStateCompleted {
-			t.Errorf("an answer that was rejected first: %v: %q, %v", lines, text, err)
-		}
-		lines, _, last, err = collect(c.SendStreamingMessage(t.Context(), message("page", "slate")))
-		if err != nil || last == nil || last.Status.State != sdk.TaskStateInputRequired {
-			t.Fatalf("%v, %v", lines, err)
-		}
+
 		// A second viewer sees the end of a task that another client has started.
 		req := message("draft", "wait")
 		req.Config = &sdk.SendMessageConfig{ReturnImmediately: true}
 		working := h.send(c, req)
-		viewers := make(chan string, 2)
+		viewers, joined := make(chan string, 2), make(chan struct{}, 2)
 		for range 2 {
 			go func() {
-				_, text, _, err := collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: working.ID}))
-				viewers <- fmt.Sprint(text, err)
+				join := sync.OnceFunc(func() { joined <- struct{}{} })
+				defer join()
+				got, err := collect(c.SubscribeToTask(t.Context(), &sdk.SubscribeToTaskRequest{ID: working.ID}), "task", join)
+				viewers <- fmt.Sprint(got.text, err)
 			}()
 		}
-		time.Sleep(50 * time.Millisecond)
+		<-joined
+		<-joined
 		close(h.gate)
 		for range 2 {
 			want(t, <-viewers, "About wait<nil>")
