@@ -87,9 +87,14 @@ func (m *Memory) Post(ctx context.Context, run string, items ...Item) ([]Item, e
 		r.board = &memoryBoard{index: map[string]int{}, groups: map[string][]int{}}
 	}
 	b, out := r.board, slices.Clone(items)
-	if step, claim := purse.Attempt(ctx); claim != (purse.Claim{}) {
-		if _, old := b.index[items[0].Key]; !old {
-			if err, _ := purse.Reserve(&m.purses, r.number, step, r.budgets(), claim, time.Now()); err != nil {
+	if attempt, claim := purse.Announced(ctx); claim != (purse.Claim{}) {
+		_, old := b.index[items[0].Key]
+		for _, key := range attempt.Void {
+			_, void := b.index[key]
+			old = old || void
+		}
+		if !old {
+			if err, _ := purse.Reserve(&m.purses, r.number, attempt.Step, r.budgets(), claim, time.Now()); err != nil {
 				return nil, err
 			}
 		}

@@ -181,11 +181,16 @@ func testSharedPost(t *testing.T, j tested) {
 	worker := j.open()
 	announce := func(digest byte, n int) error {
 		ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
-		_, err := worker.Post(purse.WithAttempt(ctx, [32]byte{digest}), "run", journal.Item{Key: fmt.Sprintf("try/%d/%d", digest, n), Data: []byte("{}")})
+		_, err := worker.Post(purse.WithAttempt(ctx, purse.Attempt{Step: [32]byte{digest}, Void: []string{"holder/2", fmt.Sprintf("slice/%d/1", digest)}}), "run", journal.Item{Key: fmt.Sprintf("try/%d/%d", digest, n), Data: []byte("{}")})
 		return err
 	}
 	must(t, announce(1, 1))
 	must(t, announce(1, 1)) // again: the board has it
+	balance(t, j, project(0)[0], 0, 1)
+	if _, err := j.PostHeld(t.Context(), "run", journal.Item{Key: "slice/1/1", Data: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	must(t, announce(1, 2)) // it comes too late, and does not start
 	balance(t, j, project(0)[0], 0, 1)
 	must(t, announce(2, 1))
 	var spent *budget.ExhaustedError
@@ -230,7 +235,7 @@ func testSharedChanged(t *testing.T, j tested) {
 		t.Fatal(err)
 	}
 	ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
-	_, err := j.open().Post(purse.WithAttempt(ctx, [32]byte{1}), "run", journal.Item{Key: "try/1", Data: []byte("{}")})
+	_, err := j.open().Post(purse.WithAttempt(ctx, purse.Attempt{Step: [32]byte{1}}), "run", journal.Item{Key: "try/1", Data: []byte("{}")})
 	must(t, err)
 	finish(t, j, "run", journal.Outcome{State: journal.Drained})
 	other := budget.Shared{Name: "other", Limits: budget.Limits{USD: 1}}

@@ -239,14 +239,17 @@ var errReplaced = errors.New("the process of the run has granted another slice o
 // and counts, if its slice was the last one where the note is on the board, and the account was charged with all earlier
 // attempts that count: see counts. So whoever reads the board knows whether it starts, however slow its worker is.
 func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amount) (n int, err error) {
-	if err := r.current(ctx, math.MaxInt64); err != nil {
+	last, err := r.current(ctx, math.MaxInt64)
+	if err != nil {
 		return 0, err
 	}
+	void := []string{sliceOf(r.leaf, last+1), fmt.Sprint(holderKey, r.grant.Holder+1)}
 	of := fmt.Sprintf("%s%s/%s/", tryKey, r.leaf, key.Digest)
 	own := try{Key: &key, Declared: declared, Holder: r.grant.Holder, Slice: r.slice, Counted: r.counted[key.Digest]}
-	n, at, err := note(purse.WithAttempt(ctx, key.Digest), r.Journal.Post, r.delivery.Run, of, own)
+	n, at, err := note(purse.WithAttempt(ctx, purse.Attempt{Step: key.Digest, Void: void}), r.Journal.Post, r.delivery.Run, of, own)
 	if n == 1 {
-		return n, r.current(ctx, at)
+		_, err = r.current(ctx, at)
+		return n, err
 	}
 	var tries []journal.Item
 	if err == nil {
@@ -268,13 +271,14 @@ func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amou
 	return 0, cmp.Or(err, errReplaced)
 }
 
-// current returns errReplaced if the slice was not the last one at a position of the board, or paid for nothing more.
-func (r *recorder) current(ctx context.Context, until int64) error {
-	last, _, err := r.Worker.slice(ctx, r.delivery.Run, r.leaf, r.grant, r.slice, until)
+// current returns errReplaced if the slice was not the last one at a position of the board, or paid for nothing more,
+// and otherwise the number of the last slice that the board had there.
+func (r *recorder) current(ctx context.Context, until int64) (n int, err error) {
+	last, n, err := r.Worker.slice(ctx, r.delivery.Run, r.leaf, r.grant, r.slice, until)
 	if err == nil && (last.Post != r.grant.Post || last.Closed) {
 		err = errReplaced
 	}
-	return err
+	return n, err
 }
 
 // note writes an attempt to the board and returns its number and its position. The attempt is one at work, at a step that

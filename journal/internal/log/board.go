@@ -68,7 +68,7 @@ func (j *Journal) post(of *run, run string, items []journal.Item, c claim) ([]jo
 
 // claimOf returns what a post to the board of a run reserves: the cost of an attempt of another process.
 func (j *Journal) claimOf(ctx context.Context, run string) (c claim, err error) {
-	step, quote := purse.Attempt(ctx)
+	attempt, quote := purse.Announced(ctx)
 	if quote == (purse.Claim{}) {
 		return c, nil
 	}
@@ -86,7 +86,7 @@ func (j *Journal) claimOf(ctx context.Context, run string) (c claim, err error) 
 	if len(info.Budgets) == 0 {
 		return c, j.data.Explain(err)
 	}
-	c.step, c.of, c.quote = step, named(info.Budgets), quote
+	c.step, c.void, c.of, c.quote = attempt.Step, attempt.Void, named(info.Budgets), quote
 	return c, j.data.Explain(err)
 }
 
@@ -128,6 +128,7 @@ func (t *transaction) postTo(run string, posts []*write) error {
 		for _, row := range x.post.rows {
 			keys = append(keys, row.Path)
 		}
+		keys = append(keys, x.post.claim.void...)
 	}
 	board, has, err := t.boardWith(run, keys)
 	if errors.Is(err, journal.ErrNoBoard) {
@@ -151,7 +152,9 @@ func (t *transaction) postTo(run string, posts []*write) error {
 		if x.err != nil {
 			continue // store nothing for it
 		}
-		if has[x.post.rows[0].Path] == nil { // otherwise the attempt has another number
+		// If its row is there, the attempt has another number.
+		void := slices.ContainsFunc(x.post.claim.void, func(key string) bool { return has[key] != nil })
+		if has[x.post.rows[0].Path] == nil && !void {
 			if x.err, err = t.reserve(x.post.claim.run, x.post.claim); err != nil {
 				return err
 			} else if x.err != nil {

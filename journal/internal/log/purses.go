@@ -26,6 +26,7 @@ type amounts struct{ used, held budget.Amount }
 type claim struct {
 	run   int64 // its number; 0 if the writer knows it
 	step  dag.ID
+	void  []string // see [purse.Attempt]
 	of    []budget.Shared
 	quote purse.Claim
 }
@@ -44,7 +45,7 @@ func (x *write) claim() (c claim) {
 		return x.post.claim
 	case x.intent != nil && x.intent.quote != (purse.Claim{}):
 		if of := x.run.budgets(); len(of) > 0 {
-			return claim{x.run.row, x.intent.digest, of, x.intent.quote}
+			return claim{run: x.run.row, step: x.intent.digest, of: of, quote: x.intent.quote}
 		}
 	}
 	return c
