@@ -17,7 +17,6 @@ import (
 // Codes of PostgreSQL, Appendix A of its manual: "PostgreSQL Error Codes".
 const (
 	uniqueViolation   = "23505"
-	divisionByZero    = "22012"
 	readOnly          = "25006" // of a standby, after a failover
 	idleTooLong       = "25P03"
 	invalidPassword   = "28P01"
@@ -34,6 +33,8 @@ const (
 	terminated        = "57P01"
 	crashed           = "57P02"
 	cannotConnectNow  = "57P03"
+
+	refused = "STONE" // of stone.refuse
 )
 
 var passingCodes = []string{
@@ -72,7 +73,7 @@ func isUnknownName(err error) bool {
 // isFenced reports whether a statement found that it must not be executed: see fence.
 func isFenced(err error) bool {
 	var server *pgconn.PgError
-	return errors.As(err, &server) && server.Code == divisionByZero
+	return errors.As(err, &server) && server.Code == refused
 }
 
 // disconnected reports whether the server could not be reached, or did not answer.

@@ -10,10 +10,10 @@ const advance = `UPDATE stone.runs r SET beat = r.beat + 1, rows = CASE WHEN b.r
 
 // Changed by tests: fence is advance, and fails unless it changes all of the runs; count is the first statement of each
 // transaction, and fails unless the last one of this process that the row knows is the last one that this process knows;
-// mark makes that impossible for a transaction whose answer was lost. Statements of SQL fail by dividing by zero.
+// mark makes that impossible for a transaction whose answer was lost.
 var (
-	fence = "WITH done AS (" + advance + ") SELECT run, beat, 0 FROM done UNION ALL SELECT 0, 0, 1 / (count(*) = cardinality($1))::int FROM done"
-	count = "WITH done AS (UPDATE stone.writers SET commits = $2 WHERE writer = $1 AND commits = $3 RETURNING 1) SELECT 1 / count(*) FROM done"
+	fence = "WITH done AS (" + advance + ") SELECT run, beat FROM done UNION ALL SELECT 0, CASE WHEN count(*) = cardinality($1) THEN 0 ELSE stone.refuse('a run has another owner') END FROM done"
+	count = "WITH done AS (UPDATE stone.writers SET commits = $2 WHERE writer = $1 AND commits = $3 RETURNING 1) SELECT CASE WHEN count(*) = 1 THEN 0 ELSE stone.refuse('an earlier commit of this process was lost') END FROM done"
 	mark  = "UPDATE stone.writers SET commits = commits | 1 WHERE writer = $1 RETURNING commits"
 )
 
