@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,8 +46,15 @@ type Trouble struct {
 	Passing bool // a later attempt may succeed
 }
 
+// Error says everything in one line. A client that tried with TLS and without may say the same twice.
 func (t *Trouble) Error() string {
-	return t.What + ": " + strings.Join(strings.Fields(t.Err.Error()), " ")
+	var lines []string
+	for line := range strings.Lines(t.Err.Error()) {
+		if line = strings.Join(strings.Fields(line), " "); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return t.What + ": " + strings.Join(lines, " ")
 }
 
 func (t *Trouble) Unwrap() error { return t.Err }
