@@ -116,6 +116,7 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 		if of := batch.Of(info); of != "" {
 			return failed("run %s notes the batches of run %s: cancel that instead", info.ID, of)
 		}
+		name = info.ID // "last" may be another one by then
 		if batches, err = batch.Made(c.Context(), s.Store, info.ID); err == nil && !batches {
 			err = journal.Cancel(c.Context(), s.Store, info.ID)
 		}

@@ -108,13 +108,19 @@ func TestWebhooks(t *testing.T) {
 	h.want("POST", "/v1/runs/a/answers", `{"question":"page/approve","response":"yes"}`, 200, "")
 	h.want("PUT", "/v1/runs/b", `{"pipeline":"draft","input":{"text":"bad"}}`, 201, "")
 	types := map[string]string{}
-	for _, d := range r.await(3)[1:] {
+	h.want("PUT", "/v1/runs/w", `{"pipeline":"page","input":{"text":"slate"}}`, 201, "")
+	r.await(4)
+	h.want("POST", "/v1/runs/w/cancel", "", 200, `"state":"canceled"`)
+	for _, d := range r.await(5)[1:] {
+		if d.notice.Question != nil {
+			continue
+		}
 		types[d.notice.Run.ID] = d.notice.Type
 		if d.notice.Run.Result != nil {
 			t.Errorf("the notice has the result: %s", d.Body)
 		}
 	}
-	if len(types) != 2 || types["a"] != "run.done" || types["b"] != "run.failed" {
+	if len(types) != 3 || types["a"] != "run.done" || types["b"] != "run.failed" || types["w"] != "run.canceled" {
 		t.Errorf("got %v", types)
 	}
 	// The runs that send notices cannot be started by anyone, and have no secret.
