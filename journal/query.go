@@ -87,9 +87,15 @@ func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
 
 // OpenQuestions returns the open questions of all runs with the labels, from the
 // oldest run first. It leaves out runs with a damaged question, for which Questions returns a
-// *DamageError.
+// *DamageError. A database that has a method OpenQuestions reads those of many runs at once.
 func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]Question, error) {
-	runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled, Refused}, Labels: labels, Asking: true})
+	q := Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled, Refused}, Labels: labels, Asking: true}
+	if d, ok := j.(interface {
+		OpenQuestions(ctx context.Context, q Query) ([]Question, error)
+	}); ok {
+		return d.OpenQuestions(ctx, q)
+	}
+	runs, err := every(ctx, j, q)
 	if err != nil {
 		return nil, err
 	}

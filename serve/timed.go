@@ -43,6 +43,14 @@ func (t timed) Counts(ctx context.Context, q journal.Query) ([]journal.Count, er
 	return counts, err
 }
 
+// OpenQuestions is for [journal.OpenQuestions].
+func (t timed) OpenQuestions(ctx context.Context, q journal.Query) ([]journal.Question, error) {
+	defer t.since("list", time.Now())
+	open, err := journal.OpenQuestions(ctx, t.Journal, q.Labels)
+	t.health.reads(err)
+	return open, err
+}
+
 func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
 	defer t.since("list", time.Now())
 	runs, err := t.Journal.Runs(ctx, q)

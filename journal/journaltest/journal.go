@@ -50,6 +50,7 @@ var storeCases = []journalCase{
 	{"finds runs by a unique prefix", testFind},
 	{"lists runs in pages", testPages},
 	{"selects runs", testQuery},
+	{"lists open questions of many runs", testOpenQuestions},
 	{"refuses words that are too large for lists", testBounds},
 	{"lists runs that can continue", testResumable},
 	{"keeps the facts about a run", testInfo},

@@ -2,6 +2,7 @@ package journaltest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,4 +163,27 @@ func testBounds(t *testing.T, j tested) {
 		t.Errorf("a response of more than 1 MiB: %.200v", err)
 	}
 	must(t, j.Answer(t.Context(), "e", "p/a", ask.Answer{Response: long(1 << 20)}))
+}
+
+// More than a page of runs ask, and every second question has an answer.
+func testOpenQuestions(t *testing.T, j tested) {
+	var want []string
+	for i := range journal.DefaultLimit + 3 {
+		id := fmt.Sprint("run-", i)
+		for _, path := range []string{"p/b", "p/a", "p/c"} {
+			_, err := j.Ask(t.Context(), journal.Question{Run: id, Path: path, Text: "why?", Asked: moment})
+			must(t, err)
+		}
+		must(t, j.Answer(t.Context(), id, "p/a", ask.Answer{Response: "x", Given: moment}))
+		want = append(want, id+"/p/b", id+"/p/c")
+	}
+	open, err := journal.OpenQuestions(t.Context(), j.open(), nil)
+	must(t, err)
+	var got []string
+	for _, q := range open {
+		got = append(got, q.Run+"/"+q.Path)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("open questions: %v, want %v", got, want)
+	}
 }

@@ -80,7 +80,7 @@ func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run
 			s.Before = (*last).Row
 		}
 		text, args := selectingRuns(s, limit)
-		page, err := rows(ctx, r, scanRun, text, args...)
+		page, err := rows(ctx, r, scanListed, text, args...)
 		bytes := 0
 		for _, run := range page {
 			bytes += len(run.Info) + len(run.Outcome)
@@ -92,10 +92,16 @@ func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run
 // selectingRuns returns the query for a page of a selection, and its arguments.
 func selectingRuns(s log.RunSelection, limit int) (text string, args []any) {
 	keys, args := s.Keys("stone.", limit)
-	return fmt.Sprintf(`SELECT %s FROM (
+	return fmt.Sprintf(`SELECT %s, %s FROM (
 		SELECT *, sum(size) OVER (ORDER BY run DESC ROWS UNBOUNDED PRECEDING) - size AS before
 		FROM (SELECT *, coalesce(octet_length(info), 0) + coalesce(octet_length(outcome), 0) AS size FROM stone.runs WHERE run IN (%s)) listed
-	) page WHERE before < %d ORDER BY run DESC`, runColumns, keys, mostBytes), args
+	) r WHERE before < %d ORDER BY run DESC`, runColumns, log.Asks("stone."), keys, mostBytes), args
+}
+
+func scanListed(v [][]byte) *log.Run {
+	r := scanRun(v[:len(v)-1])
+	r.Asks = integer(v[len(v)-1]) > 0
+	return r
 }
 
 func textsOf(list []string) texts {
@@ -267,9 +273,17 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	if s.Open {
 		text += " AND open"
 	}
-	return rows(ctx, r, func(v [][]byte) *log.Question {
-		return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
-	}, text+" ORDER BY seq", args...)
+	return rows(ctx, r, scanQuestion, text+" ORDER BY seq", args...)
+}
+
+// Open implements [log.Reader].
+func (r reader) Open(ctx context.Context, runs []string) ([]*log.Question, error) {
+	return rows(ctx, r, scanQuestion, `SELECT run, path, open, question, seal FROM stone.questions
+		WHERE open AND run IN (SELECT run FROM stone.runs WHERE id = ANY($1::text[])) ORDER BY run, seq`, textsOf(runs))
+}
+
+func scanQuestion(v [][]byte) *log.Question {
+	return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
 }
 
 // Block implements [log.Reader].

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
@@ -63,7 +64,7 @@ const runColumns = "run, id, owner, beat, lease, outside, rows, state, tail, tip
 
 func scanRun(rows *sql.Rows) (*log.Run, error) {
 	r := new(log.Run)
-	into := []any{&r.Row, &r.ID, &r.Owner, &r.Beat, &r.Lease, &r.Outer, &r.Rows, &r.State, &r.Tail, &r.Tip, &r.Pipeline, &r.Started, &r.Ended, &r.Seal, &r.Info, &r.Outcome, &r.Shape}
+	into := []any{&r.Row, &r.ID, &r.Owner, &r.Beat, &r.Lease, &r.Outer, &r.Rows, &r.State, &r.Tail, &r.Tip, &r.Pipeline, &r.Started, &r.Ended, &r.Seal, &r.Info, &r.Outcome, &r.Shape, &r.Asks}
 	columns, err := rows.Columns()
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (r reader) Runs(ctx context.Context, s log.RunSelection) iter.Seq2[*log.Run
 
 func selectingRuns(s log.RunSelection, limit int) (text string, args []any) {
 	keys, args := s.Keys("", limit)
-	return "SELECT " + runColumns + " FROM runs WHERE run IN (" + inSQLite(keys) + ") ORDER BY run DESC", args
+	return "SELECT " + runColumns + ", NULL, " + log.Asks("") + " FROM runs r WHERE run IN (" + inSQLite(keys) + ") ORDER BY run DESC", args
 }
 
 // CountRuns implements [log.Reader].
@@ -218,10 +219,22 @@ func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelectio
 	if s.Open {
 		text += " AND open"
 	}
-	return all(ctx, r, func(rows *sql.Rows) (*log.Question, error) {
-		q := new(log.Question)
-		return q, rows.Scan(&q.Run, &q.Path, &q.Open, &q.Text, &q.Seal)
-	}, text+" ORDER BY seq", args...)
+	return all(ctx, r, scanQuestion, text+" ORDER BY seq", args...)
+}
+
+// Open implements [log.Reader].
+func (r reader) Open(ctx context.Context, runs []string) ([]*log.Question, error) {
+	ids, err := json.Marshal(runs)
+	if err != nil {
+		return nil, err
+	}
+	return all(ctx, r, scanQuestion, `SELECT run, path, open, question, seal FROM questions
+		WHERE open AND run IN (SELECT run FROM runs WHERE id IN (SELECT value FROM json_each(?))) ORDER BY run, seq`, string(ids))
+}
+
+func scanQuestion(rows *sql.Rows) (*log.Question, error) {
+	q := new(log.Question)
+	return q, rows.Scan(&q.Run, &q.Path, &q.Open, &q.Text, &q.Seal)
 }
 
 // Block implements [log.Reader].

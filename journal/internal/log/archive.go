@@ -41,12 +41,9 @@ func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.Ru
 	return j.seen(ctx, j.facts(r, shape), r, func() (bool, error) { return asks(ctx, j.data, r.Row, QuestionSelection{Open: true}) })
 }
 
-// listed is like described for a run of a selection, which may say whether it asks.
-func (j *Journal) listed(ctx context.Context, r *Run, s RunSelection) (journal.RunInfo, error) {
-	if s.Asking || s.Answered {
-		return j.seen(ctx, j.facts(r, false), r, func() (bool, error) { return s.Asking, nil })
-	}
-	return j.described(ctx, r, false)
+// listed is like described for a run of a list.
+func (j *Journal) listed(ctx context.Context, r *Run) (journal.RunInfo, error) {
+	return j.seen(ctx, j.facts(r, false), r, func() (bool, error) { return r.Asks, nil })
 }
 
 func (j *Journal) facts(r *Run, shape bool) journal.RunInfo {
@@ -120,7 +117,7 @@ func (j *Journal) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo,
 				return nil, j.data.Explain(err)
 			}
 			read, before = read+1, r.Row
-			info, err := j.listed(ctx, r, s)
+			info, err := j.listed(ctx, r)
 			if err != nil {
 				return nil, err
 			}

@@ -95,6 +95,8 @@ type Reader interface {
 	// Questions returns the questions of a run in the order in which they were first
 	// asked.
 	Questions(ctx context.Context, run int64, s QuestionSelection) ([]*Question, error)
+	// Open returns the open questions of runs with these ids, those of the oldest run first.
+	Open(ctx context.Context, runs []string) ([]*Question, error)
 	// Block returns a block of a run's outline, or nil.
 	Block(ctx context.Context, run int64, parent, slot string) (*Block, error)
 	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data is
@@ -219,6 +221,7 @@ type Run struct {
 	Lease int64  // milliseconds that a beat is valid, 0 without a holder
 	Outer string // id of the run whose lease covers it, empty for its own
 	Rows  int64  // number of its records
+	Asks  bool   // it waits and has an open question; set only by Reader.Runs
 
 	State    string // of the Outcome
 	Pipeline string // for RunSelection, as the next two

@@ -162,13 +162,17 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	return fmt.Sprintf("SELECT run FROM (%s) found ORDER BY run DESC LIMIT %d", strings.Join(all, " UNION ALL "), limit), args
 }
 
+// Asks is 1 if a run r waits and has an open question, else 0.
+func Asks(schema string) string {
+	return fmt.Sprintf("CASE WHEN r.state = 'waiting' AND EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run AND q.open) THEN CAST(1 AS bigint) ELSE 0 END", schema)
+}
+
 // CountKeys returns a query for the columns of [RunCount], and its arguments.
 func (s RunSelection) CountKeys(schema string) (text string, args []any) {
 	keys, args := s.Keys(schema, math.MaxInt32)
-	asks := fmt.Sprintf("CASE WHEN state = 'waiting' AND EXISTS (SELECT 1 FROM %squestions q WHERE q.run = counted.run AND q.open) THEN CAST(1 AS bigint) ELSE 0 END", schema)
 	return fmt.Sprintf(`SELECT pipeline, state, held, CASE WHEN held = 1 THEN owner ELSE '' END AS holder, outside, asks, count(*) FROM (
-		SELECT pipeline, state, CASE WHEN lease > 0 THEN CAST(1 AS bigint) ELSE 0 END AS held, owner, outside, %s AS asks FROM %sruns counted WHERE run IN (%s)) facts
-		GROUP BY pipeline, state, held, holder, outside, asks`, asks, schema, keys), args
+		SELECT pipeline, state, CASE WHEN lease > 0 THEN CAST(1 AS bigint) ELSE 0 END AS held, owner, outside, %s AS asks FROM %sruns r WHERE run IN (%s)) facts
+		GROUP BY pipeline, state, held, holder, outside, asks`, Asks(schema), schema, keys), args
 }
 
 // byCost returns a query for runs that cost something. Of few it reads the index of costs, and sorts them; of many it

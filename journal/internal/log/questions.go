@@ -143,6 +143,45 @@ func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) erro
 	}})
 }
 
+// OpenQuestions is for [journal.OpenQuestions], which chooses the conditions.
+func (j *Journal) OpenQuestions(ctx context.Context, q journal.Query) (open []journal.Question, err error) {
+	for q.Limit = journal.DefaultLimit; ; {
+		page, err := j.Runs(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		ids := make([]string, len(page))
+		for i, r := range page {
+			ids[i] = r.ID
+		}
+		found, err := j.data.Open(ctx, ids)
+		if err != nil {
+			return nil, j.data.Explain(err)
+		}
+		open = append(j.sound(found), open...) // its runs are older
+		if len(page) < q.Limit {
+			return open, nil
+		}
+		q.Before = page[len(page)-1].ID
+	}
+}
+
+// sound returns the questions in rows, without those of runs with a damaged one.
+func (j *Journal) sound(found []*Question) (all []journal.Question) {
+	damaged := map[int64]bool{}
+	of := map[*Question]journal.Question{}
+	for _, row := range found {
+		q, err := j.asked(row, "")
+		of[row], damaged[row.Run] = q, damaged[row.Run] || err != nil
+	}
+	for _, row := range found {
+		if !damaged[row.Run] {
+			all = append(all, of[row])
+		}
+	}
+	return all
+}
+
 // Questions implements [journal.Interviewer].
 func (j *Journal) Questions(ctx context.Context, run string) ([]journal.Question, error) {
 	row, err := j.data.Run(ctx, run)
