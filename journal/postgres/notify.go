@@ -24,8 +24,10 @@ type news struct {
 	changes chan struct{}
 	ctx     context.Context // done when the database is closed
 	stop    context.CancelFunc
-	running sync.WaitGroup
 	telling sync.Once
+
+	mu      sync.Mutex // starting and stopping
+	running sync.WaitGroup
 }
 
 func newNews(d *database) *news {
@@ -35,13 +37,24 @@ func newNews(d *database) *news {
 }
 
 func (n *news) close() {
+	n.mu.Lock()
 	n.stop()
+	n.mu.Unlock()
 	n.running.Wait()
+}
+
+// start runs a function until the database is closed, unless it is.
+func (n *news) start(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx.Err() == nil {
+		n.running.Go(f)
+	}
 }
 
 // changed is called after each commit.
 func (n *news) changed() {
-	n.telling.Do(func() { n.running.Go(n.tell) })
+	n.telling.Do(func() { n.start(n.tell) })
 	select {
 	case n.changes <- struct{}{}:
 	default: // it will be told
@@ -87,7 +100,7 @@ func (n *news) sleep(d time.Duration) {
 }
 
 // Listen implements [log.Database].
-func (d *database) Listen(wake func()) { d.news.running.Go(func() { d.news.listen(wake) }) }
+func (d *database) Listen(wake func()) { d.news.start(func() { d.news.listen(wake) }) }
 
 // listen calls wake after notifications of other processes. It connects again when the
 // connection is lost.

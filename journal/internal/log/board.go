@@ -365,8 +365,9 @@ func (j *Journal) more(ctx context.Context, run, prefix string, after int64) (fo
 	return nil, board.Tip, nil
 }
 
-// await returns when this Journal has committed, or another process may have.
+// await returns when this Journal has committed, or another process may have. The first call begins to listen to those.
 func (j *Journal) await(ctx context.Context, news <-chan struct{}) error {
+	j.listening.Do(func() { j.data.Listen(j.out.tell) })
 	timer := time.NewTimer(j.opts.Poll + rand.N(j.opts.Poll/8+1)) // processes do not poll in step
 	defer timer.Stop()
 	select {

@@ -98,7 +98,6 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 			fail(err)
 			return
 		}
-		j.listening.Do(func() { j.data.Listen(j.out.tell) })
 		f := &follower{Journal: j, id: run, run: r.Row, after: max(after, 0)}
 		for left := false; ; {
 			news := j.out.news() // before reading, so that no commit is missed
@@ -130,7 +129,6 @@ func (j *Journal) Follow(ctx context.Context, run string, after int64) iter.Seq2
 // Changes implements [journal.Inspector].
 func (j *Journal) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
-		j.listening.Do(func() { j.data.Listen(j.out.tell) })
 		for err := context.Cause(ctx); err == nil; {
 			news := j.out.news() // before the caller reads, so that no commit is missed
 			if !yield() {
