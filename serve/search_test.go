@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"regexp"
@@ -18,9 +19,10 @@ import (
 	"github.com/stonelayer/stone/retrieve"
 	"github.com/stonelayer/stone/retrieve/sqlite"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/api"
 )
 
-// readers are callers with one role each, named by their token; the spender has spent its day.
+// readers are callers with one role each, named by their token; root has no tenant, and the poor one no budget.
 type readers struct{}
 
 func (readers) Principal(r *http.Request) (serve.Principal, error) {
@@ -31,6 +33,8 @@ func (readers) Principal(r *http.Request) (serve.Principal, error) {
 		who.Roles = []serve.Role{serve.Read}
 	case "offline":
 		who.Grant = []string{}
+	case "root":
+		who.Tenant = ""
 	case "poor":
 		who.Limits = budget.Limits{Roundtrips: -1}
 	}
@@ -120,9 +124,16 @@ func TestSearchBudgets(t *testing.T) {
 		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "searches", Limits: budget.Limits{Roundtrips: 1}}, Pipeline: "act"}},
 		Base:    func() context.Context { return llm.WithTable(t.Context(), table) },
 	})
-	for i, want := range []int{200, 502} {
-		if status, text := h.do("POST", "/v1/search", `{"text":"run"}`, "Authorization", "Bearer ann", "Content-Type", "application/json"); status != want || want == 502 && !strings.Contains(text, "searches") {
-			t.Errorf("search %d: %d %s, want %d", i+1, status, text, want)
-		}
+	c := &api.Client{URL: h.URL, Token: "ann"}
+	if found, err := c.Search(t.Context(), api.Search{Text: "run"}); err != nil || len(found.Hits) != 1 || found.Hits[0].File != "run.md" {
+		t.Errorf("the first search: %+v, %v", found, err)
+	}
+	var problem *api.Problem
+	if found, err := c.Search(t.Context(), api.Search{Text: "run"}); !errors.As(err, &problem) || problem.Status != 502 || !strings.Contains(err.Error(), "searches") {
+		t.Errorf("a search without a budget: %+v, %v", found, err)
+	}
+	all, err := (&api.Client{URL: h.URL, Token: "root"}).Budgets(t.Context())
+	if err != nil || len(all) != 1 || all[0].Name != "searches" || all[0].Used.Roundtrips != 1 {
+		t.Errorf("budgets: %+v, %v", all, err)
 	}
 }

@@ -159,6 +159,19 @@ func (c *Client) Caps(ctx context.Context) ([]Capability, error) {
 	return all.Capabilities, err
 }
 
+// Search returns passages of the documents of a capability, best first.
+func (c *Client) Search(ctx context.Context, s Search) (found Found, err error) {
+	err = c.call(ctx, request{method: http.MethodPost, path: path("search"), body: s}, &found)
+	return found, err
+}
+
+// Budgets returns the budgets over several runs that the caller may see, and its own daily limit.
+func (c *Client) Budgets(ctx context.Context) ([]SharedBudget, error) {
+	var all Budgets
+	err := c.get(ctx, &all, nil, "budgets")
+	return all.Budgets, err
+}
+
 func (c *Client) get(ctx context.Context, to any, query url.Values, parts ...string) error {
 	return c.call(ctx, request{method: http.MethodGet, path: path(parts...), query: query, repeat: true}, to)
 }
