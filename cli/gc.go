@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
@@ -37,7 +38,8 @@ func (a *app) gc() *cobra.Command {
 			"match both: of all runs, or of those that the other flags choose. With --compress it then compresses the contents\n" +
 			"of older runs that have ended. With --keep-bytes it then removes the oldest runs, but none of the newest --keep,\n" +
 			"until the database uses at most SIZE. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
-			"waiting, answered, interrupted, drained and refused ones. The receivers of a run go with it, and notices do not count for --keep. Results that other runs have reused stay\n" +
+			"waiting, answered, interrupted, drained and refused ones. The receivers of a run and the notes of its\n" +
+			"batches go with it, and neither they nor notices count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
 		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB", "runs gc --older-than 90d --compress 7d"),
 		Args:              none,
@@ -83,9 +85,9 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	if flags.bytes > 0 && !inFile {
 		return errors.New("--keep-bytes needs a file: PostgreSQL frees space when it vacuums, so remove runs --older-than an age")
 	}
-	var rest []string                    // the newest first, if more of them may be removed
-	var old, receivers []journal.RunInfo // old ones if they are only to be listed
-	var gone []string                    // runs whose receivers the query may leave out
+	var rest []string                // the newest first, if more of them may be removed
+	var old, parts []journal.RunInfo // old ones if they are only to be listed
+	var gone []string                // runs whose parts the query may leave out
 	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
 	read, younger, removed := 0, 0, 0
 	remove := func(r journal.RunInfo) error {
@@ -112,8 +114,8 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			a.complain("%v", err)
 			read--
 			continue
-		case err == nil && webhook.Keeps(r.Pipeline):
-			receivers = append(receivers, r)
+		case err == nil && isPart(r):
+			parts = append(parts, r)
 			continue
 		case err == nil && flags.dooms(r, younger, now):
 			err = remove(r)
@@ -143,18 +145,19 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		}
 	}
 	for _, of := range gone {
-		for r, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: of}}) {
-			switch {
-			case err != nil:
-				return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-			case webhook.Keeps(r.Pipeline) && !slices.ContainsFunc(receivers, func(known journal.RunInfo) bool { return known.ID == r.ID }):
+		more, err := s.partsOf(ctx, of)
+		if err != nil {
+			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+		}
+		for _, r := range more {
+			if !slices.ContainsFunc(parts, func(known journal.RunInfo) bool { return known.ID == r.ID }) {
 				read++
-				receivers = append(receivers, r)
+				parts = append(parts, r)
 			}
 		}
 	}
-	for _, r := range receivers { // they go with their runs
-		of := r.Labels[webhook.Receives]
+	for _, r := range parts { // they go with their runs
+		of := partOf(r)
 		run, err := s.Find(ctx, of)
 		if err == nil && run.ID == of && !slices.ContainsFunc(old, func(r journal.RunInfo) bool { return r.ID == of }) {
 			continue
@@ -181,6 +184,37 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		return failed("%s needs %s, and none of the chosen runs that are left may be removed", s.file, megabytes(used))
 	}
 	return nil
+}
+
+// isPart reports whether a run keeps what another one needs as long as it is there: receivers of its notices, or the
+// notes of its batches, which are done although the run waits for them.
+func isPart(r journal.RunInfo) bool { return webhook.Keeps(r.Pipeline) || batch.Of(r) != "" }
+
+// partOf returns the run to which such a run belongs.
+func partOf(r journal.RunInfo) string {
+	if of := batch.Of(r); of != "" {
+		return of
+	}
+	return r.Labels[webhook.Receives]
+}
+
+// partsOf returns the runs that belong to another one.
+func (s *store) partsOf(ctx context.Context, of string) (all []journal.RunInfo, err error) {
+	for r, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: of}}) {
+		if err != nil {
+			return nil, err
+		}
+		if isPart(r) {
+			all = append(all, r)
+		}
+	}
+	switch r, err := s.Find(ctx, batch.Notes(of)); {
+	case err == nil && batch.Of(r) == of:
+		all = append(all, r)
+	case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
+		return nil, err
+	}
+	return all, nil
 }
 
 // compress compresses the contents of the runs that are older than an age, if it is not 0, and says what that saves.
