@@ -130,6 +130,10 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		}
 	}
 	size := ""
+	if isSettings(s.file) {
+		d.Value, d.Next = errSettings.Error(), "set "+storeEnv+" or --db to such an address"
+		return d, written
+	}
 	if !redact.IsDatabase(s.file) {
 		info, err := os.Stat(s.file)
 		if errors.Is(err, fs.ErrNotExist) {
