@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +66,14 @@ func TestMigrate(t *testing.T) {
 	version = before
 	if !do(t, open(t, address, Options{}), stepKey("r", 1)).Replayed {
 		t.Error("after a failed migration the run is lost")
+	}
+}
+
+// The page of formats has the present version.
+func TestVersionOfPage(t *testing.T) {
+	want := fmt.Sprintf("the table `stone.migrations` | %d |", version)
+	if text, err := os.ReadFile("../../docs/reference/formats.md"); err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("docs/reference/formats.md does not say %q, %v", want, err)
 	}
 }
 
