@@ -130,8 +130,8 @@ func (f *File) write(tokens []Token) error {
 	if err != nil {
 		return err
 	}
-	if f.stamp != nil {
-		err = tmp.Chmod(f.stamp.Mode().Perm())
+	if before, missing := os.Stat(f.name); missing == nil {
+		err = tmp.Chmod(before.Mode().Perm())
 	}
 	if err == nil {
 		_, err = tmp.Write(append(data, '\n'))
