@@ -91,6 +91,11 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
 	read, younger, removed := 0, 0, 0
 	remove := func(r journal.RunInfo) error {
+		if outer, _, inner := strings.Cut(r.ID, "/"); inner { // the outer run would do it again
+			if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
+				return nil
+			}
+		}
 		if some {
 			gone = append(gone, r.ID)
 		}

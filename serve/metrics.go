@@ -85,7 +85,10 @@ func (s *Server) gauge(ctx context.Context) {
 	}
 	s.mu.Unlock()
 	m.active.Set(active...)
-	if s.health.trouble() == nil && s.gaugeJournal(ctx) == nil {
+	const patience = 5 * time.Second // half as long as Prometheus waits
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if s.gaugeJournal(ctx) == nil {
 		return
 	}
 	m.counted = time.Time{}
