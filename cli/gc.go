@@ -240,17 +240,17 @@ func (a *app) compress(ctx context.Context, s *store, q journal.Query, older tim
 	return err
 }
 
-// each yields the runs that a query selects, the newest first. They may be removed meanwhile. An error is the last thing
-// that it yields.
+// each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error
+// is the last thing that it yields.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		q.Limit = 1000
-		for page, err := s.Runs(ctx, q); ; {
+		page, err := s.Runs(ctx, q)
+		for more := len(page) == q.Limit; len(page) > 0 || err != nil; {
 			var next []journal.RunInfo // is read before the run that it follows is removed
 			var failed error
-			if err == nil && len(page) == q.Limit {
-				q.Before = page[len(page)-1].ID
-				next, failed = s.Runs(ctx, q)
+			if more && err == nil {
+				next, more, failed = s.after(ctx, q, page)
 			}
 			for _, r := range page {
 				if !yield(r, nil) {
@@ -261,11 +261,24 @@ func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.Run
 				yield(journal.RunInfo{}, err)
 				return
 			}
-			if page, err = next, failed; len(page) == 0 && err == nil {
-				return
-			}
+			page, err = next, failed
 		}
 	}
+}
+
+// after returns the page after another one, and whether one more may follow. Runs at the end of the first page may be gone.
+func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunInfo) (next []journal.RunInfo, more bool, err error) {
+	for i := len(page) - 1; i >= 0; i-- {
+		q.Before = page[i].ID
+		if next, err = s.Runs(ctx, q); errors.Is(err, journal.ErrNoRun) {
+			continue
+		}
+		more = len(next) == q.Limit
+		return slices.DeleteFunc(next, func(r journal.RunInfo) bool {
+			return slices.ContainsFunc(page[i+1:], func(known journal.RunInfo) bool { return known.ID == r.ID })
+		}), more, err
+	}
+	return nil, false, err
 }
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.
