@@ -123,6 +123,10 @@ func sandboxed() diagnosis {
 func (a *app) database(ctx context.Context, flag string) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
 	s := &store{file: storeName(flag)}
+	if isSettings(s.file) { // which may have a password
+		d.Value, d.Next = errSettings.Error(), "set "+storeEnv+" or --db to such an address"
+		return d, written
+	}
 	if s.file == "" {
 		if err := s.inProject(false); err != nil {
 			d.Value, d.Next = err.Error(), "go to the folder of a project, or name a database with --db"
@@ -130,10 +134,6 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		}
 	}
 	size := ""
-	if isSettings(s.file) {
-		d.Value, d.Next = errSettings.Error(), "set "+storeEnv+" or --db to such an address"
-		return d, written
-	}
 	if !redact.IsDatabase(s.file) {
 		info, err := os.Stat(s.file)
 		if errors.Is(err, fs.ErrNotExist) {
