@@ -40,17 +40,16 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 
 // Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
 func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
-	s := session{id: run}
-	info, err := j.Find(ctx, s.log())
+	info, err := j.Find(ctx, Notes(run))
 	if errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) {
 		return false, nil
 	}
-	return err == nil && info.ID == s.log(), err
+	return err == nil && info.ID == Notes(run), err
 }
 
 // Of returns the run whose batches a run notes, or "". The notes are not canceled: that would leave the batches running.
 func Of(notes journal.RunInfo) string {
-	if of := notes.Labels[ofLabel]; notes.ID == (&session{id: of}).log() {
+	if of := notes.Labels[ofLabel]; notes.ID == Notes(of) {
 		return of
 	}
 	return ""

@@ -38,8 +38,10 @@ type made struct {
 // ofLabel is the label of notes with the run whose batches they note.
 const ofLabel = "batches-of"
 
-// log is the id of the run that has the notes.
-func (s *session) log() string { return s.id + ".batches" }
+// Notes returns the id of the run that notes the batches of a run, if any were made. Without it they are made again.
+func Notes(of string) string { return of + ".batches" }
+
+func (s *session) log() string { return Notes(s.id) }
 
 // load takes the notes and reads them.
 func (s *session) load(ctx context.Context) error {

@@ -45,10 +45,10 @@ func (f storeFlag) Set(name string) error {
 
 var errSettings = errors.New("a database of a server is named by an address: postgres://USER@HOST/NAME")
 
-// isSettings reports whether a store is named as PostgreSQL's own programs allow it: it is
-// no file, and may have a password.
+// isSettings reports whether a store is named as PostgreSQL's own programs allow it, or by an address of another kind, as one
+// that is misspelled: it is no file, and may have a password.
 func isSettings(name string) bool {
-	return strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=")
+	return !redact.IsDatabase(name) && (strings.Contains(name, "host=") || strings.Contains(name, "dbname=") || strings.Contains(name, "password=") || strings.Contains(name, "://"))
 }
 
 // secretless returns arguments of the command without the passwords of --db and --index.

@@ -26,8 +26,8 @@ func (a *app) migrate() *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the tables of a database to the version of this program",
 		Long: "Migrate changes the tables of a database that an older version of this program made. An empty\n" +
-			"database needs no migration: the first run makes its tables. Stop older programs first. There is no\n" +
-			"way back but a copy of the database.",
+			"database needs no migration: the first run makes its tables. Processes of the version before keep\n" +
+			"running until they exit, and do not start again. There is no way back but a copy of the database.",
 		Example:           a.example("db migrate", "db migrate --db postgres://stone@db.example.com/stone"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,

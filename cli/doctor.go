@@ -123,6 +123,10 @@ func sandboxed() diagnosis {
 func (a *app) database(ctx context.Context, flag string) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
 	s := &store{file: storeName(flag)}
+	if isSettings(s.file) { // which may have a password
+		d.Value, d.Next = errSettings.Error(), "set "+storeEnv+" or --db to such an address"
+		return d, written
+	}
 	if s.file == "" {
 		if err := s.inProject(false); err != nil {
 			d.Value, d.Next = err.Error(), "go to the folder of a project, or name a database with --db"
@@ -138,20 +142,27 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		if err == nil {
 			size, written = ", "+megabytes(info.Size()), info.ModTime()
 		}
-		if log, err := os.Stat(s.file + "-wal"); err == nil && log.Size() > 0 {
+		if log, failed := os.Stat(s.file + "-wal"); err == nil && info.Size() == 0 && (failed != nil || log.Size() == 0) {
+			d.Value, d.Next = s.file+" is empty: there is nothing in it, not even tables", "restore a copy, or remove it: the first run makes a new one"
+			return d, written
+		} else if failed == nil && log.Size() > 0 {
 			size += " and a log of " + megabytes(log.Size())
 		}
 	}
+	const stopped = "until then no run can start or continue"
 	opened, err := a.openStore(ctx, flag, "", false)
 	if err != nil {
 		d.Value, d.Next = err.Error(), "restore a copy, or name another database with --db"
+		if redact.IsDatabase(s.file) || errors.Is(err, journal.ErrUnavailable) { // the error says what to do
+			d.Next = stopped
+		}
 		return d, written
 	}
 	defer opened.Close()
 	runs, err := opened.Runs(ctx, journal.Query{Limit: 1000})
 	schema, failed := opened.Probe(ctx)
 	if err = cmp.Or(err, failed); err != nil {
-		d.Value, d.Next = err.Error(), "until then no run can start or continue"
+		d.Value, d.Next = err.Error(), stopped
 		return d, written
 	}
 	count := text.Plural(len(runs), "run")

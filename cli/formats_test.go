@@ -41,6 +41,8 @@ func TestFormatsOfReleases(t *testing.T) {
 			t.Setenv("STONE_TRUST", "1")
 			for _, step := range []struct{ line, want string }{
 				{"db check", "2 runs, 58 records, no damage\n"},
+				{"db backup copy.db", "copied .stone/stone.db to copy.db"},
+				{"db check --db copy.db", "2 runs, 58 records, no damage\n"},
 				{"runs --label team=a", " done "},
 				{"show done", "✓ weather "},
 				{"show done --dag", `"rain in the evening"`},
@@ -57,9 +59,15 @@ func TestFormatsOfReleases(t *testing.T) {
 				if want := cli.Done; code != want && !strings.Contains(step.line, "--id again") || !strings.Contains(out.String(), step.want) {
 					t.Errorf("stone %s: exit code %d\n%s%s\nwant %q", step.line, code, &out, &errs, step.want)
 				}
-				if step.line == "db check" {
+				if strings.HasPrefix(step.line, "db ") {
 					if file, err := os.ReadFile(".stone/stone.db"); err != nil || !bytes.Equal(file, database) {
-						t.Errorf("db check changed the file, %v", err)
+						t.Errorf("%s changed the file, %v", step.line, err)
+					}
+				}
+				if step.line == "db backup copy.db" {
+					const version = 60 // where SQLite has it
+					if file, err := os.ReadFile("copy.db"); err != nil || !bytes.Equal(file[version:version+4], database[version:version+4]) {
+						t.Errorf("the copy has another version, %v", err)
 					}
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
@@ -37,7 +38,8 @@ func (a *app) gc() *cobra.Command {
 			"match both: of all runs, or of those that the other flags choose. With --compress it then compresses the contents\n" +
 			"of older runs that have ended. With --keep-bytes it then removes the oldest runs, but none of the newest --keep,\n" +
 			"until the database uses at most SIZE. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
-			"waiting, answered, interrupted, drained and refused ones. The receivers of a run go with it, and notices do not count for --keep. Results that other runs have reused stay\n" +
+			"waiting, answered, interrupted, drained and refused ones. The receivers of a run and the notes of its\n" +
+			"batches go with it, and neither they nor notices count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
 		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB", "runs gc --older-than 90d --compress 7d"),
 		Args:              none,
@@ -83,12 +85,17 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	if flags.bytes > 0 && !inFile {
 		return errors.New("--keep-bytes needs a file: PostgreSQL frees space when it vacuums, so remove runs --older-than an age")
 	}
-	var rest []string                    // the newest first, if more of them may be removed
-	var old, receivers []journal.RunInfo // old ones if they are only to be listed
-	var gone []string                    // runs whose receivers the query may leave out
+	var rest []string                // the newest first, if more of them may be removed
+	var old, parts []journal.RunInfo // old ones if they are only to be listed
+	var gone []string                // runs whose parts the query may leave out
 	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
 	read, younger, removed := 0, 0, 0
 	remove := func(r journal.RunInfo) error {
+		if outer, _, inner := strings.Cut(r.ID, "/"); inner { // the outer run would do it again
+			if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
+				return nil
+			}
+		}
 		if some {
 			gone = append(gone, r.ID)
 		}
@@ -112,8 +119,8 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			a.complain("%v", err)
 			read--
 			continue
-		case err == nil && webhook.Keeps(r.Pipeline):
-			receivers = append(receivers, r)
+		case err == nil && isPart(r):
+			parts = append(parts, r)
 			continue
 		case err == nil && flags.dooms(r, younger, now):
 			err = remove(r)
@@ -143,18 +150,19 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		}
 	}
 	for _, of := range gone {
-		for r, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: of}}) {
-			switch {
-			case err != nil:
-				return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-			case webhook.Keeps(r.Pipeline) && !slices.ContainsFunc(receivers, func(known journal.RunInfo) bool { return known.ID == r.ID }):
+		more, err := s.partsOf(ctx, of)
+		if err != nil {
+			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+		}
+		for _, r := range more {
+			if !slices.ContainsFunc(parts, func(known journal.RunInfo) bool { return known.ID == r.ID }) {
 				read++
-				receivers = append(receivers, r)
+				parts = append(parts, r)
 			}
 		}
 	}
-	for _, r := range receivers { // they go with their runs
-		of := r.Labels[webhook.Receives]
+	for _, r := range parts { // they go with their runs
+		of := partOf(r)
 		run, err := s.Find(ctx, of)
 		if err == nil && run.ID == of && !slices.ContainsFunc(old, func(r journal.RunInfo) bool { return r.ID == of }) {
 			continue
@@ -183,6 +191,37 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	return nil
 }
 
+// isPart reports whether a run keeps what another one needs as long as it is there: receivers of its notices, or the
+// notes of its batches, which are done although the run waits for them.
+func isPart(r journal.RunInfo) bool { return webhook.Keeps(r.Pipeline) || batch.Of(r) != "" }
+
+// partOf returns the run to which such a run belongs.
+func partOf(r journal.RunInfo) string {
+	if of := batch.Of(r); of != "" {
+		return of
+	}
+	return r.Labels[webhook.Receives]
+}
+
+// partsOf returns the runs that belong to another one.
+func (s *store) partsOf(ctx context.Context, of string) (all []journal.RunInfo, err error) {
+	for r, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: of}}) {
+		if err != nil {
+			return nil, err
+		}
+		if isPart(r) {
+			all = append(all, r)
+		}
+	}
+	switch r, err := s.Find(ctx, batch.Notes(of)); {
+	case err == nil && batch.Of(r) == of:
+		all = append(all, r)
+	case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
+		return nil, err
+	}
+	return all, nil
+}
+
 // compress compresses the contents of the runs that are older than an age, if it is not 0, and says what that saves.
 func (a *app) compress(ctx context.Context, s *store, q journal.Query, older time.Duration, now time.Time) error {
 	if older == 0 {
@@ -201,17 +240,17 @@ func (a *app) compress(ctx context.Context, s *store, q journal.Query, older tim
 	return err
 }
 
-// each yields the runs that a query selects, the newest first. They may be removed meanwhile. An error is the last thing
-// that it yields.
+// each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error
+// is the last thing that it yields.
 func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.RunInfo, error] {
 	return func(yield func(journal.RunInfo, error) bool) {
 		q.Limit = 1000
-		for page, err := s.Runs(ctx, q); ; {
+		page, err := s.Runs(ctx, q)
+		for more := len(page) == q.Limit; len(page) > 0 || err != nil; {
 			var next []journal.RunInfo // is read before the run that it follows is removed
 			var failed error
-			if err == nil && len(page) == q.Limit {
-				q.Before = page[len(page)-1].ID
-				next, failed = s.Runs(ctx, q)
+			if more && err == nil {
+				next, more, failed = s.after(ctx, q, page)
 			}
 			for _, r := range page {
 				if !yield(r, nil) {
@@ -222,11 +261,24 @@ func (s *store) each(ctx context.Context, q journal.Query) iter.Seq2[journal.Run
 				yield(journal.RunInfo{}, err)
 				return
 			}
-			if page, err = next, failed; len(page) == 0 && err == nil {
-				return
-			}
+			page, err = next, failed
 		}
 	}
+}
+
+// after returns the page after another one, and whether one more may follow. Runs at the end of the first page may be gone.
+func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunInfo) (next []journal.RunInfo, more bool, err error) {
+	for i := len(page) - 1; i >= 0; i-- {
+		q.Before = page[i].ID
+		if next, err = s.Runs(ctx, q); errors.Is(err, journal.ErrNoRun) {
+			continue
+		}
+		more = len(next) == q.Limit
+		return slices.DeleteFunc(next, func(r journal.RunInfo) bool {
+			return slices.ContainsFunc(page[i+1:], func(known journal.RunInfo) bool { return known.ID == r.ID })
+		}), more, err
+	}
+	return nil, false, err
 }
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
 )
 
 func (a *app) kpi() *cobra.Command {
@@ -47,6 +49,10 @@ func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
 	intents := map[string]*score{}
 	for _, run := range runs {
 		for r, err := range s.calls(ctx, run.ID) {
+			if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or it was removed meanwhile: the others count
+				a.complain("%v", err)
+				break
+			}
 			if err != nil {
 				return err
 			}

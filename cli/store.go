@@ -63,7 +63,7 @@ func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, 
 	if flag != "" {
 		s.flag = " --db " + quoted(flag)
 	}
-	if isSettings(s.file) && !redact.IsDatabase(s.file) {
+	if isSettings(s.file) {
 		return nil, errSettings
 	}
 	if redact.IsDatabase(s.file) {
@@ -138,7 +138,12 @@ func makeProject(dir string) error {
 
 // withStore calls do with an existing store.
 func (a *app) withStore(ctx context.Context, name string, do func(*store) error) error {
-	s, err := a.openStore(ctx, name, "", false)
+	return a.withStoreAs(ctx, name, sqlite.Options{}, do)
+}
+
+// withStoreAs is withStore with the options of a file.
+func (a *app) withStoreAs(ctx context.Context, name string, opts sqlite.Options, do func(*store) error) error {
+	s, err := a.openStoreAs(ctx, name, "", false, opts)
 	if err != nil {
 		return err
 	}

@@ -65,10 +65,17 @@ func (m *memoryPurses) Drop(h purse.Hold) error {
 
 // forget forgets what was spent on days that are no longer kept.
 func (m *memoryPurses) forget(today int64) {
-	if m.day != today {
-		m.day = today
-		maps.DeleteFunc(m.of, func(k purse.Key, _ memoryPurse) bool { return k.Day < today-purse.Kept })
+	if m.day == today {
+		return
 	}
+	m.day = today
+	last := int64(0) // before today: a clock that is wrong for a while removes nothing
+	for k := range m.of {
+		if k.Day < today {
+			last = max(last, k.Day)
+		}
+	}
+	maps.DeleteFunc(m.of, func(k purse.Key, _ memoryPurse) bool { return k.Day < last-purse.Kept })
 }
 
 // budgets returns those on which the run draws.

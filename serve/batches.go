@@ -49,7 +49,7 @@ func (s *Server) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if time.Since(info.Ended) < lookAfter(info, s.cfg.Scan) || s.busy() >= resumeAtOnce {
+		if since := time.Since(info.Ended); since >= 0 && since < lookAfter(info, s.cfg.Scan) || s.busy() >= resumeAtOnce { // a clock that was set back holds up none
 			continue
 		}
 		if src, ok := sourceOf(info); ok && src.Batch {

@@ -10,6 +10,9 @@ func (s *Server) FindUnsent(ctx context.Context, since time.Time) error {
 	return s.findUnsent(ctx, since)
 }
 
+// SendAgain retries the notices that are due, as the server does at each scan.
+func (s *Server) SendAgain(ctx context.Context) { s.sendAgain(ctx) }
+
 // Unsent returns the number of notices that wait for their next attempt.
 func (s *Server) Unsent() int {
 	s.mu.Lock()

@@ -107,6 +107,10 @@ func TestStoreInTrouble(t *testing.T) {
 		}},
 	} {
 		trouble.flag.Store(true)
+		status, _, text := send("GET", "/metrics", "") // counters are needed most now
+		if known := strings.Contains(text, "stone_runs_unfinished"); status != 200 || !strings.Contains(text, "stone_http_requests_total") || known && trouble.flag == &j.reads {
+			t.Errorf("metrics: %d %s", status, text)
+		}
 		for _, r := range trouble.requests {
 			status, retry, text := send(r[0], r[1], r[2], r[3:]...)
 			if says := strings.Contains(text, `"unavailable"`) || strings.Contains(text, "the database does not answer") || strings.Contains(text, "invoke-failed"); status != 503 || retry != "5" || !says && !strings.HasPrefix(r[1], "/v1/act") {

@@ -66,16 +66,14 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Principa
 	if who.Tenant != "" {
 		return noRoute(r)
 	}
-	if err := s.gauge(r.Context()); err != nil {
-		return err
-	}
+	s.gauge(r.Context())
 	w.Header().Set("Content-Type", metrics.ContentType)
 	_, _ = w.Write(s.meters.set.Text()) // or the client has gone
 	return nil
 }
 
-// gauge reads the gauges.
-func (s *Server) gauge(ctx context.Context) error {
+// gauge reads the gauges. While the journal does not answer, those of the journal have no values: the counters are needed most then.
+func (s *Server) gauge(ctx context.Context) {
 	m := s.meters
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,6 +85,21 @@ func (s *Server) gauge(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	m.active.Set(active...)
+	const patience = 5 * time.Second // half as long as Prometheus waits
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if s.gaugeJournal(ctx) == nil {
+		return
+	}
+	m.counted = time.Time{}
+	for _, g := range []metrics.Gauge{m.budgets, m.unfinished, m.questions} {
+		g.Set()
+	}
+}
+
+// gaugeJournal reads the gauges of the journal. The caller holds m.mu.
+func (s *Server) gaugeJournal(ctx context.Context) error {
+	m := s.meters
 	var budgets []metrics.Reading
 	for _, b := range shared(s.cfg.Budgets) {
 		bal, err := s.cfg.Journal.Balance(ctx, b, time.Now())

@@ -127,8 +127,12 @@ func (s *Server) notifyAll(ctx context.Context, since time.Time) error {
 			return err
 		}
 		started, err := s.notify(ctx, info)
-		if err != nil {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil || s.closing() || errors.Is(err, journal.ErrUnavailable):
 			return err
+		default: // it says something about this run, as that it is damaged: the others get their notices
+			s.cfg.Log.Error("a webhook was not sent", "run", info.ID, "error", err)
 		}
 		for _, run := range started {
 			select {

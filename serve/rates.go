@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -15,6 +16,9 @@ type rates struct {
 	mu sync.Mutex
 	by map[string]*bucket
 }
+
+// mostBuckets is how many callers are remembered before those are forgotten that were silent for a minute.
+const mostBuckets = 1000
 
 // bucket holds the requests that a caller may still send. It fills up within a minute.
 type bucket struct {
@@ -35,6 +39,9 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	most := float64(who.PerMinute)
 	b := r.by[who.Name]
 	if b == nil {
+		if len(r.by) >= mostBuckets { // full ones are like none
+			maps.DeleteFunc(r.by, func(_ string, b *bucket) bool { return now.Sub(b.at) >= time.Minute })
+		}
 		b = &bucket{most, now}
 		r.by[who.Name] = b
 	}

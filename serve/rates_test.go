@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -20,5 +21,17 @@ func TestRates(t *testing.T) {
 		if got := r.take(tt.who, now.Add(tt.after)).Round(time.Millisecond); got != tt.want {
 			t.Errorf("%s after %v: wait %v, want %v", tt.who.Name, tt.after, got, tt.want)
 		}
+	}
+}
+
+// Callers without number leave nothing behind.
+func TestRatesForget(t *testing.T) {
+	var r rates
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 10 * mostBuckets {
+		r.take(Principal{Name: fmt.Sprint(i), PerMinute: 1}, now.Add(time.Duration(i)*time.Second))
+	}
+	if n := len(r.by); n > mostBuckets {
+		t.Errorf("%d callers are remembered", n)
 	}
 }

@@ -303,9 +303,9 @@ func (s *Server) forget(ctx context.Context, run string) error {
 }
 
 // secret reports whether a run keeps the secrets of a receiver of a run, which nobody may read. The record says
-// it, whatever this server is configured for.
+// it, whatever this server is configured for. A damaged one may not say it.
 func secret(info journal.RunInfo) bool {
-	return webhook.Keeps(info.Pipeline) || strings.HasPrefix(info.Pipeline, webhook.Runs) && info.Labels[webhook.Receives] != ""
+	return webhook.Keeps(info.Pipeline) || strings.HasPrefix(info.Pipeline, webhook.Runs) && (info.Labels[webhook.Receives] != "" || info.State == journal.Damaged)
 }
 
 // notices returns the notices for the receivers of a run that has stopped.

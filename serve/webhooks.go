@@ -45,6 +45,7 @@ type hook struct {
 type unsent struct {
 	hook     *hook
 	receiver string    // its name
+	ended    time.Time // its last attempt; zero if another one counts for nothing
 	at       time.Time // when it is tried again
 }
 
@@ -186,7 +187,12 @@ func (s *Server) again(h *hook, info journal.RunInfo) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.unsent[info.ID] = unsent{h, info.Labels[receiverLabel], info.Ended.Add(min(max(age, s.cfg.Scan), time.Hour))}
+	pause := min(max(age, s.cfg.Scan), time.Hour)
+	at := info.Ended.Add(pause)
+	if time.Until(at) > pause { // the clock was set back
+		at = time.Now().Add(pause)
+	}
+	s.unsent[info.ID] = unsent{h, info.Labels[receiverLabel], info.Ended, at}
 	return true
 }
 
@@ -196,7 +202,7 @@ func (s *Server) hurry(h *hook, receiver string) {
 	defer s.mu.Unlock()
 	for id, n := range s.unsent {
 		if n.hook == h && n.receiver == receiver {
-			s.unsent[id] = unsent{h, receiver, time.Time{}}
+			s.unsent[id] = unsent{hook: h, receiver: receiver}
 		}
 	}
 }
@@ -204,16 +210,21 @@ func (s *Server) hurry(h *hook, receiver string) {
 // sendAgain retries the notices that are due, and makes the missing ones.
 func (s *Server) sendAgain(ctx context.Context) {
 	s.mu.Lock()
-	var due []string
+	due := map[string]unsent{}
 	for id, n := range s.unsent {
 		if len(due) < resumeAtOnce && time.Now().After(n.at) && n.hook.receiver(n.receiver).admits(id) {
-			due = append(due, id)
+			due[id] = n
 			delete(s.unsent, id)
 		}
 	}
 	s.mu.Unlock()
-	for _, id := range due {
-		if info, err := s.exactly(ctx, id); err == nil && info.State == journal.Failed {
+	for id, n := range due {
+		info, err := s.exactly(ctx, id)
+		switch {
+		case err != nil || info.State != journal.Failed:
+		case !n.ended.IsZero() && !info.Ended.Equal(n.ended): // another server has tried it meanwhile
+			s.again(n.hook, info)
+		default:
 			_, _ = s.resume(ctx, info, task{quiet: true}) // if that fails, the next search finds it
 		}
 	}

@@ -1,7 +1,9 @@
 package serve_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -317,6 +319,115 @@ func TestWebhookDown(t *testing.T) {
 	}
 	if text := h.want("GET", "/v1/runs?limit=1000", "", 200, `"draft"`); strings.Contains(text, "webhook/") {
 		t.Error("the list has notices")
+	}
+}
+
+// Of several servers one makes each attempt, so that the receiver gets no more of them than from one server.
+func TestWebhookOfServers(t *testing.T) {
+	r := newReceiver(t)
+	r.set(400) // read and not wanted: the receiver is not down
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	r.await(1)
+	h.Stop()
+	var servers [2]*serve.Server
+	for i := range servers {
+		s, err := serve.New(serve.Config{Journal: h.journal, Webhooks: h.hooks, Scan: time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.FindUnsent(t.Context(), time.Now()); err != nil || s.Unsent() != 1 {
+			t.Fatalf("%d notices, want 1: %v", s.Unsent(), err)
+		}
+		servers[i] = s
+	}
+	r.set(400)
+	tries := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.tries
+	}
+	for tries() == 0 {
+		servers[0].SendAgain(t.Context())
+		time.Sleep(time.Millisecond)
+	}
+	for servers[0].Unsent() == 0 { // until its attempt is recorded
+		time.Sleep(time.Millisecond)
+	}
+	before := tries()
+	servers[1].SendAgain(t.Context())
+	if n := servers[1].Unsent(); n != 1 || tries() != before {
+		t.Errorf("the second server tries again what the first one has just tried: %d notices wait, %d attempts after %d", n, tries(), before)
+	}
+}
+
+// A clock that is set back holds no notice up.
+func TestWebhookOfFuture(t *testing.T) {
+	r := newReceiver(t)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	r.await(1)
+	h.Stop()
+	sent, err := h.journal.Runs(t.Context(), journal.Query{Pipeline: "webhook/ops"})
+	if err != nil || len(sent) != 1 {
+		t.Fatal(sent, err)
+	}
+	input, err := journal.Input(t.Context(), h.journal, sent[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := sent[0]
+	late.ID, late.Started, late.Outcome = "late", time.Now().Add(24*time.Hour), journal.Outcome{}
+	_, err = h.journal.Acquire(t.Context(), late.ID)
+	err = errors.Join(err, h.journal.Begin(t.Context(), late, input), h.journal.End(t.Context(), late.ID, journal.Outcome{State: journal.Failed, Ended: late.Started, Failure: &journal.Failure{Kind: "x"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.open(nil)
+	r.await(2)
+}
+
+// damagedQuestions is a journal that has damaged questions of a run.
+type damagedQuestions struct{ *journal.Memory }
+
+func (j damagedQuestions) Questions(ctx context.Context, run string) ([]journal.Question, error) {
+	if run == "damaged" {
+		return nil, &journal.DamageError{Run: run}
+	}
+	return j.Memory.Questions(ctx, run)
+}
+
+// A damaged run keeps its own notices back, and no others.
+func TestWebhookOfDamagedRun(t *testing.T) {
+	r := newReceiver(t)
+	h := newHouse(t, nil, r.hook())
+	h.want("PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
+	r.await(1)
+	info, err := h.journal.Find(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Stop()
+	info.Outcome = journal.Outcome{}
+	info.ID = "b"
+	h.put(info)
+	info.ID = "damaged" // the newest
+	_, err = h.journal.Acquire(t.Context(), info.ID)
+	_, failed := h.journal.Ask(t.Context(), journal.Question{Run: info.ID, Path: "p", Name: "p", Asked: time.Now()})
+	if err = errors.Join(err, failed, h.journal.Begin(t.Context(), info, dag.DAG{}), h.journal.End(t.Context(), info.ID, journal.Outcome{State: journal.Waiting, Ended: time.Now()})); err != nil {
+		t.Fatal(err)
+	}
+	s, err := serve.New(serve.Config{Journal: damagedQuestions{h.journal}, Webhooks: h.hooks, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.FindUnsent(t.Context(), time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.await(2); got[1].notice.Run.ID != "b" {
+		t.Errorf("got %+v", got)
 	}
 }
 

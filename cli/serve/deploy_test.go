@@ -89,6 +89,9 @@ func TestCompose(t *testing.T) {
 				t.Errorf("%s: %s is %v, want %v", name, path, got, want)
 			}
 		}
+		if volumes := words(at(s, "volumes")); !slices.Contains(volumes, "./secrets/tokens:/tokens:ro") || !slices.Contains(words(at(s, "command")), "--tokens=/tokens/tokens.json") {
+			t.Errorf("%s does not read the folder of tokens, in which a file can be replaced: %q", name, volumes)
+		}
 		args := words(at(s, "command"))
 		wantServe(t, args, 75*time.Second)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--host=") && strings.Contains(a, name) }) {

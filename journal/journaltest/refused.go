@@ -35,15 +35,26 @@ func testRefused(t *testing.T, j tested) {
 	wantState(t, j, journal.Answered) // without Refuse nothing is recorded
 
 	var refused journal.RunInfo
+	later := config()
+	later.Now = func() time.Time { return moment.Add(time.Hour) }
 	for i := range 2 {
-		if _, err := run(t, j, now, refuse); !errors.As(err, new(*journal.ChangedError)) {
+		if _, err := stone.Run(t.Context(), now, kept(later, j, refuse)); !errors.As(err, new(*journal.ChangedError)) {
 			t.Fatalf("another pipeline: %v, want a ChangedError", err)
 		}
 		info := wantState(t, j, journal.Refused)
+		if runs, err := j.open().Runs(t.Context(), journal.Query{Ended: info.Ended}); err != nil || len(runs) != 1 {
+			t.Errorf("%d runs ended since it was refused, %v; want it", len(runs), err)
+		}
 		if i > 0 && !info.Ended.Equal(refused.Ended) {
 			t.Errorf("it was refused once more at %v, want %v", info.Ended, refused.Ended)
 		}
 		refused = info
+	}
+	if c, ok := j.open().(interface {
+		Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
+	}); ok {
+		_, _, err := c.Check(t.Context(), func(e *journal.DamageError) { t.Errorf("after it was refused: %v", e) })
+		must(t, err)
 	}
 	if f := refused.Failure; f == nil || f.Reason != "all/check was added" {
 		t.Errorf("the failure is %+v", f)

@@ -8,7 +8,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // testSpending pays three dollars: for a step, for an attempt that fails and for another one when the
@@ -79,6 +82,23 @@ func testSpending(t *testing.T, j tested) {
 		t.Fatal(err)
 	}
 	want("carol", 2)
+
+	// A run whose process died during an attempt has no outcome until a server refuses it.
+	begin(t, j, journal.RunInfo{ID: "refused", Account: "dora", Fingerprint: dag.ID{1}})
+	_, err = j.Do(declared.With(t.Context(), budget.Amount{USD: 1}), step.Key{RunID: "refused", Path: "all/one", Kind: "leaf", Name: "one", Digest: dag.ID{1}}, func(context.Context) (step.Record, error) {
+		return step.Record{}, errors.New("the process dies")
+	})
+	if err == nil {
+		t.Fatal("an attempt without a result succeeded")
+	}
+	must(t, j.Release("refused"))
+	want("dora", 0)
+	cfg := config()
+	cfg.RunID = "refused"
+	if _, err := stone.Run(t.Context(), p, kept(cfg, j, journal.Options{Resume: true, Refuse: true})); !errors.As(err, new(*journal.ChangedError)) {
+		t.Fatalf("another pipeline: %v, want a ChangedError", err)
+	}
+	want("dora", 1)
 
 	if b, err := j.Balance(t.Context(), paidBy("ada"), before.Add(-24*time.Hour)); b.Used != (budget.Amount{}) || err != nil {
 		t.Errorf("the day before: %+v, %v", b.Used, err)

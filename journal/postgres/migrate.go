@@ -67,7 +67,8 @@ func (d *database) migrate(ctx context.Context) (before int, err error) {
 		_, err := conn.Exec(ctx, text).ReadAll()
 		return err
 	}
-	if err = do("BEGIN; " + lockMigration); err != nil {
+	// Whoever comes after a migration that waits for a lock waits too, also processes that work.
+	if err = do("BEGIN; " + lockMigration + "; SET LOCAL lock_timeout = '3s'"); err != nil {
 		return 0, err
 	}
 	// CREATE SCHEMA needs a permission even for a schema that exists.

@@ -1,13 +1,17 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stonelayer/stone/internal/pgtest"
 	"github.com/stonelayer/stone/journal"
@@ -65,6 +69,43 @@ func TestMigrate(t *testing.T) {
 	version = before
 	if !do(t, open(t, address, Options{}), stepKey("r", 1)).Replayed {
 		t.Error("after a failed migration the run is lost")
+	}
+}
+
+// A migration that waits for somebody who reads for long, as pg_dump does, holds up every process that works meanwhile. So
+// it gives up soon, changes nothing, and succeeds later.
+func TestMigrateLocked(t *testing.T) {
+	address := pgtest.Database(t)
+	if err := open(t, address, Options{}).Close(); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, address, "DELETE FROM stone.migrations WHERE version = 6; ALTER TABLE stone.holds DROP COLUMN state; DROP FUNCTION stone.refuse(text)")
+	reader, err := pgconn.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close(context.Background())
+	if _, err := reader.Exec(t.Context(), "BEGIN; LOCK TABLE stone.holds IN ACCESS SHARE MODE").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, _, err := Migrate(ctx, address); err == nil || !strings.Contains(err.Error(), "is locked by another process: try again later") {
+		t.Errorf("migrated while somebody reads: %v", err)
+	}
+	if _, err := reader.Exec(t.Context(), "COMMIT").ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	if from, to, err := Migrate(ctx, address); from != 5 || to != version || err != nil {
+		t.Errorf("migrated from %d to %d, %v", from, to, err)
+	}
+}
+
+// The page of formats has the present version.
+func TestVersionOfPage(t *testing.T) {
+	want := fmt.Sprintf("the table `stone.migrations` | %d |", version)
+	if text, err := os.ReadFile("../../docs/reference/formats.md"); err != nil || !strings.Contains(string(text), want) {
+		t.Errorf("docs/reference/formats.md does not say %q, %v", want, err)
 	}
 }
 

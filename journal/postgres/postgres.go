@@ -100,8 +100,8 @@ func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 }
 
 // Migrate brings the tables of a database to the version of this program and returns the
-// versions before and after. Stop older programs first: they refuse the new version only
-// when they open the database. There is no way back but a copy of the database.
+// versions before and after. Processes of the version before keep running until they exit, and refuse the
+// database when they open it. There is no way back but a copy of the database.
 func Migrate(ctx context.Context, address string) (from, to int, err error) {
 	d, err := connect(ctx, address, new(Options))
 	if err != nil {

@@ -46,8 +46,8 @@ func (t *tx) Spend(k purse.Key, used, held budget.Amount) error {
 }
 
 // ForgetSpending implements [log.Tx].
-func (t *tx) ForgetSpending(before int64) error {
-	t.exec("DELETE FROM stone.spending WHERE day < $1", before)
+func (t *tx) ForgetSpending(today, kept int64) error {
+	t.exec("DELETE FROM stone.spending WHERE day < (SELECT max(day) FROM stone.spending WHERE day < $1) - $2", today, kept)
 	return nil
 }
 

@@ -29,8 +29,8 @@ func (t tx) Spend(k purse.Key, used, held budget.Amount) error {
 }
 
 // ForgetSpending implements [log.Tx].
-func (t tx) ForgetSpending(before int64) error {
-	_, err := t.do("DELETE FROM spending WHERE day < ?", before)
+func (t tx) ForgetSpending(today, kept int64) error {
+	_, err := t.do("DELETE FROM spending WHERE day < (SELECT max(day) FROM spending WHERE day < ?) - ?", today, kept)
 	return err
 }
 

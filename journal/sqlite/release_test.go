@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
@@ -61,6 +63,17 @@ func TestResumeOfReleases(t *testing.T) {
 		}
 		if got, want := result.Node.ID().String()[:12], "3b11b36f1d30"; string(result.Node.Content()) != `"paid once"` || got != want {
 			t.Errorf("%s: node %s %s, want %s", name, got, result.Node.Content(), want)
+		}
+	}
+}
+
+// The page of formats and the page about upgrades have the present version.
+func TestVersionOfPages(t *testing.T) {
+	for page, want := range map[string]string{
+		"reference/formats.md": fmt.Sprintf("`application_id` is 0x%x | %d |", application, version), "upgrade.md": fmt.Sprintf("has schema %d, this program knows %d`", version, released),
+	} {
+		if text, err := os.ReadFile("../../docs/" + page); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("docs/%s does not say %q, %v", page, want, err)
 		}
 	}
 }

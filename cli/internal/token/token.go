@@ -119,7 +119,8 @@ func (f *File) read() error {
 	return nil
 }
 
-// write replaces the file as a whole, readable for its owner alone.
+// write replaces the file as a whole. A new one is readable for its owner alone; one that others may read, as a server in a
+// container does, stays so.
 func (f *File) write(tokens []Token) error {
 	data, err := json.MarshalIndent(content{tokens}, "", "  ")
 	if err != nil {
@@ -129,7 +130,12 @@ func (f *File) write(tokens []Token) error {
 	if err != nil {
 		return err
 	}
-	_, err = tmp.Write(append(data, '\n'))
+	if before, missing := os.Stat(f.name); missing == nil {
+		err = tmp.Chmod(before.Mode().Perm())
+	}
+	if err == nil {
+		_, err = tmp.Write(append(data, '\n'))
+	}
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
 		err = os.Rename(tmp.Name(), f.name)
 	}

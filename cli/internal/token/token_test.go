@@ -55,6 +55,26 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// A file that others may read stays readable for them when it changes.
+func TestMode(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "tokens.json")
+	f, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []os.FileMode{0o600, 0o644} {
+		if _, err := f.Create(Token{Name: fmt.Sprint("t", i), Roles: []string{"read"}}, now); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("the mode is %v, %v, want %v", info.Mode(), err, want)
+		}
+		if err := os.Chmod(name, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A token that allows no effect keeps allowing none.
 func TestEmptyGrant(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "tokens.json")

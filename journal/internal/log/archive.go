@@ -261,7 +261,8 @@ func isRemoving(o journal.Outcome) bool { return o.Failure != nil && o.Failure.K
 
 // shrink removes the records of a large run but for a few, in several transactions. If that is interrupted, the run says so.
 func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
-	text, err := json.Marshal(journal.Outcome{State: journal.Failed, Ended: j.now(), Failure: &journal.Failure{Kind: removing, Reason: interrupted}})
+	ended := j.now()
+	text, err := json.Marshal(journal.Outcome{State: journal.Failed, Ended: ended, Failure: &journal.Failure{Kind: removing, Reason: interrupted}})
 	if err != nil {
 		return err
 	}
@@ -278,7 +279,7 @@ func (j *Journal) shrink(ctx context.Context, r *run, rows int64) error {
 			}
 			row, err := t.Run(background, r.id)
 			if err == nil && first == 0 && row.Info != nil {
-				row.State, row.Outcome, row.Ended, row.Tail, row.Tip = string(journal.Failed), text, millis(j.now()), 0, 0
+				row.State, row.Outcome, row.Ended, row.Tail, row.Tip = string(journal.Failed), text, millis(ended), 0, 0
 				row.seal()
 				err = t.Put(row)
 			}

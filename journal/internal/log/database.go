@@ -160,8 +160,9 @@ type Tx interface {
 	Rate(name string) (state []byte, now time.Time, err error)
 	// PutRate replaces it.
 	PutRate(name string, state []byte) error
-	// ForgetSpending removes the budgets of periods that began before a day.
-	ForgetSpending(before int64) error
+	// ForgetSpending removes the budgets of periods that began more than so many days before the last day before today on
+	// which something was spent: a clock that is wrong for a while, and years ahead, removes nothing.
+	ForgetSpending(today, kept int64) error
 	// Advance increments the beats of runs and sets the numbers of their records. It sets
 	// each Now, to 0 for a run that has another owner, which it does not change. Until the
 	// transaction ends no other one can change the owners.

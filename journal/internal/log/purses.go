@@ -227,7 +227,7 @@ func (t *transaction) spend() error {
 		return nil
 	}
 	t.j.day = today
-	return t.ForgetSpending(today - purse.Kept)
+	return t.ForgetSpending(today, purse.Kept)
 }
 
 // Balance implements [journal.Archive].

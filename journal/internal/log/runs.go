@@ -264,7 +264,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		return j.notHeld(id)
 	}
 	if o.State == journal.Refused {
-		if err := j.refuse(held, o); err != nil {
+		if err := j.refuse(ctx, held, o); err != nil {
 			return err
 		}
 		return j.Release(id)
@@ -317,13 +317,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		if err != nil {
 			return err
 		}
-		// What lost attempts may have cost is known now.
-		var before journal.Outcome
-		if err := json.Unmarshal([]byte(cmp.Or(string(row.Outcome), "{}")), &before); err != nil {
-			return refused{&journal.DamageError{Where: t.j.data.Name(), Run: id, Reason: err.Error()}}
-		}
-		p.spent += o.Usage.Possible.USD - before.Usage.Possible.USD
-		if err := t.spend(); err != nil {
+		if err := t.possible(p, row, o); err != nil {
 			return err
 		}
 		if !fresh || len(r.budgets()) > 0 { // it may have drawn on others before
@@ -369,22 +363,42 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	return j.data.Check()
 }
 
+// possible pays what the lost attempts of a run may have cost, which is known now.
+func (t *transaction) possible(p *part, row *Run, o journal.Outcome) error {
+	var before journal.Outcome
+	if err := json.Unmarshal([]byte(cmp.Or(string(row.Outcome), "{}")), &before); err != nil {
+		return refused{&journal.DamageError{Where: t.j.data.Name(), Run: row.ID, Reason: err.Error()}}
+	}
+	p.spent += o.Usage.Possible.USD - before.Usage.Possible.USD
+	return t.spend()
+}
+
 // refuse records an outcome that keeps the nodes of the last one.
-func (j *Journal) refuse(r *run, o journal.Outcome) error {
+func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 	text, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("outcome of run %q: %w", r.id, err)
 	}
+	info, err := j.info(ctx, r)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock() // it does not begin, which would say who pays
+	r.account, r.shared = info.Account, named(info.Budgets)
+	r.mu.Unlock()
 	return j.send(&write{run: r, do: func(t *transaction) error {
-		t.part(r)
+		p := t.part(r)
 		if err := t.flush(); err != nil {
 			return err
 		}
 		row, err := t.Run(background, r.id)
+		if err == nil {
+			err = t.possible(p, row, o)
+		}
 		if err != nil {
 			return err
 		}
-		row.State, row.Outcome = string(o.State), text
+		row.State, row.Outcome, row.Ended = string(o.State), text, millis(o.Ended)
 		row.seal()
 		return t.Put(row)
 	}})
