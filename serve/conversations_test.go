@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,8 +15,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
+	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // byHeader says who sends a request as its headers do.
@@ -224,8 +228,8 @@ func TestConversationsWithoutTenant(t *testing.T) {
 	}
 }
 
-// Every reply of a conversation needs the role read, and what a message does another one. "yes" answered a question of the
-// conversation, so that it is sent again as its own answer.
+// Every reply of a conversation needs the role read, and what a message does another one. The message "m2" answered a question
+// of the conversation, and is sent again.
 func TestConversationRoles(t *testing.T) {
 	const read, start, answer = `this needs the role "read"`, `this needs the role "start"`, `this needs the role "answer"`
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
@@ -255,8 +259,8 @@ func TestConversationRoles(t *testing.T) {
 			{"agui start", "POST", "agui/mason", fmt.Sprintf(`{"threadId":%q,"runId":"1","messages":[{"id":"1","role":"user","content":"hello"}]}`, "ag"+id), c.start},
 			{"ui answer", "POST", "ui/mason", approving(id, asked.message, asked.question), c.answer},
 			{"agui answer", "POST", "agui/mason", resume, c.answer},
-			{"ui said", "POST", "ui/page", saying("said", "m3", "yes"), c.again},
-			{"agui said", "POST", "agui/page", `{"threadId":"said","runId":"1","messages":[{"id":"m3","role":"user","content":"yes"}]}`, c.again},
+			{"ui said", "POST", "ui/page", saying("said", "m2", "yes"), c.again},
+			{"agui said", "POST", "agui/page", `{"threadId":"said","runId":"1","messages":[{"id":"m2","role":"user","content":"yes"}]}`, c.again},
 			{"stream", "GET", "ui/page/said/stream?message=m1", "", c.resumed},
 		} {
 			status := http.StatusOK
@@ -358,6 +362,38 @@ func TestConversationAsksAgain(t *testing.T) {
 	}
 	if r := chat(t, "POST", q.URL+"/v1/ui/page", saying("chat", "m3", "no", "chat-turn-1", "chat-turn-1~m2"), whole); r.message != "chat-turn-2" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A message that is sent again answers nothing else: neither the next question, nor is one with the same words and another id
+// taken for it. Clients may send their last message alone. One that comes back gets the reply to its answer.
+func TestConversationAnswersOnce(t *testing.T) {
+	ask := func(name string, from dag.Type[string]) stone.Ashlar {
+		return stone.Ask(name, from, dag.NewType[stone.Answer](name), func(string) string { return name + "?" })
+	}
+	stones := stone.Seq("stones", ask("which", spoken), ask("where", spoken), stone.Func2("done", dag.NewType[stone.Answer]("which"), dag.NewType[stone.Answer]("where"), page,
+		func(_ context.Context, which, where stone.Answer) (string, error) {
+			return which.Response + " " + where.Response, nil
+		}))
+	s := servetest.Start(t, serve.Config{Pipelines: []serve.Pipeline{{Name: "stones", Ashlar: stones}}})
+	url := s.URL + "/v1/ui/stones"
+	for _, c := range []struct{ id, text, message, question, said string }{
+		{"m1", "build", "c-turn-1", "which", ""},
+		{"m2", "slate", "c-turn-1~m2", "where", ""},
+		{"m2", "slate", "c-turn-1~m2", "where", ""},
+		{"m3", "here", "c-turn-1~m3", "", "slate here"},
+		{"m3", "here", "c-turn-1~m3", "", "slate here"},
+		{"m2", "slate", "c-turn-1~m2", "", "slate here"},
+		{"m4", "here", "c-turn-2", "which", ""},
+		{"m4", "here", "c-turn-2", "which", ""},
+	} {
+		r := chat(t, "POST", url, saying("c", c.id, c.text), whole)
+		if r.message != c.message || !strings.Contains(r.question, c.question) || (r.question == "") != (c.question == "") || r.text() != c.said {
+			t.Errorf("%s %q: %+v", c.id, c.text, r)
+		}
+		if r := chat(t, "GET", url+"/c/stream?message="+c.id, "", whole); c.id != "m2" && c.id != "m4" && (r.message != c.message || r.text() != c.said) {
+			t.Errorf("%s again: %+v", c.id, r)
+		}
 	}
 }
 
