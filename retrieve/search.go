@@ -42,6 +42,14 @@ func (q *Query) Check() error {
 	return nil
 }
 
+// folderOf returns a folder as the names of documents have it; "" for the whole index.
+func folderOf(under string) string {
+	if under = path.Join(".", under); under == "." {
+		return ""
+	}
+	return under
+}
+
 func (q *Query) most() int { return cmp.Or(q.K, 10) }
 
 // A Hit is a passage that was found.
@@ -247,8 +255,8 @@ func (q Query) Within(base Query) Query {
 		maps.Copy(where, base.Where)
 		q.Where = where
 	}
-	if under := path.Clean(base.Under); base.Under != "" {
-		below := strings.TrimPrefix(path.Join("/", q.Under), "/")
+	if under := folderOf(base.Under); under != "" {
+		below := folderOf(path.Join("/", q.Under))
 		if below != under && !strings.HasPrefix(below, under+"/") {
 			below = path.Join(under, below)
 		}
