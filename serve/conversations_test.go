@@ -289,6 +289,7 @@ func TestConversationsRefused(t *testing.T) {
 		{"ui/mason", `{"id":"c"}`, 422, "nothing is asked"},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"system","parts":[]}]}`, 422, `the last message has the role "system"`},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[]}]}`, 422, "nothing is asked"},
+		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","content":"x"}]}`, 422, "the last message has no parts: want {"},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"sound"}]}]}`, 422, `a part of the type "sound": want text, file or data-answer`},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"data-answer","data":1}]}]}`, 422, "a part data-answer: want"},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"file","url":"data:x"}]}]}`, 422, "a data URL starts with"},
