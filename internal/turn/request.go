@@ -73,13 +73,15 @@ func In(by, message string) bool { return strings.HasSuffix(by, inMessage+short(
 
 // MessageOf returns the id of the message that By named, or "".
 func MessageOf(by string) string {
-	_, id, _ := strings.Cut(by, inMessage)
-	return id
+	if i := strings.LastIndex(by, inMessage); i >= 0 {
+		return by[i+len(inMessage):]
+	}
+	return ""
 }
 
-// short returns an id, or its digest if it is long.
+// short returns an id, or its digest if it is long or could be read as another one.
 func short(id string) string {
-	if len(id) <= ask.MaxBy/2 {
+	if len(id) <= ask.MaxBy/2 && !strings.Contains(id, inMessage) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
