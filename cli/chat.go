@@ -155,7 +155,9 @@ func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, summed(name, turns))
+			if len(turns) > 0 { // else they were removed meanwhile
+				all = append(all, summed(name, turns))
+			}
 		}
 		if len(runs) < q.Limit {
 			break
