@@ -179,15 +179,6 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 	if err := x.Check(ctx); err != nil {
 		return s, err
 	}
-	reset := x.Rebuild && x.Embedder != nil
-	if reset {
-		if err := x.probe(ctx); err != nil {
-			return s, err
-		}
-	}
-	if err := x.Store.change(ctx, change{reset: reset, folder: x.Folder}); err != nil {
-		return s, err
-	}
 	known, err := x.Store.documents(ctx)
 	if err != nil {
 		return s, err
@@ -203,7 +194,17 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 		return w.visit(name, e, err)
 	})
 	s.Removed = slices.Sorted(maps.Keys(w.gone))
-	return s, err
+	if err == nil && len(known) > 0 && len(s.Removed) == len(known) && len(s.Files)+len(s.Skipped) == 0 {
+		err = stone.Fail("retrieve/empty", "the folder is empty, and the index has %d documents of it: is it mounted? to forget them, remove the index", len(known))
+	}
+	reset := x.Rebuild && x.Embedder != nil
+	if err == nil && reset {
+		err = x.probe(ctx)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, x.Store.change(ctx, change{reset: reset, folder: x.Folder})
 }
 
 // probe sends the embedder one word, so that a rebuild with a broken embedder does not remove the existing vectors.

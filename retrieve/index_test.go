@@ -373,3 +373,16 @@ func TestRebuildKeepsVectors(t *testing.T) {
 type named struct{ script.Embedder }
 
 func (*named) Info() llm.Info { return llm.Info{Provider: "script", Model: "other", Mode: llm.Mock} }
+
+// A folder that is not mounted costs no vectors.
+func TestEmptyFolder(t *testing.T) {
+	e := new(script.Embedder)
+	x := opened(t, e)
+	build(t, x, folder("a.md", "Bees rest.", "b.md", "Foxes run."))
+	if _, err := stone.Produce(t.Context(), x.Pipeline("index", folder()), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "the index has 2 documents of it: is it mounted?") {
+		t.Errorf("%v", err)
+	}
+	if r := build(t, x, folder("a.md", "Bees rest.")); r.Removed != 1 || r.Same != 1 || r.Embedded != 0 {
+		t.Errorf("%+v", r)
+	}
+}
