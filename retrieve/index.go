@@ -352,30 +352,6 @@ func (x *Index) embed(ctx context.Context, b batch) (done embedded, err error) {
 	}, func(e embedded) budget.Usage { return e.Usage })
 }
 
-// paid does work as a recorded step, for which the account of the run pays. Outside a run it only does the work.
-func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
-	if stone.In(ctx).Path() == "" {
-		return work(ctx)
-	}
-	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, quote)
-	if err != nil {
-		return v, err
-	}
-	defer draw.Close()
-	v, err = stone.Step(draw.Context(ctx), name, in, func(ctx context.Context, _ A) (v T, err error) {
-		if err := draw.Begin(); err != nil {
-			return v, err
-		}
-		return work(ctx)
-	})
-	if err == nil {
-		draw.End(cost(v))
-	} else if used, known := budget.CostOf(err); known {
-		draw.End(used)
-	}
-	return v, err
-}
-
 // report removes unused vectors and counts what was done.
 func (x *Index) report(ctx context.Context, s survey, docs []entered, made []embedded) (r Report, err error) {
 	if err := x.Store.change(ctx, change{sweep: true}); err != nil {

@@ -187,3 +187,35 @@ func closed() chan struct{} {
 	close(c)
 	return c
 }
+
+// A message that is sent again answers nothing else: neither the next question, nor is one with the same words and another id
+// taken for it. Clients may send their last message alone. One that comes back gets the reply to its answer.
+func TestConversationAnswersOnce(t *testing.T) {
+	ask := func(name string, from dag.Type[string]) stone.Ashlar {
+		return stone.Ask(name, from, dag.NewType[stone.Answer](name), func(string) string { return name + "?" })
+	}
+	stones := stone.Seq("stones", ask("which", spoken), ask("where", spoken), stone.Func2("done", dag.NewType[stone.Answer]("which"), dag.NewType[stone.Answer]("where"), page,
+		func(_ context.Context, which, where stone.Answer) (string, error) {
+			return which.Response + " " + where.Response, nil
+		}))
+	s := servetest.Start(t, serve.Config{Pipelines: []serve.Pipeline{{Name: "stones", Ashlar: stones}}})
+	url := s.URL + "/v1/ui/stones"
+	for _, c := range []struct{ id, text, message, question, said string }{
+		{"m1", "build", "c-turn-1", "which", ""},
+		{"m2", "slate", "c-turn-1~m2", "where", ""},
+		{"m2", "slate", "c-turn-1~m2", "where", ""},
+		{"m3", "here", "c-turn-1~m3", "", "slate here"},
+		{"m3", "here", "c-turn-1~m3", "", "slate here"},
+		{"m2", "slate", "c-turn-1~m2", "", "slate here"},
+		{"m4", "here", "c-turn-2", "which", ""},
+		{"m4", "here", "c-turn-2", "which", ""},
+	} {
+		r := chat(t, "POST", url, saying("c", c.id, c.text), whole)
+		if r.message != c.message || !strings.Contains(r.question, c.question) || (r.question == "") != (c.question == "") || r.text() != c.said {
+			t.Errorf("%s %q: %+v", c.id, c.text, r)
+		}
+		if r := chat(t, "GET", url+"/c/stream?message="+c.id, "", whole); c.id != "m2" && c.id != "m4" && (r.message != c.message || r.text() != c.said) {
+			t.Errorf("%s again: %+v", c.id, r)
+		}
+	}
+}
