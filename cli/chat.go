@@ -56,9 +56,10 @@ func (a *app) chat() *cobra.Command {
 
 // The labels of the runs that are turns of a chat.
 const (
-	chatLabel  = "chat"       // its name
-	turnLabel  = "chat-turn"  // its number, from 1
-	afterLabel = "chat-after" // the number of the turn that it continues, 0 for none
+	chatLabel   = "chat"       // its name
+	turnLabel   = "chat-turn"  // its number, from 1
+	afterLabel  = "chat-after" // the number of the turn that it continues, 0 for none
+	tenantLabel = "tenant"     // set by a server with tenants
 )
 
 // A turn is a run of a chat.
@@ -77,6 +78,9 @@ func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err err
 		return nil, failed("%w", err)
 	}
 	for _, r := range runs {
+		if r.Labels[tenantLabel] != "" { // of a server, which may have any label
+			continue
+		}
 		t, err := turnOf(r)
 		if err != nil {
 			return nil, err
@@ -143,7 +147,7 @@ func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error
 		}
 		for _, r := range runs {
 			name := r.Labels[chatLabel]
-			if q.Before = r.ID; name == "" || seen[name] || len(all) == limit {
+			if q.Before = r.ID; name == "" || seen[name] || len(all) == limit || r.Labels[tenantLabel] != "" {
 				continue
 			}
 			seen[name] = true
@@ -151,7 +155,9 @@ func (s *store) chats(ctx context.Context, limit int) (all []chatInfo, err error
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, summed(name, turns))
+			if len(turns) > 0 { // else they were removed meanwhile
+				all = append(all, summed(name, turns))
+			}
 		}
 		if len(runs) < q.Limit {
 			break

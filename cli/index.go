@@ -155,7 +155,7 @@ func (a *app) search() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     cobra.NoFileCompletions,
 		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			if strings.TrimSpace(strings.Join(args, "")) == "" {
 				return fmt.Errorf("QUESTION is missing: %s \"what to look for\"", c.CommandPath())
 			}
 			return nil

@@ -1,6 +1,7 @@
 package retrieve
 
 import (
+	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -135,6 +136,23 @@ func (s *Store) CodesRead() int { return int(s.codes.read.Load()) }
 func (s *Store) Busy() (done func()) {
 	s.codes.turn <- struct{}{}
 	return func() { <-s.codes.turn }
+}
+
+// Fill takes all connections of the database.
+func (s *Store) Fill(t testing.TB) (done func()) {
+	var all []*sql.Conn
+	for range mostConnections {
+		conn, err := s.db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, conn)
+	}
+	return func() {
+		for _, conn := range all {
+			conn.Close()
+		}
+	}
 }
 
 // BenchmarkEstimates compares a question with 200,000 codes of 1,536 numbers in memory.

@@ -26,7 +26,8 @@
 //
 // Documents and pieces are addressed by their content. A document with the same bytes is not read again, and a piece
 // with a vector is not embedded again, even if it moved to another file. So a second run over a changed folder pays
-// only for the changes, a moved file costs nothing, and deleted files are removed. A vector is stored before its
+// only for the changes, a moved file costs nothing, and deleted files are removed. A folder without any file is refused, since it may
+// not be mounted. A vector is stored before its
 // request counts as done. A killed run, whether resumed or started again, repeats at most the requests that were in
 // flight, which the provider may have billed.
 //

@@ -51,8 +51,7 @@ type place struct {
 
 // filter returns the SQL conditions of a query on documents d, each preceded by AND.
 func (s *Store) filter(q *Query) (text string, args []any) {
-	if q.Under != "" {
-		folder := strings.TrimSuffix(q.Under, "/")
+	if folder := folderOf(q.Under); folder != "" {
 		text, args = " AND (d.name = ? OR substr(d.name, 1, ?) = ?)", append(args, folder, len([]rune(folder))+1, folder+"/")
 	}
 	for _, key := range slices.Sorted(maps.Keys(q.Where)) {

@@ -35,7 +35,7 @@ type Index struct {
 	// Folder identifies the indexed folder. A store with documents of another folder is refused, because Pipeline would
 	// remove them. "" is not checked.
 	Folder string
-	// Rebuild replaces all vectors, for another embedder.
+	// Rebuild replaces all vectors, for another embedder, after that has answered a test.
 	Rebuild bool
 	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits,
 	// best first, may leave some out, and may set Relevance in hits. Nil keeps the order.
@@ -43,9 +43,10 @@ type Index struct {
 }
 
 const (
-	maxFile   = 16 << 20 // bytes
-	batchSize = 64       // texts of a request for vectors; with 1,600 bytes each about 26,000 tokens
-	splitting = "1"      // version of readers and split, whose change splits all documents anew
+	maxFile   = 16 << 20  // bytes
+	batchSize = 64        // texts of a request for vectors; with 1,600 bytes each about 26,000 tokens
+	batchText = 256 << 10 // bytes of them at most, without their headings: OpenAI takes 300,000 tokens
+	splitting = "1"       // version of readers and split, whose change splits all documents anew
 )
 
 func (x *Index) size() int    { return max(cmp.Or(x.Size, 1600), 64) }
@@ -139,11 +140,14 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	if x.Store.dialect.Remote {
 		reads, puts = stone.Effects(effect.FSRead, effect.Net), stone.Effects(effect.Net)
 	}
-	if x.Store.dialect.Remote || x.Embedder != nil && x.Embedder.Info().Mode != llm.Mock {
-		needs = stone.Effects(effect.Net)
+	surveys := reads
+	if asks := x.Embedder != nil && x.Embedder.Info().Mode != llm.Mock; asks || x.Store.dialect.Remote {
+		if needs = stone.Effects(effect.Net); asks && x.Rebuild {
+			surveys = stone.Effects(effect.FSRead, effect.Net)
+		}
 	}
 	return stone.Seq(name,
-		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, reads),
+		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, surveys),
 		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
 			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, reads),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
@@ -175,9 +179,6 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 	if err := x.Check(ctx); err != nil {
 		return s, err
 	}
-	if err := x.Store.change(ctx, change{reset: x.Rebuild && x.Embedder != nil, folder: x.Folder}); err != nil {
-		return s, err
-	}
 	known, err := x.Store.documents(ctx)
 	if err != nil {
 		return s, err
@@ -193,7 +194,30 @@ func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
 		return w.visit(name, e, err)
 	})
 	s.Removed = slices.Sorted(maps.Keys(w.gone))
-	return s, err
+	if err == nil && len(known) > 0 && len(s.Removed) == len(known) && len(s.Files)+len(s.Skipped) == 0 {
+		err = stone.Fail("retrieve/empty", "the folder is empty, and the index has %d documents of it: is it mounted? to forget them, remove the index", len(known))
+	}
+	reset := x.Rebuild && x.Embedder != nil
+	if err == nil && reset {
+		err = x.probe(ctx)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, x.Store.change(ctx, change{reset: reset, folder: x.Folder})
+}
+
+// probe sends the embedder one word, so that a rebuild with a broken embedder does not remove the existing vectors.
+func (x *Index) probe(ctx context.Context) error {
+	req := &llm.EmbedRequest{Texts: []string{"test"}, Query: true} // questions never wait for a batch
+	_, err := paid(ctx, "test", x.name(), llm.QuoteEmbed(ctx, x.Embedder, req), func(ctx context.Context) (done embedded, err error) {
+		got, err := x.Embedder.Embed(ctx, req)
+		if err == nil {
+			done = embedded{1, got.Usage}
+		}
+		return done, err
+	}, func(e embedded) budget.Usage { return e.Usage })
+	return err
 }
 
 // walk is a walk through a folder.
@@ -298,7 +322,7 @@ func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch
 	}
 	digests, _, err := x.Store.bare(ctx, nil)
 	all = []batch{}
-	for part := range slices.Chunk(digests, batchSize) {
+	for part := range slices.Chunk(digests, max(1, min(batchSize, batchText/x.size()))) {
 		all = append(all, batch(part))
 	}
 	return all, err
@@ -326,30 +350,6 @@ func (x *Index) embed(ctx context.Context, b batch) (done embedded, err error) {
 		err = x.Store.change(ctx, change{vectors: made, embedder: x.name()})
 		return embedded{len(made), got.Usage}, budget.Costly(err, got.Usage)
 	}, func(e embedded) budget.Usage { return e.Usage })
-}
-
-// paid does work as a recorded step, for which the account of the run pays. Outside a run it only does the work.
-func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
-	if stone.In(ctx).Path() == "" {
-		return work(ctx)
-	}
-	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, quote)
-	if err != nil {
-		return v, err
-	}
-	defer draw.Close()
-	v, err = stone.Step(draw.Context(ctx), name, in, func(ctx context.Context, _ A) (v T, err error) {
-		if err := draw.Begin(); err != nil {
-			return v, err
-		}
-		return work(ctx)
-	})
-	if err == nil {
-		draw.End(cost(v))
-	} else if used, known := budget.CostOf(err); known {
-		draw.End(used)
-	}
-	return v, err
 }
 
 // report removes unused vectors and counts what was done.

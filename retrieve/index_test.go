@@ -289,3 +289,100 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A request for vectors has no more text than providers take, however large the pieces are.
+func TestRequestsAreBounded(t *testing.T) {
+	e := new(script.Embedder)
+	x := opened(t, e)
+	x.Size, x.Overlap = 1<<16, -1
+	var text strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&text, "# Part %d\n\n%s\n\n", i, strings.Repeat(fmt.Sprintf("word%d ", i), 8000))
+	}
+	if r := build(t, x, folder("large.md", text.String())); r.Bare != 0 || r.Pieces < 40 {
+		t.Fatalf("%+v", r)
+	}
+	for _, req := range e.Requests() {
+		n := 0
+		for _, text := range req.Texts {
+			n += len(text)
+		}
+		if n > 300_000 {
+			t.Errorf("a request has %d texts of %d bytes", len(req.Texts), n)
+		}
+	}
+}
+
+// A block without text, as a reader may return it, does not keep the other texts from their vectors.
+func TestBlankBlocks(t *testing.T) {
+	e := new(script.Embedder)
+	x := opened(t, e)
+	x.Readers = map[string]retrieve.Reader{".x": func(data []byte) ([]retrieve.Block, map[string]string, error) {
+		return []retrieve.Block{{Text: " \n", Page: 1}, {Text: "\x00", Page: 2}, {Text: string(data), Page: 3}, {Page: 4}}, nil, nil
+	}}
+	if r := build(t, x, folder("a.x", "Bees make honey.", "b.md", "Foxes run.")); r.Pieces != 2 || r.Embedded != 2 || r.Bare != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A folder is found however it is written, and a query stays within the one that bounds it.
+func TestUnder(t *testing.T) {
+	x := opened(t, nil)
+	build(t, x, folder("guide/a.md", "honey", "guide/deep/b.md", "honey", ".x", "honey", "c.md", "honey"))
+	for _, c := range []struct{ base, under, want string }{
+		{"", "", "[c.md:1 guide/a.md:1 guide/deep/b.md:1]"},
+		{"", ".", "[c.md:1 guide/a.md:1 guide/deep/b.md:1]"},
+		{"", "/", "[c.md:1 guide/a.md:1 guide/deep/b.md:1]"},
+		{"", "./guide/", "[guide/a.md:1 guide/deep/b.md:1]"},
+		{"", "/guide//deep", "[guide/deep/b.md:1]"},
+		{"", "../guide", "[]"},
+		{"", "c.md", "[c.md:1]"},
+		{".", "guide", "[guide/a.md:1 guide/deep/b.md:1]"},
+		{"/guide/", "", "[guide/a.md:1 guide/deep/b.md:1]"},
+		{"./guide", "deep", "[guide/deep/b.md:1]"},
+		{"./guide", "/guide/deep/", "[guide/deep/b.md:1]"},
+		{"guide", "../c.md", "[]"},
+		{"guide", "../guide/../../c.md", "[]"},
+		{"../guide", "a.md", "[]"},
+	} {
+		got := sources(t, x, retrieve.Query{Text: "honey", Under: c.under}.Within(retrieve.Query{Under: c.base}))
+		if slices.Sort(got); fmt.Sprint(got) != c.want {
+			t.Errorf("%q within %q: %v, want %s", c.under, c.base, got, c.want)
+		}
+	}
+}
+
+// A rebuild whose embedder does not answer leaves the vectors that there are, which were paid for.
+func TestRebuildKeepsVectors(t *testing.T) {
+	old := new(script.Embedder)
+	x := opened(t, old)
+	files := folder("guide.md", guide)
+	build(t, x, files)
+	away := &named{Embedder: script.Embedder{Fail: func(int, *llm.EmbedRequest) error { return errors.New("no such model") }}}
+	y := &retrieve.Index{Store: x.Store, Embedder: away, Rebuild: true}
+	if _, err := stone.Produce(t.Context(), y.Pipeline("index", files), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "no such model") {
+		t.Errorf("%v", err)
+	}
+	a, err := x.Search(t.Context(), retrieve.Query{Text: "killed run", K: 1})
+	if err != nil || a.By != "words and vectors" || a.Hits[0].VectorRank != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// named is an embedder of another name.
+type named struct{ script.Embedder }
+
+func (*named) Info() llm.Info { return llm.Info{Provider: "script", Model: "other", Mode: llm.Mock} }
+
+// A folder that is not mounted costs no vectors.
+func TestEmptyFolder(t *testing.T) {
+	e := new(script.Embedder)
+	x := opened(t, e)
+	build(t, x, folder("a.md", "Bees rest.", "b.md", "Foxes run."))
+	if _, err := stone.Produce(t.Context(), x.Pipeline("index", folder()), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "the index has 2 documents of it: is it mounted?") {
+		t.Errorf("%v", err)
+	}
+	if r := build(t, x, folder("a.md", "Bees rest.")); r.Removed != 1 || r.Same != 1 || r.Embedded != 0 {
+		t.Errorf("%+v", r)
+	}
+}

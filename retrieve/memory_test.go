@@ -316,3 +316,19 @@ func TestDamagedLengths(t *testing.T) {
 		build(t, x, files)
 	}
 }
+
+// Many searches at the same time share the connections of their store.
+func TestConnections(t *testing.T) {
+	x := opened(t, nil)
+	build(t, x, folder("a.md", "honey"))
+	done := x.Store.Fill(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := x.Search(ctx, retrieve.Query{Text: "honey"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a search opened one more connection: %v", err)
+	}
+	done()
+	if got := sources(t, x, retrieve.Query{Text: "honey"}); len(got) != 1 {
+		t.Errorf("%q", got)
+	}
+}

@@ -84,6 +84,7 @@ func (x *Index) document(name string, data []byte) (d document, err error) {
 	for i := range blocks {
 		blocks[i].Text = clean(blocks[i].Text)
 	}
+	blocks = slices.DeleteFunc(blocks, func(b Block) bool { return b.Level == 0 && strings.TrimSpace(b.Text) == "" }) // no embedder takes them
 	d = document{name: name, digest: x.address(name, data), meta: cleaned}
 	for _, p := range split(blocks, x.size(), x.overlap()) {
 		p.File = name

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/llm"
@@ -40,6 +41,14 @@ func (q *Query) Check() error {
 		return fmt.Errorf("%d passages: want 1 to 100", q.K)
 	}
 	return nil
+}
+
+// folderOf returns a folder as the names of documents have it; "" for the whole index.
+func folderOf(under string) string {
+	if under = path.Join(".", under); under == "." {
+		return ""
+	}
+	return under
 }
 
 func (q *Query) most() int { return cmp.Or(q.K, 10) }
@@ -80,6 +89,30 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 		return a, err
 	}
 	return a, x.rerank(ctx, &q, &a)
+}
+
+// paid does work as a recorded step, for which the account of the run pays. Outside a run it only does the work.
+func paid[A, T any](ctx context.Context, name string, in A, quote budget.Quote, work func(context.Context) (T, error), cost func(T) budget.Usage) (v T, err error) {
+	if stone.In(ctx).Path() == "" {
+		return work(ctx)
+	}
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), name, quote)
+	if err != nil {
+		return v, err
+	}
+	defer draw.Close()
+	v, err = stone.Step(draw.Context(ctx), name, in, func(ctx context.Context, _ A) (v T, err error) {
+		if err := draw.Begin(); err != nil {
+			return v, err
+		}
+		return work(ctx)
+	})
+	if err == nil {
+		draw.End(cost(v))
+	} else if used, known := budget.CostOf(err); known {
+		draw.End(used)
+	}
+	return v, err
 }
 
 // Effects returns the effects of searches within a query: reading the store, and asking the embedder.
@@ -247,8 +280,8 @@ func (q Query) Within(base Query) Query {
 		maps.Copy(where, base.Where)
 		q.Where = where
 	}
-	if under := path.Clean(base.Under); base.Under != "" {
-		below := strings.TrimPrefix(path.Join("/", q.Under), "/")
+	if under := folderOf(base.Under); under != "" {
+		below := folderOf(path.Join("/", q.Under))
 		if below != under && !strings.HasPrefix(below, under+"/") {
 			below = path.Join(under, below)
 		}

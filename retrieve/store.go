@@ -54,8 +54,12 @@ type Dialect struct {
 	Choose func(ctx context.Context, db *sql.DB, words []string, n int) (texts []string, least float64, err error)
 }
 
+// mostConnections bounds what searches at the same time take of the database, and of memory for SQLite.
+const mostConnections = 16
+
 // NewStore returns a Store over a database, and creates missing tables. Close closes db.
 func NewStore(ctx context.Context, db *sql.DB, d Dialect) (*Store, error) {
+	db.SetMaxOpenConns(mostConnections) // no operation holds one while it waits for another
 	s := &Store{db: db, dialect: d, codes: codes{room: mostCodes, turn: make(chan struct{}, 1)}}
 	if len(d.Schema) == 0 {
 		return s, nil

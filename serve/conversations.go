@@ -134,7 +134,7 @@ func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply str
 			return info, "", invalid("the question %.100q is none of this server: want the id that came with it", a.ID)
 		}
 		if info, err = c.turn(run); err == nil {
-			err = c.reply(info, a)
+			err = c.reply(info, a, req.Message)
 		}
 		if err != nil {
 			return info, "", err
@@ -166,10 +166,14 @@ func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply str
 	return info, nameOf(c.who, info.ID), err
 }
 
-// reply answers a question of a turn.
-func (c conversation) reply(info journal.RunInfo, a turn.Answer) error {
+// reply answers a question of a turn, in a message or else in what follows one.
+func (c conversation) reply(info journal.RunInfo, a turn.Answer, message string) error {
 	if !c.who.may(Answer) {
 		return lacking(Answer)
+	}
+	who := c.who
+	if message != "" {
+		who.By = turn.By(cmp.Or(who.by(), "a chat client"), message)
 	}
 	_, path, version, _ := turn.Question(a.ID)
 	all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
@@ -184,7 +188,7 @@ func (c conversation) reply(info journal.RunInfo, a turn.Answer) error {
 	if err != nil {
 		return invalid("%v", err)
 	}
-	return c.answer(c.ctx, c.who, info, api.Answer{Question: path, Response: response, Version: version})
+	return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Version: version})
 }
 
 // results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
@@ -214,42 +218,30 @@ func (c conversation) results(all []turn.Answer) (info journal.RunInfo, err erro
 }
 
 // answered takes a message as the answer to the one question of a turn that waits, and reports whether
-// it is one. It also is if the same message answered before and the client did not get what followed.
+// it is one. It also is if it has answered one before, and the client did not get what followed.
 func (c conversation) answered(at journal.RunInfo, req *turn.Request) (bool, error) {
 	all, err := c.cfg.Journal.Questions(c.ctx, at.ID)
-	if err != nil || len(all) == 0 {
-		return false, err
+	again := saidIn(slices.DeleteFunc(slices.Clone(all), func(q journal.Question) bool { return q.Response != req.Text() }), req.Message)
+	if err != nil || again || at.State != journal.Waiting {
+		return again, err
 	}
-	run, text := nameOf(c.who, at.ID), req.Text()
-	var open []journal.Question
-	given, said := 0, false
-	for _, q := range all {
-		if q.Open() {
-			open = append(open, q)
-		} else if q.Call == nil {
-			given++
-			said = said || q.Response == text
-		}
-	}
-	replies := 0
-	for _, id := range req.Replies {
-		if rest, ok := strings.CutPrefix(id, run); ok && !strings.Contains(rest, "/") && turn.Run(id) == run {
-			replies++
-		}
-	}
+	run, open := nameOf(c.who, at.ID), slices.DeleteFunc(all, func(q journal.Question) bool { return !q.Open() })
 	switch {
-	case at.State == journal.Waiting && slices.ContainsFunc(open, func(q journal.Question) bool { return q.Call != nil && q.Call.Client }):
+	case slices.ContainsFunc(open, func(q journal.Question) bool { return q.Call != nil && q.Call.Client }):
 		return true, conflict("the turn before waits for results of calls that the client executes: send them, or cancel its run %s", run)
-	case at.State == journal.Waiting && len(open) == 1:
-		return true, c.reply(at, turn.Answer{ID: turn.QuestionID(run, &open[0]), Response: text})
-	case at.State == journal.Waiting:
-		var ids []string
-		for _, q := range open {
-			ids = append(ids, turn.QuestionID(run, &q))
-		}
-		return true, invalid("the turn before asks %d questions, and the message does not say which one it answers: want an answer to each of %s", len(open), strings.Join(ids, ", "))
+	case len(open) == 1:
+		return true, c.reply(at, turn.Answer{ID: turn.QuestionID(run, &open[0]), Response: req.Text()}, req.Message)
 	}
-	return said && given >= replies, nil
+	var ids []string
+	for _, q := range open {
+		ids = append(ids, turn.QuestionID(run, &q))
+	}
+	return true, invalid("the turn before asks %d questions, and the message does not say which one it answers: want an answer to each of %s", len(open), strings.Join(ids, ", "))
+}
+
+// saidIn reports whether a message has answered a question.
+func saidIn(asked []journal.Question, message string) bool {
+	return slices.ContainsFunc(asked, func(q journal.Question) bool { return !q.Open() && turn.In(q.By, message) })
 }
 
 // next starts the turn that answers a message, after another one.

@@ -224,8 +224,8 @@ func TestConversationsWithoutTenant(t *testing.T) {
 	}
 }
 
-// Every reply of a conversation needs the role read, and what a message does another one. "yes" answered a question of the
-// conversation, so that it is sent again as its own answer.
+// Every reply of a conversation needs the role read, and what a message does another one. The message "m2" answered a question
+// of the conversation, and is sent again.
 func TestConversationRoles(t *testing.T) {
 	const read, start, answer = `this needs the role "read"`, `this needs the role "start"`, `this needs the role "answer"`
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}, Access: byHeader{}})
@@ -255,8 +255,8 @@ func TestConversationRoles(t *testing.T) {
 			{"agui start", "POST", "agui/mason", fmt.Sprintf(`{"threadId":%q,"runId":"1","messages":[{"id":"1","role":"user","content":"hello"}]}`, "ag"+id), c.start},
 			{"ui answer", "POST", "ui/mason", approving(id, asked.message, asked.question), c.answer},
 			{"agui answer", "POST", "agui/mason", resume, c.answer},
-			{"ui said", "POST", "ui/page", saying("said", "m3", "yes"), c.again},
-			{"agui said", "POST", "agui/page", `{"threadId":"said","runId":"1","messages":[{"id":"m3","role":"user","content":"yes"}]}`, c.again},
+			{"ui said", "POST", "ui/page", saying("said", "m2", "yes"), c.again},
+			{"agui said", "POST", "agui/page", `{"threadId":"said","runId":"1","messages":[{"id":"m2","role":"user","content":"yes"}]}`, c.again},
 			{"stream", "GET", "ui/page/said/stream?message=m1", "", c.resumed},
 		} {
 			status := http.StatusOK
@@ -285,6 +285,7 @@ func TestConversationsRefused(t *testing.T) {
 		{"ui/mason", `{"id":"c"}`, 422, "nothing is asked"},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"system","parts":[]}]}`, 422, `the last message has the role "system"`},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[]}]}`, 422, "nothing is asked"},
+		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","content":"x"}]}`, 422, "the last message has no parts: want {"},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"sound"}]}]}`, 422, `a part of the type "sound": want text, file or data-answer`},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"data-answer","data":1}]}]}`, 422, "a part data-answer: want"},
 		{"ui/mason", `{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"file","url":"data:x"}]}]}`, 422, "a data URL starts with"},

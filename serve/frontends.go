@@ -87,7 +87,13 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	}
 	info, err := c.newest(nil)
 	message := r.URL.Query().Get("message")
-	missed := err == nil && message != "" && info.Labels[messageLabel] == message
+	reply, missed := nameOf(who, info.ID), err == nil && message != "" && info.Labels[messageLabel] == message
+	if err == nil && message != "" && !missed {
+		var asked []journal.Question
+		if asked, err = s.cfg.Journal.Questions(r.Context(), info.ID); saidIn(asked, message) {
+			reply, missed = turn.ID(reply, message), true
+		}
+	}
 	switch {
 	case errors.Is(err, journal.ErrNoRun), err == nil && !goesOn(info.State) && !s.runs(info.ID) && !missed:
 		w.WriteHeader(http.StatusNoContent)
@@ -100,7 +106,7 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 		return err
 	}
 	defer leave()
-	return c.tellUI(w, r, info, &uistream.Stream{Message: nameOf(who, info.ID)})
+	return c.tellUI(w, r, info, &uistream.Stream{Message: reply})
 }
 
 // tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
@@ -147,6 +153,7 @@ var errLeft = errors.New("nobody waits")
 // run with all its parts. Wait waits for news, and returns false to end it.
 func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}) bool, tell func([]turn.Part)) (ended api.Run, parts []turn.Part, err error) {
 	var log *turn.Log
+	var live []turn.Part // that were told last, before the record
 	for {
 		if log == nil {
 			log = c.logOf(info.ID)
@@ -165,9 +172,10 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 				return ended, nil, err
 			}
 			parts, _ = log.Now()
-			return c.ending(info, parts)
+			return c.ending(info, parts, live)
 		}
 		parts, news := log.Now()
+		live = parts
 		if tell(parts); news == nil {
 			log = nil // all of it was told, before its record is
 		} else if !wait(news) {

@@ -43,7 +43,13 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response, Client: q.Call != nil && q.Call.Client})
 		}
 	}
+	broken := map[string]string{} // why leaves have failed, by their paths
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
+		if row.Kind == "leaf" && row.Failure != "" {
+			broken[row.Path] = row.Reason
+		} else if row.Kind == "leaf" {
+			delete(broken, row.Path)
+		}
 		switch {
 		case err != nil:
 			return nil, err
@@ -58,6 +64,9 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
 		}
 	}
+	for path, why := range broken {
+		log.Failed(path, why)
+	}
 	log.End()
 	return log, failed
 }
@@ -66,8 +75,9 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 const maxRecords = 8192
 
 // ending returns the parts that a run has only when it has stopped: its open questions, or its answer if
-// no model has written it.
-func (c conversation) ending(info journal.RunInfo, parts []turn.Part) (api.Run, []turn.Part, error) {
+// no model has written it. Live has the parts that the client was told while the run was running: they have texts of calls,
+// and the record has none.
+func (c conversation) ending(info journal.RunInfo, parts, live []turn.Part) (api.Run, []turn.Part, error) {
 	out := run(c.who, info)
 	if info.State == journal.Waiting {
 		all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
@@ -87,7 +97,7 @@ func (c conversation) ending(info journal.RunInfo, parts []turn.Part) (api.Run, 
 	if out.Result, err = c.result(c.ctx, info); err != nil {
 		return out, nil, err
 	}
-	if text, _ := turn.Result(out.Result); text != "" && !told(parts, text) {
+	if text, _ := turn.Result(out.Result); text != "" && !told(parts, text) && !told(live, text) {
 		parts = append(parts, turn.Part{Kind: turn.Text, State: turn.Done, ID: "answer/text", Turn: "answer", Text: text})
 	}
 	return out, parts, nil

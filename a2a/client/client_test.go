@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -270,8 +271,13 @@ func (s silent) Read([]byte) (int, error) {
 func TestSilence(t *testing.T) {
 	defer client.SetSilence(50 * time.Millisecond)()
 	r, door := newRemote(t, options{Streams: true}), &halfOpen{}
-	time.AfterFunc(100*time.Millisecond, func() { close(r.gate) })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	go func() {
+		for door.streams.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		close(r.gate)
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	agent := client.New(call.Metadata{ID: "agent"}, client.Config{URL: r.url, Poll: 10 * time.Millisecond, Client: &http.Client{Transport: door}})
 	reply, err := agent.Invoke(ctx, input("wait"))
@@ -283,8 +289,15 @@ func TestSilence(t *testing.T) {
 func TestCancel(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	if _, err := agentOf(r).Invoke(ctx, input("wait")); !errors.Is(err, context.Canceled) {
+	door := &halfOpen{} // whose streams begin when the task is known
+	go func() {
+		for door.streams.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	agent := client.New(call.Metadata{ID: "agent"}, client.Config{URL: r.url, Client: &http.Client{Transport: door}})
+	if _, err := agent.Invoke(ctx, input("wait")); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	r.mu.Lock()
@@ -405,9 +418,10 @@ func TestResumeFailed(t *testing.T) {
 func TestDrain(t *testing.T) {
 	r := newRemote(t, options{Streams: true})
 	db, drain := &journal.Memory{}, make(chan struct{})
-	go func() {
-		for r.count() == 0 {
-			time.Sleep(time.Millisecond)
+	go func() { // when the task is recorded
+		for sent := false; !sent; time.Sleep(time.Millisecond) {
+			steps, _ := db.Steps(context.Background(), "trip")
+			sent = slices.ContainsFunc(steps, func(s journal.Step) bool { return strings.HasSuffix(s.Path, "/send") })
 		}
 		close(drain)
 	}()

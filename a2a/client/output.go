@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
@@ -16,14 +17,15 @@ import (
 type output struct {
 	voice     *event.Voice
 	artifacts []*sdk.Artifact
-	spoken    string
+	spoken    strings.Builder
+	last      *sdk.Artifact // whose text is the end of what is spoken
 }
 
 // begin takes the artifacts that a task has.
 func (o *output) begin(all []*sdk.Artifact) {
 	o.artifacts = nil
 	for _, a := range all {
-		o.artifacts = append(o.artifacts, &sdk.Artifact{ID: a.ID, Parts: a.Parts})
+		o.artifacts = append(o.artifacts, &sdk.Artifact{ID: a.ID, Parts: slices.Clone(a.Parts)})
 	}
 	o.speak()
 }
@@ -46,20 +48,35 @@ func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
 	if !e.Append {
 		to.Parts = nil
 	}
-	to.Parts = append(to.Parts[:len(to.Parts):len(to.Parts)], e.Artifact.Parts...)
-	o.speak()
+	to.Parts = append(to.Parts, e.Artifact.Parts...)
+	if e.Append && to == o.last { // an answer may come in many small chunks
+		o.say(textOf(&sdk.Message{Parts: e.Artifact.Parts}))
+	} else {
+		o.speak()
+	}
+}
+
+func (o *output) say(text string) {
+	if o.spoken.WriteString(text); text != "" {
+		o.voice.Say(event.Text, text)
+	}
 }
 
 // speak streams the new part of the text. If the text no longer continues the old one, it retracts that first.
 func (o *output) speak() {
 	text := textIn(o.artifacts)
-	more, follows := strings.CutPrefix(text, o.spoken)
+	more, follows := strings.CutPrefix(text, o.spoken.String())
 	if !follows {
 		o.voice.Again("the agent has replaced its answer")
+		o.spoken.Reset()
 		more = text
 	}
-	if o.spoken = text; more != "" {
-		o.voice.Say(event.Text, more)
+	o.say(more)
+	o.last = nil
+	for _, a := range o.artifacts {
+		if textOf(&sdk.Message{Parts: a.Parts}) != "" {
+			o.last = a
+		}
 	}
 }
 

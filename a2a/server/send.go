@@ -5,19 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
-	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/serve/api"
 )
-
-// inMessage stands between who has answered a question and the id of the message with the answer.
-const inMessage = " in message "
 
 // accept takes a message: it starts a run, or answers a question of one.
 func (a *agent) accept(ctx context.Context, req *sdk.SendMessageRequest) (run api.Run, err error) {
@@ -106,12 +101,8 @@ func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err er
 	if err != nil {
 		return run, failure(err)
 	}
-	id := m.ID
-	if len(id) > ask.MaxBy/2 {
-		id = digest(c, m, "")
-	}
 	for _, q := range asked {
-		if strings.HasSuffix(q.By, inMessage+id) { // it is sent again
+		if turn.In(q.By, m.ID) { // it is sent again
 			return run, nil
 		}
 	}
@@ -144,8 +135,7 @@ func (a *agent) answer(ctx context.Context, m *sdk.Message) (run api.Run, err er
 		return run, invalid("the answer is empty")
 	}
 	who := c.who
-	by := cmp.Or(who.By, who.Name, "an A2A client")
-	who.By = by[:min(len(by), ask.MaxBy-len(inMessage)-len(id))] + inMessage + id
+	who.By = turn.By(cmp.Or(who.By, who.Name, "an A2A client"), m.ID)
 	given := api.Answer{Question: q.Path, Response: text, Version: cmp.Or(named(m.Metadata, "version"), q.Version)}
 	if err := inside.As(a.of, who).Answer(context.WithoutCancel(ctx), run.ID, given); err != nil {
 		return run, failure(err)

@@ -9,13 +9,13 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/stonelayer/stone/a2a/internal/parts"
 	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
@@ -51,8 +51,7 @@ func task(ctx context.Context, c caller, run api.Run, most *int) (*sdk.Task, err
 	t.Status = status(run, asked)
 	for _, q := range asked {
 		if !q.Answered.IsZero() {
-			_, id, _ := strings.Cut(q.By, inMessage)
-			answer := &sdk.Message{ID: cmp.Or(id, q.Version+"-answer"), Role: sdk.MessageRoleUser, TaskID: of.TaskID, ContextID: of.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(q.Response)}}
+			answer := &sdk.Message{ID: cmp.Or(turn.MessageOf(q.By), q.Version+"-answer"), Role: sdk.MessageRoleUser, TaskID: of.TaskID, ContextID: of.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(q.Response)}}
 			t.History = append(t.History, question(of, q), answer)
 		}
 	}

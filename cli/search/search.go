@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -67,13 +69,37 @@ func opened(ctx context.Context, c library.Config, store *retrieve.Store, closed
 	}
 	return &library.Index{
 		Folder:   state.Folder,
-		Pipeline: func(files fs.FS) stone.Ashlar { return x.Pipeline("index", files) },
+		Pipeline: func(files fs.FS) stone.Ashlar { return x.Pipeline("index", without{files, own(c)}) },
 		Report:   report,
-		Search: func(ctx context.Context, q library.Query, cfg stone.Config, path func(string) string) (library.Answer, error) {
-			return find(ctx, x, state, q, cfg, path)
+		Search: func(ctx context.Context, q library.Query, cfg stone.Config, shown func(string) string) (library.Answer, error) {
+			return find(ctx, x, state, q, cfg, shown)
 		},
 		Close: closed,
 	}, nil
+}
+
+// own returns the name of an index that is in the folder of its documents, as that has it, or "".
+func own(c library.Config) string {
+	name, err := filepath.Rel(filepath.FromSlash(c.Folder), filepath.Base(c.Index))
+	if err != nil || redact.IsDatabase(c.Index) || !filepath.IsLocal(name) {
+		return ""
+	}
+	return filepath.ToSlash(name)
+}
+
+// without is a folder without the files of an index in it.
+type without struct {
+	fs.FS
+	index string
+}
+
+// ReadDir implements fs.ReadDirFS.
+func (w without) ReadDir(dir string) ([]fs.DirEntry, error) {
+	all, err := fs.ReadDir(w.FS, dir)
+	return slices.DeleteFunc(all, func(e fs.DirEntry) bool {
+		rest, is := strings.CutPrefix(path.Join(dir, e.Name()), w.index)
+		return is && w.index != "" && slices.Contains([]string{"", "-wal", "-shm", "-journal", ".lock"}, rest)
+	}), err
 }
 
 func report(result stone.Result) (out library.Report, err error) {
@@ -128,7 +154,7 @@ func report(result stone.Result) (out library.Report, err error) {
 var found = dag.NewType[retrieve.Answer]("search/found")
 
 // find answers a question in a run, so that the vector of the question and the calls of a reranker are within its budget.
-func find(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, cfg stone.Config, path func(string) string) (out library.Answer, err error) {
+func find(ctx context.Context, x *retrieve.Index, state retrieve.State, q library.Query, cfg stone.Config, shown func(string) string) (out library.Answer, err error) {
 	query := retrieve.Query{Text: q.Text, K: q.K, Where: q.Where, Under: q.Under, Words: q.Words}
 	if err := query.Check(); err != nil {
 		return out, err
@@ -140,7 +166,7 @@ func find(ctx context.Context, x *retrieve.Index, state retrieve.State, q librar
 	}
 	for i := range a.Hits {
 		h := &a.Hits[i]
-		h.File = path(h.File)
+		h.File = shown(h.File)
 		out.Hits = append(out.Hits, library.Hit{Source: h.Source(), Heading: h.Heading, Text: h.Text})
 	}
 	out.JSON, out.Words, out.Built, out.Bare = a, a.By == "words", state.Embedder, state.Bare

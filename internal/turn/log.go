@@ -275,14 +275,10 @@ func (l *Log) open(kind Kind, path string, call int) *part {
 	p := &part{Part: Part{Kind: kind, Turn: path}, path: path, call: call}
 	if p.ID = callAt(path, call+1); kind != Tool {
 		p.ID = fmt.Sprintf("%s/%s", path, [...]string{"text", "reasoning"}[kind])
-		n := 0
 		for _, other := range l.parts {
 			if other.path == path && other.Kind == kind {
-				n++
+				p.ID = next(p.ID)
 			}
-		}
-		if n > 0 {
-			p.ID += fmt.Sprintf("~%d", n+1)
 		}
 	}
 	return l.add(p)
@@ -340,6 +336,18 @@ func (l *Log) retract(path string, d event.Retracted) {
 	for _, p := range l.parts {
 		if p.State != Void && p.Kind != Step && d.Covers(path, p.path, p.source, p.attempt) {
 			p.State, p.Reason = Void, d.Reason
+		}
+	}
+}
+
+// Failed takes back the texts of a failed leaf. It is for records, which have no retractions. The calls of the leaf were made
+// and stay.
+func (l *Log) Failed(leaf, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.parts {
+		if p.State != Void && p.Kind <= Reasoning && strings.HasPrefix(p.path, leaf+"/") {
+			p.State, p.Reason = Void, reason
 		}
 	}
 }

@@ -2,10 +2,13 @@ package turn
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone/ask"
@@ -54,6 +57,35 @@ func (a Answer) Of(q journal.Question) (string, error) {
 		return "", fmt.Errorf("the question %q is no approval: answer it with one of %s", q.Name, strings.Join(q.Choices, ", "))
 	}
 	return word, nil
+}
+
+// inMessage stands between who has answered a question and the message with the answer.
+const inMessage = " in message "
+
+// By returns who answers a question, with the id of the message that has the answer, in at most ask.MaxBy bytes.
+func By(who, message string) string {
+	in := inMessage + short(message)
+	return strings.ToValidUTF8(who[:min(len(who), ask.MaxBy-len(in))], "") + in
+}
+
+// In reports whether By named the message, so that the message was sent again.
+func In(by, message string) bool { return strings.HasSuffix(by, inMessage+short(message)) }
+
+// MessageOf returns the id of the message that By named, or "".
+func MessageOf(by string) string {
+	if i := strings.LastIndex(by, inMessage); i >= 0 {
+		return by[i+len(inMessage):]
+	}
+	return ""
+}
+
+// short returns an id, or its digest if it is long or could be read as another one.
+func short(id string) string {
+	if len(id) <= ask.MaxBy/2 && !strings.Contains(id, inMessage) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Text returns the text of the user's message.
@@ -141,28 +173,55 @@ func Question(id string) (run, path, version string, ok bool) {
 
 // Progress is what a viewer has sent of each part. It is kept by the ids of the parts, so that it holds for every
 // Log of the run.
-type Progress[T any] struct{ by map[string]*T }
+type Progress[T any] struct{ by map[string]*progress[T] }
 
-// Each calls fn with every part and what was sent of it.
+type progress[T any] struct {
+	at   T
+	void bool
+	text string // of a void part
+}
+
+// Each calls fn with every part and what was sent of it. The record of a turn has only its last text, under the id of the
+// first one. If the first one was taken back, Each gives the recorded text the next id, which the Log of the running process used.
 func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	if s.by == nil {
-		s.by = map[string]*T{}
+		s.by = map[string]*progress[T]{}
 	}
 	times := map[string]int{}
-	for i := range parts {
-		p := &parts[i]
-		key := string(rune('0'+p.Kind)) + p.ID
-		if times[key]++; times[key] > 1 { // a call that is made again
-			key += fmt.Sprint("#", times[key])
+	for _, p := range parts {
+		at := s.of(&p, times)
+		for p.Kind <= Reasoning && p.State != Void && at.void && at.text != p.Text {
+			p.ID = next(p.ID)
+			at = s.of(&p, times)
 		}
-		if p.Kind == Ask {
-			key += p.Question.Version
+		if p.State == Void {
+			at.void, at.text = true, p.Text
 		}
-		if s.by[key] == nil {
-			s.by[key] = new(T)
-		}
-		fn(p, s.by[key])
+		fn(&p, &at.at)
 	}
+}
+
+// next returns the id of the text that follows one in its turn.
+func next(id string) string {
+	cut := strings.LastIndexByte(id, '/') + 1
+	kind, n, _ := strings.Cut(id[cut:], "~")
+	i, _ := strconv.Atoi(n)
+	return fmt.Sprintf("%s%s~%d", id[:cut], kind, max(i, 1)+1)
+}
+
+// of returns what was sent of a part.
+func (s *Progress[T]) of(p *Part, times map[string]int) *progress[T] {
+	key := string(rune('0'+p.Kind)) + p.ID
+	if times[key]++; times[key] > 1 { // a call that is made again
+		key += fmt.Sprint("#", times[key])
+	}
+	if p.Kind == Ask {
+		key += p.Question.Version
+	}
+	if s.by[key] == nil {
+		s.by[key] = &progress[T]{}
+	}
+	return s.by[key]
 }
 
 // Seen is the ids of the parts that a client has. What a turn says is complete before the turn's calls

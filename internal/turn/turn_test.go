@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -285,6 +286,24 @@ func TestQuestionID(t *testing.T) {
 	for _, bad := range []string{"", "x", "x~y", "x#y"} {
 		if _, _, _, ok := turn.Question(bad); ok {
 			t.Errorf("%q is a question", bad)
+		}
+	}
+}
+
+// Who answers in a message is kept whole as far as it fits, and no other message is taken for it.
+func TestBy(t *testing.T) {
+	ids := []string{"m1", "m", "1", "x in message m1", strings.Repeat("é", 300), strings.Repeat("é", 301)}
+	for _, who := range []string{"user ada", "", strings.Repeat("é", 200), "ada in message m1"} {
+		for _, id := range ids {
+			by := turn.By(who, id)
+			if len(by) > ask.MaxBy || !utf8.ValidString(by) || len(id) < 3 && turn.MessageOf(by) != id {
+				t.Errorf("%q in %q is %q", who, id, by)
+			}
+			for _, other := range ids {
+				if turn.In(by, other) != (id == other) {
+					t.Errorf("%q came in %q", by, other)
+				}
+			}
 		}
 	}
 }

@@ -54,7 +54,7 @@ type editor struct {
 }
 
 // worker is a model that calls the tool which the user names. Its answer to "wait" stops in the middle until the gate
-// opens, and so do the arguments of its call for "look".
+// opens, and so do the arguments of its call for "look". Its answer to "again" begins anew after the gate.
 type worker struct{ gate <-chan struct{} }
 
 // Stream implements llm.Model.
@@ -66,6 +66,8 @@ func (w worker) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	case last.Role == llm.RoleTool:
 	case text == "wait":
 		at = 1
+	case text == "again":
+		deltas, at = append([]llm.Delta{{Kind: llm.Text, Text: "Oh "}, {Kind: llm.Restart}}, deltas...), 1
 	case text == "look" || text == "buy":
 		call := llm.ToolCall{ID: "c", Name: text, Input: json.RawMessage(`{"stone":"slate"}`)}
 		answer = llm.Reply{Text: "I " + text + ".", Reasoning: "Let me think.", ToolCalls: []llm.ToolCall{call}}
@@ -482,6 +484,22 @@ done: slate is grey`)
 	e.answer = "no"
 	e.prompt(id, "buy")
 	want(t, strings.Contains(e.steps[len(e.steps)-1], "failed: "), "true")
+}
+
+// An answer that a model has begun anew is told once.
+func TestBegunAnew(t *testing.T) {
+	e := start(t, &journal.Memory{})
+	id := e.session("mason")
+	go func() {
+		for said := ""; said != "Oh "; time.Sleep(5 * time.Millisecond) {
+			e.mu.Lock()
+			said = e.said
+			e.mu.Unlock()
+		}
+		close(e.gate)
+	}()
+	said, _ := e.prompt(id, "again")
+	want(t, said, "Oh \n\nSo again.")
 }
 
 // A turn that is cancelled in the middle of an answer leaves the session as it was before it.

@@ -118,6 +118,9 @@ func (p part) result() string {
 
 // content reads the message of a user.
 func content(req *turn.Request, m message) error {
+	if m.Parts == nil {
+		return fmt.Errorf("the last message has no parts: want {\"parts\": [{\"type\": \"text\", \"text\": \"…\"}]}")
+	}
 	for _, p := range m.Parts {
 		switch p.Type {
 		case "text":

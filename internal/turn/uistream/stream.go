@@ -132,11 +132,14 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 		s.send(Chunk{"type": name + "-start", "id": id, "providerMetadata": map[string]any{"stone": metadata}})
 		at.begun = true
 	}
+	if at.over {
+		return
+	}
 	if more := p.After(at.text); more != "" {
 		s.send(Chunk{"type": name + "-delta", "id": id, "delta": more})
 		at.text = len(p.Text)
 	}
-	if p.State == turn.Open || at.over {
+	if p.State == turn.Open {
 		return
 	}
 	end := Chunk{"type": name + "-end", "id": id}
