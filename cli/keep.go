@@ -181,8 +181,8 @@ func (k *keepFlags) check(f *pflag.FlagSet) error {
 	if n := len(k.id); n > 100 {
 		return fmt.Errorf("--id has %d bytes: want at most 100", n)
 	}
-	if k.id != "" && (!runName.MatchString(k.id) || k.id == youngest) {
-		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, and not %q, which is the youngest run", k.id, youngest)
+	if k.id != "" && (!runName.MatchString(k.id) || k.id == youngest || k.id == everyRun) {
+		return fmt.Errorf("--id %q: want up to 100 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first, and neither %q nor %q, which stand for the youngest run and for all", k.id, youngest, everyRun)
 	}
 	if f.Changed("grace") && k.grace <= 0 {
 		return fmt.Errorf("--grace %v: want more than 0", k.grace)

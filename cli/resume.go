@@ -74,9 +74,19 @@ func (a *app) resume() *cobra.Command {
 		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
 			"and continues the run. Recorded steps are not repeated: a conversation continues with the prompt it\n" +
 			"started with. Failed steps are retried. The run keeps its budget, less its spending so far, unless a\n" +
-			"flag raises or lowers it.",
-		Example: a.example("resume last", "resume nightly --max-usd 5"),
-	}, 1, 1, func(c *cobra.Command, args []string) error { return a.goOn(c, db, args[0]) })
+			"flag raises or lowers it.\n\n" +
+			"With all in place of a run, it resumes one after another the runs of this command that can continue without a person:\n" +
+			"interrupted, drained, answered and refused ones, the oldest first. A run that fails does not stop the others.",
+		Example: a.example("resume last", "resume nightly --max-usd 5", "resume all -q"),
+	}, 1, 1, func(c *cobra.Command, args []string) error {
+		switch {
+		case args[0] != everyRun:
+			return a.goOn(c, db, args[0])
+		case c.Flags().Changed("again"):
+			return errors.New("--again names steps of one run: want its name in place of all")
+		}
+		return a.resumeAll(c, db)
+	})
 	f := c.Flags()
 	dbFlag(f, &db)
 	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
@@ -132,6 +142,70 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 		return err
 	}
 	return a.goOn(c, db, name, "--cancel", "--quiet")
+}
+
+// everyRun is the name under which resume continues all runs that can.
+const everyRun = "all"
+
+// resumeAll resumes the runs of this command that can continue, the oldest first.
+func (a *app) resumeAll(c *cobra.Command, db string) error {
+	var left []string
+	others := 0
+	err := a.withStore(c.Context(), db, func(s *store) error {
+		runs, err := journal.Resumable(c.Context(), s.Store)
+		for _, r := range runs {
+			if _, other := a.sourceOf(r); other != nil {
+				others++
+				continue
+			}
+			left = append(left, r.ID)
+		}
+		if err != nil {
+			return failed("%w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if others > 0 {
+		a.complain("%s can continue in the programs that started them", text.Plural(others, "other run"))
+	}
+	if len(left) == 0 {
+		a.complain("no run can continue: waiting ones need an answer, and failed ones are resumed by name")
+	}
+	code := Done
+	for len(left) > 0 {
+		id := left[0]
+		left = left[1:]
+		err := a.goOn(c, db, id)
+		if err == nil {
+			continue
+		}
+		if is := a.exit(c, err); code == Done || is != Waiting {
+			code = is
+		}
+		if stopped, err := a.stopped(c.Context(), db, id); err != nil || stopped {
+			if len(left) > 0 {
+				a.complain("stopped: %s left", text.Plural(len(left), "run"))
+			}
+			break
+		}
+	}
+	if code != Done {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// stopped reports whether a run that was resumed was stopped by a signal, which ends the command.
+func (a *app) stopped(ctx context.Context, db, id string) (stopped bool, err error) {
+	err = a.withStore(ctx, db, func(s *store) error {
+		info, err := s.find(ctx, id)
+		stopped = info.State == journal.Canceled || info.State == journal.Drained
+		return err
+	})
+	return stopped, err
 }
 
 // goOn runs the command line that was kept with a run, with more flags, in its directory.
