@@ -185,10 +185,12 @@ func (a *app) resumeAll(c *cobra.Command, db string) error {
 		if is := a.exit(c, err); code == Done || is != Waiting {
 			code = is
 		}
-		if stopped, err := a.stopped(c.Context(), db, id); err != nil || stopped {
-			if len(left) > 0 {
-				a.complain("stopped: %s left", text.Plural(len(left), "run"))
-			}
+		stopped, err := a.stopped(c.Context(), db, id)
+		if err != nil {
+			return err
+		}
+		if stopped {
+			a.complain("stopped: %s left", text.Plural(len(left), "run"))
 			break
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/serve"
 )
 
-// Schemas is the URI of the extension of the card whose parameters have, for each skill, the JSON Schemas
-// of its "input" and, if it is known, its "output".
+// Schemas is the URI of an extension of the card. Its parameters are the JSON Schemas of each skill: of the "input" and,
+// if it is known, of the "output".
 const Schemas = "https://github.com/stonelayer/stone/tree/main/a2a#schemas"
 
 // card describes the agent to a caller, with the skills if it may see them.

@@ -124,7 +124,7 @@ func (p *provider) client(model string) llm.Model {
 		Limiter: p.limiter, Retry: p.retry, Timeouts: p.timeouts})
 }
 
-// credentials returns the key of a client: the function that reads it, or that there is none.
+// credentials returns the function that reads the key of a client, or [llm.NoKey] without a key.
 func (p *provider) credentials() (llm.Secret, llm.KeyFunc) {
 	if p.key == (kinds.Secret{}) {
 		return llm.NoKey, nil

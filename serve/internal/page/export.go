@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// begun is a writer that records whether anything was written.
+// A begun notes whether anything was written to its Writer.
 type begun struct {
 	io.Writer
 	yes bool
