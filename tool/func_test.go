@@ -188,7 +188,7 @@ func TestFuncShowsMedia(t *testing.T) {
 		Title string       `json:"title"`
 		Pages []*llm.Media `json:"pages"`
 	}
-	png := &llm.Media{Type: "image/png", Data: []byte("png")}
+	png := &llm.Media{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}
 	for name, c := range map[string]struct {
 		tool agent.Middleware
 		want string
