@@ -158,8 +158,8 @@ func answerChat(k *keeper, calls bool) string {
 		b.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 		return b.String()
 	}
-	k.given["functions.files_read:0"] = true
-	send(`{"tool_calls":[{"index":0,"id":"functions.files_read:0","function":{"name":"files_read","arguments":"{\"text\":\"a\"}"}}]}`)
+	k.given["functions.1c_read:0"] = true
+	send(`{"tool_calls":[{"index":0,"id":"functions.1c_read:0","function":{"name":"1c_read","arguments":"{\"text\":\"a\"}"}}]}`)
 	send(`{"tool_calls":[{"index":0,"id":"functions.shot:1","function":{"name":"shot","arguments":"{\"text\":\"b\"}"}}]}`)
 	send(`{"tool_calls":[{"index":0,"id":"functions.shot:2","function":{"name":"shot","arguments":"{\"text\":7}"}}]}`)
 	b.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n")
@@ -255,7 +255,7 @@ func answerMessages(k *keeper, calls bool) string {
 	send(`{"type":"content_block_stop","index":1}`)
 	reason := "tool_use"
 	if calls {
-		for i, name := range []string{"files_read", "shot", "nothing"} {
+		for i, name := range []string{"1c_read", "shot", "nothing"} {
 			send(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"toolu_%d_%d","name":%q,"input":{"text":"a"}}}`, i+2, k.n, i, name)
 			send(`{"type":"content_block_stop","index":%d}`, i+2)
 		}
@@ -331,7 +331,7 @@ func answerGemini(k *keeper, calls bool) string {
 	k.given[signature] = true
 	parts := fmt.Sprintf(`[{"text":"done","thoughtSignature":%q}]`, signature)
 	if calls {
-		parts = fmt.Sprintf(`[{"functionCall":{"name":"files.read","args":{"text":"a"}},"thoughtSignature":%q},{"functionCall":{"name":"shot","args":{"text":"b"}}}]`, signature)
+		parts = fmt.Sprintf(`[{"functionCall":{"name":"_1c_read","args":{"text":"a"}},"thoughtSignature":%q},{"functionCall":{"name":"shot","args":{"text":"b"}}}]`, signature)
 	}
 	return fmt.Sprintf("data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":%s},\"finishReason\":\"STOP\"}]}\n\n", parts)
 }
@@ -379,7 +379,7 @@ func TestPublishedRules(t *testing.T) {
 		}
 		order := slices.Concat(models[conversation%3:], models[:conversation%3], models) // twice: one of six is up
 		ran := 0
-		read := tool("files.read", func(string) (agent.Result, error) {
+		read := tool("1c_read", func(string) (agent.Result, error) {
 			ran++
 			return agent.Result{Text: strings.Repeat("data ", 300)}, nil
 		})
@@ -403,7 +403,7 @@ func TestPublishedRules(t *testing.T) {
 			if err != nil {
 				t.Fatalf("conversation %d, turn %d: %v", conversation, turn, err)
 			}
-			if strings.Contains(res.Node.Text(), "are left out here") {
+			if strings.Contains(transcript(conversation(t, res)), "are left out here") {
 				compacted++
 			}
 			d = res.DAG
@@ -418,7 +418,7 @@ func TestPublishedRules(t *testing.T) {
 			}
 		}
 	}
-	if asked < 300 || compacted < 20 {
+	if asked < 250 || compacted < 20 {
 		t.Errorf("%d requests, %d turns in a compacted conversation", asked, compacted)
 	}
 }
@@ -436,6 +436,9 @@ func TestCutCall(t *testing.T) {
 		want := `{"text":"done"}`
 		if reason == "content_filter" || reason == "refusal" {
 			want = string(agent.KindRefused)
+		}
+		if reason == "model_context_window_exceeded" { // nothing is left out of so short a conversation
+			want = string(agent.KindOverflow)
 		}
 		if got := outcome(t, res, err); ran || got != want {
 			t.Errorf("%s: ran %v, %s (%v)", reason, ran, got, err)
