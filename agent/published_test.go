@@ -358,7 +358,7 @@ func lastOf(messages, parts string) func(map[string]any) string {
 func TestPublishedRules(t *testing.T) {
 	jpeg := &llm.Media{Type: "image/png", Data: []byte("\xff\xd8\xff\xe0\x00\x10JFIF")} // what an MCP server says
 	asked, compacted := 0, 0
-	for conversation := range 10 {
+	for number := range 10 {
 		servers := map[string]*keeper{
 			"chat":     {check: checkChat, answer: answerChat, wants: lastOf("messages", "content")},
 			"messages": {check: checkMessages, answer: answerMessages, wants: lastOf("messages", "content")},
@@ -368,7 +368,7 @@ func TestPublishedRules(t *testing.T) {
 			server := httptest.NewServer(k)
 			defer server.Close()
 			k.url, k.given = server.URL, map[string]bool{}
-			every := 2 + (conversation+len(name))%3
+			every := 2 + (number+len(name))%3
 			k.down = func(n int) bool { return n%every == 0 }
 		}
 		retry := llm.Retry{Max: -1}
@@ -377,7 +377,7 @@ func TestPublishedRules(t *testing.T) {
 			anthropic.New(anthropic.Config{Model: "claude", URL: servers["messages"].url, Key: llm.NoKey, Retry: retry, Extra: map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 1024}}}),
 			gemini.New(gemini.Config{Model: "gemini-3", URL: servers["gemini"].url, Key: llm.NoKey, Retry: retry}),
 		}
-		order := slices.Concat(models[conversation%3:], models[:conversation%3], models) // twice: one of six is up
+		order := slices.Concat(models[number%3:], models[:number%3], models) // twice: one of six is up
 		ran := 0
 		read := tool("1c_read", func(string) (agent.Result, error) {
 			ran++
@@ -387,7 +387,7 @@ func TestPublishedRules(t *testing.T) {
 		talk := chatter(llm.Fallback(order...), agent.Use(read), agent.Use(shot), agent.Compact(agent.CompactConfig{MaxTokens: 1500}))
 		var d dag.DAG
 		for turn := range 10 {
-			words := fmt.Sprintf("question %d of %d", turn, conversation)
+			words := fmt.Sprintf("question %d of %d", turn, number)
 			for _, k := range servers {
 				k.asks = words
 			}
@@ -395,13 +395,13 @@ func TestPublishedRules(t *testing.T) {
 			if turn == 5 { // it is killed after its calls, and resumed
 				cfg.Recorder.(*memory).left = 3
 				if _, err := run(t, talk, cfg); !errors.Is(err, errDied) {
-					t.Fatalf("conversation %d: %v", conversation, err)
+					t.Fatalf("conversation %d: %v", number, err)
 				}
 				cfg.Recorder.(*memory).left = -1
 			}
 			res, err := run(t, talk, cfg)
 			if err != nil {
-				t.Fatalf("conversation %d, turn %d: %v", conversation, turn, err)
+				t.Fatalf("conversation %d, turn %d: %v", number, turn, err)
 			}
 			if strings.Contains(transcript(conversation(t, res)), "are left out here") {
 				compacted++
@@ -411,10 +411,10 @@ func TestPublishedRules(t *testing.T) {
 		for name, k := range servers {
 			asked += k.n
 			for _, why := range k.refused {
-				t.Errorf("conversation %d: %s refuses: %.3000s", conversation, name, why)
+				t.Errorf("conversation %d: %s refuses: %.3000s", number, name, why)
 			}
 			if k.missing != nil {
-				t.Errorf("conversation %d: requests to %s lack %q", conversation, name, k.missing)
+				t.Errorf("conversation %d: requests to %s lack %q", number, name, k.missing)
 			}
 		}
 	}

@@ -177,6 +177,6 @@ func truncated(r *llm.Reply) *Misfit {
 	return &Misfit{
 		Tell: "Your answer was cut off at the limit of its length. Answer again, in fewer words.",
 		Cut:  true,
-		Err:  fmt.Errorf("the answer was cut off, probably by the token limit (stop reason %q): raise MaxTokens", r.StopReason),
+		Err:  fmt.Errorf("the answer was cut off by the token limit (stop reason %q): raise MaxTokens", r.StopReason),
 	}
 }

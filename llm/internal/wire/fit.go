@@ -161,7 +161,7 @@ func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
 	role := f.req.Messages[i].Role
 	right := sniffed(media)
 	part := llm.Part{Media: right}
-	if err := m.CheckMedia(role, right); err != nil && role == llm.RoleTool {
+	if err := checkPicture(rules.Pictures[m.setup.Protocol], right); err != nil && role == llm.RoleTool && m.setup.Media(role, right) == nil {
 		part = llm.Part{Text: fmt.Sprintf("[%s: not shown: %v]", right, err)}
 	} else if right == media {
 		return
