@@ -44,7 +44,7 @@ func (m *Model) fit(req *llm.Request) fitted {
 			f.message(i).Metadata = m.without(msg.Metadata)
 		}
 		for j := range msg.Content {
-			if media := msg.Content[j].Media; media != nil {
+			if media := msg.Content[j].Media; media != nil && (msg.Role == llm.RoleUser || msg.Role == llm.RoleTool) {
 				f.media(m, i, j, media)
 			}
 		}

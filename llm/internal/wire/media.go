@@ -25,7 +25,9 @@ func (m *Model) CheckMedia(role llm.Role, media *llm.Media) error {
 	if err := media.Check(); err != nil {
 		return err
 	}
-	media = sniffed(media)
+	if role == llm.RoleUser || role == llm.RoleTool {
+		media = sniffed(media)
+	}
 	if role == llm.RoleSystem {
 		return Misplaced(role, media)
 	}
