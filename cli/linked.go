@@ -5,9 +5,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/display"
-	"github.com/stonelayer/stone/cli/internal/library"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/stores"
 )
 

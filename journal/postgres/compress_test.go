@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/pgtest"
-	"github.com/stonelayer/stone/journal/journaltest"
+	"github.com/stonelayer/stone/internal/test/journaltest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 )
 
 // The contents of ended runs are compressed. That readers see no difference is tested with SQLite: both share what reads.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/test/journaltest"
+	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
-	"github.com/stonelayer/stone/journal/journaltest"
 )
 
 // A journal that compresses every content of a run as soon as it ends is like any other.
