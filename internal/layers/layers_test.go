@@ -114,7 +114,7 @@ var table = []struct{ pkg, imports string }{
 	{"x/retrieve/sqlite", "x/retrieve internal/flock"},
 	{"x/retrieve/postgres", "x/retrieve internal/stores"},
 	{"x/retrieve/...", "x/retrieve"},
-	{"x/solve/...", "call internal/kinds internal/redact"},
+	{"x/solve/...", "call internal/kinds internal/redact sandbox"},
 
 	{"internal/test/need", ""},
 	{"internal/test/boxtest", "internal/test/need sandbox"},
