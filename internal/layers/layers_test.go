@@ -93,7 +93,6 @@ var table = []struct{ pkg, imports string }{
 	{"call", ". budget limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
-
 	{"eval/stat", ""},
 	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
