@@ -208,16 +208,6 @@ func TestFlowGoexit(t *testing.T) {
 	wantShow(t, result.DAG, `a "a"`, `failure {"kind":"panic","reason":"the step ended its goroutine"}`)
 }
 
-// lazy is an executor whose Fan calls no lane.
-type lazy struct{ crowd }
-
-func (lazy) Fan(step.Task, int, func(context.Context, int)) {}
-
-func TestFlowWithoutLanes(t *testing.T) {
-	_, err := stone.Run(t.Context(), stone.Flow("f", say("a", "x"), say("b", "y")), stone.Config{Executor: lazy{}})
-	wantKind(t, err, kind.Error)
-}
-
 // An abandoned attempt cannot continue the step.
 func TestAwaitTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

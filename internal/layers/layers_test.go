@@ -77,7 +77,6 @@ var table = []struct{ pkg, imports string }{
 	{"journal/internal/...", "journal journal/internal/outline journal/internal/purse journal/internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
-	{"journal/remote", "journal journal/internal/purse journal/internal/record limit"},
 	{"journal/...", "journal journal/internal/purse journal/internal/record"},
 	{"journal", ". journal/internal/purse journal/internal/record budget tree internal/bounds internal/redact internal/text"},
 
@@ -118,7 +117,6 @@ var table = []struct{ pkg, imports string }{
 	{"tool", "agent"},
 	{"tool/search", "tool retrieve"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
-	{"executortest", "journal"},
 	{"stonetest", "agent call llm/script internal/eventtest"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 

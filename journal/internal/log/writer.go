@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// A write is an intent, a result, a post, another change or, if it is none of these, a sign of
+// A write is an intent, a result, another change or, if it is none of these, a sign of
 // life.
 type write struct {
 	run    *run
 	also   string // id of another run that do changes
 	intent *intent
 	result *result
-	post   *post
 	do     func(*transaction) error
 	free   bool            // do finds out itself whether the run is ours
 	then   func(err error) // called after do was committed, or failed
@@ -237,22 +236,18 @@ func (w *writer) giveUp(kept []*write) {
 	}
 }
 
-// commit writes a group, and returns the writes to retry. Posts have a separate transaction: they may
-// wait for other processes that write to the same board, and steps must not fail because of that. So do changes of
-// rates, in the order of their names: two processes never wait for each other.
+// commit writes a group, and returns the writes to retry. Changes of rates have a separate transaction, in the order of their names: two processes never wait for each other.
 func (w *writer) commit(group []*write) (kept []*write) {
-	var parts [3][]*write // steps, posts and rates
+	var parts [2][]*write // steps and rates
 	for _, x := range group {
 		of := 0
 		switch {
 		case x.rate != "":
-			of = 2
-		case x.post != nil:
 			of = 1
 		}
 		parts[of] = append(parts[of], x)
 	}
-	slices.SortStableFunc(parts[2], func(a, b *write) int { return strings.Compare(a.rate, b.rate) })
+	slices.SortStableFunc(parts[1], func(a, b *write) int { return strings.Compare(a.rate, b.rate) })
 	for _, part := range parts {
 		if len(kept) > 0 {
 			kept = append(kept, part...)
