@@ -262,3 +262,13 @@ func times(a, n int) int {
 	}
 	return a * n
 }
+
+// Refund returns an amount that was charged as possibly spent, and was not.
+func (a *Account) Refund(amount Amount) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.giveBack(amount.sane())
+}

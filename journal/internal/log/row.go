@@ -27,6 +27,7 @@ type result struct {
 	made   *dag.Node
 	failed bool
 	costs  bool // the step has declared a cost, and its result is its own
+	child  bool // the step has waited for a run elsewhere
 	event  outline.Event
 }
 
