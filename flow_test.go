@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/step"
 )
 
 func letter(name string) dag.Type[string] { return dag.NewType[string](name) }

@@ -2,11 +2,9 @@ package tree_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/internal/pgtest"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
 
