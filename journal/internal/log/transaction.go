@@ -17,11 +17,11 @@ import (
 // transaction is one commit. The runs are told of its changes once it is committed.
 type transaction struct {
 	Tx
-	j       *Journal
-	parts   []*part
-	rows    []*Row // to be appended
-	since   []*write
-	careful bool // asks which run is lost
+	j        *Journal
+	parts    []*part
+	rows     []*Row // to be appended
+	since    []*write
+	careful  bool // asks which run is lost
 	purses   purses
 	returned bool // a reservation was returned
 }
