@@ -59,7 +59,7 @@ func TestRuns(t *testing.T) {
 	p := stone.Seq("p",
 		stone.Func0("make", list, func(context.Context) ([]int, error) { return []int{1, 2, 3, 4}, nil }),
 		stone.Map("each", list, number, double),
-		stone.Reduce(stone.Func("sum", dag.Lanes(number), sum, func(_ context.Context, all []int) (n int, err error) {
+		stone.Reduce(stone.Func("sum", dag.All(number), sum, func(_ context.Context, all []int) (n int, err error) {
 			for _, i := range all {
 				n += i
 			}

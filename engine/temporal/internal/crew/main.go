@@ -76,7 +76,7 @@ func pipeline() stone.Ashlar {
 	}
 	return stone.Seq("killed",
 		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 8))),
-		stone.Reduce(stone.Func("sum", dag.Lanes(result), total, add)))
+		stone.Reduce(stone.Func("sum", dag.All(result), total, add)))
 }
 
 func add(_ context.Context, all []int) (sum int, err error) {
