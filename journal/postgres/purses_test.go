@@ -54,28 +54,6 @@ func TestBudgetsInOrder(t *testing.T) {
 	pgtest.Exec(t, address, noDeadlocks)
 }
 
-// Processes that ask for several rates never wait for each other in a circle.
-func TestRatesInOrder(t *testing.T) {
-	address := pgtest.Database(t)
-	var wait sync.WaitGroup
-	for p := range 4 {
-		db := open(t, address, Options{})
-		for lane := range 6 {
-			wait.Go(func() {
-				for n := range 30 {
-					name := fmt.Sprint("rate", (n+lane+p)%2)
-					if err := db.ShareRate(t.Context(), name, func([]byte, time.Time) []byte { return []byte("{}") }); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-	}
-	wait.Wait()
-	pgtest.Exec(t, address, noDeadlocks)
-}
-
 const noDeadlocks = `DO $$ BEGIN
 	IF (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()) > 0 THEN RAISE EXCEPTION 'deadlocks'; END IF;
 END $$`

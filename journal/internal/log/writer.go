@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +21,6 @@ type write struct {
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
 	paid   bool            // its caller waits as long as for a result
-	rate   string          // that do changes, in a transaction of its own
 
 	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
@@ -236,31 +233,9 @@ func (w *writer) giveUp(kept []*write) {
 	}
 }
 
-// commit writes a group, and returns the writes to retry. Changes of rates have a separate transaction, in the order of their names: two processes never wait for each other.
-func (w *writer) commit(group []*write) (kept []*write) {
-	var parts [2][]*write // steps and rates
-	for _, x := range group {
-		of := 0
-		switch {
-		case x.rate != "":
-			of = 1
-		}
-		parts[of] = append(parts[of], x)
-	}
-	slices.SortStableFunc(parts[1], func(a, b *write) int { return strings.Compare(a.rate, b.rate) })
-	for _, part := range parts {
-		if len(kept) > 0 {
-			kept = append(kept, part...)
-		} else {
-			kept = w.together(part)
-		}
-	}
-	return kept
-}
-
-// together writes a group in one transaction, and returns the writes to retry. After a permanent
+// commit writes a group in one transaction, and returns the writes to retry. After a permanent
 // error, it tries each write alone.
-func (w *writer) together(group []*write) (kept []*write) {
+func (w *writer) commit(group []*write) (kept []*write) {
 	if len(group) == 0 {
 		return nil
 	}
@@ -292,7 +267,7 @@ func (w *writer) together(group []*write) (kept []*write) {
 		group[0].settle(w.data.Explain(err))
 	default:
 		for i := range group {
-			if kept = w.together(group[i : i+1 : i+1]); len(kept) > 0 {
+			if kept = w.commit(group[i : i+1 : i+1]); len(kept) > 0 {
 				return append(kept, group[i+1:]...)
 			}
 		}
