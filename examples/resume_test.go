@@ -27,8 +27,8 @@ import (
 	"github.com/stonelayer/stone/examples/codegate"
 	"github.com/stonelayer/stone/examples/fix"
 	"github.com/stonelayer/stone/examples/triage"
-	"github.com/stonelayer/stone/internal/boxtest"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/boxtest"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 var pipelines = map[string]any{

@@ -57,8 +57,9 @@ func (d *database) make(ctx context.Context) error {
 	if err = do("BEGIN; " + lockSchema); err != nil {
 		return err
 	}
-	found, err := conn.Exec(ctx, "SELECT to_regclass('stone.version')::text").ReadAll()
-	if err != nil || found[0].Rows[0][0] != nil { // another process has made them
+	// Unlike to_regclass, a query of a table sees what another process has committed since this transaction began.
+	found, err := conn.Exec(ctx, "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'stone' AND c.relname = 'version'").ReadAll()
+	if err != nil || len(found[0].Rows) > 0 {
 		return err
 	}
 	// CREATE SCHEMA needs a permission even for a schema that exists.

@@ -126,12 +126,6 @@ CREATE TABLE stone.holds (
 	PRIMARY KEY (run, step, account)
 );
 
--- What processes share of the rates of servers.
-CREATE TABLE stone.rates (
-	name  text COLLATE "C" PRIMARY KEY,
-	state bytea NOT NULL
-);
-
 -- Each process counts its commits here, so that it can find out about a commit whose
 -- answer it did not get.
 CREATE TABLE stone.writers (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
 )
 

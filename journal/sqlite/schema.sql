@@ -112,9 +112,3 @@ CREATE TABLE holds (
 	state      INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (run, step, account)
 ) STRICT, WITHOUT ROWID;
-
--- What processes share of the rates of servers.
-CREATE TABLE rates (
-	name  TEXT NOT NULL PRIMARY KEY,
-	state BLOB NOT NULL
-) STRICT, WITHOUT ROWID;
