@@ -159,4 +159,3 @@ func (s *Store) places(ctx context.Context, all []Skipped, r refusal) ([]Skipped
 	}, `SELECT d.name, p.first, p.last, p.page FROM pieces p JOIN documents d ON d.id = p.document WHERE p.digest = ? ORDER BY 1, 2`, r.Digest)
 	return all, s.explain(err)
 }
-
