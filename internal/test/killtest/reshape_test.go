@@ -7,15 +7,19 @@ import (
 	"testing"
 )
 
-// A finished run is started with pipelines of other structures. Each is refused before anything is done, with the difference.
-// By force only what is new is done.
+// A run is refused to programs with other steps.
 func TestReshaped(t *testing.T) {
 	v := newVictim(t)
-	first := v.start("")
-	v.await("the first process does not end", first.over)
-	if err := first.Wait(); err != nil {
-		t.Fatalf("%v: %s", err, &first.errs)
+	if !v.end(v.start("")) {
+		t.Fatal("the process was killed by somebody else")
 	}
+	v.reshape()
+}
+
+// reshape starts the run with pipelines of other structures. Each is refused before anything is done, with the difference. By
+// force only what is new is done.
+func (v *victim) reshape() {
+	v.Helper()
 	before := v.lines()
 	for shape, says := range map[string]string{
 		"added": "all/last was added", "removed": "all/leaf-9 was removed", "renamed": "all/leaf-9 is now called all/leaf-nine", "moved": "order",
