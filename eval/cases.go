@@ -107,7 +107,7 @@ func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 	for _, s := range e.Scorers {
 		steps = append(steps, s.leaf(e.data))
 	}
-	reads := []dag.Querier{dag.All(visited), dag.All(answered), dag.All(scored)}
+	reads := []dag.Querier{dag.History(visited), dag.History(answered), dag.History(scored)}
 	for _, s := range e.Scorers {
 		reads = append(reads, s.calls...)
 	}
