@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
@@ -132,5 +135,99 @@ func TestLaneWithoutNode(t *testing.T) {
 	_, err := stone.Run(t.Context(), p, stone.Config{})
 	if err == nil || !strings.Contains(err.Error(), `lane 1 (b) has no "done" node`) {
 		t.Errorf("got %v, want the lane named", err)
+	}
+}
+
+var checked = dag.NewType[string]("checked")
+
+// lanesModel draws fan-outs whose reducers compare what they read with what a plain loop over the same
+// items says.
+type lanesModel struct {
+	*rapid.T
+	fans     int
+	mu       sync.Mutex
+	rows     int
+	problems []string
+}
+
+func (m *lanesModel) fan(depth int) stone.Ashlar {
+	m.fans++
+	id := fmt.Sprint("f", m.fans)
+	loops := rapid.Bool().Draw(m.T, "loops")
+	var items, want []string
+	lost := map[string]bool{}
+	for i := range rapid.IntRange(0, 4).Draw(m.T, "lanes") {
+		item := fmt.Sprint(id, "-", i, strings.Repeat("+", rapid.IntRange(0, 2).Draw(m.T, "rounds")))
+		if i > 0 && rapid.IntRange(0, 3).Draw(m.T, "again") == 0 {
+			item = items[0] // an equal one
+		} else {
+			lost[item] = rapid.IntRange(0, 3).Draw(m.T, "fails") == 0
+		}
+		items = append(items, item)
+	}
+	for _, item := range items {
+		switch {
+		case lost[item]:
+		case loops:
+			want = append(want, fmt.Sprint(item, ":", item, "/", strings.Count(item, "+")+1))
+		default:
+			want = append(want, item+":m "+item)
+		}
+	}
+	lane := []stone.Ashlar{stone.Func("check", name, checked, func(_ context.Context, n string) (string, error) {
+		if lost[n] {
+			return "", errBoom
+		}
+		return n, nil
+	})}
+	if depth > 0 && rapid.Bool().Draw(m.T, "inner") {
+		lane = append(lane, stone.Rescue("inside", m.fan(depth-1), say("nothing", "survived")))
+	}
+	if loops {
+		lane = append(lane, until())
+	} else {
+		lane = append(lane, mark("m"))
+	}
+	return stone.Seq(id, given(items...), stone.Map("each", names, name, stone.Seq("lane", lane...), stone.AllowEmpty()),
+		stone.Reduce(stone.Func("rows", dag.Lanes3(name, done, checked), rowed, func(_ context.Context, lanes []dag.Row3[string, string, string]) (string, error) {
+			var got []string
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for _, l := range lanes {
+				got = append(got, l.A+":"+l.B)
+				if l.A != l.C {
+					m.problems = append(m.problems, fmt.Sprintf("%s and %s are in one row", l.A, l.C))
+				}
+			}
+			if m.rows += len(got); !slices.Equal(got, want) {
+				m.problems = append(m.problems, fmt.Sprintf("%s read %q, want %q", id, got, want))
+			}
+			return "", nil
+		})))
+}
+
+// The Reduce of a fan-out reads what a plain loop over the same lanes computes: with fan-outs in
+// lanes, loops in lanes, equal items, lost lanes, and earlier rounds and fan-outs around it.
+func TestLanesAgainstModel(t *testing.T) {
+	rows, lost := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		m := &lanesModel{T: t}
+		var fans []stone.Ashlar
+		for i := range rapid.IntRange(1, 3).Draw(t, "fans") {
+			fans = append(fans, stone.Rescue(fmt.Sprint("r", i), m.fan(2), say("heal", "none survived")))
+		}
+		n := 0
+		p := stone.Loop("l", stone.Seq("round", fans...), stone.Until(dag.Nothing, func(struct{}) bool { n++; return n == 2 }), 2)
+		result, err := stone.Run(t.Context(), p, stone.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.problems) > 0 {
+			t.Fatal(strings.Join(m.problems, "\n"))
+		}
+		rows, lost = rows+m.rows, lost+len(result.Lost)
+	})
+	if rows < 50 || lost < 20 {
+		t.Errorf("only %d rows were read, and %d lanes lost", rows, lost)
 	}
 }

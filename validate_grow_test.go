@@ -62,7 +62,7 @@ func one(q dag.Querier) dag.Query { return q.Queries()[0] }
 
 func (g *grower) query() dag.Query {
 	var q dag.Query
-	if len(g.closed) > 0 && g.oneIn(3) {
+	if len(g.closed) > 0 && g.oneIn(4) {
 		return pick(g, g.closed).Query().Lanes()
 	}
 	switch g.upTo(11) {
@@ -71,7 +71,9 @@ func (g *grower) query() dag.Query {
 	case 5, 6:
 		q = g.known(g.all).Query().History()
 	case 7:
-		q = g.known(g.all).Query().All()
+		if q = g.known(g.all).Query().History(); len(g.closed) == 0 || g.oneIn(10) {
+			q = q.Type().Query().All()
+		}
 	case 8:
 		q = g.known(g.line).Query().Since(g.known(g.line))
 	case 9:
@@ -279,6 +281,11 @@ func (g *grower) fanOut(depth int) Ashlar {
 			if lanes[i] = g.ashlar(depth - 1); g.oneIn(3) {
 				lanes[i] = g.brittle(lanes[i])
 			}
+			made := g.line[min(len(line), len(g.line)):]
+			if i == 0 {
+				closed = slices.Clone(made)
+			}
+			closed = slices.DeleteFunc(closed, func(t dag.AnyType) bool { return !slices.Contains(made, t) })
 			if len(lanes) == 1 || whole || g.oneIn(6) {
 				kept = append(slices.Clip(kept), g.all...)
 			}
@@ -288,7 +295,6 @@ func (g *grower) fanOut(depth int) Ashlar {
 			opts = append(opts, Quorum(1+g.upTo(len(lanes)-1)))
 		}
 		fan = Parallel(name, Parts(lanes, opts...)...)
-		closed = slices.Clone(g.line[min(len(line), len(g.line)):])
 	}
 	g.line, g.joined = line, true
 	if g.oneIn(20) {
@@ -335,7 +341,10 @@ func (g *grower) scoped(depth int) Ashlar {
 		blocks = append(blocks, b)
 		if b.how == apart && !g.oneIn(20) {
 			g.joined = true
+			outer := g.closed
+			g.closed = nil
 			reducer := Reduce(Seq(g.name("seq"), g.leaf()))
+			g.closed = outer
 			blocks = append(blocks, block{how: inOrder, children: []Ashlar{reducer}})
 		}
 	}
