@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
 )
@@ -34,7 +35,7 @@ func (c *caller) resolve() *resolved {
 		}
 		r.resolveSchemas(c, app)
 		in := r.inputType(&c.spec)
-		r.answer = r.bar(app, r.done, in, nil)
+		r.answer = r.bar(app, r.done, in, r.outSchema())
 		r.door = r.bar(app, r.admit, in, in)
 		r.door.host = r.host
 		r.resolveCandidates(&c.spec, app)
@@ -207,7 +208,7 @@ func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema)
 	var all []namedCheck
 	for _, name := range names {
 		if run := app.check(name); run != nil {
-			c := namedCheck{name, run, app.CheckFacts[name]}
+			c := namedCheck{name, run, app.CheckFacts[name], new(fault.Streak)}
 			if c.Fits != nil {
 				if err := c.Fits(in, out); err != nil {
 					r.fault("bad-expression", "the check %q: %v", name, err).Queried = name
