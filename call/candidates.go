@@ -112,9 +112,12 @@ func (c *candidate) why(s *Spec, grant []string) string {
 			detail = "the call has the effects " + strings.Join(s.Effects, ", ") + ", and its :effects and :needs are " + cmp.Or(strings.Join(append(slices.Clone(m.Effects), m.Needs...), ", "), "none")
 		}
 	case wrongSchema:
-		detail = fmt.Sprintf("it has in-schema %q and out-schema %q, and the call requires %q and %q", m.In, m.Out, r.InSchema, r.OutSchema)
+		detail = fmt.Sprintf("its out-schema is %q, and the call requires %q", m.Out, r.OutSchema)
+		if !meets(m.In, r.InSchema, AnyRequest) {
+			detail = fmt.Sprintf("its in-schema is %q, and the call requires %q", m.In, r.InSchema)
+		}
 	case wrongKind:
-		detail = fmt.Sprintf("its kind is %s, and the call requires %s", m.Kind, r.Kind)
+		detail = fmt.Sprintf("its kind is %q, and the call requires %q", m.Kind, r.Kind)
 	case wrongTags:
 		lacks := slices.DeleteFunc(slices.Clone(r.Tags), func(tag string) bool { return slices.Contains(m.Tags, tag) })
 		detail = "the call requires the tags " + strings.Join(lacks, ", ")
