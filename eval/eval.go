@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/tree"
@@ -178,9 +179,7 @@ func (e *evaluation) checkTypes() error {
 		for _, c := range tree.Children(a) {
 			visit(c)
 		}
-		if of, ok := a.Detail().Value.(interface {
-			Emits() map[string]*schema.Schema
-		}); ok {
+		if of, ok := a.Detail().Value.(kinds.Emitter); ok {
 			emitted = of.Emits()
 			emits++
 		}

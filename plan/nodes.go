@@ -46,14 +46,13 @@ func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
 	}, append(c.leafOptions(r), stone.Detail{Value: emission{c, n.value}})...)
 }
 
-// An emission is the Detail of an emit.
+// An emission is the Detail of an emit. It is a kinds.Emitter.
 type emission struct {
 	*compiler
 	value *template
 }
 
-// Emits returns the schemas of the emission, of its fields by their paths, and of the whole as "". Package eval compares
-// scorers with them.
+// Emits returns what is known of the emission.
 func (e emission) Emits() map[string]*schema.Schema {
 	all := map[string]*schema.Schema{}
 	e.shape(all, "", e.value)
