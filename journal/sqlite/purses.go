@@ -6,7 +6,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal/internal/purse"
+	"github.com/stonelayer/stone/internal/purse"
 )
 
 // Purse implements [log.Reader].
