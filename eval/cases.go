@@ -252,10 +252,10 @@ func (a *answer) take(out, start dag.DAG) error {
 const planType = "stone/plan"
 
 // ends reports whether an error ends the run and not the case alone: an exhausted budget, a
-// question that waits, a recorder that failed.
+// question that waits, a recorder that failed, a broken check.
 func ends(err error) bool {
 	return fault.EndsRun(err) ||
-		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
+		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, call.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
 // ending returns the error by which a step ends the run. A call that finds no affordable
