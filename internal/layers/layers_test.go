@@ -91,7 +91,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
 	{"call", ". budget limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
-	{"plan", "call internal/kinds"},
+	{"plan", "agent call internal/kinds"},
 
 	{"eval/stat", ""},
 	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
