@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
@@ -69,11 +71,11 @@ func TestFindingsGoBack(t *testing.T) {
 		asked   int
 		told    int // the request whose last message has the findings
 	}{
-		"by itself":                  {``, []string{badPlan, goodPlan}, 2, 1},
-		"repair":                     {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
-		"repair, twice by itself":    {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, badPlan, goodPlan}, 4, 3},
-		"retry":                      {`:dispatch {:retry {:same-cap-max 1} :switch-on #{:plan/invalid}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
-		"within one round trip":      {`:budget {:max-roundtrips 2}`, []string{badPlan, goodPlan}, 2, 1},
+		"by itself":               {``, []string{badPlan, goodPlan}, 2, 1},
+		"repair":                  {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
+		"repair, twice by itself": {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, badPlan, goodPlan}, 4, 3},
+		"retry":                   {`:dispatch {:retry {:same-cap-max 1} :switch-on #{:plan/invalid}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
+		"within one round trip":   {`:budget {:max-roundtrips 2}`, []string{badPlan, goodPlan}, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answers []script.Answer
@@ -196,4 +198,35 @@ func TestPlanValid(t *testing.T) {
 func quote(text string) string {
 	data, _ := json.Marshal(text)
 	return string(data)
+}
+
+// A tournament reserves what its candidates are told, too.
+func TestReservedWithTheGuide(t *testing.T) {
+	app := desk(t, script.New())
+	var mu sync.Mutex
+	quoted, asked := 0, 0
+	for _, id := range []string{"writer/a", "writer/b"} {
+		desks[app] = append(desks[app], call.Capability{
+			Metadata: call.Metadata{ID: id, Kind: "go", Intents: []string{"task/plan"}, CanProduce: []string{call.Plan}, Needs: []string{}, Effects: []string{"net"}},
+			Quote: func(_ context.Context, req *call.Request) budget.Quote {
+				mu.Lock()
+				defer mu.Unlock()
+				if req.Guide == nil || req.Cap != id {
+					t.Errorf("%s is quoted without the guide, for %q", id, req.Cap)
+				}
+				quoted++
+				return budget.Fixed(budget.Amount{Roundtrips: 1})
+			},
+			Invoke: func(_ context.Context, req *call.Request) (*call.Reply, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				asked++
+				return &call.Reply{Type: call.Plan, Plan: []byte(goodPlan)}, nil
+			},
+		})
+	}
+	app.Registry = deskRegistry(app)
+	if _, err := write(t, app, `:dispatch {:candidates [:writer/a :writer/b] :strategy :tournament}`); err != nil || quoted < 2 || asked != 2 {
+		t.Errorf("quoted %d times, asked %d times: %v", quoted, asked, err)
+	}
 }

@@ -1,13 +1,17 @@
 package plan_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/plan"
 )
@@ -61,5 +65,36 @@ func TestTool(t *testing.T) {
 	}
 	if n, err := result.DAG.Nearest("report"); err != nil || n == nil {
 		t.Error(err)
+	}
+}
+
+// A resumed agent repeats neither its turns nor the calls of a plan that it ran.
+func TestToolResumes(t *testing.T) {
+	var memory journal.Memory
+	m := script.New(script.Call("run_plan", `{"plan":`+badPlan+`}`), script.Call("run_plan", `{"plan":`+goodPlan+`}`), script.Text("Done."))
+	app, sums := desk(t, script.New()), 0
+	for i := range desks[app] {
+		if desks[app][i].ID == "desk/letter-summarise" {
+			inner := desks[app][i].Invoke
+			desks[app][i].Invoke = func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+				sums++
+				return inner(ctx, req)
+			}
+		}
+	}
+	app.Registry = deskRegistry(app)
+	input, err := plan.Bind(dag.DAG{}, map[string]any{"letter": "The page is blank."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		a := agent.New("assistant", dag.NewType[agent.Text]("report"), m, agent.Config{
+			User: agent.Say("Go."), Use: []agent.Middleware{plan.Tool("run_plan", app, plan.Options{Slots: []string{"letter"}})},
+		})
+		fails := stone.New("after", dag.NewType[int]("after"), func(context.Context, dag.DAG) (int, error) { return 0, errors.New("no") })
+		_, err = stone.Run(t.Context(), stone.Seq("all", a, fails), stone.Config{RunID: "monday", Input: input, Recorder: journal.Keep(&memory, journal.Options{})})
+		if err == nil || len(m.Requests()) != 3 || sums != 1 {
+			t.Fatalf("the model was asked %d times, the plan's call made %d times: %v", len(m.Requests()), sums, err)
+		}
 	}
 }
