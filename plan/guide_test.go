@@ -69,11 +69,11 @@ func TestFindingsGoBack(t *testing.T) {
 		asked   int
 		told    int // the request whose last message has the findings
 	}{
-		"by itself":                  {``, []string{badPlan, goodPlan}, 2, 1},
-		"repair":                     {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
-		"repair, twice by itself":    {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, badPlan, goodPlan}, 4, 3},
-		"retry":                      {`:dispatch {:retry {:same-cap-max 1} :switch-on #{:plan/invalid}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
-		"within one round trip":      {`:budget {:max-roundtrips 2}`, []string{badPlan, goodPlan}, 2, 1},
+		"by itself":               {``, []string{badPlan, goodPlan}, 2, 1},
+		"repair":                  {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
+		"repair, twice by itself": {`:dispatch {:repair {:max 1}}`, []string{badPlan, badPlan, badPlan, goodPlan}, 4, 3},
+		"retry":                   {`:dispatch {:retry {:same-cap-max 1} :switch-on #{:plan/invalid}}`, []string{badPlan, badPlan, goodPlan}, 3, 2},
+		"within one round trip":   {`:budget {:max-roundtrips 2}`, []string{badPlan, goodPlan}, 2, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var answers []script.Answer
