@@ -20,8 +20,8 @@ type Guide struct {
 	// Refuse returns why a plan cannot run, with all findings in the details; nil if it can. The call sets it for a plan that
 	// is the reply.
 	Refuse func(plan []byte) *Error
-	// Tell is the message to the model that wrote a refused plan: every finding, with its place and what is
-	// meant.
+	// Tell says what is wrong with a refused plan, for the model that wrote it: every finding, with its place and what is
+	// meant. It ends with a line break, for what the model shall do next.
 	Tell func(plan []byte, findings finding.List) string
 }
 

@@ -46,8 +46,7 @@ func (pl planner) Guide(app *call.Applicator, req *call.Request, d dag.DAG, pass
 	}}
 }
 
-const opening = `Answer with a plan: one JSON object {"nodes":[…]} and nothing else. EDN is read as well. The plan is checked as a whole before it runs, and you are told every fault.
-Nodes are objects with "op" and run in order; those that do not read each other run at once. Any node may have "when".`
+const opening = `A plan is an object {"nodes":[…]}, in JSON or EDN. Nodes are objects with "op" and run in order; those that do not read each other run at once. Any node may have "when".`
 
 const values = `A value is JSON in which {"slot/id":"x"} is the value of slot x, {"slot/id":["x","items",0]} a part of it, {"slot/text":["Dear ",{"slot/id":"x"},"!"]} a text with slots, and %s. Nothing else is replaced: no {{x}}, no ${x}, no nested calls. A slot must be defined by an earlier node, or be listed below.
 "when" and "until" are {"present?":"x"}, {"failed?":"x"}%s.`
@@ -68,11 +67,8 @@ func (w *writer) brief() string {
 	}
 	fmt.Fprintf(&b, "\n"+values+"\n", formula, guard)
 	w.world(&b)
-	b.WriteString(asking)
 	return b.String()
 }
-
-const asking = "\nIf this is not enough, answer {\"help\":true} first to read all fields."
 
 // world lists what a plan can use here.
 func (w *writer) world(b *strings.Builder) {
@@ -237,7 +233,6 @@ func (w *writer) tell(text []byte, findings finding.List) string {
 		maps.Insert(names, w.intents())
 		b.WriteString("Intents: " + listed(maps.Keys(names)) + "\n")
 	}
-	b.WriteString("Answer with the whole corrected plan and nothing else.")
 	return b.String()
 }
 

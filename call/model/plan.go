@@ -53,6 +53,9 @@ func planShaped(text string) error {
 	return errors.New("want a map with nodes")
 }
 
+// again is what a model shall do that is told what is wrong with its plan.
+const again = "Answer with the whole corrected plan and nothing else."
+
 // draft returns why a plan cannot run, with what the model is told of it; nil if it can.
 func (w *wanted) draft(body string) *structured.Misfit {
 	if err := planShaped(body); err != nil {
@@ -62,7 +65,7 @@ func (w *wanted) draft(body string) *structured.Misfit {
 	if refused == nil {
 		return nil
 	}
-	return &structured.Misfit{Tell: w.guide.Tell([]byte(body), refused.Findings()), Err: refused}
+	return &structured.Misfit{Tell: w.guide.Tell([]byte(body), refused.Findings()) + again, Err: refused}
 }
 
 // asksHelp reports whether an answer asks for the whole guide.
@@ -93,12 +96,13 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 	}
 	tell := w.guide.Tell([]byte(repair.Plan), repair.Findings)
 	if len(repair.Findings) == 0 {
-		tell = "The plan was refused: " + repair.Failure.Message + "\nAnswer with the whole corrected plan and nothing else."
+		tell = "The plan was refused: " + repair.Failure.Message + "\n"
 	}
+	tell += again
 	return rest, []llm.Message{llm.Assistant(repair.Plan), llm.User(tell)}
 }
 
 // helped is the message to a model that asks for the whole guide.
 func (w *wanted) helped() *structured.Misfit {
-	return &structured.Misfit{Tell: w.guide.Whole, Err: errors.New("the model asks for help")}
+	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model asks for help")}
 }

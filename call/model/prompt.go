@@ -65,10 +65,15 @@ func isText(s *schema.Schema) bool {
 		!slices.ContainsFunc(properties, func(name string) bool { return name != "text" && name != "content" })
 }
 
+// planned comes before the guide of a plan.
+const planned = `Answer with a plan, one JSON object, and nothing else. It is checked as a whole before it runs, and you are told every fault. ` +
+	`If the following is not enough, answer {"help":true} first to read all fields.
+`
+
 func (c Config) system(intent string, want wanted) string {
 	layers := []string{c.Prompt, c.Role, c.Intents[intent]}
 	if want.guide != nil {
-		layers = append(layers, want.guide.Brief)
+		layers = append(layers, planned+want.guide.Brief)
 	} else if want.plan {
 		layers = append(layers, "Answer with a plan as data, in EDN or JSON, and nothing else.")
 	}

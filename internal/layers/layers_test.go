@@ -90,7 +90,7 @@ var table = []struct{ pkg, imports string }{
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
 	{"call", ". budget limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
-	{"plan", "agent call internal/kinds"},
+	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},
 	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
@@ -98,6 +98,7 @@ var table = []struct{ pkg, imports string }{
 	{"tree", ". schema internal/prompts internal/suggest"},
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
+	{"tool/plan", "plan tool"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
 	{"stonetest", "agent call llm/script internal/test/eventtest"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
