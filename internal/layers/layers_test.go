@@ -100,6 +100,7 @@ var table = []struct{ pkg, imports string }{
 	{"tree", ". schema internal/prompts internal/suggest"},
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
+	{"tool/plan", "plan tool"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
 	{"stonetest", "agent call llm/script internal/test/eventtest"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
