@@ -32,10 +32,10 @@ type attempt struct {
 	Cut    int    // bytes that are left out of it
 }
 
-// Why returns the failure of an attempt, without the reasons that its checks list.
+// Why returns the failure of an attempt, without the reasons that its checks and findings list.
 func (a attempt) Why() string {
 	switch {
-	case len(a.Verdicts) > 0 && a.Failure == call.MustFailed:
+	case len(a.Verdicts) > 0 && a.Failure == call.MustFailed, len(a.Findings) > 0:
 		return ""
 	case len(a.Verdicts) > 0 && a.Failure == call.LowScore:
 		score, _, _ := strings.Cut(a.Error, ": ")
