@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/tree"
 )
@@ -228,7 +230,17 @@ func TestElsewhereIsBounded(t *testing.T) {
 
 // A process that dies while its children run leaves them to the next one: each is done and paid for once.
 func TestElsewhereGoesOn(t *testing.T) {
-	b := &besides{Journal: new(journal.Memory)}
+	t.Run("memory", func(t *testing.T) { goesOn(t, new(journal.Memory)) })
+	db, err := sqlite.Open(filepath.Join(t.TempDir(), "stone.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	t.Run("file", func(t *testing.T) { goesOn(t, db) })
+}
+
+func goesOn(t *testing.T, j journal.Journal) {
+	b := &besides{Journal: j}
 	var calls atomic.Int64
 	release := make(chan struct{})
 	work := func(context.Context) error { calls.Add(1); <-release; return nil }
@@ -253,8 +265,17 @@ func TestElsewhereGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := b.Find(t.Context(), "run")
+	if children, err := journal.Children(t.Context(), b, "run"); err != nil || len(children) != 4 {
+		t.Errorf("%d children, %v", len(children), err)
+	}
 	if err != nil || calls.Load() != 4 || account.Spent().USD != 4 || info.Usage.USD != 4 || info.Usage.Possible != (budget.Possible{}) {
 		t.Errorf("%d calls, %v spent, the run used %+v, %v; want 4 of a dollar", calls.Load(), account.Spent(), info.Usage, err)
+	}
+	if err := b.Remove(t.Context(), "run"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := b.Runs(t.Context(), journal.Query{}); err != nil || len(left) > 0 {
+		t.Errorf("runs are left: %v, %v", left, err)
 	}
 }
 
