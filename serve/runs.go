@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"strings"
 	"time"
 
@@ -101,8 +102,11 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if max(req.Priority, -req.Priority) > mostPriority {
 		return info, false, unreadable("priority %d: want -%d to %[2]d", req.Priority, mostPriority)
 	}
+	if req.Grant != nil && !who.may(Grant) {
+		return info, false, problem(api.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)
+	}
 	src := source{
-		Published: p.Name, Request: digestOf(req), Grant: grants.Narrow(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
+		Published: p.Name, Request: digestOf(req), Grant: grants.Narrow(grants.Narrow(p.Grant, who.Grant), req.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
 		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}

@@ -32,8 +32,11 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 	}
 	if !unbroken(r.Seal, r.Shape, shape, r.fields()...) {
 		err = errChanged
-	} else if err = errors.Join(json.Unmarshal(r.Info, &info), json.Unmarshal(r.Outcome, &info.Outcome)); err == nil && shape {
-		err = json.Unmarshal(r.Shape, &info.Shape)
+	} else if err = json.Unmarshal(r.Info, &info); err == nil {
+		info.Outcome = journal.Outcome{} // what the last outcome leaves out is zero, whatever the one before it was
+		if err = json.Unmarshal(r.Outcome, &info.Outcome); err == nil && shape {
+			err = json.Unmarshal(r.Shape, &info.Shape)
+		}
 	}
 	if err != nil {
 		err = &journal.DamageError{Where: j.data.Name(), Run: r.ID, Reason: err.Error()}
