@@ -52,7 +52,7 @@ func TestBrokenTurn(t *testing.T) {
 	in, to := io.Pipe()
 	from, out := io.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- acp.Serve(ctx, s, acp.Config{}, in, out) }()
+	go func() { served <- acp.Serve(ctx, s, "user ada", in, out) }()
 	lines := bufio.NewScanner(from)
 	ask := func(id int, method, params string) (r struct{ Result struct{ SessionID string } }) {
 		fmt.Fprintf(to, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`+"\n", id, method, params)

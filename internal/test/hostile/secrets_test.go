@@ -29,7 +29,6 @@ import (
 	"github.com/stonelayer/stone/examples/audit"
 	"github.com/stonelayer/stone/examples/cascade"
 	"github.com/stonelayer/stone/examples/fix"
-	"github.com/stonelayer/stone/examples/puzzle"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
@@ -37,7 +36,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/tool"
-	"github.com/stonelayer/stone/trace"
 )
 
 // The keys of the user. They have what JSON and URLs escape.
@@ -395,7 +393,7 @@ func TestNoKeyOfExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
-	for name, pipeline := range map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline} {
+	for name, pipeline := range map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, map[string]string{"module/go.mod": "module m\n\ngo 1.26\n", "module/m.go": "package m\n", "responses.jsonl": `{"id": "q", "question": "1 and 3?", "responses": {"mixtral-8x7b-instruct-v0.1": ` +
 				`{"text": "#### 4", "correct": true}, "gpt-4-1106-preview": {"text": "#### 4", "correct": true}}}` + "\n"})
@@ -451,12 +449,12 @@ func TestNoKeyOfAgents(t *testing.T) {
 		t.Run(fmt.Sprint("kept ", kept), func(t *testing.T) {
 			turn = 0
 			project := newProject(t, nil)
-			file, err := trace.Append(filepath.Join(project.dir, "t.jsonl"))
+			file, err := event.Append(filepath.Join(project.dir, "t.jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var r eventtest.Recorder
-			cfg := stone.Config{Watch: event.All(&r, trace.NewWriter(file, slog.LevelDebug)), Recorder: journal.Redact()}
+			cfg := stone.Config{Watch: event.All(&r, event.NewWriter(file, slog.LevelDebug)), Recorder: journal.Redact()}
 			if kept {
 				db, err := sqlite.Open(filepath.Join(project.dir, "runs.db"), sqlite.Options{})
 				if err != nil {

@@ -1,0 +1,90 @@
+package trace
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/internal/lines"
+)
+
+// A Count is the number of events of one type.
+type Count struct {
+	Type string
+	N    int
+}
+
+// Tally counts the events of a trace file by type: the most frequent first, equal counts by name, and
+// the total. It checks that a line is JSON, and decodes it only if the type is not at its beginning.
+// Other lines are reported with the errors of [event.Read], in file order.
+func Tally(r io.Reader) (counts []Count, total int, bad []error) {
+	counts, total = tally(r, func(err error) { bad = append(bad, err) })
+	return counts, total, bad
+}
+
+func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
+	c := make(counter)
+	var in jsonv2.Scanner
+	for l, err := range lines.Read(r, lines.Max) {
+		if err != nil {
+			bad(err)
+			continue
+		}
+		if l.Fault != "" {
+			bad(&event.LineError{Line: l.Number, Reason: l.Fault})
+			continue
+		}
+		if typ, ok := typeOf(&in, l.Text); ok {
+			c.add(typ)
+			continue
+		}
+		for e, err := range event.Read(bytes.NewReader(l.Text)) {
+			if err == nil {
+				c.add([]byte(e.Type()))
+				continue
+			}
+			if of, ok := errors.AsType[*event.LineError](err); ok {
+				of.Line = l.Number
+			}
+			bad(err)
+		}
+	}
+	return c.sorted()
+}
+
+// typeOf returns the type at the beginning of a line that is JSON. It is not sure of a type with
+// escapes.
+func typeOf(in *jsonv2.Scanner, text []byte) (typ []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(text, []byte(`{"event":"`))
+	typ, _, closed := bytes.Cut(rest, []byte{'"'})
+	return typ, ok && closed && bytes.IndexByte(typ, '\\') < 0 && in.Valid(text)
+}
+
+// A counter holds pointers because looking up a []byte as a key does not
+// allocate, but assigning under it does.
+type counter map[string]*int
+
+func (c counter) add(typ []byte) {
+	n := c[string(typ)]
+	if n == nil {
+		n = new(int)
+		c[string(typ)] = n
+	}
+	*n++
+}
+
+func (c counter) sorted() (counts []Count, total int) {
+	for typ, n := range c {
+		counts = append(counts, Count{typ, *n})
+		total += *n
+	}
+	slices.SortFunc(counts, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Type, b.Type))
+	})
+	return counts, total
+}
