@@ -82,7 +82,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 		t.at, t.before, t.broken = number, result.DAG, 0
 		return t.printResult(result, t.flags.json, false)
 	}
-	t.printLost(result, err)
+	t.printLost(nil, result, err)
 	return t.failed(ctx, run, number, err)
 }
 
