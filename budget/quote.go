@@ -13,13 +13,19 @@ type Quote struct {
 	// Unpriced names a model whose price is not known. An account that limits money
 	// rejects it.
 	Unpriced string `json:"unpriced,omitempty"`
+
+	returns bool // most of a fixed cost may come back
 }
 
 // Fixed is the quote of a step with a fixed cost.
 func Fixed(a Amount) Quote { return Quote{Least: a, Most: a} }
 
+// Reserved is the quote of a step that may spend up to an amount, all of which must be there. Other steps wait for what it
+// returns.
+func Reserved(a Amount) Quote { return Quote{Least: a, Most: a, returns: true} }
+
 // estimate reports whether the step may cost less than is reserved.
-func (q Quote) estimate() bool { return q.Least.sane() != q.Most.sane() }
+func (q Quote) estimate() bool { return q.returns || q.Least.sane() != q.Most.sane() }
 
 // UnpricedKind is the failure kind of a step without a known price that draws on
 // an account that limits money.

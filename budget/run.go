@@ -29,7 +29,7 @@ func (a *Account) Run(id string, earlier Earlier) *Account {
 	defer a.mu.Unlock()
 	before, held, known := earlier.Spent.sane(), earlier.Held, a.runs[id]
 	missing := bill{
-		Amount{before.Roundtrips - known.spent.Roundtrips, before.Tokens - known.spent.Tokens, before.USD - known.spent.USD}.sane(),
+		before.without(known.spent),
 		Possible{max(held.Attempts-known.held.Attempts, 0), max(held.Tokens-known.held.Tokens, 0), max(held.USD-known.held.USD, 0)},
 	}
 	a.spent, a.held = a.spent.Add(missing.spent), a.held.Add(missing.held)
@@ -54,6 +54,29 @@ func (a *Account) Leave(id string, over bool) {
 	}
 	known := a.above.runs[id]
 	a.above.runs[id] = bill{known.spent.Add(a.spent), known.held.Add(a.held)}
+}
+
+// Adopt is Draw for a step that an earlier process has started and that went on without it, such as a run
+// elsewhere. What the account holds for the lost attempt pays for this one, so that it is never refused.
+func (a *Account) Adopt(run string, q Quote) *Draw {
+	d := &Draw{account: a, quote: q, lost: q.Most.sane()}
+	if a == nil {
+		return d
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	d.reserved = a.grant(q)
+	if own := a.OfRun(); own.run {
+		charged, known := own.above, own.above.runs[run]
+		charged.spent, charged.held = charged.spent.without(d.lost), charged.held.End(d.lost)
+		charged.runs[run] = bill{known.spent.without(d.lost), known.held.End(d.lost)}
+	}
+	return d
+}
+
+// without returns the difference, never below zero.
+func (m Amount) without(n Amount) Amount {
+	return Amount{m.Roundtrips - n.Roundtrips, m.Tokens - n.Tokens, m.USD - n.USD}.sane()
 }
 
 // OfRun returns the account of the run that a belongs to, or a if there is none. The earlier

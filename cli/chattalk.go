@@ -32,11 +32,12 @@ type talk struct {
 	limits  budget.Limits   // of the chat; Latency bounds a turn
 	account *budget.Account // of the chat, charged with all turns
 
-	after  map[int]int // by turn: the turn that it continues
-	last   int         // the newest turn
-	at     int         // the turn that the next one continues, 0 for none
-	before dag.DAG     // the DAG of that
-	broken int         // a turn without a reply, which can be resumed; 0 for none
+	after  map[int]int  // by turn: the turn that it continues
+	last   int          // the newest turn
+	at     int          // the turn that the next one continues, 0 for none
+	before dag.DAG      // the DAG of that
+	broken int          // a turn without a reply, which can be resumed; 0 for none
+	halted map[int]bool // the turns without a reply
 
 	person  *person
 	view    *chatView // nil unless standard output is a terminal
@@ -159,8 +160,10 @@ func (t *talk) config(input dag.DAG) stone.Config {
 
 // open continues the chat after its recorded turns.
 func (t *talk) open(ctx context.Context, turns []turn) (err error) {
+	t.halted = map[int]bool{}
 	for _, one := range turns {
 		t.after[one.number], t.last = one.after, one.number
+		t.halted[one.number] = one.State != journal.Done
 	}
 	said := "chat " + t.name
 	if len(turns) > 0 {
@@ -180,12 +183,12 @@ func (t *talk) open(ctx context.Context, turns []turn) (err error) {
 	if newest.State == journal.Done {
 		return t.goTo(ctx, newest.number)
 	}
-	if err := t.goTo(ctx, newest.after); err != nil {
+	if err := t.goTo(ctx, t.replied(newest.after)); err != nil {
 		return err
 	}
 	if newest.State == journal.Failed || newest.State == journal.Canceled {
 		t.broken = newest.number
-		t.complain("turn %d is %s, and is left out: %s", newest.number, newest.State, t.howToRetry(newest.number))
+		t.complain("turn %d is %s: the next one knows what it did; %s", newest.number, newest.State, t.howToRetry(newest.number))
 		return nil
 	}
 	t.complain("turn %d is %s: it continues", newest.number, newest.State)
@@ -196,9 +199,17 @@ func (t *talk) interactive() bool { return t.person.editor != nil }
 
 func (t *talk) howToRetry(number int) string {
 	if t.interactive() {
-		return "/retry continues it"
+		return "/retry continues it, /undo forgets it"
 	}
 	return "to continue it: " + t.command(t.store, "resume", turnID(t.name, number))
+}
+
+// replied returns the newest turn with a reply, from a turn back.
+func (t *talk) replied(number int) int {
+	for t.halted[number] {
+		number = t.after[number]
+	}
+	return number
 }
 
 // goTo makes a turn that is done the one that the next one continues.
@@ -307,7 +318,7 @@ func (t *talk) obey(ctx context.Context, command string) error {
 		t.broken = 0
 		t.complain("undone: the next message continues turn %d", t.at)
 	case command == "undo" && t.at > 0:
-		if err := t.goTo(ctx, t.after[t.at]); err != nil {
+		if err := t.goTo(ctx, t.replied(t.after[t.at])); err != nil {
 			return err
 		}
 		t.complain("undone: the next message continues turn %d", t.at)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -20,7 +22,7 @@ const maxMessage = 1 << 20
 
 // take runs a new turn.
 func (t *talk) take(ctx context.Context, message string) error {
-	before, history, err := t.carried()
+	before, history, err := t.carried(ctx)
 	if err != nil {
 		return failed("%w", err)
 	}
@@ -41,13 +43,25 @@ func (t *talk) take(ctx context.Context, message string) error {
 		return failed("chat %s has %d turns, which is the most: start another one", t.name, t.last)
 	}
 	t.last++
-	t.after[t.last] = t.at
+	t.after[t.last] = cmp.Or(t.broken, t.at)
 	return t.run(ctx, t.last, input, false)
 }
 
-// carried returns the DAG that the next turn starts with, and the messages so far.
-func (t *talk) carried() (before dag.DAG, history []llm.Message, err error) {
-	if before, err = carried(t.p, t.before); err != nil {
+// carried returns the DAG that the next turn starts with, and the messages so far. After a turn without a reply they
+// have what that turn did.
+func (t *talk) carried(ctx context.Context) (before dag.DAG, history []llm.Message, err error) {
+	said, err := t.unanswered(ctx)
+	if err != nil {
+		return before, nil, err
+	}
+	before = t.before
+	if reply := t.p.Result(); said != nil && reply != nil && reply.Err() == nil && reply.Schema().Validate(ctx, []byte(`{"text":""}`)) == nil {
+		content := map[string]any{"text": "", "conversation": said}
+		if before, err = appended(before, dag.Spec{Type: reply.Name(), Content: content}); err != nil {
+			return before, nil, err
+		}
+	}
+	if before, err = carried(t.p, before); err != nil {
 		return before, nil, err
 	}
 	for n := range t.calls.base.Input.Nodes() {
@@ -55,8 +69,23 @@ func (t *talk) carried() (before dag.DAG, history []llm.Message, err error) {
 			return before, nil, err
 		}
 	}
+	if said != nil {
+		return before, said, nil
+	}
 	history, err = t.speaks.messages(t.before)
 	return before, history, err
+}
+
+// unanswered returns the conversation up to a turn that ended without a reply, nil if there is none.
+func (t *talk) unanswered(ctx context.Context) ([]llm.Message, error) {
+	if t.broken == 0 {
+		return nil, nil
+	}
+	info, err := t.store.find(ctx, turnID(t.name, t.broken))
+	if err != nil {
+		return nil, err
+	}
+	return view.Broken(ctx, t.store, info)
 }
 
 // run runs a turn, or continues it, and prints its reply.
@@ -80,8 +109,10 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 	}
 	if err == nil {
 		t.at, t.before, t.broken = number, result.DAG, 0
+		delete(t.halted, number)
 		return t.printResult(result, t.flags.json, false)
 	}
+	t.halted[number] = true
 	t.printLost(nil, result, err)
 	return t.failed(ctx, run, number, err)
 }
@@ -121,7 +152,7 @@ func (t *talk) failed(ctx context.Context, run *keptRun, number int, err error) 
 	}
 	if run.resumable(err) {
 		t.broken = number
-		t.complain("%s, another message leaves it out", t.howToRetry(number))
+		t.complain("%s, another message goes on from what it did", t.howToRetry(number))
 	}
 	return nil
 }

@@ -61,8 +61,8 @@ func (a *app) createToken() *cobra.Command {
 		Short: "Make a token and print it, once",
 		Long: "Create makes a token for a caller of the server and prints it. It is kept nowhere: if it is lost, make\n" +
 			"another one. The roles are read (see pipelines, runs and questions), start (start, cancel, resume and\n" +
-			"remove runs), force (with start: resume runs although their pipeline changed), answer (answer questions),\n" +
-			"act (ask capabilities) and scrape (read /metrics). A caller with a tenant sees only what that tenant has\n" +
+			"remove runs), force (with start: resume runs although their pipeline changed), grant (with start: narrow the\n" +
+			"grant of a run), answer (answer questions), act (ask capabilities) and scrape (read /metrics). A caller with a tenant sees only what that tenant has\n" +
 			"started.",
 		Example:               a.example("token create ci --role read,start --tenant acme --max-usd 1 --ttl 720h"),
 		DisableFlagsInUseLine: true,
@@ -96,7 +96,7 @@ func (a *app) createToken() *cobra.Command {
 	}
 	f := c.Flags()
 	tokensFlag(f, &file)
-	f.StringSliceVar(&t.Roles, "role", nil, "what the caller may do: some of `ROLES` read, start, force, answer, act, scrape")
+	f.StringSliceVar(&t.Roles, "role", nil, "what the caller may do: some of `ROLES` read, start, force, grant, answer, act, scrape")
 	f.StringVar(&t.Tenant, "tenant", "", "the caller sees only runs of this `TENANT`")
 	f.Var(&grant, "grant", "runs of the caller have at most this `EFFECT`")
 	f.Float64Var(&limits.USD, "max-usd", 0, "each run spends at most `USD` dollars")

@@ -23,7 +23,7 @@ func (e *StateError) Error() string {
 // Cancel cancels a run that no process has: one that waits, that another program refused, or whose process was
 // stopped or died. It needs no pipeline. Results and open questions stay, so that resuming the run continues it. Workers
 // start no more steps that cost money for it. Batches at providers are not canceled: that is batch.Cancel.
-// The error is ErrNoRun, a *HeldError, or a *StateError.
+// Its children in the journal, see Elsewhere, are canceled too. The error is ErrNoRun, a *HeldError, or a *StateError.
 func Cancel(ctx context.Context, j Journal, run string) error {
 	info, err := j.Find(ctx, run)
 	if err == nil && info.ID != run {
@@ -62,5 +62,15 @@ func endCanceled(ctx context.Context, j Journal, run string, info RunInfo) error
 		return err
 	}
 	o.Steps, o.Usage = Total(steps)
-	return j.End(context.WithoutCancel(ctx), run, o)
+	if err := j.End(context.WithoutCancel(ctx), run, o); err != nil {
+		return err
+	}
+	children, err := Children(ctx, j, run)
+	for _, c := range children {
+		other := Cancel(ctx, j, c.ID)
+		if !errors.As(other, new(*HeldError)) && !errors.As(other, new(*StateError)) { // the holder learns that its parent is gone
+			err = errors.Join(err, other)
+		}
+	}
+	return err
 }

@@ -79,7 +79,7 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 	if err != nil {
 		return step.Record{}, fmt.Errorf("record of %s: %w", key.Path, err)
 	}
-	if first := m.keep(key, rec, raw); first != nil {
+	if first := m.keep(ctx, key, rec, raw); first != nil {
 		return decode(first)
 	}
 	return rec, nil
@@ -138,6 +138,9 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 		if err, _ := purse.Reserve(&m.purses, r.number, key.Digest, r.budgets(), claim, time.Now()); err != nil {
 			return nil, 0, err
 		}
+	}
+	if _, goesOn := record.Child(ctx); goesOn {
+		return nil, s.Attempts, nil
 	}
 	s.Start(declared)
 	m.append(s, false, budget.Usage{})
@@ -200,7 +203,7 @@ func (m *Memory) reused(r *memoryRun, key step.Key) (*memoryStep, []byte) {
 }
 
 // keep stores a record, or returns the one that the step already has.
-func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
+func (m *Memory) keep(ctx context.Context, key step.Key, rec step.Record, raw []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.run(key.RunID).index[key.Digest]
@@ -224,6 +227,9 @@ func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
 	m.append(s, true, used)
+	if child, _ := record.Child(ctx); child {
+		return nil
+	}
 	m.spend(s.run, used.Sane().USD)
 	if s.Declared != (budget.Amount{}) {
 		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, purse.Over, time.Now())

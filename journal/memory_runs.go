@@ -254,7 +254,14 @@ func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 }
 
 // Remove implements [Archive].
-func (m *Memory) Remove(_ context.Context, id string) error {
+func (m *Memory) Remove(ctx context.Context, id string) error {
+	if err := m.remove(id); err != nil {
+		return err
+	}
+	return RemoveChildren(ctx, m, id)
+}
+
+func (m *Memory) remove(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[id]

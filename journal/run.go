@@ -161,7 +161,13 @@ type runner struct {
 	again   []Again
 	left    left
 	asked   asked
-	news    atomic.Pointer[[]event.Data] // emitted with the first step
+	open    struct { // steps that earlier processes have left without a result; see step
+		mu    sync.Mutex
+		steps map[body]Step
+	}
+	children sync.Map                     // starters of the children that a step waits for, by their ids
+	life     context.Context              // of the run in this process; written by begin
+	news     atomic.Pointer[[]event.Data] // emitted with the first step
 }
 
 // acquire acquires the run and prepares it, or releases it on an error.
@@ -326,6 +332,7 @@ func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	default:
 	}
 	ctx, cancel := context.WithCancelCause(redact.With(ctx, r.secrets))
+	r.life = ctx
 	if r.opts.Drain != nil {
 		go r.drain(ctx, cancel)
 	}
@@ -388,7 +395,10 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 			}
 		}
 	}
-	return r.journal.End(ctx, r.cfg.RunID, o)
+	if err := r.journal.End(ctx, r.cfg.RunID, o); err != nil || o.State != Canceled {
+		return err
+	}
+	return r.cancelChildren(ctx)
 }
 
 // doneBefore reports whether the run had all its results when it was resumed.

@@ -24,6 +24,7 @@ const (
 	Read   Role = "read"   // see pipelines, runs, nodes and questions
 	Start  Role = "start"  // start, cancel, resume and remove runs
 	Force  Role = "force"  // with Start: resume runs although their pipeline changed
+	Grant  Role = "grant"  // with Start: narrow the grant of a run, as parents of children do
 	Answer Role = "answer" // answer questions
 	Act    Role = "act"    // ask capabilities
 	Scrape Role = "scrape" // read /metrics, which covers all tenants

@@ -2,9 +2,11 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -56,10 +58,33 @@ type callerKey struct{}
 
 // As returns the API for requests of a caller that was let in, without the checks of
 // hosts, origins and rates: for other protocols and for use within a program.
-func (s *Server) As(who Principal) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
-	})
+func (s *Server) As(who Principal) http.Handler { return asCaller{s, who} }
+
+// asCaller is the API as a caller that was let in has it.
+type asCaller struct {
+	server *Server
+	who    Principal
+}
+
+// ServeHTTP implements http.Handler.
+func (c asCaller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.server.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
+}
+
+// Unanswered returns a node in place of the result of a run that ended without one, with the conversation of its
+// agent, for the protocols of this module. It is nil if no agent of the run has started.
+func (c asCaller) Unanswered(ctx context.Context, run string) (*api.Node, error) {
+	info, err := c.server.owned(ctx, c.who, run)
+	p := c.server.pipelines[info.Pipeline]
+	if err != nil || p == nil || p.Ashlar.Result() == nil {
+		return nil, err
+	}
+	said, err := view.Broken(ctx, c.server.cfg.Journal, info)
+	if err != nil || said == nil {
+		return nil, err
+	}
+	content, err := json.Marshal(map[string]any{"text": "", "conversation": said})
+	return &api.Node{Type: p.Ashlar.Result().Name(), Content: content}, err
 }
 
 // inside returns the handler of As, which finds the caller in the context.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"strings"
 	"time"
 
@@ -101,8 +102,11 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if max(req.Priority, -req.Priority) > mostPriority {
 		return info, false, unreadable("priority %d: want -%d to %[2]d", req.Priority, mostPriority)
 	}
+	if req.Grant != nil && !who.may(Grant) {
+		return info, false, problem(api.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)
+	}
 	src := source{
-		Published: p.Name, Request: digestOf(req), Grant: grants.Narrow(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
+		Published: p.Name, Request: digestOf(req), Grant: grants.Narrow(grants.Narrow(p.Grant, who.Grant), req.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
 		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil, Webhooks: s.owed(p.Name, who),
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
@@ -119,9 +123,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	switch info, err := s.same(ctx, who, cfg.RunID, src); {
 	case err == nil:
-		if inputless, err := s.inputless(ctx, info); !inputless {
-			return info, false, err
-		}
+		return info, false, nil
 	case !errors.Is(err, journal.ErrNoRun):
 		return info, false, err
 	}
@@ -156,19 +158,6 @@ func (s *Server) same(ctx context.Context, who Principal, key string, src source
 		return journal.RunInfo{}, conflict("the run exists and another request started it: choose another id")
 	}
 	return info, nil
-}
-
-// inputless reports whether a run has no holder and lacks its input, so that only its request can
-// continue it: see journal.ErrNoInput.
-func (s *Server) inputless(ctx context.Context, info journal.RunInfo) (bool, error) {
-	if info.State != journal.Interrupted {
-		return false, nil
-	}
-	_, err := journal.Input(ctx, s.cfg.Journal, info)
-	if errors.Is(err, journal.ErrNoInput) {
-		return true, nil
-	}
-	return false, err
 }
 
 // exactly returns the run with the id, which is not only the beginning of one.

@@ -140,6 +140,50 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 	return d, nil
 }
 
+// WriteInput is the inverse of [ReadInput]: it returns the values of a DAG that p needs in its input. It reads what [Inputs]
+// lists. An input that d lacks is left out if it is Optional, otherwise it is an error.
+func WriteInput(p stone.Ashlar, d dag.DAG) (json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	inputs := Inputs(p)
+	for _, in := range inputs {
+		var content any
+		var err error
+		empty := false
+		if in.Many {
+			var nodes []*dag.Node
+			nodes, err = d.All(in.Type.Name())
+			content, empty = contents(nodes), len(nodes) == 0
+		} else {
+			var n *dag.Node
+			if n, err = d.Nearest(in.Type.Name()); err == nil {
+				content = n.Content()
+			}
+		}
+		switch {
+		case in.Optional && (errors.Is(err, dag.ErrMissing) || empty):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if all[in.Type.Name()], err = json.Marshal(content); err != nil {
+			return nil, err
+		}
+	}
+	if bare(p) {
+		return all[inputs[0].Type.Name()], nil
+	}
+	return json.Marshal(all)
+}
+
+// contents returns the contents of nodes.
+func contents(nodes []*dag.Node) []json.RawMessage {
+	all := []json.RawMessage{}
+	for _, n := range nodes {
+		all = append(all, n.Content())
+	}
+	return all
+}
+
 // read appends the nodes of one input.
 func (in Input) read(ctx context.Context, d dag.DAG, raw json.RawMessage) (dag.DAG, error) {
 	name := in.Type.Name()

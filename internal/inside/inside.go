@@ -104,6 +104,14 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
 
+// Unanswered returns a node in place of the result of a run that ended without one, with the conversation of its
+// agent. It is nil if no agent of the run has started.
+func (c Client) Unanswered(ctx context.Context, id string) (*api.Node, error) {
+	return c.api.(interface {
+		Unanswered(ctx context.Context, run string) (*api.Node, error)
+	}).Unanswered(ctx, id)
+}
+
 // Last returns the result of the newest run of a pipeline with a label that is done, nil for none. It is of the
 // tenant of the caller: one without a tenant sees the runs of all, which may have the same label.
 func (c Client) Last(ctx context.Context, pipeline, label, value string) (*api.Node, error) {

@@ -22,6 +22,9 @@ func WithAttempt(ctx context.Context, n int) context.Context {
 	if Declared(ctx) != (budget.Amount{}) {
 		ctx = declared.With(ctx, budget.Amount{}) // the declaration of the outer step does not apply
 	}
+	if is, _ := Child(ctx); is {
+		ctx = context.WithValue(ctx, childKey{}, nil)
+	}
 	if Attempt(ctx) == n {
 		return ctx
 	}

@@ -78,6 +78,7 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 		}
 	}
 	m.routed(body, req)
+	m.drop(body)
 	wire.Merge(body, c.Extra)
 	return body, nil
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -119,7 +120,8 @@ type Model struct {
 	config  Config
 	dialect *dialect
 	echo    echo
-	renamed atomic.Bool // the server wants the other name of the limit of answers
+	renamed atomic.Bool   // the server wants the other name of the limit of answers
+	dropped atomic.Uint32 // the optional fields that the server refuses, a bit for each
 }
 
 type common = wire.Model
@@ -192,7 +194,27 @@ func (m *Model) learn(err error) bool {
 		return true
 	}
 	refused, ok := errors.AsType[*llm.HTTPError](err)
-	return ok && m.dialect == &chatDialect && refused.Status/100 == 4 && rules.OtherField(refused.Body) && m.renamed.CompareAndSwap(false, true)
+	if !ok || m.dialect != &chatDialect || refused.Status != http.StatusBadRequest && refused.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	for i, field := range optional {
+		if bit := uint32(1) << i; strings.Contains(refused.Body, field) && m.dropped.Or(bit)&bit == 0 {
+			return true
+		}
+	}
+	return rules.OtherField(refused.Body) && m.renamed.CompareAndSwap(false, true)
+}
+
+// optional are the fields that nobody has asked for, and that a request can do without.
+var optional = []string{"stream_options", "prompt_cache_key"}
+
+// drop removes the optional fields that the server has refused.
+func (m *Model) drop(body object) {
+	for i, field := range optional {
+		if m.dropped.Load()&(1<<i) != 0 {
+			delete(body, field)
+		}
+	}
 }
 
 // maxField is the name of the limit of answers.

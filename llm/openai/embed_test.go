@@ -151,3 +151,67 @@ func TestEmbedFailures(t *testing.T) {
 		}
 	}
 }
+
+// TestEmbedHalves embeds with servers that take few texts at once, and keeps the number.
+func TestEmbedHalves(t *testing.T) {
+	for name, c := range map[string]struct {
+		most, status, first, second int
+		said                        string
+	}{
+		"OpenAI":                    {2048, 400, 1, 1, ""},
+		"text-embeddings-inference": {32, 422, 4, 4, `{"error":"batch size %d > maximum allowed batch size 32","error_type":"Validation"}`},
+		"DashScope":                 {10, 400, 16, 13, `{"error":{"message":"batch size is invalid, it should not be larger than 10 (got %d)"}}`},
+		"a proxy that counts bytes": {48, 413, 3, 2, `payload too large: %d`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			e := embedder(t, func(w http.ResponseWriter, r *http.Request) {
+				var req struct{ Input []string }
+				_ = json.NewDecoder(r.Body).Decode(&req)
+				asked++
+				if n := len(req.Input); n > c.most {
+					w.WriteHeader(c.status)
+					fmt.Fprintf(w, c.said, n)
+					return
+				}
+				var data []string
+				for i, text := range req.Input {
+					data = append(data, fmt.Sprintf(`{"index":%d,"embedding":[1,%s]}`, i, text))
+				}
+				io.WriteString(w, `{"data":[`+strings.Join(data, ",")+`]}`)
+			}, openai.Config{})
+			texts := make([]string, 96)
+			for i := range texts {
+				texts[i] = fmt.Sprint(i)
+			}
+			for i, most := range []int{c.first, c.second} {
+				asked = 0
+				got, err := e.Embed(t.Context(), &llm.EmbedRequest{Texts: texts})
+				if err != nil || asked > most+4 {
+					t.Fatalf("time %d: %d requests, %v", i+1, asked, err)
+				}
+				for j, v := range got.Vectors {
+					if v[1] != float32(j) {
+						t.Fatalf("vector %d is that of text %v", j, v[1])
+					}
+				}
+			}
+		})
+	}
+	t.Run("one text is refused", func(t *testing.T) {
+		e := embedder(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if strings.Contains(string(body), "bad") {
+				w.WriteHeader(http.StatusBadRequest)
+				return
+			}
+			var req struct{ Input []string }
+			_ = json.Unmarshal(body, &req)
+			io.WriteString(w, `{"data":[`+strings.TrimSuffix(strings.Repeat(`{"embedding":[1]},`, len(req.Input)), ",")+`]}`)
+		}, openai.Config{})
+		_, err := e.Embed(t.Context(), &llm.EmbedRequest{Texts: []string{"a", "b", "bad", "c", "d"}})
+		if err == nil || !strings.Contains(err.Error(), "text 3 of 5") {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -63,6 +63,8 @@ type Start struct {
 	// Batch has models answer in the batches of their providers: within a day, for half the price. The
 	// run waits meanwhile with a question of the name "batch", which says how far they are.
 	Batch bool `json:"batch,omitempty"`
+	// Grant narrows the effects of the run; null does not. It needs the role "grant".
+	Grant []string `json:"grant,omitzero"`
 }
 
 // Search asks a capability of kind search for passages of documents.

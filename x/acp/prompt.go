@@ -147,8 +147,19 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 	return api.Run{}, wrong("there is no mode %q", mode)
 }
 
-// last returns the result of the last turn of a session with a pipeline, nil for none.
+// last returns what the next turn of a session continues: the result of the last turn with a pipeline, or what the
+// agent of one that ended without a result did. It is nil if there is none.
 func (a *agent) last(ctx context.Context, id sdk.SessionId, pipeline string) (*api.Node, error) {
+	newest, err := a.turns(ctx, id, 1, url.Values{"pipeline": {pipeline}})
+	if err == nil && len(newest) == 1 && newest[0].State != journal.Done {
+		var before *api.Node
+		if before, err = a.api.Unanswered(ctx, newest[0].ID); before != nil {
+			return before, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	turns, err := a.turns(ctx, id, 1, url.Values{"pipeline": {pipeline}, "state": {string(journal.Done)}})
 	if err != nil || len(turns) == 0 {
 		return nil, err

@@ -3,10 +3,12 @@ package temporal_test
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.temporal.io/sdk/client"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
@@ -41,4 +43,26 @@ func ExampleStart() {
 	}
 	state, err := temporal.Wait(ctx, c, "nightly")
 	fmt.Println(state, err)
+}
+
+// A run does its chunks on all workers of a pool.
+func ExampleChildren() {
+	ctx := context.Background()
+	c, db, _, err := open(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	chunks, items := dag.NewType[[][]string]("chunks"), dag.NewType[[]string]("items")
+	labels, joined := dag.NewType[[]string]("labels"), dag.NewType[[]string]("joined")
+	chunk := stone.Func("classify", items, labels, func(_ context.Context, texts []string) ([]string, error) { return texts, nil })
+	join := stone.Func("join", dag.All(labels), joined, func(_ context.Context, all [][]string) ([]string, error) { return slices.Concat(all...), nil })
+	workers := temporal.Children(c, db, "models")
+	classify := journal.Elsewhere("classify", chunk, budget.Limits{USD: 1}, workers)
+	pipeline := stone.Seq("all",
+		stone.Map("chunks", chunks, items, classify, stone.AllLanes()),
+		stone.Reduce(join),
+	)
+	run := temporal.Run{ID: "nightly", Pipeline: pipeline, Input: dag.Of(chunks.With([][]string{{"a", "b"}, {"c"}})), Pool: "models"}
+	fmt.Println(temporal.Start(ctx, c, db, run))
 }

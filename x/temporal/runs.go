@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/limit"
@@ -48,7 +49,9 @@ func checkRun(run string) error {
 
 // source is what Start records with a run beside its pipeline and its input.
 type source struct {
-	Rank limit.Rank `json:"rank,omitzero"`
+	Rank   limit.Rank    `json:"rank,omitzero"`
+	Grant  []string      `json:"grant"`           // of a child; null for all
+	Limits budget.Limits `json:"limits,omitzero"` // of a child
 }
 
 // sourceOf returns the source of a run, the zero one if another program has recorded the start.
@@ -67,22 +70,34 @@ func sourceOf(info journal.RunInfo) (s source) {
 // Temporal are taken in this order: runs for which a person waits, then a priority above zero, none, below zero.
 // Tenants take turns.
 func Start(ctx context.Context, c client.Client, j journal.Journal, r Run) error {
+	return start(ctx, c, j, r, source{})
+}
+
+// start is Start with a source, which counts at the first start of the run.
+func start(ctx context.Context, c client.Client, j journal.Journal, r Run, about source) error {
 	if err := checkRun(r.ID); err != nil {
 		return err
 	}
-	rank := limit.RankOf(ctx)
-	about, err := json.Marshal(source{rank})
-	if err != nil {
+	var kept json.RawMessage
+	switch info, err := find(ctx, j, r.ID); {
+	case err == nil:
+		about = sourceOf(info)
+	case !errors.Is(err, journal.ErrNoRun):
 		return err
+	default:
+		about.Rank = limit.RankOf(ctx)
+		if kept, err = json.Marshal(about); err != nil {
+			return err
+		}
 	}
 	drained := make(chan struct{}) // the run is begun here, and does all its work elsewhere
 	close(drained)
-	_, err = stone.Run(ctx, r.Pipeline, stone.Config{RunID: r.ID, Input: r.Input,
-		Recorder: journal.Keep(j, journal.Options{Source: about, Labels: r.Labels, Drain: drained})})
+	_, err := stone.Run(ctx, r.Pipeline, stone.Config{RunID: r.ID, Input: r.Input,
+		Recorder: journal.Keep(j, journal.Options{Source: kept, Labels: r.Labels, Drain: drained})})
 	if !errors.Is(err, journal.ErrDrained) && !errors.As(err, new(*journal.HeldError)) {
 		return err
 	}
-	_, err = c.ExecuteWorkflow(ctx, startOptions(r.ID, r.Pool, rank), runWorkflow, r.ID)
+	_, err = c.ExecuteWorkflow(ctx, startOptions(r.ID, r.Pool, about.Rank), runWorkflow, r.ID)
 	return err
 }
 

@@ -98,6 +98,13 @@ func (w Worker) hold(ctx context.Context, run string) (Status, error) {
 	if err != nil {
 		return Status{}, w.told(ctx, run, err)
 	}
+	if w.orphan(ctx, info) {
+		if err := journal.Cancel(ctx, w.Journal, run); err != nil && !errors.As(err, new(*journal.StateError)) {
+			return Status{}, w.told(ctx, run, err)
+		}
+		return Status{string(journal.Canceled)}, nil
+	}
+	ctx = w.watched(ctx, info)
 	p, err := w.pipelineOf(info)
 	if err != nil {
 		return Status{}, w.told(ctx, run, err)
@@ -106,11 +113,12 @@ func (w Worker) hold(ctx context.Context, run string) (Status, error) {
 		RunID:    run,
 		Recorder: journal.Keep(w.Journal, journal.Options{Secrets: w.Secrets, Drain: drain, Grace: w.Grace, Refuse: true, Resume: true}),
 	}
-	ctx = limit.Ranked(ctx, sourceOf(info).Rank)
+	about := sourceOf(info)
+	ctx = limit.Ranked(ctx, about.Rank)
 	if w.Prepare != nil {
 		ctx = w.Prepare(ctx, run, &cfg)
 	}
-	_, err = stone.Run(ctx, p, cfg)
+	_, err = stone.Run(about.bounded(ctx, &cfg), p, cfg)
 	return w.status(ctx, run, err)
 }
 
@@ -138,6 +146,8 @@ func (w Worker) status(ctx context.Context, run string, err error) (Status, erro
 	switch {
 	case err == nil:
 		return Status{string(journal.Done)}, nil
+	case errors.Is(context.Cause(ctx), errOrphan):
+		return Status{string(journal.Canceled)}, nil
 	case errors.Is(err, journal.ErrDrained):
 		return Status{}, again(stoppedError)
 	case errors.Is(err, kind.Waiting):

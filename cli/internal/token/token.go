@@ -45,7 +45,7 @@ type Token struct {
 }
 
 // roles are the roles of package serve.
-var roles = []string{"read", "start", "force", "answer", "act", "scrape"}
+var roles = []string{"read", "start", "force", "grant", "answer", "act", "scrape"}
 
 var word = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
 

@@ -243,7 +243,10 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 			return t.remove(p)
 		}})
 	}
-	return errors.Join(err, j.Release(id))
+	if err = errors.Join(err, j.Release(id)); err != nil {
+		return err
+	}
+	return journal.RemoveChildren(ctx, j, id)
 }
 
 // AtOnce bounds the records that one transaction removes, since other runs wait for it.

@@ -27,6 +27,7 @@ type result struct {
 	made   *dag.Node
 	failed bool
 	costs  bool // the step has declared a cost, and its result is its own
+	child  bool // the step has waited for a run elsewhere
 	event  outline.Event
 }
 
@@ -119,6 +120,7 @@ func newResult(ctx context.Context, key step.Key, rec step.Record, from string, 
 	if r.costs = from == "" && record.Declared(ctx) != (budget.Amount{}); r.costs {
 		h.Usage = record.Usage(rec)
 	}
+	r.child, _ = record.Child(ctx)
 	if err := r.fill(h, rec, rec.Node); err != nil {
 		return nil, fmt.Errorf("record of %s: %w", key.Path, err)
 	}

@@ -226,6 +226,10 @@ func (t *transaction) record(p *part, r *result) error {
 		}
 	}
 	t.append(p, r.Row, r.event)
+	if r.child { // sums over several runs have its cost from the run elsewhere
+		p.spent -= r.event.Usage.Sane().USD
+		return nil
+	}
 	if r.costs {
 		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage, purse.Over})
 	}

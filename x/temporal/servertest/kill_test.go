@@ -3,6 +3,7 @@ package servertest
 import (
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -85,73 +86,112 @@ func launch(t *testing.T, as string, env []string) *process {
 	return p
 }
 
-// Workers, which hold runs, and the server are killed at random moments. The runs end with the results of runs that
-// nobody killed; only leaves that were running in a killed worker run again.
+// A run has its work done by children. Workers, among them the one that holds the run, and the server are killed at
+// random moments, in STONE_ROUNDS rounds. The run ends with the result of one that nobody killed; only
+// calls that were in flight in a killed worker are made again, and all calls are within the budget.
 func TestKills(t *testing.T) {
-	t.Run("sqlite", func(t *testing.T) { testKills(t, filepath.Join(t.TempDir(), "stone.db")) })
-	t.Run("postgres", func(t *testing.T) { testKills(t, pgtest.Database(t)) })
+	for n := range setting("STONE_ROUNDS", 1) {
+		t.Run(fmt.Sprint("round ", n+1), func(t *testing.T) { testKills(t, pgtest.Database(t)) })
+	}
 }
 
 func testKills(t *testing.T, name string) {
 	const workers = 4
 	dir := t.TempDir()
 	port := freePorts(t, 8)
+	n, took := setting("STONE_LEAVES", 300), setting("STONE_LEAF_MS", 300)
+	usd := setting("STONE_BUDGET", 2*n)
 	env := []string{
 		fmt.Sprintf("STONE_SERVER=127.0.0.1:%d", port), "STONE_NAMESPACE=" + serverNamespace,
 		"STONE_SERVER_PORT=" + strconv.Itoa(port), "STONE_SERVER_DB=" + filepath.Join(dir, "temporal.db"),
 		"STONE_STORE=" + name, "STONE_LEDGER=" + filepath.Join(dir, "ledger"),
+		fmt.Sprint("STONE_LEAF_MS=", took), fmt.Sprint("STONE_BUDGET=", usd),
 	}
-	n, took := setting("STONE_LEAVES", 300), setting("STONE_LEAF_MS", 500)
-	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 4), "server": setting("STONE_SERVER_KILLS", 1)}
+	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 3), "holder": setting("STONE_HOLDER_KILLS", 2), "server": setting("STONE_SERVER_KILLS", 1)}
 	service := launchServer(t, env, port)
 	began := time.Now()
-	var mu sync.Mutex
 	deaths := map[int]int64{} // pid → Unix milliseconds
 	crew := make([]*process, workers)
 	for i := range crew {
 		crew[i] = launch(t, "worker", env)
 	}
+	db, err := postgres.Open(t.Context(), name, postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
 	starter := launch(t, "start", env)
 	random := rand.New(rand.NewPCG(1, uint64(began.UnixNano())))
-	left := func() int { return kills["worker"] + kills["server"] }
+	left := func() int { return kills["worker"] + kills["holder"] + kills["server"] }
 	for all := left(); left() > 0; {
 		// The kills are spread over the progress of the run, however fast the machine is.
 		if at := (all-left())*n/(all+1) + 1 + random.IntN(max(n/(all+1), 1)); !reaches(filepath.Join(dir, "ledger"), at, starter) {
-			t.Errorf("the runs have ended before all kills: %v are left", kills)
+			t.Errorf("the run has ended before all kills: %v are left", kills)
 			break
 		}
-		var victim **process
-		as := "worker"
+		victim, as := &crew[random.IntN(workers)], "worker"
 		switch n := random.IntN(left()); {
 		case n < kills["worker"]:
-			victim = &crew[random.IntN(workers)]
+		case n < kills["worker"]+kills["holder"]:
+			victim, as = holder(t, db, crew), "holder"
 		default:
 			victim, as = &service, "server"
 		}
 		kills[as]--
 		_ = (*victim).Process.Kill()
 		<-(*victim).ended
-		mu.Lock()
 		deaths[(*victim).Process.Pid] = time.Now().UnixMilli()
-		mu.Unlock()
 		if as == "server" {
 			*victim = launchServer(t, env, port)
 		} else {
-			*victim = launch(t, as, env)
+			*victim = launch(t, "worker", env)
 		}
 	}
 	select {
 	case <-starter.ended:
 		if starter.err != nil || strings.TrimSpace(starter.out.String()) != strconv.Itoa(n*(n-1)/2) {
-			t.Errorf("the sum is %q, %v", starter.out.String(), starter.err)
+			t.Errorf("the total is %q, %v", starter.out.String(), starter.err)
 		}
 	case <-time.After(10 * time.Minute):
-		t.Fatal("the runs have not ended")
+		t.Fatal("the run hangs")
 	}
-	t.Logf("%d leaves of %d ms in %v", n, took, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d items of %d ms in %v", n, took, time.Since(began).Round(time.Millisecond))
 	if took > 0 {
-		audit(t, filepath.Join(dir, "ledger"), n, deaths)
+		if made := audit(t, filepath.Join(dir, "ledger"), n, deaths); made > usd {
+			t.Errorf("%d calls of a dollar with a budget of %d", made, usd)
+		}
 	}
+	info, err := db.Find(t.Context(), "killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	children, err := journal.Children(t.Context(), db, "killed")
+	if want := (n + setting("STONE_CHUNK", 25) - 1) / setting("STONE_CHUNK", 25); err != nil || len(children) != want {
+		t.Errorf("%d children, %v, want %d", len(children), err, want)
+	}
+	for _, c := range children {
+		if c.State != journal.Done {
+			t.Errorf("child %s is %s", c.ID, c.State)
+		}
+		info.Usage.USD -= c.Usage.USD + c.Usage.Possible.USD
+	}
+	if math.Abs(info.Usage.USD) > 1e-6 || info.Usage.Possible.Attempts > 0 {
+		t.Errorf("the run counts %v USD more than its children, and %+v", info.Usage.USD, info.Usage.Possible)
+	}
+}
+
+// holder returns the process that holds the run, or else any.
+func holder(t *testing.T, db journal.Journal, crew []*process) **process {
+	info, err := db.Find(t.Context(), "killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range crew {
+		if strings.Contains(info.Owner, fmt.Sprintf("/%d/", crew[i].Process.Pid)) {
+			return &crew[i]
+		}
+	}
+	return &crew[0]
 }
 
 // reaches waits until so many leaves have ended. It returns false if the starter ends before.
@@ -178,8 +218,8 @@ type visit struct {
 }
 
 // audit checks the ledger against the deaths of processes: a leaf must not be called again after
-// its end, unless its process was killed before the result can have been durable.
-func audit(t *testing.T, name string, n int, deaths map[int]int64) {
+// its end, unless its process was killed before the result can have been durable. It returns the number of calls.
+func audit(t *testing.T, name string, n int, deaths map[int]int64) (made int) {
 	t.Helper()
 	calls := map[int][]*visit{}
 	count := 0
@@ -211,6 +251,7 @@ func audit(t *testing.T, name string, n int, deaths map[int]int64) {
 	}
 	t.Logf("%d calls of %d leaves. Repeats: %d in flight in a killed worker, taken over after at most %d ms; %d whose result was not durable yet; "+
 		"%d whose live worker missed its heartbeat. %d calls overlapped", count, n, killed, slowest, lost, overtaken, together)
+	return count
 }
 
 // read yields the visits of a ledger in the order of their starts.

@@ -1,5 +1,5 @@
-// Command crew is a process in the tests of package servertest: a worker, or a program that starts runs and prints the
-// sum of their results. It links no server, so it uses as much memory as a program of a user with Stone
+// Command crew is a process in the tests of package servertest: a worker, or a program that starts a run and prints its
+// result. It links no server, so it uses as much memory as a program of a user with Stone
 // and Temporal's SDK.
 package main
 
@@ -22,6 +22,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
@@ -49,34 +50,61 @@ func setting(name string, usual int) int {
 }
 
 var (
-	list   = dag.NewType[[]int]("list")
-	entry  = dag.NewType[int]("entry")
-	result = dag.NewType[int]("result")
-	total  = dag.NewType[int]("total")
+	lists   = dag.NewType[[][]int]("lists")
+	list    = dag.NewType[[]int]("list")
+	entry   = dag.NewType[int]("entry")
+	result  = dag.NewType[int]("result")
+	partial = dag.NewType[int]("partial")
+	total   = dag.NewType[int]("total")
 )
 
-// pipeline does the items of its input, a list. Each takes STONE_LEAF_MS milliseconds, and writes its start and end
-// to the ledger, in place of a call to a service. Items of 0 ms write nothing.
-func pipeline() stone.Ashlar {
+// reply is the result of a call, which costs a dollar.
+type reply struct {
+	N     int          `json:"n"`
+	Usage budget.Usage `json:"usage"`
+}
+
+// call takes STONE_LEAF_MS milliseconds, and writes its start and end to the ledger, in place of a call to a service. A
+// call of 0 ms writes nothing and costs nothing.
+func call(ctx context.Context, i int) (int, error) {
 	duration := time.Duration(setting("STONE_LEAF_MS", 500)) * time.Millisecond
-	call := func(ctx context.Context, i int) (int, error) {
+	if duration == 0 {
+		return i, nil
+	}
+	draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), "call", budget.Fixed(budget.Amount{Roundtrips: 1, USD: 1}))
+	if err != nil {
+		return 0, err
+	}
+	defer draw.Close()
+	r, err := stone.Step(draw.Context(ctx), "call", i, func(ctx context.Context, i int) (r reply, err error) {
 		visit := visits.Add(1)
-		if err := ledger("start", i, visit); err != nil {
-			return 0, err
+		if err := errors.Join(draw.Begin(), ledger("start", i, visit)); err != nil {
+			return r, err
 		}
 		select {
 		case <-time.After(duration):
 		case <-ctx.Done():
-			return 0, errors.Join(context.Cause(ctx), ledger("stop", i, visit))
+			return r, errors.Join(context.Cause(ctx), ledger("stop", i, visit))
 		}
-		return i, ledger("end", i, visit)
+		return reply{i, budget.Usage{USD: 1}}, ledger("end", i, visit)
+	})
+	if err != nil {
+		return 0, err
 	}
-	if duration == 0 {
-		call = func(_ context.Context, i int) (int, error) { return i, nil }
-	}
-	return stone.Seq("killed",
-		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 8))),
-		stone.Reduce(stone.Func("sum", dag.All(result), total, add)))
+	draw.End(r.Usage)
+	return r.N, nil
+}
+
+// pipelines are a run over the chunks of its input, and the child that does a chunk, which may spend twice of what its
+// items cost.
+func pipelines(children journal.Starter) (all, chunk stone.Ashlar) {
+	chunk = stone.Seq("chunk",
+		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 8)), stone.AllLanes()),
+		stone.Reduce(stone.Func("sum", dag.All(result), partial, add)))
+	limits := budget.Limits{USD: 2 * float64(setting("STONE_CHUNK", 25))}
+	return stone.Seq("all",
+		stone.Map("chunks", lists, list, journal.Elsewhere("chunk", chunk, limits, children), stone.AllLanes()),
+		stone.Reduce(stone.Func("total", dag.All(partial), total, add))), chunk
 }
 
 func add(_ context.Context, all []int) (sum int, err error) {
@@ -86,37 +114,28 @@ func add(_ context.Context, all []int) (sum int, err error) {
 	return sum, nil
 }
 
-// start starts STONE_LEAVES/STONE_CHUNK runs and waits for all.
-func start(ctx context.Context, c client.Client, db journal.Journal) error {
-	n, chunk := setting("STONE_LEAVES", 300), setting("STONE_CHUNK", 25)
-	var items []int
-	for i := range n {
-		items = append(items, i)
+// start starts the run "killed", waits for it and prints its total.
+func start(ctx context.Context, c client.Client, db journal.Journal, p stone.Ashlar) error {
+	items := make([]int, setting("STONE_LEAVES", 300))
+	for i := range items {
+		items[i] = i
 	}
-	var runs []string
-	for some := range slices.Chunk(items, chunk) {
-		run := temporal.Run{ID: fmt.Sprint("killed-", len(runs)), Pipeline: pipeline(), Input: dag.Of(list.With(some)), Pool: "killed"}
-		if err := temporal.Start(ctx, c, db, run); err != nil {
-			return err
-		}
-		runs = append(runs, run.ID)
+	input := dag.Of(lists.With(slices.Collect(slices.Chunk(items, setting("STONE_CHUNK", 25)))))
+	began := time.Now()
+	if err := temporal.Start(ctx, c, db, temporal.Run{ID: "killed", Pipeline: p, Input: input, Pool: "killed"}); err != nil {
+		return err
 	}
-	var sums []int
-	for _, run := range runs {
-		if state, err := temporal.Wait(ctx, c, run); err != nil || state != journal.Done {
-			return fmt.Errorf("run %s is %s: %w", run, state, err)
-		}
-		d, err := db.DAG(ctx, run)
-		if err != nil {
-			return err
-		}
-		sum, err := total.From(d)
-		if err != nil {
-			return err
-		}
-		sums = append(sums, sum)
+	state, err := temporal.Wait(ctx, c, "killed")
+	if err != nil || state != journal.Done {
+		info, _ := db.Find(ctx, "killed")
+		return fmt.Errorf("the run is %s: %v, %+v", state, err, info.Failure)
 	}
-	sum, err := add(ctx, sums)
+	fmt.Fprintf(os.Stderr, "%d items in %v\n", len(items), time.Since(began).Round(time.Millisecond))
+	d, err := db.DAG(ctx, "killed")
+	if err != nil {
+		return err
+	}
+	sum, err := total.From(d)
 	fmt.Println(sum)
 	return err
 }
@@ -156,10 +175,17 @@ func play(role string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	all, chunk := pipelines(temporal.Children(c, db, "killed"))
 	if role == "start" {
-		return start(ctx, c, db)
+		return start(ctx, c, db, all)
 	}
-	return temporal.Worker{Client: c, Journal: db, Pool: "killed", Pipelines: []stone.Ashlar{pipeline()}, Slots: setting("STONE_SLOTS", 4), Log: slog.New(slog.DiscardHandler)}.Run(ctx)
+	return temporal.Worker{Client: c, Journal: db, Pool: "killed", Pipelines: []stone.Ashlar{all, chunk}, Slots: setting("STONE_SLOTS", 4), Log: slog.New(slog.DiscardHandler),
+		Prepare: func(ctx context.Context, run string, _ *stone.Config) context.Context {
+			if run == "killed" && setting("STONE_BUDGET", 0) > 0 {
+				ctx = budget.With(ctx, budget.New(budget.Limits{USD: float64(setting("STONE_BUDGET", 0))}))
+			}
+			return ctx
+		}}.Run(ctx)
 }
 
 // profile starts a CPU profile. The function it returns writes it, and a heap profile.

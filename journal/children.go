@@ -1,0 +1,119 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/kind"
+)
+
+// This file has what a run knows of its children. A run without a journal is a nil runner.
+
+// runnerIn returns the run of the step to which ctx belongs.
+func runnerIn(ctx context.Context) *runner {
+	if t := troubleIn(ctx); t != nil {
+		return t.recorder.runner
+	}
+	return nil
+}
+
+// anew returns how often the step at the path is done anew.
+func (r *runner) anew(path string) int {
+	if r == nil {
+		return 0
+	}
+	return r.times(path)
+}
+
+// step returns a step without a result as earlier processes have left it, or a zero one.
+func (r *runner) step(ctx context.Context, of body) (Step, error) {
+	if r == nil || !r.resumed {
+		return Step{}, nil
+	}
+	r.open.mu.Lock()
+	defer r.open.mu.Unlock()
+	if r.open.steps == nil { // no child has a step of this process yet
+		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
+		if err != nil {
+			return Step{}, err
+		}
+		r.open.steps = map[body]Step{}
+		for _, s := range steps {
+			if s.Kind == "step" && !s.Recorded {
+				r.open.steps[bodyOf(s.Path, s.Name)] = s
+			}
+		}
+	}
+	return r.open.steps[of], nil
+}
+
+// child notes that a step waits for a child, until the function is called.
+func (r *runner) child(id string, at Starter) (over func()) {
+	if r == nil {
+		return func() {}
+	}
+	r.children.Store(id, at)
+	return func() {
+		if !r.ending() {
+			r.children.Delete(id)
+		}
+	}
+}
+
+// ending reports whether the whole run ends or stops here.
+func (r *runner) ending() bool { return r != nil && r.life != nil && r.life.Err() != nil }
+
+// cancelChildren cancels the children that a canceled run has waited for.
+func (r *runner) cancelChildren(ctx context.Context) (err error) {
+	for id, at := range r.children.Range {
+		err = errors.Join(err, at.(Starter).Cancel(ctx, id.(string)))
+	}
+	return err
+}
+
+// whileUndrained returns a context that ends with ctx, or when the run is drained: nothing is lost if a step that waits for
+// a child stops at once.
+func (r *runner) whileUndrained(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if r != nil && r.opts.Drain != nil {
+		go func() {
+			select {
+			case <-r.opts.Drain:
+				cancel(stone.Fail(kind.Canceled, "%w", ErrDrained))
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// drained stops the run, without a result of the step, if err is that of a drained run.
+func (r *runner) drained(ctx context.Context, err error) error {
+	if why := context.Cause(ctx); errors.Is(why, ErrDrained) {
+		troubleIn(ctx).note(why)
+		return why
+	}
+	return err
+}
+
+// Children returns the runs that a run has started with [Elsewhere] in the same journal, the oldest first.
+func Children(ctx context.Context, a Archive, run string) ([]RunInfo, error) {
+	return every(ctx, a, Query{Labels: map[string]string{Parent: run}})
+}
+
+// RemoveChildren removes the children of a run that was removed. A child that a process has is left to it: it learns
+// that its parent is gone. It is for implementations of Archive.
+func RemoveChildren(ctx context.Context, a Archive, run string) error {
+	children, err := Children(ctx, a, run)
+	if err != nil {
+		return fmt.Errorf("the children of run %q: %w", run, err)
+	}
+	for _, c := range children {
+		if err := a.Remove(ctx, c.ID); err != nil && !errors.Is(err, ErrNoRun) && !errors.As(err, new(*HeldError)) {
+			return fmt.Errorf("child %q: %w", c.ID, err)
+		}
+	}
+	return nil
+}

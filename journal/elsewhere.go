@@ -1,0 +1,261 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/tree"
+)
+
+// Parent is the label of a child: the id of the run that started it. See [Elsewhere].
+const Parent = "parent"
+
+// A Starter runs the children of a run elsewhere: on the workers of a Temporal cluster, or on a
+// server of Stone. Its methods may be called by several goroutines at once, and again with the same child after
+// a failure or in another process. They retry what a later call may do.
+type Starter interface {
+	// Start starts the child. It resumes one that has failed, was canceled or whose process was lost, and does nothing
+	// for one that runs, waits or is done.
+	Start(ctx context.Context, c Child) error
+	// Wait blocks until the child is Done, Failed, Canceled, Refused or Waiting.
+	Wait(ctx context.Context, c Child) (ChildState, error)
+	// Answer answers a question of the child, which continues. A question that is answered already is no error.
+	Answer(ctx context.Context, c Child, path string, a ask.Answer) error
+	// Cancel cancels the child. One that has ended, or that does not exist, is no error.
+	Cancel(ctx context.Context, id string) error
+}
+
+// A Child is a run that another run starts.
+type Child struct {
+	ID       string
+	Pipeline stone.Ashlar
+	Input    json.RawMessage // as tree.ReadInput reads it
+	Labels   map[string]string
+	Grant    []string // narrows the grant of the process that runs it; nil does not
+	Limits   budget.Limits
+}
+
+// A ChildState is what a parent learns of its child.
+type ChildState struct {
+	State     State
+	Result    json.RawMessage // the content of the result, of one that is Done
+	Failure   *Failure
+	Usage     budget.Total
+	Questions []Question // the open ones, of one that is Waiting
+}
+
+// Elsewhere makes a leaf that runs a pipeline in another process, as a run of its own: a child. The leaf reads the types
+// that the pipeline reads, whose values are the input of the child, and makes a node of the type that the pipeline makes,
+// with the result of the child. A pipeline that reads the latest node or the whole DAG sees only that input.
+//
+//	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: 1}, workers))
+//
+// The id of the child follows from the run, the place, the attempt and what the child does: in another process the
+// same attempt finds its child again, and resumes it if it has failed. A new attempt makes a new child.
+//
+// The limits of the child are fixed when it starts. The account of the run reserves them, and is charged with what the child has
+// spent when it ends, but with all round trips that they allow. A limit that is left open where the account of the run has one is what is left
+// of that. Budgets over several runs count the child alone.
+//
+// The child may do at most what the run may. Its questions are asked by the parent, at a path that ends with the
+// path in the child. Canceling a run cancels its children, and removing it removes those in the same journal. Children have the label
+// [Parent].
+func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter Starter) stone.Ashlar {
+	e := &elsewhere{name: name, pipeline: pipeline, limits: limits, starter: starter, out: pipeline.Result()}
+	opts := []stone.LeafOption{stone.Version(pipeline.Fingerprint().String())}
+	for _, in := range tree.Inputs(pipeline) {
+		q := in.Type.Query()
+		if in.Many {
+			q = q.All()
+		}
+		if in.Optional {
+			q = q.Optional()
+		}
+		opts = append(opts, stone.Queries(q))
+	}
+	if effects := pipeline.Effects(); len(effects) > 0 || len(pipeline.Undeclared()) == 0 {
+		opts = append(opts, stone.Effects(effects...))
+	}
+	return stone.Leaf(name, e.out, e.body, opts...)
+}
+
+// elsewhere is a leaf of Elsewhere.
+type elsewhere struct {
+	name     string
+	pipeline stone.Ashlar
+	limits   budget.Limits
+	starter  Starter
+	out      dag.AnyType
+}
+
+func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
+	if e.starter == nil {
+		return nil, stone.Fail(kind.Error, "%q has no starter: give Elsewhere one", e.name)
+	}
+	at := stone.In(ctx)
+	input, err := tree.WriteInput(e.pipeline, d)
+	if err != nil {
+		return nil, err
+	}
+	c := Child{Pipeline: e.pipeline, Input: input, Grant: at.Grant(), Labels: map[string]string{Parent: at.RunID()}}
+	if c.Limits, err = e.fixed(ctx); err != nil {
+		return nil, err
+	}
+	r := runnerIn(ctx)
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %d %s %s", at.RunID(), at.Path(), r.anew(at.Path()), e.pipeline.Fingerprint(), input)
+	c.ID = "child-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:26])
+	s, err := e.paid(ctx, r, c)
+	if err != nil {
+		return nil, err
+	}
+	return dag.NewNode(dag.Spec{Type: e.out.Name(), Content: s.Result, Parents: d.Next(), Meta: map[string]string{"child": c.ID}})
+}
+
+// fixed returns the limits of the child. Those that follow from the account of the run are recorded.
+func (e *elsewhere) fixed(ctx context.Context) (budget.Limits, error) {
+	l, left := e.limits, budget.From(ctx).Left()
+	if (l.Roundtrips != 0 || left.Roundtrips == 0) && (l.Tokens != 0 || left.Tokens == 0) && (l.USD != 0 || left.USD == 0) {
+		return l, nil
+	}
+	return stone.Step(ctx, "limits", l, func(context.Context, budget.Limits) (budget.Limits, error) {
+		return budget.Limits{
+			Roundtrips: cmp.Or(l.Roundtrips, left.Roundtrips), Tokens: cmp.Or(l.Tokens, left.Tokens), USD: cmp.Or(l.USD, left.USD), Latency: l.Latency,
+		}, nil
+	})
+}
+
+// settled is the record of the step that waits for a child.
+type settled struct {
+	Child  string          `json:"child"`
+	Result json.RawMessage `json:"result"`
+	Usage  budget.Usage    `json:"usage"`
+}
+
+// paid waits for the child in a step that its limits pay for.
+func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, error) {
+	const name = "child"
+	at, account := stone.In(ctx), budget.From(ctx)
+	before, err := r.step(ctx, body{at.Path(), name})
+	if err != nil {
+		return settled{}, err
+	}
+	spent := before.Usage.Amount() // by a child that has failed and is resumed
+	quote := budget.Reserved(budget.Amount{
+		Roundtrips: max(c.Limits.Roundtrips, 0), Tokens: max(c.Limits.Tokens-spent.Tokens, 0), USD: max(c.Limits.USD-spent.USD, 0),
+	})
+	if c.Limits.Roundtrips == 0 {
+		quote.Least.Roundtrips, quote.Most.Roundtrips = 1, 1
+	}
+	goesOn := before.Possible.Attempts > 0
+	var draw *budget.Draw
+	if goesOn {
+		draw = account.Adopt(at.RunID(), quote)
+	} else if draw, err = account.Draw(ctx, at, name, quote); err != nil {
+		return settled{}, err
+	}
+	defer draw.Close()
+	within := declared.Claim(record.WithChild(draw.Context(ctx), goesOn), budget.Quote{}) // budgets over several runs count the child
+	s, err := stone.Step(within, name, c.ID, func(ctx context.Context, _ string) (settled, error) {
+		if err := draw.Begin(); err != nil {
+			return settled{}, err
+		}
+		defer r.child(c.ID, e.starter)()
+		state, err := e.wait(ctx, r, c)
+		if err == nil {
+			return e.settle(ctx, c, state, spent)
+		}
+		if ctx.Err() != nil && !r.ending() { // the run continues without this leaf
+			_ = e.starter.Cancel(context.WithoutCancel(ctx), c.ID)
+		}
+		return settled{}, err
+	})
+	if used, known := budget.CostOf(err); err == nil || known {
+		if err == nil {
+			used = s.Usage
+		}
+		draw.End(used)
+	}
+	return s, err
+}
+
+// settle returns the result of a child that has ended, and what it has spent beyond what is settled already.
+func (e *elsewhere) settle(ctx context.Context, c Child, s ChildState, spent budget.Amount) (settled, error) {
+	u := s.Usage.Usage
+	u.OutputTokens, u.USD, u.Estimated = u.OutputTokens+s.Usage.Possible.Tokens, u.USD+s.Usage.Possible.USD, u.Estimated || s.Usage.Possible.Attempts > 0
+	if spent != (budget.Amount{}) {
+		u = budget.Usage{OutputTokens: max(u.Amount().Tokens-spent.Tokens, 0), USD: math.Max(u.USD-spent.USD, 0), Estimated: u.Estimated}
+	}
+	if s.State == Done {
+		if err := e.out.Schema().Validate(ctx, s.Result); err != nil {
+			return settled{}, budget.Costly(stone.Fail(kind.BadContent, "child %s: its result is no %q: %w", c.ID, e.out.Name(), err), u)
+		}
+		return settled{c.ID, s.Result, u}, nil
+	}
+	err := stone.Fail(kind.Error, "child %s is %s", c.ID, s.State)
+	if f := s.Failure; f != nil {
+		err = stone.Fail(kind.Kind(f.Kind), "child %s: %s", c.ID, f.Reason)
+	}
+	return settled{}, budget.Costly(err, u)
+}
+
+// wait starts the child and waits until it has ended.
+func (e *elsewhere) wait(ctx context.Context, r *runner, c Child) (ChildState, error) {
+	ctx, stop := r.whileUndrained(ctx)
+	defer stop()
+	if err := e.starter.Start(ctx, c); err != nil {
+		return ChildState{}, r.drained(ctx, err)
+	}
+	for {
+		s, err := e.starter.Wait(ctx, c)
+		switch {
+		case err != nil:
+			return s, r.drained(ctx, err)
+		case s.State != Waiting:
+			return s, nil
+		}
+		if err := e.ask(ctx, c, s.Questions); err != nil {
+			return s, err
+		}
+	}
+}
+
+// ask asks the questions of a child in the name of the run, and passes the answers on. The error is kind.Waiting if one
+// has no answer yet.
+func (e *elsewhere) ask(ctx context.Context, c Child, questions []Question) (waiting error) {
+	for _, q := range questions {
+		asked := ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Problem: q.Problem, Call: q.Call}
+		if len(q.Schema) > 0 {
+			s, err := schema.Parse(q.Schema)
+			if err != nil {
+				return err
+			}
+			asked.Schema = s
+		}
+		response, err := stone.Step(ctx, q.Path, q.Version, func(ctx context.Context, _ string) (string, error) { return stone.In(ctx).Ask(asked) })
+		if err == nil {
+			err = e.starter.Answer(ctx, c, q.Path, ask.Answer{Response: response, By: "run " + c.Labels[Parent]})
+		}
+		if errors.Is(err, kind.Waiting) {
+			waiting = err
+		} else if err != nil {
+			return err
+		}
+	}
+	return waiting
+}
