@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -33,6 +34,7 @@ type Journal interface {
 	Inspector
 	Interviewer
 	Board
+	owed.Store // what it keeps beside the records, for package batch and for servers
 }
 
 // A Holder takes and leaves runs for a process. A run whose id extends the id of a run
@@ -159,6 +161,7 @@ type RunInfo struct {
 	Reuse       string            `json:"reuse,omitempty"`   // as in Options
 	Account     string            `json:"account,omitempty"` // as in Options
 	Budgets     []budget.Shared   `json:"budgets,omitempty"` // as in Options
+	Notify      []string          `json:"notify,omitempty"`  // as in Options
 	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
 
 	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose

@@ -43,6 +43,7 @@ type memoryRun struct {
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
 	board     *memoryBoard // nil until the holder posts
+	owed      memoryOwed
 }
 
 type memoryStep struct {

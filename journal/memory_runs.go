@@ -148,6 +148,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 		r.board = nil
 	}
 	_ = purse.Ended(&m.purses, r.number, o.State.lapses(), o.State == Waiting)
+	r.stops()
 	m.release(r)
 	return nil
 }
