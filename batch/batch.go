@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/journal"
@@ -138,9 +139,13 @@ func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) 
 	if cfg.Journal == nil {
 		return nil, errors.New("batch: Config.Journal is missing: the batches of a run are noted in it")
 	}
+	notes, ok := cfg.Journal.(owed.Store)
+	if !ok {
+		return nil, errors.New("batch: Config.Journal keeps no batches: want a journal of this module, not a wrapper of one")
+	}
 	run.RunID = cmp.Or(run.RunID, strings.ToLower(rand.Text()[:10]))
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
-	s := &session{Config: cfg, id: run.RunID, answers: map[string]answer{}, batches: map[string]*made{}}
+	s := &session{Config: cfg, notes: notes, id: run.RunID, answers: map[string]answer{}, batches: map[string]*made{}}
 	if err := s.load(ctx); err != nil {
 		return nil, fmt.Errorf("batch: %w", err)
 	}

@@ -26,8 +26,9 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 	}
 	// The other lanes get so much time to make their requests once one of them has come to a new step.
 	soon := sync.OnceValue(func() <-chan struct{} {
-		ctx, _ := context.WithTimeout(ctx, time.Second) //nolint:govet // it ends by itself
-		return ctx.Done()
+		over := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(over) })
+		return over
 	})
 	started := startedOnly{cfg.Journal, map[[2]string]bool{}, soon}
 	for _, one := range steps {

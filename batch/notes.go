@@ -27,7 +27,11 @@ const attempts = 3
 
 // Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
 func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
-	all, err := j.Batches(ctx, run)
+	notes, ok := j.(owed.Store)
+	if !ok {
+		return false, nil
+	}
+	all, err := notes.Batches(ctx, run)
 	return len(all) > 0, err
 }
 
@@ -47,7 +51,7 @@ func (s *session) hold(ctx context.Context, work func(context.Context) error) er
 
 // load reads what is noted, which another process may have changed. What this one has learnt of an end and not noted stays.
 func (s *session) load(ctx context.Context) error {
-	all, err := s.Journal.Batches(ctx, s.id)
+	all, err := s.notes.Batches(ctx, s.id)
 	if err != nil {
 		return err
 	}
@@ -96,7 +100,7 @@ func (s *session) add(b *made) {
 // note notes a batch.
 func (s *session) note(ctx context.Context, b *made) error {
 	b.changed = false
-	return s.Journal.PutBatch(ctx, s.id, b.Batch)
+	return s.notes.PutBatch(ctx, s.id, b.Batch)
 }
 
 // settle notes what a visit that ended with an error, or without, has done with, and what became of batches. Of a visit that

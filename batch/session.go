@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/kind"
 )
@@ -24,7 +25,8 @@ import (
 // A session has the requests and the batches of a run while Run works.
 type session struct {
 	Config
-	id string // of the run
+	id    string // of the run
+	notes owed.Store
 
 	mu      sync.Mutex
 	seen    map[string]int      // how often a request was made in this visit

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
@@ -38,8 +37,8 @@ func (a *app) gc() *cobra.Command {
 			"match both: of all runs, or of those that the other flags choose. With --compress it then compresses the contents\n" +
 			"of older runs that have ended. With --keep-bytes it then removes the oldest runs, but none of the newest --keep,\n" +
 			"until the database uses at most SIZE. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
-			"waiting, answered, interrupted, drained and refused ones. The receivers of a run and the notes of its\n" +
-			"batches go with it, and neither they nor notices count for --keep. Results that other runs have reused stay\n" +
+			"waiting, answered, interrupted, drained and refused ones. The receivers of a run go\n" +
+			"with it, and neither they nor notices count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
 		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB", "runs gc --older-than 90d --compress 7d"),
 		Args:              none,
@@ -191,17 +190,11 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	return nil
 }
 
-// isPart reports whether a run keeps what another one needs as long as it is there: receivers of its notices, or the
-// notes of its batches, which are done although the run waits for them.
-func isPart(r journal.RunInfo) bool { return webhook.Keeps(r.Pipeline) || batch.Of(r) != "" }
+// isPart reports whether a run keeps the receivers of another one.
+func isPart(r journal.RunInfo) bool { return webhook.Keeps(r.Pipeline) }
 
 // partOf returns the run to which such a run belongs.
-func partOf(r journal.RunInfo) string {
-	if of := batch.Of(r); of != "" {
-		return of
-	}
-	return r.Labels[webhook.Receives]
-}
+func partOf(r journal.RunInfo) string { return r.Labels[webhook.Receives] }
 
 // partsOf returns the runs that belong to another one.
 func (s *store) partsOf(ctx context.Context, of string) (all []journal.RunInfo, err error) {
@@ -212,12 +205,6 @@ func (s *store) partsOf(ctx context.Context, of string) (all []journal.RunInfo, 
 		if isPart(r) {
 			all = append(all, r)
 		}
-	}
-	switch r, err := s.Find(ctx, batch.Notes(of)); {
-	case err == nil && batch.Of(r) == of:
-		all = append(all, r)
-	case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
-		return nil, err
 	}
 	return all, nil
 }

@@ -33,9 +33,6 @@ func TestCollectParts(t *testing.T) {
 		if of != "" {
 			info.Labels = map[string]string{"receives": of}
 		}
-		if pipeline == "batches" {
-			info.Labels = map[string]string{"batches-of": of}
-		}
 		if _, err := db.Acquire(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
@@ -45,23 +42,20 @@ func TestCollectParts(t *testing.T) {
 	}
 	put("waits", "page", "", journal.Waiting)
 	put("waits-r", "webhook/a2a/receiver", "waits", journal.Done)
-	put("waits.batches", "batches", "waits", journal.Done)
 	put("old", "page", "", journal.Done)
 	put("old-n", "webhook/a2a", "old", journal.Done)
 	put("old-r", "webhook/a2a/receiver", "old", journal.Done)
-	put("old.batches", "batches", "old", journal.Done)
 	put("orphan", "webhook/a2a/receiver", "wait", journal.Done) // the beginning of another id
 	put("new", "page", "", journal.Done)
 	put("new-n", "webhook/a2a", "new", journal.Done)
 	put("new-r", "webhook/a2a/receiver", "new", journal.Done)
-	put("new.batches", "batches", "new", journal.Done)
 	for _, c := range []struct{ args, want, left string }{
-		{"--keep 1 --dry-run", "orphan", "new.batches new-r new-n new orphan old.batches old-r old-n old waits.batches waits-r waits"},
-		{"--keep 2", "removed 1 run, kept 11", "new.batches new-r new-n new old.batches old-r old-n old waits.batches waits-r waits"},
-		{"--keep 1", "removed 4 runs, kept 7", "new.batches new-r new-n new waits.batches waits-r waits"},
-		{"--keep 1 --pipeline webhook/a2a", "removed 0 runs, kept 1", "new.batches new-r new-n new waits.batches waits-r waits"},
-		{"--keep 0 --pipeline page", "removed 3 runs, kept 1", "new-n waits.batches waits-r waits"},
-		{"--keep 0", "removed 1 run, kept 3", "waits.batches waits-r waits"},
+		{"--keep 1 --dry-run", "orphan", "new-r new-n new orphan old-r old-n old waits-r waits"},
+		{"--keep 2", "removed 1 run, kept 11", "new-r new-n new old-r old-n old waits-r waits"},
+		{"--keep 1", "removed 4 runs, kept 7", "new-r new-n new waits-r waits"},
+		{"--keep 1 --pipeline webhook/a2a", "removed 0 runs, kept 1", "new-r new-n new waits-r waits"},
+		{"--keep 0 --pipeline page", "removed 3 runs, kept 1", "new-n waits-r waits"},
+		{"--keep 0", "removed 1 run, kept 3", "waits-r waits"},
 		{"--keep 0 --resumable", "removed 3 runs, kept 0", ""},
 	} {
 		var out, errs bytes.Buffer

@@ -13,7 +13,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -34,7 +33,6 @@ type Journal interface {
 	Inspector
 	Interviewer
 	Board
-	owed.Store // what it keeps beside the records, for package batch and for servers
 }
 
 // A Holder takes and leaves runs for a process. A run whose id extends the id of a run

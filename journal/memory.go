@@ -19,7 +19,10 @@ import (
 // Memory is a Journal that lives as long as the process, for tests and for runs
 // that are repeated within one program. Its zero value is empty and ready. It may
 // serve several runs and goroutines at once; it must not be copied.
-type Memory struct {
+type Memory struct{ memory }
+
+// memory has the methods of an owed.Store, whose types programs cannot name.
+type memory struct {
 	mu       sync.Mutex
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first

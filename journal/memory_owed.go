@@ -18,7 +18,7 @@ type memoryOwed struct {
 }
 
 // Batches implements [owed.Store].
-func (m *Memory) Batches(_ context.Context, run string) ([]owed.Batch, error) {
+func (m *memory) Batches(_ context.Context, run string) ([]owed.Batch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {
@@ -28,7 +28,7 @@ func (m *Memory) Batches(_ context.Context, run string) ([]owed.Batch, error) {
 }
 
 // PutBatch implements [owed.Store].
-func (m *Memory) PutBatch(_ context.Context, run string, b owed.Batch) error {
+func (m *memory) PutBatch(_ context.Context, run string, b owed.Batch) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
@@ -45,7 +45,7 @@ func (m *Memory) PutBatch(_ context.Context, run string, b owed.Batch) error {
 }
 
 // Receivers implements [owed.Store].
-func (m *Memory) Receivers(_ context.Context, run string) ([]owed.Receiver, error) {
+func (m *memory) Receivers(_ context.Context, run string) ([]owed.Receiver, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {
@@ -55,7 +55,7 @@ func (m *Memory) Receivers(_ context.Context, run string) ([]owed.Receiver, erro
 }
 
 // PutReceiver implements [owed.Store].
-func (m *Memory) PutReceiver(_ context.Context, run string, to owed.Receiver) error {
+func (m *memory) PutReceiver(_ context.Context, run string, to owed.Receiver) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
@@ -79,7 +79,7 @@ func (m *Memory) PutReceiver(_ context.Context, run string, to owed.Receiver) er
 }
 
 // DropReceiver implements [owed.Store].
-func (m *Memory) DropReceiver(_ context.Context, run, name string) error {
+func (m *memory) DropReceiver(_ context.Context, run, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {
@@ -125,7 +125,7 @@ func (r *memoryRun) owe(n owed.Notice) {
 }
 
 // Due implements [owed.Store].
-func (m *Memory) Due(_ context.Context, at time.Time, but []string, most int) (due []owed.Notice, err error) {
+func (m *memory) Due(_ context.Context, at time.Time, but []string, most int) (due []owed.Notice, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range m.order {
@@ -140,7 +140,7 @@ func (m *Memory) Due(_ context.Context, at time.Time, but []string, most int) (d
 }
 
 // PutNotice implements [owed.Store].
-func (m *Memory) PutNotice(_ context.Context, n owed.Notice, tries int) (bool, error) {
+func (m *memory) PutNotice(_ context.Context, n owed.Notice, tries int) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[n.Run]; r != nil {

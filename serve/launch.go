@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/webhook"
@@ -293,8 +292,6 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 		}
 	}
 	switch src, _ := sourceOf(info); {
-	case batch.Of(info) != "":
-		return false, conflict("the run notes the batches of run %s: cancel that instead", batch.Of(info))
 	case run != nil && info.State == journal.Canceled && src.Batch: // its batches may still run
 	case run != nil && info.State == journal.Canceled:
 		return true, nil

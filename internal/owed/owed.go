@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 )
 
-// A Store is a part of every journal. Its methods may be called by several goroutines.
+// A Store is what every journal of this module also is. Its methods may be called by several goroutines.
 type Store interface {
 	// Batches returns the batches of a run in the order in which they were noted.
 	Batches(ctx context.Context, run string) ([]Batch, error)
