@@ -73,7 +73,7 @@ func (m *memory) PutReceiver(_ context.Context, run string, to owed.Receiver) er
 		slices.SortFunc(r.owed.receivers, func(a, b owed.Receiver) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	if !r.held && r.info.State.stopped() {
-		r.owe(owed.Notice{Receiver: to.Bound, Name: to.Name, Event: owed.Stopped(string(r.info.State), r.info.Ended), At: r.info.Ended})
+		r.owe(owed.Notice{Receiver: to.Bound, Name: to.Name, Event: owed.Stopped(string(r.info.State), r.info.Ended), At: time.Now()})
 	}
 	return nil
 }

@@ -96,9 +96,9 @@ type Server struct {
 	health    *health
 	tries     tries
 	sessions  sessions
-	died      abandoner            // nil for a journal that cannot tell
+	died      abandoner // nil for a journal that cannot tell
 	outbox    *outbox
-	places    *places              // for reading lists and missed events
+	places    *places // for reading lists and missed events
 
 	mu        sync.Mutex
 	active    map[string]*active   // runs of this process

@@ -13,7 +13,12 @@ import (
 )
 
 // beside is a journal as what it also is.
-func beside(j journal.Journal) owed.Store { return j.(owed.Store) }
+func beside(j journal.Journal) owed.Store {
+	if t, ok := j.(tested); ok {
+		j = t.Journal
+	}
+	return j.(owed.Store)
+}
 
 // testBatches: the holder of a run notes batches, everybody reads them, and they go with the run.
 func testBatches(t *testing.T, j tested) {

@@ -97,7 +97,7 @@ func testResumable(t *testing.T, j tested) {
 	}
 	for name, q := range map[string]journal.Query{
 		"all": {}, "state": {States: []journal.State{journal.Waiting, journal.Canceled}}, "one state": {States: []journal.State{journal.Waiting}},
-		"times": {Until: moment.Add(1000 * time.Hour)}
+		"times": {Until: moment.Add(1000 * time.Hour)},
 	} {
 		q.Asking = true
 		runs, err := other.Runs(t.Context(), q)

@@ -134,7 +134,7 @@ func (j *Journal) PutReceiver(_ context.Context, run string, to owed.Receiver) e
 		if err != nil {
 			return refused{err}
 		}
-		return t.OweReceivers(row.Row, owed.Stopped(row.State, info.Ended), millis(info.Ended)) // those that were told stay so
+		return t.OweReceivers(row.Row, owed.Stopped(row.State, info.Ended), millis(t.j.now())) // those that were told stay so
 	}})
 }
 
