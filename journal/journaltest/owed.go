@@ -65,7 +65,7 @@ func testNotices(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "r", Notify: []string{"ops"}})
 	_, err := j.Ask(t.Context(), journal.Question{Run: "r", Path: "p", Name: "p", Asked: moment})
 	must(t, err)
-	finish(t, j, "r", journal.Outcome{State: journal.Waiting, Ended: moment})
+	finish(t, j, "r", journal.Outcome{State: journal.Waiting, Ended: time.Now().Add(-time.Minute)})
 	other := j.open() // another process ends it
 	must(t, other.Answer(t.Context(), "r", "p", ask.Answer{Response: "yes"}))
 	must(t, journal.Cancel(t.Context(), other, "r"))
