@@ -66,7 +66,7 @@ func (a *app) run() *cobra.Command {
 	c.Flags().StringVar(&flags.from, "input-dag", "", "start with the DAG in `FILE`, as written by --dag")
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	c.Flags().StringArrayVar(&flags.labels, "label", nil, "keep the label `NAME=VALUE` with the run, for runs and kpi; may be repeated")
-	c.Flags().IntVar(&flags.priority, "priority", 0, "where processes share the rate of a provider, requests of runs with a higher `N` go first")
+	c.Flags().IntVar(&flags.priority, "priority", 0, "where requests wait for the rate of a provider, those of runs with a higher `N` go first")
 	kept(c.Flags(), "priority")
 	flags.shown(c.Flags())
 	flags.wire.describe(c.Flags())

@@ -17,7 +17,6 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
-	"github.com/stonelayer/stone/limit"
 )
 
 // youngest is the name under which commands find the youngest run.
@@ -44,9 +43,6 @@ func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) 
 		return nil, err
 	}
 	a.secrets.Note(s.secret)
-	if rates, ok := s.Store.(limit.Store); ok && a.calls.conf != nil {
-		a.calls.conf.Share(rates)
-	}
 	return s, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone/journal/internal/purse"
+	"github.com/stonelayer/stone/internal/purse"
 )
 
 // A Board carries items between the processes that work for one run: orders, and their

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal/internal/purse"
+	"github.com/stonelayer/stone/internal/purse"
 )
 
 // memoryPurses is a [purse.Store]. Its methods never fail.

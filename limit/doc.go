@@ -24,8 +24,8 @@
 //
 // # Several processes
 //
-// [Limiter.Share] makes processes that share a journal keep one limit together. It costs a transaction
-// or two a second while requests are sent.
+// A Limiter belongs to its process. If N processes ask the same server with the same key, give each one Nth of the
+// limits. What the server says rules in any case.
 //
 // # Waiting
 //

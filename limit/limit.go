@@ -17,8 +17,7 @@ type Limits struct {
 }
 
 // A Limiter lets requests start as its limits and the server allow. The zero value has no
-// limits of its own. It is safe for concurrent use. Only a Limiter that
-// is shared starts goroutines, for a question to its Store each.
+// limits of its own. It is safe for concurrent use.
 type Limiter struct {
 	limits Limits
 
@@ -30,7 +29,6 @@ type Limiter struct {
 	order   [2]order // of the queues
 	server  server
 	timer   *time.Timer // calls advance when time alone lets the next request start
-	share   *share      // with other processes, or nil
 }
 
 // New returns a Limiter with the limits. Negative ones are unlimited.
@@ -202,9 +200,6 @@ func (l *Limiter) state(w *waiter) Wait {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, reason := l.mayStart(w.tokens, time.Now(), planned)
-	if reason == "" && l.share != nil {
-		reason = l.share.reason()
-	}
 	return Wait{Reason: cmp.Or(reason, "others are before it"), Ahead: l.ahead(w), Elapsed: time.Since(w.since)}
 }
 
@@ -227,7 +222,6 @@ type Place struct {
 	number   uint64
 	tokens   int    // reserved
 	spent    *spent // where they are counted
-	grain    int64  // of the slice that pays for it
 	answered bool
 	left     bool
 }
@@ -248,9 +242,6 @@ func (p *Place) Leave(tokens int) {
 	l.running--
 	l.server.answered(p)
 	l.minute.settle(p, tokens, time.Now())
-	if l.share != nil {
-		l.share.left(p, tokens)
-	}
 	if l.server.probe == p {
 		l.server.probe = nil
 	}
@@ -265,8 +256,5 @@ func (p *Place) Heard(a Answer) {
 	p.limiter.mu.Lock()
 	defer p.limiter.mu.Unlock()
 	p.limiter.server.heard(p, a, time.Now())
-	if s := p.limiter.share; s != nil && p.limiter.server.until.After(s.said) && time.Now().Before(p.limiter.server.until) {
-		s.ask() // tells the others to wait
-	}
 	p.limiter.advance()
 }

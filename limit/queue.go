@@ -33,15 +33,6 @@ func (l *Limiter) advance() {
 			l.wake(at.Sub(now))
 			return
 		}
-		if l.share != nil && !l.share.covers(w.tokens, now) {
-			switch at := l.share.wait(now); {
-			case at.After(now):
-				l.wake(at.Sub(now))
-			case !at.IsZero():
-				l.share.ask()
-			}
-			return
-		}
 		l.start(w, now)
 	}
 }
@@ -72,9 +63,6 @@ func (l *Limiter) start(w *waiter, now time.Time) {
 	w.place = &Place{limiter: l, tokens: w.tokens}
 	if l.limits.RequestsPerMinute > 0 || l.limits.TokensPerMinute > 0 {
 		w.place.spent = l.minute.add(w.tokens, now)
-	}
-	if l.share != nil {
-		l.share.start(w.place)
 	}
 	l.server.started(w.place, now)
 	close(w.done)

@@ -3,11 +3,10 @@ package postgres
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal/internal/purse"
+	"github.com/stonelayer/stone/internal/purse"
 )
 
 // Purse implements [log.Reader].
@@ -79,25 +78,5 @@ func (t *tx) Hold(h purse.Hold) error {
 // Drop implements [log.Tx].
 func (t *tx) Drop(h purse.Hold) error {
 	t.exec("DELETE FROM stone.holds WHERE run = $1 AND step = $2 AND account = $3", h.Run, h.Step[:], h.Account)
-	return nil
-}
-
-// Rate implements [log.Tx]. The time is the server's.
-func (t *tx) Rate(name string) (state []byte, now time.Time, err error) {
-	t.exec("INSERT INTO stone.rates VALUES ($1, '') ON CONFLICT DO NOTHING", name)
-	// The time is that after the wait for the lock, which a query of the row itself would read before it.
-	if _, err = rows(background, t.reader, func([][]byte) struct{} { return struct{}{} }, "SELECT FROM stone.rates WHERE name = $1 FOR UPDATE", name); err != nil {
-		return nil, now, err
-	}
-	_, err = rows(background, t.reader, func(v [][]byte) struct{} {
-		state, now = clone(v[0]), time.UnixMicro(integer(v[1]))
-		return struct{}{}
-	}, "SELECT state, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM stone.rates WHERE name = $1", name)
-	return state, now, err
-}
-
-// PutRate implements [log.Tx].
-func (t *tx) PutRate(name string, state []byte) error {
-	t.exec("UPDATE stone.rates SET state = $2 WHERE name = $1", name, state)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -42,43 +42,6 @@ func TestBudgetsInOrder(t *testing.T) {
 					_, err := db.Do(ctx, key, func(context.Context) (step.Record, error) {
 						return step.Record{Content: []byte(`{"usage":{"usd":0.01}}`), Time: time.Now()}, nil
 					})
-					if err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-	}
-	wait.Wait()
-	pgtest.Exec(t, address, noDeadlocks)
-}
-
-// Processes that ask for several rates and post to a board never wait for each other in a circle.
-func TestRatesInOrder(t *testing.T) {
-	address := pgtest.Database(t)
-	first := open(t, address, Options{})
-	if _, err := first.Acquire(t.Context(), "run"); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Begin(t.Context(), journal.RunInfo{ID: "run", Started: time.Now()}, dag.DAG{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := first.PostHeld(t.Context(), "run", journal.Item{Key: "board", Data: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
-	var wait sync.WaitGroup
-	for p := range 4 {
-		db := open(t, address, Options{})
-		for lane := range 6 {
-			wait.Go(func() {
-				for n := range 30 {
-					var err error
-					if what := (n + lane + p) % 3; what < 2 {
-						err = db.ShareRate(t.Context(), fmt.Sprint("rate", what), func([]byte, time.Time) []byte { return []byte("{}") })
-					} else {
-						_, err = db.Post(t.Context(), "run", journal.Item{Key: fmt.Sprint(p, lane, n), Data: []byte("{}")})
-					}
 					if err != nil {
 						t.Error(err)
 						return

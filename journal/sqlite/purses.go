@@ -3,11 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal/internal/purse"
+	"github.com/stonelayer/stone/internal/purse"
 )
 
 // Purse implements [log.Reader].
@@ -66,17 +65,5 @@ func (t tx) Hold(h purse.Hold) error {
 // Drop implements [log.Tx].
 func (t tx) Drop(h purse.Hold) error {
 	_, err := t.do("DELETE FROM holds WHERE run = ? AND step = ? AND account = ?", h.Run, h.Step[:], h.Account)
-	return err
-}
-
-// Rate implements [log.Tx]. The processes that share a file are on one machine.
-func (t tx) Rate(name string) (state []byte, now time.Time, err error) {
-	_, err = all(background, t.reader, func(rows *sql.Rows) (struct{}, error) { return struct{}{}, rows.Scan(&state) }, "SELECT state FROM rates WHERE name = ?", name)
-	return state, time.Now(), err
-}
-
-// PutRate implements [log.Tx].
-func (t tx) PutRate(name string, state []byte) error {
-	_, err := t.do("INSERT OR REPLACE INTO rates (name, state) VALUES (?, ?)", name, state)
 	return err
 }

@@ -1,14 +1,10 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"math"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/form"
-	"github.com/stonelayer/stone/limit"
 )
 
 // mostName bounds the names of budgets, which are part of a key.
@@ -48,16 +44,4 @@ func (r *reader) readBudgets(m *form.Map) {
 		})
 		r.Budgets = append(r.Budgets, b)
 	})
-}
-
-// Share makes all processes that use a store keep the limits of each provider together. Providers are the same
-// if they have the same server and the same place of their key.
-func (c *Config) Share(s limit.Store) {
-	for _, p := range c.providers {
-		if p.limiter.Limits() == (limit.Limits{}) {
-			continue
-		}
-		sum := sha256.Sum256(fmt.Append(nil, p.host(), "\x00", p.key.Env, "\x00", p.key.File))
-		p.limiter.Share(s, "provider/"+p.name+"/"+hex.EncodeToString(sum[:8]))
-	}
 }

@@ -34,7 +34,7 @@
 //     conflicts), chess (command, options, movetime-ms, scope), plan (file),
 //     go (package, args, in, out);
 //   - providers of models: protocol, url, key, extra, and limits (requests-per-minute,
-//     tokens-per-minute, concurrency), retry (max, wait-ms, max-wait-ms) and timeouts (first-byte-ms,
+//     tokens-per-minute, concurrency, processes), retry (max, wait-ms, max-wait-ms) and timeouts (first-byte-ms,
 //     silence-ms, total-ms). Those named openai, anthropic and gemini need no configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
 //     (writable, read-only, network, loopback, unconfined), or url, headers and oauth (client, secret, scopes); timeout-ms, start-timeout-ms, idle-ms, scope;

@@ -64,13 +64,7 @@ func (r *reader) readProviders(m *form.Map) {
 			if m.At("repetition").Bool(&watched); watched {
 				p.watch = repetition.New
 			}
-			var l limit.Limits
-			m.At("limits").Map(func(m *form.Map) {
-				m.At("requests-per-minute").Int(&l.RequestsPerMinute, 1, math.MaxInt32)
-				m.At("tokens-per-minute").Int(&l.TokensPerMinute, 1, math.MaxInt32)
-				m.At("concurrency").Int(&l.Concurrency, 1, math.MaxInt32)
-			})
-			p.limiter = limit.New(l)
+			p.limiter = limit.New(readLimits(m.At("limits")))
 			readRetry(m, &p.retry)
 			m.At("timeouts").Map(func(m *form.Map) {
 				positive(m, "first-byte-ms", &p.timeouts.FirstByte)
@@ -83,6 +77,26 @@ func (r *reader) readProviders(m *form.Map) {
 		}
 		r.providers[name] = p
 	})
+}
+
+// readLimits reads the limits of a provider, of which this process gets an equal part if they are for several.
+func readLimits(v form.Value) (l limit.Limits) {
+	v.Map(func(m *form.Map) {
+		processes, most := 1, math.MaxInt32
+		all := map[string]*int{"requests-per-minute": &l.RequestsPerMinute, "tokens-per-minute": &l.TokensPerMinute, "concurrency": &l.Concurrency}
+		for key, to := range all {
+			if m.At(key).Int(to, 1, math.MaxInt32) {
+				most = min(most, *to)
+			}
+		}
+		if m.At("processes").Int(&processes, 1, math.MaxInt32) && processes > most {
+			m.FaultAt("processes", form.OutOfRange, "expected at most %d, so that each process has a part of every limit, found %d", most, processes)
+		}
+		for _, to := range all {
+			*to /= processes
+		}
+	})
+	return l
 }
 
 // readRetry reads how often a request is repeated. In data, 0 retries are none.

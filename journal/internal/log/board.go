@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // The board of a run is a run without a holder, whose records are the items: Path is the key

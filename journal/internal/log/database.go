@@ -6,12 +6,11 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // A Database keeps the rows of a Journal. Its methods may be called by several
@@ -160,11 +159,6 @@ type Tx interface {
 	// Hold stores a reservation, and Drop removes it.
 	Hold(purse.Hold) error
 	Drop(purse.Hold) error
-	// Rate returns the state of a shared rate, nil for a new one, and the time by the clock that all processes
-	// share. No other transaction changes the state until this one ends.
-	Rate(name string) (state []byte, now time.Time, err error)
-	// PutRate replaces it.
-	PutRate(name string, state []byte) error
 	// ForgetSpending removes the budgets of periods that began more than so many days before the last day before today on
 	// which something was spent: a clock that is wrong for a while, and years ahead, removes nothing.
 	ForgetSpending(today, kept int64) error

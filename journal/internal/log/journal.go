@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // Options of a Journal. All must be set.

@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/purse"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
-	"github.com/stonelayer/stone/journal/internal/purse"
-	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // transaction is one commit. The runs are told of its changes once it is committed.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +22,6 @@ type write struct {
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
 	paid   bool            // its caller waits as long as for a result
-	rate   string          // that do changes, in a transaction of its own
 
 	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
@@ -238,21 +235,16 @@ func (w *writer) giveUp(kept []*write) {
 }
 
 // commit writes a group, and returns the writes to retry. Posts have a separate transaction: they may
-// wait for other processes that write to the same board, and steps must not fail because of that. So do changes of
-// rates, in the order of their names: two processes never wait for each other.
+// wait for other processes that write to the same board, and steps must not fail because of that.
 func (w *writer) commit(group []*write) (kept []*write) {
-	var parts [3][]*write // steps, posts and rates
+	var parts [2][]*write // steps and posts
 	for _, x := range group {
 		of := 0
-		switch {
-		case x.rate != "":
-			of = 2
-		case x.post != nil:
+		if x.post != nil {
 			of = 1
 		}
 		parts[of] = append(parts[of], x)
 	}
-	slices.SortStableFunc(parts[2], func(a, b *write) int { return strings.Compare(a.rate, b.rate) })
 	for _, part := range parts {
 		if len(kept) > 0 {
 			kept = append(kept, part...)
