@@ -111,6 +111,12 @@ func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (sto
 		if err = s.wake(ctx); err != nil {
 			return result, err
 		}
+		switch info, err := s.Journal.Find(ctx, s.id); {
+		case err != nil:
+			return result, err
+		case info.State == journal.Canceled: // meanwhile: it does not continue by itself
+			return result, stone.Fail(kind.Canceled, "the run was canceled while it waited for its batches")
+		}
 	}
 }
 

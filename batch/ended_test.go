@@ -302,3 +302,31 @@ func TestCancelAgain(t *testing.T) {
 		t.Errorf("canceled %t, %v", b.Batches[0].Canceled, err)
 	}
 }
+
+// A run that another process cancels while this one waits for its batches does not continue.
+func TestCanceledElsewhere(t *testing.T) {
+	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
+	run, cfg := config(j, "r")
+	p := asking(3, models(b.URL)["chat"])
+	other := cfg
+	var once sync.Once
+	cfg.Watch = func([]batch.Status) {
+		once.Do(func() {
+			if err := errors.Join(batch.Cancel(t.Context(), p, run, journal.Options{}, other), journal.Cancel(t.Context(), j, "r")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	_, err := batch.Run(t.Context(), p, run, cfg)
+	if info, found := j.Find(t.Context(), "r"); !errors.Is(err, kind.Canceled) || info.State != journal.Canceled || found != nil || len(b.Batches) != 1 {
+		t.Errorf("%v; the run is %s, %v; %d batches", err, info.State, found, len(b.Batches))
+	}
+	// Whoever resumes it asks anew for what was not answered.
+	b.Looks = 0
+	cfg.Watch = nil
+	result, err := batch.Run(t.Context(), p, run, cfg)
+	check(t, result, err, 3)
+	if len(b.Batches) != 2 {
+		t.Errorf("%d batches, want 2", len(b.Batches))
+	}
+}

@@ -199,8 +199,8 @@ func (s *session) refused() (most int) {
 
 // park has the run wait for its batches, for whoever looks at it.
 func (s *session) park(why error) error {
-	if errors.As(why, new(*journal.HeldError)) {
-		return nil // who has it does so
+	if errors.As(why, new(*journal.HeldError)) || errors.Is(why, journal.ErrNoRun) {
+		return nil // who has it does so, or it was removed
 	}
 	ctx := context.Background() // the run's context may have ended
 	all, err := s.Journal.Questions(ctx, s.id)

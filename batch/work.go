@@ -83,6 +83,9 @@ func (s *session) free(b *made) {
 
 // find looks for a batch that may have been made. It is not sure while a batch that has not ended may be the one.
 func (s *session) find(ctx context.Context, b *made) (sure bool, err error) {
+	if b.State != owed.Making {
+		return true, nil
+	}
 	known := map[string]bool{}
 	for _, other := range s.made {
 		known[other.ID] = true
@@ -130,15 +133,13 @@ func (s *session) look(ctx context.Context) (states []Status, ended bool, err er
 }
 
 func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool, err error) {
-	if b.State == owed.Making {
-		switch sure, err := s.find(ctx, b); {
-		case err != nil:
-			return state, false, err
-		case !sure:
-			return Status{Provider: b.Provider, ID: b.Name + ", which may have been made,", Total: len(b.Keys)}, false, nil
-		case b.ID == "":
-			return state, true, nil
-		}
+	switch sure, err := s.find(ctx, b); {
+	case err != nil:
+		return state, false, err
+	case !sure:
+		return Status{Provider: b.Provider, ID: b.Name + ", which may have been made,", Total: len(b.Keys)}, false, nil
+	case b.ID == "":
+		return state, true, nil
 	}
 	state, how, err := b.endpoint.provider.state(ctx, b.endpoint, b.ID)
 	state.Provider, state.ID, state.Total = b.Provider, b.ID, cmp.Or(state.Total, len(b.Keys))
@@ -172,7 +173,10 @@ func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool,
 // cancel cancels the batches that have not ended, in which the run has requests.
 func (s *session) cancel(ctx context.Context) (err error) {
 	for _, b := range s.wanted() {
-		err = errors.Join(err, s.cancelOne(ctx, b))
+		if b.Dropped {
+			continue // before
+		}
+		err = errors.Join(err, s.drop(ctx, b))
 		if b.changed {
 			err = errors.Join(err, s.note(ctx, b))
 		}
@@ -180,16 +184,15 @@ func (s *session) cancel(ctx context.Context) (err error) {
 	return err
 }
 
-func (s *session) cancelOne(ctx context.Context, b *made) error {
-	if b.State == owed.Making {
-		switch sure, err := s.find(ctx, b); {
-		case err != nil:
-			return err
-		case !sure:
-			return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider says it", b.Name, b.Provider)
-		case b.ID == "":
-			return nil
-		}
+// drop cancels a batch. One that has ended is left as it is.
+func (s *session) drop(ctx context.Context, b *made) error {
+	switch sure, err := s.find(ctx, b); {
+	case err != nil:
+		return err
+	case !sure:
+		return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider says it", b.Name, b.Provider)
+	case b.ID == "":
+		return nil
 	}
 	err := b.endpoint.provider.cancel(ctx, b.endpoint, b.ID)
 	if refused, ok := errors.AsType[*llm.HTTPError](err); ok && refused.Status < 500 && refused.Status != http.StatusTooManyRequests {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ const (
 	downAfter   = 3               // failed attempts
 	maxProbe    = 5 * time.Minute // the longest pause between the attempts at a receiver that is down
 	duePage     = 64
+	mostKnown   = 10_000 // receivers of which a server remembers that they failed
 )
 
 // A receiver is what this server has learned of one. While it is down, one notice at a time is tried, with growing pauses. The
@@ -129,6 +131,9 @@ func (o *outbox) admits(n owed.Notice) bool {
 	defer o.mu.Unlock()
 	r := o.receivers[n.Receiver]
 	if r == nil {
+		if len(o.receivers) >= mostKnown { // what is forgotten is learned again
+			maps.DeleteFunc(o.receivers, func(_ string, r *receiver) bool { return r.sending == 0 })
+		}
 		r = &receiver{}
 		o.receivers[n.Receiver] = r
 	}
