@@ -18,7 +18,7 @@ func (r reader) Notes(ctx context.Context, table log.Beside, run int64) ([]*log.
 
 // Due implements [log.Reader].
 func (r reader) Due(ctx context.Context, now, far int64, but []string, most int) ([]*log.Notice, error) {
-	without, err := json.Marshal(but)
+	without, err := json.Marshal(append([]string{}, but...)) // an empty list, and not null
 	if err != nil {
 		return nil, err
 	}
