@@ -28,7 +28,7 @@ func downgrade(t *testing.T, file string, to int) {
 			outside TEXT NOT NULL DEFAULT '', rows INTEGER NOT NULL DEFAULT 0, state TEXT NOT NULL DEFAULT '',
 			tail INTEGER NOT NULL DEFAULT 0, tip INTEGER NOT NULL DEFAULT 0, seal BLOB, info TEXT, outcome TEXT, shape TEXT) STRICT;
 		INSERT INTO old SELECT run, id, owner, beat, lease, outside, rows, state, tail, tip, seal, info, outcome, shape FROM runs;
-		DROP TABLE runs; ALTER TABLE old RENAME TO runs; DROP TABLE labels; DROP TABLE spending; DROP TABLE holds; DROP TABLE rates;
+		DROP TABLE runs; ALTER TABLE old RENAME TO runs; DROP TABLE labels; DROP TABLE spending; DROP TABLE holds; DROP TABLE rates; DROP TABLE batches; DROP TABLE receivers; DROP TABLE outbox;
 		CREATE INDEX unfinished ON runs (run) WHERE state NOT IN ('done', 'failed', 'canceled'); PRAGMA user_version = 4`)
 	if to == 3 {
 		execute(t, file, "DROP TABLE blocks; DROP INDEX unfinished; DROP INDEX nodes; CREATE INDEX nodes ON records (node) WHERE node IS NOT NULL; PRAGMA user_version = 3")
@@ -159,7 +159,7 @@ func TestOldFileReadOnly(t *testing.T) {
 }
 
 // before7 takes back what version 7 has added.
-const before7 = `DROP TABLE holds; DROP TABLE rates;
+const before7 = `DROP TABLE holds; DROP TABLE rates; DROP TABLE batches; DROP TABLE receivers; DROP TABLE outbox;
 	ALTER TABLE spending DROP COLUMN tokens; ALTER TABLE spending DROP COLUMN roundtrips;
 	ALTER TABLE spending DROP COLUMN held_usd; ALTER TABLE spending DROP COLUMN held_tokens; ALTER TABLE spending DROP COLUMN held_roundtrips; `
 
