@@ -45,7 +45,6 @@ type memoryRun struct {
 	questions []*Question
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
-	board     *memoryBoard // nil until the holder posts
 	owed      memoryOwed
 }
 
@@ -113,7 +112,7 @@ func (m *Memory) ended(ctx context.Context, key step.Key, cause error) {
 // find returns the step with a record, or the record of other work at its place. Without one, it notes
 // that the step starts, and returns the number of the attempt.
 func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, attempt int, err error) {
-	declared, counted := record.Declared(ctx), record.Counted(ctx)
+	declared := record.Declared(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.checkID(key.RunID); err != nil {
@@ -138,9 +137,6 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 		s.settle()
 		m.append(s, true, budget.Usage{})
 		return s, 0, nil
-	}
-	if counted && s.Attempts > 0 {
-		return nil, s.Attempts, nil
 	}
 	if claim := purse.Claimed(ctx); claim != (purse.Claim{}) {
 		if err, _ := purse.Reserve(&m.purses, r.number, key.Digest, r.budgets(), claim, time.Now()); err != nil {

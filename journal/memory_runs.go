@@ -144,9 +144,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 		r.dag, o.Heads = o.DAG, record.HeadsOf(o.DAG)
 	}
 	o.DAG = dag.DAG{}
-	if r.info.Outcome = o; o.State == Done || o.State == Failed {
-		r.board = nil
-	}
+	r.info.Outcome = o
 	_ = purse.Ended(&m.purses, r.number, o.State.lapses(), o.State == Waiting)
 	r.stops()
 	m.release(r)
@@ -169,7 +167,7 @@ func (m *Memory) release(r *memoryRun) {
 			left.leave(notHeld(left.info.ID))
 		}
 		left.held, left.outer = false, nil
-		if !left.visible() && left.board == nil {
+		if !left.visible() {
 			m.forget(left)
 		}
 	}

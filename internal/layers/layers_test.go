@@ -70,7 +70,6 @@ var table = []struct{ pkg, imports string }{
 	{"journal/internal/...", "journal journal/internal/outline internal/purse internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
-	{"journal/remote", "journal internal/purse internal/record limit"},
 	{"journal/...", "journal internal/purse internal/record"},
 	{"journal", ". internal/owed internal/purse internal/record budget tree internal/bounds internal/redact internal/text"},
 
@@ -78,10 +77,11 @@ var table = []struct{ pkg, imports string }{
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
 	{"llm/gemini", "llm/internal/... internal/jsonv2"},
 	{"internal/structured", "llm schema"},
+	{"llm/internal/rules", ""},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
 	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
-	{"llm", "event kind limit internal/fault internal/transport"},
+	{"llm", "event kind limit internal/fault internal/transport llm/internal/rules"},
 
 	{"budget", "internal/declared internal/fault internal/money"},
 	{"limit", ""},
@@ -101,7 +101,6 @@ var table = []struct{ pkg, imports string }{
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
-	{"executortest", "journal"},
 	{"stonetest", "agent call llm/script internal/test/eventtest"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 

@@ -275,26 +275,3 @@ func Claimed(ctx context.Context) (c Claim) {
 	}
 	return c
 }
-
-type attemptKey struct{}
-
-// An Attempt is announced by a post, in a process other than the one that has its run. The post reserves what the step claims.
-type Attempt struct {
-	Step dag.ID
-	// Void are the keys of items that make an attempt void: if the board has one of them, the post reserves nothing.
-	Void []string
-}
-
-// WithAttempt returns a context for the post that announces an attempt.
-func WithAttempt(ctx context.Context, a Attempt) context.Context {
-	return context.WithValue(ctx, attemptKey{}, a)
-}
-
-// Announced returns the attempt that a post announces, and what it reserves, zero if it announces none.
-func Announced(ctx context.Context) (Attempt, Claim) {
-	a, ok := ctx.Value(attemptKey{}).(Attempt)
-	if !ok {
-		return a, Claim{}
-	}
-	return a, Claimed(ctx)
-}

@@ -62,10 +62,7 @@ var storeCases = []journalCase{
 	{"keeps the nodes of the end", testNodes},
 	{"keeps the nodes with which a run stopped when it continues", testNodesAgain},
 	{"shows a run while it is running", testFollow},
-	{"keeps a board beside a run", testBoard},
-	{"wakes the watchers of a board", testWatch},
 	{"reports changes", testChanges},
-	{"clears the board of a run that has ended", testBoardEnds},
 	{"shows one level of a run", testOutline},
 	{"sums up a large run", testOutlineLarge},
 	{"shows a node", testNode},
@@ -77,7 +74,6 @@ var storeCases = []journalCase{
 	{"budgets over several runs are never exceeded", testShared},
 	{"a step waits for what others have reserved", testSharedWaits},
 	{"a budget keeps what lost attempts may have cost", testSharedLost},
-	{"a post of a worker reserves", testSharedPost},
 	{"a budget that a run no longer draws on keeps no reservation", testSharedDropped},
 	{"a request in a batch keeps its reservation", testSharedBatched},
 	{"a run is canceled without its pipeline", testCanceled},
@@ -85,7 +81,6 @@ var storeCases = []journalCase{
 	{"an end owes notices, once", testNotices},
 	{"receivers belong to a run", testReceivers},
 	{"runs are counted as they are listed", testCounts},
-	{"a step pays the budget that reserved it", testSharedChanged},
 }
 
 func must(t *testing.T, err error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/declared"
-	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -173,44 +172,6 @@ func testSharedLost(t *testing.T, j tested) {
 }
 
 // What a worker announces on the board reserves, and the result that the holder records settles it.
-func testSharedPost(t *testing.T, j tested) {
-	begin(t, j, journal.RunInfo{ID: "run", Budgets: project(2)})
-	if _, err := j.PostHeld(t.Context(), "run", journal.Item{Key: "holder/1", Data: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
-	worker := j.open()
-	announce := func(digest byte, n int) error {
-		ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
-		_, err := worker.Post(purse.WithAttempt(ctx, purse.Attempt{Step: [32]byte{digest}, Void: []string{"holder/2", fmt.Sprintf("slice/%d/1", digest)}}), "run", journal.Item{Key: fmt.Sprintf("try/%d/%d", digest, n), Data: []byte("{}")})
-		return err
-	}
-	must(t, announce(1, 1))
-	must(t, announce(1, 1)) // again: the board has it
-	balance(t, j, project(0)[0], 0, 1)
-	if _, err := j.PostHeld(t.Context(), "run", journal.Item{Key: "slice/1/1", Data: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
-	must(t, announce(1, 2)) // it comes too late, and does not start
-	balance(t, j, project(0)[0], 0, 1)
-	must(t, announce(2, 1))
-	var spent *budget.ExhaustedError
-	if err := announce(3, 1); !errors.As(err, &spent) || !spent.Later {
-		t.Errorf("a third dollar of two: %v", err)
-	}
-	if items, err := j.PostedUnder(t.Context(), "run", "try/3/"); len(items) > 0 || err != nil {
-		t.Errorf("a refused attempt was announced: %v, %v", items, err)
-	}
-	ctx := declared.With(t.Context(), dollar)
-	_, err := j.Do(ctx, step.Key{RunID: "run", Path: "run/ask", Kind: "step", Name: "ask", Digest: [32]byte{1}}, func(context.Context) (step.Record, error) {
-		return step.Record{Content: []byte(`{"usage":{"usd":0.25}}`), Time: time.Now()}, nil
-	})
-	must(t, err)
-	balance(t, j, project(0)[0], 0.25, 1)
-	finish(t, j, "run", journal.Outcome{State: journal.Failed})
-	balance(t, j, project(0)[0], 1.25, 0)
-}
-
-// A run that is resumed without its budget gives back what lost attempts have reserved of it, as their cost.
 func testSharedDropped(t *testing.T, j tested) {
 	begin(t, j, journal.RunInfo{ID: "run", Budgets: project(2)})
 	ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
@@ -228,28 +189,3 @@ func testSharedDropped(t *testing.T, j tested) {
 }
 
 // A run is resumed with another budget while a worker does a step: both pay what it costs, and the one that reserved it
-// also pays its round trip.
-func testSharedChanged(t *testing.T, j tested) {
-	begin(t, j, journal.RunInfo{ID: "run", Budgets: project(2)})
-	if _, err := j.PostHeld(t.Context(), "run", journal.Item{Key: "holder/1", Data: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
-	ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
-	_, err := j.open().Post(purse.WithAttempt(ctx, purse.Attempt{Step: [32]byte{1}}), "run", journal.Item{Key: "try/1", Data: []byte("{}")})
-	must(t, err)
-	finish(t, j, "run", journal.Outcome{State: journal.Drained})
-	other := budget.Shared{Name: "other", Limits: budget.Limits{USD: 1}}
-	again := tested{j.open(), j.open}
-	begin(t, again, journal.RunInfo{ID: "run", Budgets: []budget.Shared{other}})
-	_, err = again.Do(declared.With(t.Context(), dollar), step.Key{RunID: "run", Path: "run/ask", Kind: "step", Name: "ask", Digest: [32]byte{1}}, func(context.Context) (step.Record, error) {
-		return step.Record{Content: []byte(`{"usage":{"usd":0.25}}`), Time: time.Now()}, nil
-	})
-	must(t, err)
-	for b, want := range map[budget.Shared]budget.Amount{project(2)[0]: {Roundtrips: 1, USD: 0.25}, other: {USD: 0.25}} {
-		got, err := j.Balance(t.Context(), b, time.Now())
-		must(t, err)
-		if got.Used != want || got.Held != (budget.Amount{}) {
-			t.Errorf("%s has used %+v and reserved %+v, want %+v and nothing", b.Name, got.Used, got.Held, want)
-		}
-	}
-}

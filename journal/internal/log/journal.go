@@ -39,9 +39,8 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
-	lines     purse.Lines      // steps that wait for budgets
-	day       int64            // on which the writer has forgotten old spending
-	boards    map[string]int64 // numbers of boards to which the writer has posted, by run
+	lines     purse.Lines // steps that wait for budgets
+	day       int64       // on which the writer has forgotten old spending
 
 	mu     sync.Mutex
 	runs   map[string]*run

@@ -26,7 +26,6 @@ type amounts struct{ used, held budget.Amount }
 type claim struct {
 	run   int64 // its number; 0 if the writer knows it
 	step  dag.ID
-	void  []string // see [purse.Attempt]
 	of    []budget.Shared
 	quote purse.Claim
 }
@@ -41,8 +40,6 @@ type settled struct {
 // claim returns what a write reserves. It has no quote if that is nothing.
 func (x *write) claim() (c claim) {
 	switch {
-	case x.post != nil:
-		return x.post.claim
 	case x.intent != nil && x.intent.quote != (purse.Claim{}):
 		if of := x.run.budgets(); len(of) > 0 {
 			return claim{run: x.run.row, step: x.intent.digest, of: of, quote: x.intent.quote}

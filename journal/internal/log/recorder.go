@@ -41,9 +41,6 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if key.Kind == step.Value {
 			return j.value(ctx, r, key, work)
 		}
-		if record.Counted(ctx) {
-			break
-		}
 		j.opts.Reached("before intent")
 		err := j.lines.Wait(ctx, func() error { return j.out.write(&write{run: r, intent: intent}) })
 		if started = err == nil; !started && !errors.Is(err, errStale) {
