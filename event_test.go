@@ -297,7 +297,7 @@ func TestLaneLabels(t *testing.T) {
 		}
 	})
 	nothing := stone.Func("nothing", thing, word, func(context.Context, any) (string, error) { return "", nil })
-	join := stone.Reduce(stone.Func("join", dag.All(word), word, func(context.Context, []string) (string, error) { return "", nil }))
+	join := stone.Reduce(stone.Func("join", dag.History(word), word, func(context.Context, []string) (string, error) { return "", nil }))
 	p := stone.Seq("p",
 		stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]any, error) { return items, nil }), thing, nothing, stone.Lanes(1)), join,
 		stone.Parallel("both", say("left", ""), say("right", ""), stone.Lanes(1)), join)

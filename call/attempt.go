@@ -192,6 +192,12 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 			return err
 		}
 	}
+	if s := l.outputs[e]; s != nil {
+		if invalid := s.Validate(l.ctx, o.out); invalid != nil {
+			o.failure = &Error{Type: SchemaInvalid, Message: fmt.Sprintf("%s promises %s: %v", e.ID, e.Out, invalid), Where: "result.out"}
+			return context.Cause(l.ctx)
+		}
+	}
 	sub := &Subject{Request: req, Out: o.out, Schema: l.outSchema(), Step: step}
 	if o.verdict, err = l.gate(l.ctx, sub); err != nil {
 		return err

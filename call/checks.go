@@ -222,7 +222,7 @@ func matches(ctx context.Context, s Subject) error {
 	}
 	re, err := pattern.Compile(expr)
 	if err != nil {
-		return fmt.Errorf("constraints.regex: %w", err)
+		return &unusable{fmt.Errorf("constraints.regex: %w", err)}
 	}
 	text, _ := textOf(s.Out)
 	switch ok, err := re.Match(ctx, text); {
@@ -244,20 +244,28 @@ func noRepetition(_ context.Context, s Subject) error {
 	return nil
 }
 
+// unusable is the error of a check that can judge no answer.
+type unusable struct{ error }
+
+func (e *unusable) Unwrap() error { return e.error }
+
+// Broken says that no other answer can pass.
+func (*unusable) Broken() bool { return true }
+
 // constraint reads one of the constraints of a request.
 func constraint(r *Request, name string, to any) error {
 	var all map[string]json.RawMessage
 	if r.Constraints != nil {
 		if err := json.Unmarshal(r.Constraints, &all); err != nil {
-			return fmt.Errorf("the constraints are no object: %w", err)
+			return &unusable{fmt.Errorf("constraints must be an object: %w", err)}
 		}
 	}
 	value, ok := all[name]
 	if !ok || string(value) == "null" {
-		return fmt.Errorf("the check needs constraints.%s: add it to the call", name)
+		return &unusable{fmt.Errorf("the check needs constraints.%s: add it to the call", name)}
 	}
 	if err := json.Unmarshal(value, to); err != nil {
-		return fmt.Errorf("constraints.%s: %w", name, err)
+		return &unusable{fmt.Errorf("constraints.%s: %w", name, err)}
 	}
 	return nil
 }

@@ -84,7 +84,9 @@ func (s *session) none() *outcome {
 		} else {
 			e.Message += ", "
 		}
-		e.Message += s.candidates[i].id + " " + reason + s.meant(s.candidates[i])
+		c := s.candidates[i]
+		c.reason = reason
+		e.Message += c.id + " " + c.why(&s.spec, stone.In(s.ctx).Grant()) + s.meant(c)
 		if reason == latencyExceeded || reason == costExceeded {
 			e.Type = BudgetExhausted
 		}
