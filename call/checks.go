@@ -24,6 +24,7 @@ var builtinChecks = map[string]Check{
 	"json":          isJSON,
 	"regex":         matches,
 	"no-repetition": noRepetition,
+	planValid:       func(context.Context, Subject) error { return nil }, // see check
 	"legal-move": func(context.Context, Subject) error {
 		return errors.New(`legal-move needs the rules of chess: give cli.Main the part of package github.com/stonelayer/stone/x/solve/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
 	},
@@ -33,6 +34,9 @@ var builtinChecks = map[string]Check{
 func (app *Applicator) check(name string) Check {
 	if c := app.Checks[name]; c != nil {
 		return c
+	}
+	if name == planValid {
+		return app.planValid
 	}
 	return builtinChecks[name]
 }

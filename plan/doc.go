@@ -30,6 +30,8 @@
 // reads the nearest one. A plan can run between steps in Go: each reads the nodes of the
 // other, through a dag.NewType of the same name. The content of a slot is data; templates
 // in it are not expanded. A path such as [:x :items 0 :name] reads a part of a slot.
+// {:slot/text ["Deploy " {:slot/id :v} "?"]} is a text with slots in it, and {:cel "n + 1"}
+// the value of an expression over slots, which is checked like a guard.
 // {:slot/record :x} reads the record of its call: "cap/id", "attempts", "failure/type",
 // "error" and "out".
 //

@@ -32,7 +32,7 @@ func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 
 // render fills a template of a node, within the limits of the plan.
 func (c *compiler) render(t *template, r reads, d dag.DAG) (json.RawMessage, error) {
-	value, err := t.render(view{r, d}, or(c.opts.Limits.NodeBytes, defaultNodeBytes))
+	value, err := t.render(view{r, d, c.formulas}, or(c.opts.Limits.NodeBytes, defaultNodeBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +85,7 @@ func (c *compiler) shape(all map[string]*schema.Schema, path string, t *template
 func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ashlar {
 	r := c.reads(n, known, n.value, n.context, n.constraints)
 	n.meant(func(ref *slotRef) { c.read(r, n, known, ref) })
+	c.takes(n)
 	fails := n.spec.Dispatch.AllowFailure
 	spec := n.spec
 	spec.Applicator = c.appAt(depth)
