@@ -74,8 +74,7 @@ func TestBatch(t *testing.T) {
 	prints(
 		line{"run -q --id c --batch --no-wait", 3, "", "waiting: batch batch_3_"},
 		line{"cancel a", 1, "", "run a is done"},
-		line{"runs gc --keep 0 --pipeline batches", 0, "removed 0 runs, kept 3", ""},
-		line{"runs gc --keep 0", 0, "removed 4 runs, kept 2", ""}, // a and b with their notes
+		line{"runs gc --keep 0", 0, "removed 2 runs, kept 1", ""},
 		line{"resume c -q --no-wait", 3, "", "waiting: batch batch_3_"},
 		line{"cancel c", 0, "", "run c is canceled"},
 		line{"runs --state canceled --json", 0, `"id": "c"`, ""},

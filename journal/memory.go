@@ -19,7 +19,10 @@ import (
 // Memory is a Journal that lives as long as the process, for tests and for runs
 // that are repeated within one program. Its zero value is empty and ready. It may
 // serve several runs and goroutines at once; it must not be copied.
-type Memory struct {
+type Memory struct{ memory }
+
+// memory has the methods of an owed.Store, whose types programs cannot name.
+type memory struct {
 	mu       sync.Mutex
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
@@ -42,6 +45,7 @@ type memoryRun struct {
 	questions []*Question
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
+	owed      memoryOwed
 }
 
 type memoryStep struct {

@@ -146,6 +146,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	o.DAG = dag.DAG{}
 	r.info.Outcome = o
 	_ = purse.Ended(&m.purses, r.number, o.State.lapses(), o.State == Waiting)
+	r.stops()
 	m.release(r)
 	return nil
 }

@@ -77,6 +77,9 @@ var storeCases = []journalCase{
 	{"a budget that a run no longer draws on keeps no reservation", testSharedDropped},
 	{"a request in a batch keeps its reservation", testSharedBatched},
 	{"a run is canceled without its pipeline", testCanceled},
+	{"keeps the batches of a run beside it", testBatches},
+	{"an end owes notices, once", testNotices},
+	{"receivers belong to a run", testReceivers},
 	{"runs are counted as they are listed", testCounts},
 }
 
