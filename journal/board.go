@@ -6,9 +6,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // A Board carries items between the processes that work for one run: orders, and their
@@ -76,7 +73,7 @@ func (m *Memory) PostHeld(ctx context.Context, run string, items ...Item) ([]Ite
 }
 
 // Post implements [Board].
-func (m *Memory) Post(ctx context.Context, run string, items ...Item) ([]Item, error) {
+func (m *Memory) Post(_ context.Context, run string, items ...Item) ([]Item, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
@@ -87,18 +84,6 @@ func (m *Memory) Post(ctx context.Context, run string, items ...Item) ([]Item, e
 		r.board = &memoryBoard{index: map[string]int{}, groups: map[string][]int{}}
 	}
 	b, out := r.board, slices.Clone(items)
-	if attempt, claim := purse.Announced(ctx); claim != (purse.Claim{}) {
-		_, old := b.index[items[0].Key]
-		for _, key := range attempt.Void {
-			_, void := b.index[key]
-			old = old || void
-		}
-		if !old {
-			if err, _ := purse.Reserve(&m.purses, r.number, attempt.Step, r.budgets(), claim, time.Now()); err != nil {
-				return nil, err
-			}
-		}
-	}
 	for i, item := range items {
 		at, old := b.index[item.Key]
 		if !old {

@@ -74,15 +74,12 @@ var storeCases = []journalCase{
 	{"a run is not confused with one that was removed", testIdentity},
 	{"finds a run behind others that do not exist yet", testHidden},
 	{"keeps what an account has spent", testSpending},
-	{"budgets over several runs are never exceeded", testShared},
-	{"a step waits for what others have reserved", testSharedWaits},
+	{"one process never exceeds a budget over several runs", testShared},
+	{"what does not fit into a budget is refused at once", testSharedRefuses},
 	{"a budget keeps what lost attempts may have cost", testSharedLost},
-	{"a post of a worker reserves", testSharedPost},
-	{"a budget that a run no longer draws on keeps no reservation", testSharedDropped},
-	{"a request in a batch keeps its reservation", testSharedBatched},
+	{"a request that waits for a batch stays in flight", testSharedBatched},
 	{"a run is canceled without its pipeline", testCanceled},
 	{"runs are counted as they are listed", testCounts},
-	{"a step pays the budget that reserved it", testSharedChanged},
 }
 
 func must(t *testing.T, err error) {

@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/purse"
 	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
@@ -239,14 +238,12 @@ var errReplaced = errors.New("the process of the run has granted another slice o
 // and counts, if its slice was the last one where the note is on the board, and the account was charged with all earlier
 // attempts that count: see counts. So whoever reads the board knows whether it starts, however slow its worker is.
 func (r *recorder) begin(ctx context.Context, key step.Key, declared budget.Amount) (n int, err error) {
-	last, err := r.current(ctx, math.MaxInt64)
-	if err != nil {
+	if _, err := r.current(ctx, math.MaxInt64); err != nil {
 		return 0, err
 	}
-	void := []string{sliceOf(r.leaf, last+1), fmt.Sprint(holderKey, r.grant.Holder+1)}
 	of := fmt.Sprintf("%s%s/%s/", tryKey, r.leaf, key.Digest)
 	own := try{Key: &key, Declared: declared, Holder: r.grant.Holder, Slice: r.slice, Counted: r.counted[key.Digest]}
-	n, at, err := note(purse.WithAttempt(ctx, purse.Attempt{Step: key.Digest, Void: void}), r.Journal.Post, r.delivery.Run, of, own)
+	n, at, err := note(ctx, r.Journal.Post, r.delivery.Run, of, own)
 	if n == 1 {
 		_, err = r.current(ctx, at)
 		return n, err

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/purse"
 )
 
 // The board of a run is a run without a holder, whose records are the items: Path is the key
@@ -27,12 +26,8 @@ const (
 )
 
 // Post implements [journal.Board].
-func (j *Journal) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
-	c, err := j.claimOf(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	return j.post(nil, run, items, c)
+func (j *Journal) Post(_ context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
+	return j.post(nil, run, items)
 }
 
 // PostHeld implements [journal.Board]: the transaction of the items checks the owner.
@@ -41,11 +36,11 @@ func (j *Journal) PostHeld(_ context.Context, run string, items ...journal.Item)
 	if r == nil {
 		return nil, cmp.Or(context.Cause(j.Held(run)), j.notHeld(run))
 	}
-	return j.post(r, run, items, claim{})
+	return j.post(r, run, items)
 }
 
 // post writes items. If a run is given, it must still be ours.
-func (j *Journal) post(of *run, run string, items []journal.Item, c claim) ([]journal.Item, error) {
+func (j *Journal) post(of *run, run string, items []journal.Item) ([]journal.Item, error) {
 	rows := make([]*Row, len(items))
 	for i, item := range items {
 		digest := sha256.Sum256([]byte(item.Key))
@@ -55,7 +50,7 @@ func (j *Journal) post(of *run, run string, items []journal.Item, c claim) ([]jo
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	p := &post{run: run, rows: rows, claim: c}
+	p := &post{run: run, rows: rows}
 	if err := j.out.write(&write{run: of, also: run + onBoard, stays: true, paid: true, post: p}); err != nil {
 		return nil, err // the writer may still own p
 	}
@@ -66,36 +61,11 @@ func (j *Journal) post(of *run, run string, items []journal.Item, c claim) ([]jo
 	return out, nil
 }
 
-// claimOf returns what a post to the board of a run reserves: the cost of an attempt of another process.
-func (j *Journal) claimOf(ctx context.Context, run string) (c claim, err error) {
-	attempt, quote := purse.Announced(ctx)
-	if quote == (purse.Claim{}) {
-		return c, nil
-	}
-	row, err := j.data.Run(ctx, run)
-	if err != nil || row == nil {
-		return c, j.data.Explain(err)
-	}
-	c.run = row.Row
-	info, err := j.opened(row, false)
-	if err == nil && len(info.Budgets) == 0 && row.Outer != "" {
-		if row, err = j.data.Run(ctx, row.Outer); err == nil && row != nil {
-			info, err = j.opened(row, false)
-		}
-	}
-	if len(info.Budgets) == 0 {
-		return c, j.data.Explain(err)
-	}
-	c.step, c.void, c.of, c.quote = attempt.Step, attempt.Void, named(info.Budgets), quote
-	return c, j.data.Explain(err)
-}
-
 // A post is a write to the board of a run.
 type post struct {
 	run  string
 	rows []*Row
 	kept []*Row // the rows of the board with these keys, after the commit
-	claim
 }
 
 func itemOf(r *Row) journal.Item {
@@ -128,7 +98,6 @@ func (t *transaction) postTo(run string, posts []*write) error {
 		for _, row := range x.post.rows {
 			keys = append(keys, row.Path)
 		}
-		keys = append(keys, x.post.claim.void...)
 	}
 	board, has, err := t.boardWith(run, keys)
 	if errors.Is(err, journal.ErrNoBoard) {
@@ -151,15 +120,6 @@ func (t *transaction) postTo(run string, posts []*write) error {
 	for _, x := range posts {
 		if x.err != nil {
 			continue // store nothing for it
-		}
-		// If its row is there, the attempt has another number.
-		void := slices.ContainsFunc(x.post.claim.void, func(key string) bool { return has[key] != nil })
-		if has[x.post.rows[0].Path] == nil && !void {
-			if x.err, err = t.reserve(x.post.claim.run, x.post.claim); err != nil {
-				return err
-			} else if x.err != nil {
-				continue
-			}
 		}
 		x.post.kept = make([]*Row, len(x.post.rows))
 		for i, row := range x.post.rows {

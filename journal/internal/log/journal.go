@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/purse"
+	"github.com/stonelayer/stone/journal/internal/flight"
 )
 
 // Options of a Journal. All must be set.
@@ -39,7 +39,7 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
-	lines     purse.Lines      // steps that wait for budgets
+	flight    flight.Flight    // of budgets over several runs
 	day       int64            // on which the writer has forgotten old spending
 	boards    map[string]int64 // numbers of boards to which the writer has posted, by run
 
