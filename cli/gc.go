@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,8 +22,6 @@ type gcFlags struct {
 	of     runsFlags
 	keep   int
 	older  age
-	bytes  size
-	pack   age
 	goesOn bool
 	dry    bool
 }
@@ -35,23 +32,16 @@ func (a *app) gc() *cobra.Command {
 		Use:   "gc",
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
-			"match both: of all runs, or of those that the other flags choose. With --compress it then compresses the contents\n" +
-			"of older runs that have ended. With --keep-bytes it then removes the oldest runs, but none of the newest --keep,\n" +
-			"until the database uses at most SIZE. It keeps running runs. Without --resumable it also keeps runs that can continue:\n" +
-			"waiting, answered, interrupted, drained and refused ones. The receivers of a run and the notes of its\n" +
+			"match both: of all runs, or of those that the other flags choose. It keeps running runs. Without --resumable\n" +
+			"it also keeps runs that can continue: waiting, answered, interrupted, drained and refused ones. The receivers of a run and the notes of its\n" +
 			"batches go with it, and neither they nor notices count for --keep. Results that other runs have reused stay\n" +
 			"available to them. The file does not shrink, but its space is reused.",
-		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run", "runs gc --keep-bytes 20GB", "runs gc --older-than 90d --compress 7d"),
+		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			switch {
-			case !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") && flags.bytes == 0 && flags.pack == 0:
-				return errors.New("say which runs to remove: --keep N, --older-than AGE or both, or --keep-bytes SIZE; or which to compress: --compress AGE")
-			case flags.bytes > 0 && flags.dry:
-				return errors.New("--dry-run cannot say what --keep-bytes removes: how much space a run needs is known when it is gone")
-			case flags.pack > 0 && flags.dry:
-				return errors.New("--dry-run cannot say what --compress saves: leave one of them out")
+			if !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") {
+				return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
 			}
 			if c.Flags().Changed("keep") && flags.keep < 0 {
 				return fmt.Errorf("--keep %d: want 0 or more", flags.keep)
@@ -64,8 +54,6 @@ func (a *app) gc() *cobra.Command {
 	f.IntVar(&flags.keep, "keep", -1, "keep the newest `N` runs")
 	f.Lookup("keep").DefValue = "0" // which help does not print
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
-	f.Var(&flags.bytes, "keep-bytes", "remove the oldest runs until the database needs at most `SIZE`, such as 500MB or 20GB")
-	f.Var(&flags.pack, "compress", "compress the contents of ended runs that were started longer ago, such as 7d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
 	return c
@@ -79,13 +67,6 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	if flags.of.pipeline == "" {
 		q.Without = "" // the notices of webhooks, too
 	}
-	space, inFile := s.Store.(interface {
-		Used(ctx context.Context) (bytes int64, err error)
-	})
-	if flags.bytes > 0 && !inFile {
-		return errors.New("--keep-bytes needs a file: PostgreSQL frees space when it vacuums, so remove runs --older-than an age")
-	}
-	var rest []string                // the newest first, if more of them may be removed
 	var old, parts []journal.RunInfo // old ones if they are only to be listed
 	var gone []string                // runs whose parts the query may leave out
 	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
@@ -124,29 +105,12 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			continue
 		case err == nil && flags.dooms(r, younger, now):
 			err = remove(r)
-		case err == nil && flags.bytes > 0 && flags.ends(r) && younger >= flags.keep:
-			rest = append(rest, r.ID)
 		}
 		if err != nil {
 			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 		}
 		if flags.of.pipeline != "" || !strings.HasPrefix(r.Pipeline, webhook.Runs) { // notices do not count
 			younger++
-		}
-	}
-	if err := a.compress(ctx, s, q, time.Duration(flags.pack), now); err != nil {
-		return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-	}
-	for _, id := range slices.Backward(rest) {
-		used, err := space.Used(ctx)
-		if err == nil && used <= int64(flags.bytes) {
-			break
-		}
-		if err == nil {
-			err = remove(journal.RunInfo{ID: id})
-		}
-		if err != nil {
-			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
 		}
 	}
 	for _, of := range gone {
@@ -178,17 +142,8 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
 		return output(printTable(a.Stdout, a.columns(), runColumns(old, now)))
 	}
-	if _, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed); err != nil || flags.bytes == 0 {
-		return output(err)
-	}
-	used, err := space.Used(ctx)
-	if err != nil {
-		return failed("%w", err)
-	}
-	if used > int64(flags.bytes) {
-		return failed("%s needs %s, and none of the chosen runs that are left may be removed", s.file, megabytes(used))
-	}
-	return nil
+	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
+	return output(err)
 }
 
 // isPart reports whether a run keeps what another one needs as long as it is there: receivers of its notices, or the
@@ -220,24 +175,6 @@ func (s *store) partsOf(ctx context.Context, of string) (all []journal.RunInfo, 
 		return nil, err
 	}
 	return all, nil
-}
-
-// compress compresses the contents of the runs that are older than an age, if it is not 0, and says what that saves.
-func (a *app) compress(ctx context.Context, s *store, q journal.Query, older time.Duration, now time.Time) error {
-	if older == 0 {
-		return nil
-	}
-	if start := now.Add(-older); q.Until.IsZero() || start.Before(q.Until) {
-		q.Until = start
-	}
-	n, before, after := 0, int64(0), int64(0)
-	err := s.Compress(ctx, q, func(_ string, was, is int64) { n, before, after = n+1, before+was, after+is })
-	if n > 0 || err == nil {
-		if _, err := fmt.Fprintf(a.Stdout, "compressed %s: the contents had %s, now %s\n", text.Plural(n, "run"), megabytes(before), megabytes(after)); err != nil {
-			return output(err)
-		}
-	}
-	return err
 }
 
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error
@@ -283,7 +220,7 @@ func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunIn
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
-	return flags.ends(r) && (flags.keep >= 0 || flags.older > 0) && younger >= flags.keep &&
+	return flags.ends(r) && younger >= flags.keep &&
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
 }
 
@@ -320,35 +257,4 @@ func (a *age) Set(s string) error {
 	}
 	*a = age(d)
 	return nil
-}
-
-// size is the value of a flag: a number of bytes with a unit.
-type size int64
-
-var units = []struct {
-	name  string
-	bytes float64
-}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}}
-
-func (n *size) Type() string { return "SIZE" }
-
-func (n *size) String() string {
-	if *n == 0 {
-		return ""
-	}
-	return megabytes(int64(*n))
-}
-
-func (n *size) Set(s string) error {
-	for _, u := range units {
-		number, found := strings.CutSuffix(strings.ToUpper(s), u.name)
-		if !found {
-			continue
-		}
-		if v, err := strconv.ParseFloat(strings.TrimSpace(number), 64); err == nil && v > 0 && v*u.bytes < math.MaxInt64 {
-			*n = size(v * u.bytes)
-			return nil
-		}
-	}
-	return errors.New("want a size as 500MB or 20GB")
 }

@@ -5,7 +5,6 @@ package cli_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -149,118 +148,5 @@ func TestCollectPages(t *testing.T) {
 	}
 	if left, err := db.Runs(t.Context(), journal.Query{}); err != nil || len(left) != 11 {
 		t.Errorf("%d runs are left, %v", len(left), err)
-	}
-}
-
-// Of --keep-bytes the oldest ended runs go first, until the rest needs no more. What may not be removed stays, and is said.
-func TestCollectBytes(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
-	db, err := sqlite.Open(file, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for _, id := range []string{"waits", "first", "second", "third"} {
-		if err := year.Steps(t.Context(), db, id, 500, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err = db.Acquire(t.Context(), "waits")
-	if err := errors.Join(err, db.Begin(t.Context(), journal.RunInfo{ID: "waits"}, dag.DAG{}), db.End(t.Context(), "waits", journal.Outcome{State: journal.Waiting}), db.Release("waits")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Ask(t.Context(), journal.Question{Run: "waits", Path: "p", Text: "?"}); err != nil {
-		t.Fatal(err)
-	}
-	used, err := db.Used(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		keep             int64
-		want, says, left string
-		args             []string
-	}{
-		{used + 1000, "removed 0 runs, kept 4", "", "third second first waits", nil},
-		{used / 20, "removed 0 runs, kept 4", "none of the chosen runs that are left may be removed", "third second first waits", []string{"--keep", "3"}},
-		{used - used/5, "removed 1 run, kept 3", "", "third second waits", nil},
-		{used / 20, "removed 2 runs, kept 1", "none of the chosen runs that are left may be removed", "waits", nil},
-	} {
-		var out, errs bytes.Buffer
-		cli.Run(t.Context(), cli.Config{
-			Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: append([]string{"runs", "gc", "--db", file, "--keep-bytes", fmt.Sprint(float64(c.keep)/1000, "KB")}, c.args...),
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
-		})
-		runs, err := db.Runs(t.Context(), journal.Query{})
-		var left []string
-		for _, r := range runs {
-			left = append(left, r.ID)
-		}
-		if err != nil || !strings.Contains(out.String(), c.want) || !strings.Contains(errs.String(), c.says) || (c.says == "") != (errs.Len() == 0) || strings.Join(left, " ") != c.left {
-			t.Errorf("%d bytes of %d: %q, %q, %v; left %q; want %+v", c.keep, used, &out, &errs, err, left, c)
-		}
-	}
-}
-
-// Compressed runs are smaller, and everything reads them: the check, a backup, and what shows a run.
-func TestCollectCompress(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "stone.db")
-	stone := func(args ...string) string {
-		t.Helper()
-		var out, errs bytes.Buffer
-		code := cli.Run(t.Context(), cli.Config{
-			Parts: parts, Pipeline: cli.FromArgument, Name: "stone", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs,
-		})
-		if code != 0 {
-			t.Errorf("%q: %d, %s", args, code, &errs)
-		}
-		return out.String()
-	}
-	db, err := sqlite.Open(file, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	word := dag.NewType[string]("word")
-	input, err := word.Append(dag.DAG{}, strings.Repeat("marble and granite ", 500))
-	for _, id := range []string{"old", "young"} {
-		started := time.Now()
-		if id == "old" {
-			started = started.Add(-48 * time.Hour)
-		}
-		_, taken := db.Acquire(t.Context(), id)
-		err = errors.Join(err, taken, db.Begin(t.Context(), journal.RunInfo{ID: id, Started: started}, input),
-			db.End(t.Context(), id, journal.Outcome{State: journal.Done, Ended: started, DAG: input}), db.Release(id))
-	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	before := stone("show", "old", "--dag", "--db", file)
-	if !strings.Contains(before, "marble and granite") {
-		t.Errorf("show --dag: %.200s", before)
-	}
-	for _, c := range []struct{ args, want string }{
-		{"--compress 1d", "compressed 1 run: the contents had 0.0 MB, now 0.0 MB\nremoved 0 runs, kept 2\n"},
-		{"--compress 1d", "compressed 0 runs: the contents had 0.0 MB, now 0.0 MB\nremoved 0 runs, kept 2\n"},
-		{"--compress 1m --keep 1", "compressed 0 runs: the contents had 0.0 MB, now 0.0 MB\nremoved 1 run, kept 1\n"},
-	} {
-		if got := stone(append([]string{"runs", "gc", "--db", file}, strings.Fields(c.args)...)...); got != c.want {
-			t.Errorf("gc %s: %q, want %q", c.args, got, c.want)
-		}
-		if c.args == "--compress 1m --keep 1" {
-			break
-		}
-		if got := stone("show", "old", "--dag", "--db", file); got != before {
-			t.Errorf("show --dag of a compressed run has another output: %.200s", got)
-		}
-		copied := filepath.Join(t.TempDir(), "copy.db")
-		stone("db", "backup", copied, "--db", file)
-		for _, name := range []string{file, copied} {
-			if got := stone("db", "check", "--db", name); !strings.Contains(got, "no damage") {
-				t.Errorf("db check: %q", got)
-			}
-		}
-		if got := stone("show", "old", "--dag", "--db", copied); got != before {
-			t.Errorf("show --dag of a compressed run in a backup has another output: %.200s", got)
-		}
 	}
 }

@@ -32,7 +32,7 @@ type showFlags struct {
 	dag  bool
 	all  bool
 
-	pprof, chrome string // files to write
+	chrome string // a file to write
 }
 
 func (a *app) showRun() *cobra.Command {
@@ -46,8 +46,8 @@ func (a *app) showRun() *cobra.Command {
 			"it is unique.",
 		Example: a.example("show last", "show nightly fix/turn-2"),
 	}, 1, 2, func(c *cobra.Command, args []string) error {
-		if (flags.pprof != "" || flags.chrome != "") && (flags.dag || flags.json || flags.all || len(args) > 1) {
-			return errors.New("--pprof and --chrome write files of the whole run: leave out --dag, --json, --all and NODE")
+		if flags.chrome != "" && (flags.dag || flags.json || flags.all || len(args) > 1) {
+			return errors.New("--chrome writes a file of the whole run: leave out --dag, --json, --all and NODE")
 		}
 		if flags.dag && (flags.json || flags.all || len(args) > 1) {
 			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")
@@ -58,7 +58,6 @@ func (a *app) showRun() *cobra.Command {
 	dbFlag(f, &flags.db)
 	f.BoolVar(&flags.json, "json", false, "print a JSON object: run, steps, questions; or id, type, content, meta, parents of a node")
 	f.BoolVar(&flags.dag, "dag", false, "print the DAG as JSON Lines, like run --dag")
-	f.StringVar(&flags.pprof, "pprof", "", "write a profile of cost, tokens, calls and time to `FILE`, for go tool pprof")
 	f.StringVar(&flags.chrome, "chrome", "", "write what ran when to `FILE`, for ui.perfetto.dev and chrome://tracing")
 	f.BoolVar(&flags.all, "all", false, "print every lane and round; for a NODE, include the conversation of an agent")
 	return c
@@ -75,8 +74,8 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 	switch {
 	case flags.dag:
 		return a.printNodes(s.EachNode(ctx, info.ID))
-	case flags.pprof != "" || flags.chrome != "":
-		return errors.Join(exported(flags.pprof, info, s.EachStep(ctx, info.ID), export.Pprof), exported(flags.chrome, info, s.EachStep(ctx, info.ID), export.Chrome))
+	case flags.chrome != "":
+		return exported(flags.chrome, info, s.EachStep(ctx, info.ID))
 	case flags.json:
 		questions, err := s.Questions(ctx, info.ID)
 		if err != nil {
@@ -102,16 +101,13 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 	return output(err)
 }
 
-// exported writes a run to a file, unless that is "".
-func exported(file string, info journal.RunInfo, steps iter.Seq2[journal.Step, error], write func(io.Writer, journal.RunInfo, iter.Seq2[journal.Step, error]) error) error {
-	if file == "" {
-		return nil
-	}
+// exported writes a run to a file for Perfetto.
+func exported(file string, info journal.RunInfo, steps iter.Seq2[journal.Step, error]) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(write(f, info, steps), f.Close()); err != nil {
+	if err := errors.Join(export.Chrome(f, info, steps), f.Close()); err != nil {
 		return failed("%s: %w", file, err)
 	}
 	return nil

@@ -122,7 +122,7 @@ func TestReceiverSecretsElsewhere(t *testing.T) {
 		}
 		node := input.Heads()[0].ID().String()
 		for s, id := range map[*serve.Server]string{other: strings.TrimPrefix(info.ID, "acme."), everyone: info.ID} {
-			for _, path := range []string{"/v1/runs/ID", "/v1/runs/ID/nodes/" + node, "/v1/runs/ID/events", "/v1/runs/ID/result", "/runs/ID", "/runs/ID/nodes/" + node, "/runs/ID/profile", "/runs/ID/trace"} {
+			for _, path := range []string{"/v1/runs/ID", "/v1/runs/ID/nodes/" + node, "/v1/runs/ID/events", "/v1/runs/ID/result", "/runs/ID", "/runs/ID/nodes/" + node, "/runs/ID/trace"} {
 				req := httptest.NewRequestWithContext(t.Context(), "GET", strings.ReplaceAll(path, "ID", id), nil)
 				req.Host = "localhost"
 				req.Header.Set("X-Tenant", "reader")

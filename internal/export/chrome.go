@@ -46,7 +46,9 @@ func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, erro
 		if end.IsZero() { // it is running, or was lost
 			end = run.Ended
 		}
-		end = later(end, s.Started)
+		if end.Before(s.Started) {
+			end = s.Started
+		}
 		_, _ = out.WriteString(",") // Encode reports an error of the writer
 		e := chromeEvent{Name: address.Last(s.Path), Cat: s.Kind, Phase: "X", PID: 1, Track: tracks.place(s.Path, s.Started, end),
 			Time: s.Started.UnixMicro(), Took: end.Sub(s.Started).Microseconds(), Args: arguments(s)}
@@ -58,13 +60,6 @@ func Chrome(w io.Writer, run journal.RunInfo, steps iter.Seq2[journal.Step, erro
 		return err
 	}
 	return out.Flush()
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // arguments are the details of a step that a viewer shows.

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -48,37 +45,6 @@ func each(steps []journal.Step) iter.Seq2[journal.Step, error] {
 	}
 }
 
-// The oracle is go tool pprof.
-func TestPprof(t *testing.T) {
-	var file bytes.Buffer
-	if err := export.Pprof(&file, run, each(steps)); err != nil {
-		t.Fatal(err)
-	}
-	name := filepath.Join(t.TempDir(), "p.pb.gz")
-	if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		sample string
-		want   []string
-	}{
-		{"cost", []string{`750002.* p$`, `750000.* fix$`, `250000.* turn-1$`, `\b2micro.* each$`}},
-		{"tokens", []string{`3020.* fix$`, `1010.* turn-1$`}},
-		{"calls", []string{` 4 .* p$`, ` 2 .* work$`}},
-		{"wall", []string{`15s.* p$`, `^ *4s .*10s.* fix$`, `^ *5s .*work$`}},
-	} {
-		out, err := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "-cum", "-nodefraction=0", "-sample_index="+tt.sample, name).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		for _, want := range tt.want {
-			if !regexp.MustCompile(`(?m)` + want).Match(out) {
-				t.Errorf("%s: no line fits %q in\n%s", tt.sample, want, out)
-			}
-		}
-	}
-}
-
 func TestChrome(t *testing.T) {
 	var file bytes.Buffer
 	if err := export.Chrome(&file, run, each(steps)); err != nil {
@@ -108,14 +74,14 @@ func TestChrome(t *testing.T) {
 	}
 }
 
-func ExamplePprof() {
+func ExampleChrome() {
 	db := &journal.Memory{} // as a run has left it
 	info, err := db.Find(context.Background(), "nightly")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if err := export.Pprof(os.Stdout, info, db.EachStep(context.Background(), info.ID)); err != nil {
+	if err := export.Chrome(os.Stdout, info, db.EachStep(context.Background(), info.ID)); err != nil {
 		fmt.Println(err)
 	}
 	// Output: run "nightly": no such run: list the runs to see their names

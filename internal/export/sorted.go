@@ -8,21 +8,23 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-// queue has the step that is first in some order on top.
-type queue struct {
-	steps []*journal.Step
-	less  func(a, b *journal.Step) bool
-}
+// queue has the step that started first on top, the outer one before those within it.
+type queue []*journal.Step
 
-func (q *queue) Len() int           { return len(q.steps) }
-func (q *queue) Less(i, j int) bool { return q.less(q.steps[i], q.steps[j]) }
-func (q *queue) Swap(i, j int)      { q.steps[i], q.steps[j] = q.steps[j], q.steps[i] }
-func (q *queue) Push(s any)         { q.steps = append(q.steps, s.(*journal.Step)) }
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	if c := q[i].Started.Compare(q[j].Started); c != 0 {
+		return c < 0
+	}
+	return len(q[i].Path) < len(q[j].Path)
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(s any)   { *q = append(*q, s.(*journal.Step)) }
 func (q *queue) Pop() any {
-	last := len(q.steps) - 1
-	s := q.steps[last]
-	q.steps[last] = nil
-	q.steps = q.steps[:last]
+	last := len(*q) - 1
+	s := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
 	return s
 }
 
@@ -30,14 +32,9 @@ func (q *queue) Pop() any {
 // started. Steps come in the order of their first starts, so that only restarted steps wait.
 func sorted(steps iter.Seq2[journal.Step, error]) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
-		waiting := &queue{less: func(a, b *journal.Step) bool {
-			if c := a.Started.Compare(b.Started); c != 0 {
-				return c < 0
-			}
-			return len(a.Path) < len(b.Path)
-		}}
+		waiting := new(queue)
 		until := func(now time.Time) bool {
-			for waiting.Len() > 0 && (now.IsZero() || waiting.steps[0].Started.Before(now)) {
+			for waiting.Len() > 0 && (now.IsZero() || (*waiting)[0].Started.Before(now)) {
 				if !yield(*heap.Pop(waiting).(*journal.Step), nil) {
 					return false
 				}

@@ -15,9 +15,6 @@ type Store interface {
 	Abandoned(ctx context.Context) iter.Seq2[journal.RunInfo, error]
 	// Check reads everything, calls found with each damage, and counts runs and records.
 	Check(ctx context.Context, found func(*journal.DamageError)) (runs, records int, err error)
-	// Compress compresses the contents of the runs that a query selects and that have ended, and calls each with the
-	// bytes of the contents of a run before and after.
-	Compress(ctx context.Context, q journal.Query, each func(run string, before, after int64)) error
 	// Probe commits an empty transaction, and returns the version of the tables.
 	Probe(ctx context.Context) (schema int, err error)
 	Close() error

@@ -33,9 +33,6 @@ func TestBounded(t *testing.T) {
 	for name, read := range map[string]func(run string, at func(n int)) error{
 		"steps": func(run string, at func(int)) error { return ranged(counted(db.EachStep(t.Context(), run), at)) },
 		"nodes": func(run string, at func(int)) error { return ranged(counted(db.EachNode(t.Context(), run), at)) },
-		"profile": func(run string, at func(int)) error {
-			return export.Pprof(io.Discard, journal.RunInfo{ID: run}, counted(db.EachStep(t.Context(), run), at))
-		},
 		"trace": func(run string, at func(int)) error {
 			return export.Chrome(io.Discard, journal.RunInfo{ID: run}, counted(db.EachStep(t.Context(), run), at))
 		},

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -76,13 +75,6 @@ func Open(name string, opts Options) (*DB, error) {
 		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll, Schema: version,
 		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
 	}), f}, nil
-}
-
-// Used returns how many bytes of the file are in use. Removed runs leave free pages, which later ones fill.
-func (db *DB) Used(ctx context.Context) (bytes int64, err error) {
-	err = db.file.pool.QueryRowContext(ctx, `SELECT (page_count - freelist_count) * page_size
-		FROM pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&bytes)
-	return bytes, db.file.Explain(err)
 }
 
 // Check implements [log.Database]: the file must be the one that was opened.

@@ -236,7 +236,7 @@ type Row struct {
 	Path    string // of the step that has a result
 	Head    []byte // JSON: everything but the content
 	Seal    []byte // of the fields from Digest on
-	Content []byte // JSON, perhaps packed until it was checked, or the digests of the steps that start
+	Content []byte // JSON, or the digests of the steps that start
 }
 
 // Block is a part of a run's outline, see package outline.

@@ -29,7 +29,7 @@ func Pages[T any](most, total int, next func(after *T, limit int) (page []T, mor
 				if last = &row; !yield(row, nil) {
 					return
 				}
-				clear(page[i : i+1]) // what the caller unpacks need not stay in memory
+				clear(page[i : i+1]) // what the caller reads need not stay in memory
 			}
 			if left -= len(page); !more || len(page) == 0 || left == 0 {
 				return

@@ -185,27 +185,12 @@ var (
 	errLost    = errors.New("is lost")
 )
 
-// check returns an error if a row was changed. It includes the content if that was read, and unpacks it.
+// check returns an error if a row was changed. It includes the content if that was read.
 func (r *Row) check(content bool) error {
-	if r.sealed(content) {
-		return nil
-	}
-	if !content || !r.isPacked() {
-		return errChanged
-	}
-	plain, err := unpack(r.Content)
-	if err != nil {
-		return err
-	}
-	if r.Content = plain; !r.sealed(true) {
+	if !unbroken(r.Seal, r.Content, content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head) {
 		return errChanged
 	}
 	return nil
-}
-
-// sealed reports whether a row is as it was written. It includes the content if that was read.
-func (r *Row) sealed(content bool) bool {
-	return unbroken(r.Seal, r.Content, content, r.Digest, r.Reuse, r.Node, r.Parents, []byte(r.Path), r.Head)
 }
 
 // open returns the head of a row that was checked.

@@ -84,7 +84,7 @@ type pages struct {
 // Patterns are the patterns of http.ServeMux under which the pages are found.
 var Patterns = []string{
 	"GET /{$}", "GET /runs/{id}", "GET /runs/{id}/step", "GET /runs/{id}/nodes/{node}", "GET /questions",
-	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/profile", "GET /runs/{id}/trace", "GET /search", "POST /search", "GET /assets/{file}",
+	"GET /overview", "GET /pipelines/{name...}", "POST /pipelines/{name}", "GET /compare", "POST /runs/{id}/answers", "POST /runs/{id}/resume", "POST /runs/{id}/cancel", "POST /runs", "GET /runs/{id}/trace", "GET /search", "POST /search", "GET /assets/{file}",
 }
 
 // Handler returns the pages. It serves Patterns. Requests that change something must be
@@ -93,7 +93,7 @@ func Handler(cfg Config) http.Handler {
 	p := &pages{Config: cfg}
 	mux := http.NewServeMux()
 	handlers := []func(http.ResponseWriter, *http.Request, View) error{
-		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, profile, trace, search, search,
+		p.runs, p.run, p.step, p.node, p.questions, p.overview, p.pipeline, p.start, p.compare, p.answer, p.resume, p.cancel, p.chosen, trace, search, search,
 	}
 	for i, handle := range handlers {
 		mux.HandleFunc(Patterns[i], p.serve(handle))
