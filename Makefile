@@ -2,7 +2,7 @@
 # make test-all    everything that must pass before a merge, as .ci/run runs it
 # make bench   Stone beside its peers and the floors, CPU time
 # make bench-against REF=COMMIT   fails if a row of Stone costs 15 % more than at the commit
-# make test-temporal   engine/temporal with a real server; its first build takes 12 minutes of CPU time
+# make test-temporal   x/temporal with a real server; its first build takes 12 minutes of CPU time
 # make test-faults   40 rounds of each kind of fault, with a table; an hour at most
 # make lint    gofmt, go vet, staticcheck
 # make vuln    known vulnerabilities that the code reaches; asks vuln.go.dev, or $GOVULNDB
@@ -35,8 +35,8 @@ test:
 
 # These tests watch programs that they start, and what works inside those is tested with the detector
 # elsewhere. Under the detector ./cli takes 12 minutes of CPU time, ./sandbox 3 in place of 1.3, and solvers of
-# ./call/sat cannot be stopped. The last three are functions without goroutines, which take three times as long under it.
-PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/dist ./internal/docs ./internal/hostile ./internal/killtest ./internal/layers ./sandbox ./serve/internal/page ./call/sat ./internal/structured ./schema ./call/cel/internal/expr
+# ./x/solve/sat cannot be stopped. The last three are functions without goroutines, which take three times as long under it.
+PROGRAMS = ./cli ./cli/internal/load ./cli/internal/skill ./examples/... ./internal/dist ./internal/docs ./internal/test/hostile ./internal/test/killtest ./internal/layers ./sandbox ./serve/internal/page ./x/solve/sat ./internal/structured ./schema ./call/cel/internal/expr
 
 # SQLite, translated from C, has 230,000 lines and its own locks. With the detector in it, tests over it take
 # one and a half times the CPU time.
@@ -50,18 +50,18 @@ test-all: peers lint
 	$(GO) test -vet=off $(PARALLEL) $(FLAGS) $(PROGRAMS)
 	programs=$$($(GO) list $(PROGRAMS)) && all=$$($(GO) list ./...) && \
 	$(GO) test -vet=off $(PARALLEL) $(RACE) $(FLAGS) $$(echo "$$all" | grep -vxF "$$programs")
-	cd internal/powerloss && $(GO) vet ./... && $(GO) test ./...
-	cd event/otel && $(GO) vet ./... && $(GO) test ./...
-	cd internal/otlp/collectortest && $(GO) vet ./... && $(GO) test ./...
-	cd engine/temporal && $(GO) vet ./... && $(GO) test ./...
-	cd a2a && $(GO) vet ./... && $(GO) test ./...
-	cd bench && $(GO) test -vet=off -tags alone ./... # without the peers, which take minutes to build
+	cd internal/test/powerloss && $(GO) vet ./... && $(GO) test ./...
+	cd x/otel && $(GO) vet ./... && $(GO) test ./...
+	cd internal/test/collectortest && $(GO) vet ./... && $(GO) test ./...
+	cd x/temporal && $(GO) vet ./... && $(GO) test ./...
+	cd x/a2a && $(GO) vet ./... && $(GO) test ./...
+	cd internal/bench && $(GO) test -vet=off -tags alone ./... # without the peers, which take minutes to build
 
 test-temporal:
-	cd engine/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...
+	cd x/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...
 
 test-faults:
-	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run=TestFaults ./internal/killtest
+	STONE_FAULTS=100 $(GO) test -count=1 -timeout=60m -v -parallel=8 -run=TestFaults ./internal/test/killtest
 
 # Clients and servers of other projects, in an ignored folder. Without npm or a
 # registry the tests that need them skip with a line.
@@ -77,9 +77,9 @@ lint:
 
 vuln:
 	$(GO) run $(GOVULNCHECK) ./...
-	cd event/otel && $(GO) run $(GOVULNCHECK) ./...
-	cd engine/temporal && $(GO) run $(GOVULNCHECK) ./...
-	cd a2a && $(GO) run $(GOVULNCHECK) ./...
+	cd x/otel && $(GO) run $(GOVULNCHECK) ./...
+	cd x/temporal && $(GO) run $(GOVULNCHECK) ./...
+	cd x/a2a && $(GO) run $(GOVULNCHECK) ./...
 
 TARGETS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 dist:
@@ -104,4 +104,4 @@ reproducible:
 	cmp "$$dir/a" "$$dir/b" && echo "reproducible: two builds of $(PROGRAM) are equal"
 
 bench bench-against:
-	$(MAKE) -C bench $@
+	$(MAKE) -C internal/bench $@

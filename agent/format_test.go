@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/test/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"

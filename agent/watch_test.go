@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 )

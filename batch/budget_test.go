@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/batchtest"
+	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )

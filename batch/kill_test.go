@@ -13,8 +13,8 @@ import (
 
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/batchtest"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/batchtest"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
 func caps(ids ...string) call.Dispatch { return call.Dispatch{Candidates: ids} }

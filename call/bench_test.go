@@ -7,7 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/cputime"
+	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/schema"
 )
 

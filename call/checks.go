@@ -25,7 +25,7 @@ var builtinChecks = map[string]Check{
 	"regex":         matches,
 	"no-repetition": noRepetition,
 	"legal-move": func(context.Context, Subject) error {
-		return errors.New(`legal-move needs the rules of chess: give cli.Main the part of package github.com/stonelayer/stone/call/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
+		return errors.New(`legal-move needs the rules of chess: give cli.Main the part of package github.com/stonelayer/stone/x/solve/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
 	},
 }
 

@@ -39,7 +39,7 @@ func TestBuiltInChecks(t *testing.T) {
 		{"regex", `{}`, `""`, "needs constraints.regex"},
 		{"no-repetition", ``, `{"text":"one two three"}`, ""},
 		{"no-repetition", ``, `{"text":"` + long + `"}`, "repeats itself"},
-		{"legal-move", ``, `"e2e4"`, "the part of package github.com/stonelayer/stone/call/uci"},
+		{"legal-move", ``, `"e2e4"`, "the part of package github.com/stonelayer/stone/x/solve/uci"},
 	} {
 		w := &world{}
 		spec := call.Spec{Applicator: app(w.cap(answers(tc.out), call.Metadata{ID: "a"})), Done: call.Done{Must: []string{tc.check}}}

@@ -60,7 +60,7 @@
 //	json           its text is JSON
 //	regex          its text matches constraints.regex
 //	no-repetition  its text does not repeat itself
-//	legal-move     see package call/uci
+//	legal-move     see package x/solve/uci
 //
 // A rejected answer can be repaired: Dispatch.Repair returns it, with the failed checks,
 // before the next attempt. Nothing is committed before the gate: no node, and no effect

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
-	"github.com/stonelayer/stone/internal/cputime"
+	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/schema"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/batchtest"
+	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/llm/anthropic"
 )
 

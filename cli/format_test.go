@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/cli"
-	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/test/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/year"
+	"github.com/stonelayer/stone/internal/test/year"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 )

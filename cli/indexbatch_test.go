@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/cli"
-	"github.com/stonelayer/stone/internal/batchtest"
+	"github.com/stonelayer/stone/internal/test/batchtest"
 )
 
 // Texts of documents wait for a batch at half the price; the question of a search does not.

@@ -5,16 +5,16 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/display"
-	"github.com/stonelayer/stone/cli/internal/library"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/stores"
 )
 
-// A Part is something large that a program has only if its main function names it:
-// cel.Part, mcp.Part, sat.Part, search.Part and uci.Part of the packages below call, screen.Part,
-// search.Part and serve.Part of those below cli, postgres.Part of those below journal and retrieve, what [Provide] returns, and the parts of other
-// modules, such as a2a.Parts. The linker leaves out the others.
+// A Part is something large that a program has only if its main function names it: cel.Part and mcp.Part of
+// packages below call, screen.Part and serve.Part of those below cli, postgres.Part of package journal/postgres, those
+// of packages below x, such as search.Part, what [Provide] returns, and the parts of other modules, such as a2a.Parts.
+// The linker leaves out the others.
 type Part interface{ Part() }
 
 // Provide returns the pipeline of a package as a part. It answers for capabilities of kind

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/cli"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 )

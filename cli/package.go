@@ -152,8 +152,8 @@ const (
 	screenPackage   = "github.com/stonelayer/stone/cli/screen"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
-	libraryPackage  = "github.com/stonelayer/stone/cli/search"
-	indexPackage    = "github.com/stonelayer/stone/retrieve/postgres"
+	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
+	indexPackage    = "github.com/stonelayer/stone/x/retrieve/postgres"
 )
 
 // toLink returns the packages whose parts the program of a package links: the kinds that the

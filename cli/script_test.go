@@ -22,16 +22,16 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
-	"github.com/stonelayer/stone/call/sat"
-	"github.com/stonelayer/stone/call/search"
-	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/internal/display"
-	commands "github.com/stonelayer/stone/cli/search"
 	server "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/llm/script"
-	indexes "github.com/stonelayer/stone/retrieve/postgres"
+	"github.com/stonelayer/stone/x/retrieve/commands"
+	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
+	"github.com/stonelayer/stone/x/retrieve/search"
+	"github.com/stonelayer/stone/x/solve/sat"
+	"github.com/stonelayer/stone/x/solve/uci"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 func write(t testing.TB, d dag.DAG) string {

@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/internal/cputime"
+	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/step"

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
 type secret string

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
 var number = dag.NewType[int]("number")

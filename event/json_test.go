@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
 // TestRoundTrip checks that every type of data, with any values, is the same after it was written and read.

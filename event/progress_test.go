@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
 func TestReporter(t *testing.T) {

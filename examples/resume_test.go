@@ -28,8 +28,8 @@ import (
 	"github.com/stonelayer/stone/examples/fix"
 	"github.com/stonelayer/stone/examples/puzzle"
 	"github.com/stonelayer/stone/examples/triage"
-	"github.com/stonelayer/stone/internal/boxtest"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/boxtest"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 var pipelines = map[string]any{

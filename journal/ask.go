@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
-	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )

@@ -3,7 +3,7 @@ package journal
 import (
 	"context"
 
-	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/internal/record"
 )
 
 // Attempt returns how often the work of the step to which ctx belongs was started, this

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 

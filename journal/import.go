@@ -8,7 +8,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/declared"
-	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/fault"
-	"github.com/stonelayer/stone/journal/internal/flight"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/kind"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/test/journaltest"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/journaltest"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/fault"
-	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/test/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"

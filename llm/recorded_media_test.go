@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/test/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/gemini"
 	"github.com/stonelayer/stone/llm/openai"

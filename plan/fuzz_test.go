@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
-	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/plan"
 )
 

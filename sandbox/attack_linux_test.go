@@ -17,7 +17,7 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/sandbox"
 	"golang.org/x/sys/unix"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/sandbox"
 )
 

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/boxtest"
-	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/notice"
+	"github.com/stonelayer/stone/internal/test/boxtest"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/sandbox"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // mourner is a journal that finds the runs of dead processes.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // A request that is sent again with its key starts nothing again.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/cputime"
+	"github.com/stonelayer/stone/internal/test/cputime"
 )
 
 // BenchmarkIdleWatchers reports what clients cost that wait for news: of one run, and of as many.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"

@@ -18,12 +18,12 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 var (

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 	"github.com/stonelayer/stone/serve/mcp"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // leave sends a request, waits until it has begun, closes its connection and waits until the

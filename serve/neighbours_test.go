@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // A sink is a client that reads everything and keeps nothing.

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/peer"
 )
 
 // TestOpenAPITypeScript makes types with openapi-typescript, and compiles and runs a client of them.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/internal/openapi"
 )

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // form posts a form, and returns the status and the body of the page to which that leads.

@@ -9,11 +9,11 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 	"github.com/stonelayer/stone/serve/mcp"
 )
 

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // ordinary is a caller whose runs go before no others.

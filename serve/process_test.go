@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"

@@ -20,11 +20,11 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 	"github.com/stonelayer/stone/step"
 )
 

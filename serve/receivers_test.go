@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // A protocol is a server with receivers of runs, over a journal that outlives it.

@@ -13,12 +13,12 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 	"github.com/stonelayer/stone/tool"
 )
 

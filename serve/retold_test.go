@@ -16,11 +16,11 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/internal/openai"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // faltering is a model whose connection breaks after its first word. It begins again when the gate is open.

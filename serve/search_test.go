@@ -13,13 +13,13 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/retrieve"
-	"github.com/stonelayer/stone/retrieve/sqlite"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/x/retrieve"
+	"github.com/stonelayer/stone/x/retrieve/search"
+	"github.com/stonelayer/stone/x/retrieve/sqlite"
 )
 
 // readers are callers with one role each, named by their token; root has no tenant, and the poor one no budget.

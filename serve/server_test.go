@@ -18,10 +18,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 var (

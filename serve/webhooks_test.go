@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"

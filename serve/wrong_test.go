@@ -10,14 +10,14 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/internal/memdir"
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/pgtest"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 // No request of a caller is an error of the server, over any database: on every route, with odd ids, queries

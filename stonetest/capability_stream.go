@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
 func testStream(t *testing.T, c Capability) {

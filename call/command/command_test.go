@@ -24,8 +24,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/command"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/boxtest"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/boxtest"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/stonetest"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/stonetest"
 	tool "github.com/stonelayer/stone/tool/mcp"

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/eventtest"
+	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"

@@ -10,15 +10,15 @@ package all
 import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
-	"github.com/stonelayer/stone/call/sat"
-	"github.com/stonelayer/stone/call/search"
-	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/screen"
-	commands "github.com/stonelayer/stone/cli/search"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
-	indexes "github.com/stonelayer/stone/retrieve/postgres"
+	"github.com/stonelayer/stone/x/retrieve/commands"
+	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
+	"github.com/stonelayer/stone/x/retrieve/search"
+	"github.com/stonelayer/stone/x/solve/sat"
+	"github.com/stonelayer/stone/x/solve/uci"
 )
 
 // Parts returns every part.

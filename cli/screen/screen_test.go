@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/screen"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm/script"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/cli"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 const deployed = "../../deploy/"

@@ -17,7 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal/postgres"
 )
 

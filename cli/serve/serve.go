@@ -19,9 +19,9 @@ import (
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/acp"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/mcp"
+	"github.com/stonelayer/stone/x/acp"
 )
 
 // Part is the server.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/internal/boxtest"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/boxtest"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 func route(t *testing.T, args ...string) eval.RoutingReport {

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/kind"
 )
 

@@ -3,8 +3,8 @@ package fix
 import (
 	"testing"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
 )
 

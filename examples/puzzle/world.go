@@ -7,10 +7,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/sat"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
+	"github.com/stonelayer/stone/x/solve/sat"
 )
 
 //go:embed by-sat.edn

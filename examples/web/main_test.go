@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/peer"
 )
 
 // asWeb is set in the processes of the test that serve the page.

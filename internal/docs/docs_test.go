@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the pages")

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/cputime"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/test/cputime"
 )
 
 // hostile returns texts that aim at work that is more than linear.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/internal/edn"
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"pgregory.net/rapid"
 )
 

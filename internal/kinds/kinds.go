@@ -48,19 +48,19 @@ const Rerank = "search/rerank"
 
 // homes are the packages that have the kinds and their features.
 var homes = map[string]string{
-	"a2a":        "a2a/client",
-	"chess":      "call/uci",
-	LegalMove:    "call/uci",
+	"a2a":        "x/a2a/client",
+	"chess":      "x/solve/uci",
+	LegalMove:    "x/solve/uci",
 	"mcp":        "call/mcp",
-	"search":     "call/search",
+	"search":     "x/retrieve/search",
 	Servers:      "call/mcp",
 	"solver/cel": "call/cel",
 	Expression:   "call/cel",
-	"solver/sat": "call/sat",
+	"solver/sat": "x/solve/sat",
 }
 
 // apart are the homes that are modules of their own, so that no program has them by itself.
-var apart = map[string]bool{"a2a/client": true}
+var apart = map[string]bool{"x/a2a/client": true}
 
 // Homes returns the packages of this module whose parts names need, each once, sorted. Names that need
 // none are ignored.

@@ -29,26 +29,18 @@ var table = []struct{ pkg, imports string }{
 	{"internal/progress", ". internal/text internal/view tree"},
 	{"schema", "internal/fields internal/pattern"},
 	{"event", "budget internal/bounds internal/jsonv2 schema"},
-	{"internal/eventtest", "event"},
 	{"internal/spans", "event"},
 	{"trace", "event internal/jsonv2"},
 	{"internal/otlp", "trace internal/redact internal/retryafter internal/spans"},
 	{"internal/jsonv2", ""},
 	{"internal/fields", ""},
-	{"internal/fakeserver", ""},
 	{"internal/flock", ""},
 	{"internal/bounds", ""},
 	{"internal/canon", "internal/bounds internal/fields internal/jsonv2"},
 	{"internal/notice", ""},
-	{"internal/need", ""},
-	{"internal/peer", "internal/need"},
-	{"internal/boxtest", "internal/need sandbox"},
 	{"sandbox", "internal/notice"},
 	{"internal/layers", ""},
 	{"internal/dist", "cli cli/all"},
-	{"internal/cputime", ""},
-	{"internal/memdir", "internal/need"},
-	{"internal/pgtest", "internal/memdir internal/need"},
 	{"serve/internal/metrics", ""},
 	{"internal/money", ""},
 	{"internal/webhook", ""},
@@ -71,15 +63,15 @@ var table = []struct{ pkg, imports string }{
 	{".", "internal/address ask dag effect event finding kind step internal/bounds internal/grants internal/fault internal/panics internal/retryafter internal/runvalue internal/suggest"},
 
 	{"internal/declared", ""},
-	{"journal/internal/record", "budget step internal/declared"},
-	{"journal/internal/flight", "budget dag internal/declared internal/transport journal/internal/record"},
+	{"internal/record", "budget step internal/declared"},
+	{"internal/flight", "budget dag internal/declared internal/transport internal/record"},
 	{"journal/internal/outline", "internal/address budget step"},
-	{"journal/internal/...", "journal journal/internal/outline journal/internal/flight journal/internal/record"},
+	{"journal/internal/...", "journal journal/internal/outline internal/flight internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
-	{"journal/remote", "journal journal/internal/flight journal/internal/record limit"},
-	{"journal/...", "journal journal/internal/flight journal/internal/record"},
-	{"journal", ". journal/internal/flight journal/internal/record budget tree internal/bounds internal/redact internal/text"},
+	{"journal/remote", "journal internal/flight internal/record limit"},
+	{"journal/...", "journal internal/flight internal/record"},
+	{"journal", ". internal/flight internal/record budget tree internal/bounds internal/redact internal/text"},
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
@@ -95,32 +87,44 @@ var table = []struct{ pkg, imports string }{
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call internal/kinds internal/trust tool/mcp"},
-	{"call/search", "call internal/kinds internal/redact llm retrieve retrieve/sqlite"},
 	{"internal/kinds", "internal/regular call internal/redact llm"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
 	{"call", ". budget limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
-	{"retrieve", ". budget llm internal/redact"},
-	{"retrieve/internal/storetest", "retrieve llm/script"},
-	{"retrieve/sqlite", "retrieve internal/flock"},
-	{"retrieve/postgres", "retrieve internal/stores"},
-	{"retrieve/...", "retrieve"},
-
 	{"eval/stat", ""},
 	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
-	{"internal/batchtest", ""},
-	{"internal/year", "journal internal/cputime"},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
 	{"tree", ". schema internal/prompts internal/suggest"},
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
-	{"tool/search", "tool retrieve"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
 	{"executortest", "journal"},
-	{"stonetest", "agent call llm/script internal/eventtest"},
+	{"stonetest", "agent call llm/script internal/test/eventtest"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
+
+	{"x/acp", "serve internal/inside llm internal/view internal/turn"},
+	{"x/retrieve", ". budget llm internal/redact"},
+	{"x/retrieve/search", "call internal/kinds internal/redact llm x/retrieve x/retrieve/sqlite"},
+	{"x/retrieve/searchtool", "tool x/retrieve"},
+	{"x/retrieve/commands", "internal/library internal/redact internal/text x/retrieve x/retrieve/pdf x/retrieve/search x/retrieve/sqlite"},
+	{"x/retrieve/internal/storetest", "x/retrieve llm/script"},
+	{"x/retrieve/sqlite", "x/retrieve internal/flock"},
+	{"x/retrieve/postgres", "x/retrieve internal/stores"},
+	{"x/retrieve/...", "x/retrieve"},
+	{"x/solve/...", "call internal/kinds internal/redact sandbox"},
+
+	{"internal/test/need", ""},
+	{"internal/test/boxtest", "internal/test/need sandbox"},
+	{"internal/test/eventtest", "event"},
+	{"internal/test/journaltest", "journal internal/flight internal/record"},
+	{"internal/test/memdir", "internal/test/need"},
+	{"internal/test/peer", "internal/test/need"},
+	{"internal/test/pgtest", "internal/test/memdir internal/test/need"},
+	{"internal/test/servetest", "journal serve"},
+	{"internal/test/year", "journal internal/test/cputime"},
+	{"internal/test/...", ""},
 
 	{"internal/turn", "ask event llm journal schema serve/api"},
 	{"internal/turn/uistream", "llm internal/turn"},
@@ -129,7 +133,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/edn", "internal/bounds internal/jsonv2"},
 	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"cli/internal/display", "."},
-	{"cli/internal/library", ". call llm"},
+	{"internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
 	{"internal/respond", "journal call internal/structured"},
 	{"cli/internal/token", "internal/regular budget internal/grants internal/flock"},
@@ -143,13 +147,10 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/openai", "agent call tree serve/api"},
 	{"serve", "journal batch call tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
 	{"serve/mcp", "serve internal/inside"},
-	{"serve/acp", "serve internal/inside llm internal/view internal/turn"},
-	{"serve/internal/servetest", "journal serve"},
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},
-	{"cli/serve", "agent call serve serve/mcp serve/acp cli/internal/publish cli/internal/token"},
-	{"cli/search", "call/search cli/internal/library internal/redact internal/text retrieve retrieve/pdf retrieve/sqlite"},
-	{"cli/all", "cli cli/screen cli/search cli/serve call/... journal/postgres retrieve/postgres"},
+	{"cli/serve", "agent call serve serve/mcp x/acp cli/internal/publish cli/internal/token"},
+	{"cli/all", "cli cli/screen cli/serve call/... journal/postgres x/..."},
 	{"cli", "*"},
 	{"cmd/...", "*"},
 	{"examples", ""},
@@ -158,7 +159,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are packages for an external system, or for tests only. They never import each
 // other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "retrieve/sqlite", "retrieve/postgres", "retrieve/pdf", "internal/otlp"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "x/retrieve/sqlite", "x/retrieve/postgres", "x/retrieve/pdf", "internal/otlp"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string
@@ -251,7 +252,7 @@ var (
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}
-	heavy = []string{"agent", "call/cel", "call/mcp", "call/sat", "call/search", "call/uci", "call/cel/internal/expr", "cli/internal/tui", "journal/postgres", "retrieve", "retrieve/...", "stonetest", "tool/..."}
+	heavy = []string{"agent", "call/cel", "call/mcp", "call/cel/internal/expr", "cli/internal/tui", "journal/postgres", "stonetest", "tool/...", "x/..."}
 )
 
 func TestProgramsAreLight(t *testing.T) {

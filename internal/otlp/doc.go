@@ -17,7 +17,7 @@
 //
 // The names follow the semantic conventions for generative AI, version 1.41. Fields without a
 // conventional name are put under "stone.", so "turn-number" is stone.turn_number. Prompts,
-// answers, and inputs and results of tools stay in the file. Module event/otel makes the same spans
+// answers, and inputs and results of tools stay in the file. Module x/otel makes the same spans
 // of a run while it is running.
 //
 // # Ids

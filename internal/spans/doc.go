@@ -1,5 +1,5 @@
 // Package spans makes spans of the events of runs, for trace files (package internal/otlp) and for runs
-// that are running (module event/otel).
+// that are running (module x/otel).
 //
 // A [Maker] decides which events start a span, end it or happened in it, what the span is called,
 // which attributes it has and why it failed. An [Emitter] has the spans: it writes them, or passes

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/fakeserver"
 	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/test/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"

@@ -13,9 +13,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/peer"
 	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"

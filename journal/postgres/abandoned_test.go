@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
 )
 

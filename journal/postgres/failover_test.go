@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/step"
 )
 

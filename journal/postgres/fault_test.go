@@ -15,10 +15,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stonelayer/stone/ask"
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/journaltest"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/journaltest"
 	"github.com/stonelayer/stone/step"
 )
 

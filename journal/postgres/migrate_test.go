@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
 )
 

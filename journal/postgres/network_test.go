@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 )
 
 // A network is a proxy before a server. It loses the connection over which the next commit

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 )

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/journaltest"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/journaltest"
 )
 
 // open opens a database that is closed when the test ends. Without an address it is a new

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/pgtest"
+	"github.com/stonelayer/stone/internal/test/pgtest"
 )
 
 // authority is a CA with its key.

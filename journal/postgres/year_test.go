@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/pgtest"
-	"github.com/stonelayer/stone/internal/year"
+	"github.com/stonelayer/stone/internal/test/pgtest"
+	"github.com/stonelayer/stone/internal/test/year"
 )
 
 // BenchmarkYear is the same benchmark as for SQLite. It measures the CPU time of this process; the time of the server is in ns/op.

@@ -12,7 +12,7 @@
 //	worker := &remote.Worker{Journal: db, Pipelines: []stone.Ashlar{pipeline}}
 //	err := worker.Do(ctx, work)
 //
-// Package engine/temporal, a module of its own, is a carrier over Temporal.
+// Package x/temporal, a module of its own, is a carrier over Temporal.
 //
 // # What is promised
 //

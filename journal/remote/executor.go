@@ -11,9 +11,9 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/step"
 )

@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
-	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/internal/export"
-	"github.com/stonelayer/stone/internal/memdir"
-	"github.com/stonelayer/stone/internal/year"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/year"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 )

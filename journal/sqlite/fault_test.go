@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/memdir"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

@@ -14,10 +14,10 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/memdir"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/journaltest"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/journaltest"
 	"github.com/stonelayer/stone/step"
 )
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/memdir"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/memdir"
+	"github.com/stonelayer/stone/internal/test/journaltest"
+	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/journaltest"
 )
 
 // Two connections suffice for any number of readers: none of them has one while it works.

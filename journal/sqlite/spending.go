@@ -5,7 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/journal/internal/flight"
+	"github.com/stonelayer/stone/internal/flight"
 )
 
 // Spent implements [log.Reader].

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/memdir"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/memdir"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/year"
+	"github.com/stonelayer/stone/internal/test/year"
 )
 
 // BenchmarkYear reads journals of different sizes: what a list, a filter or a search costs shall not depend on the size.

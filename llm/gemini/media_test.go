@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/fakeserver"
+	"github.com/stonelayer/stone/internal/test/fakeserver"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/gemini"
 )

@@ -19,10 +19,10 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 )
 
 var number = dag.NewType[int]("number")

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/serve/mcp"
 )
 

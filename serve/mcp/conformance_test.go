@@ -12,10 +12,10 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/peer"
+	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/serve"
-	"github.com/stonelayer/stone/serve/internal/servetest"
 	"github.com/stonelayer/stone/serve/mcp"
 )
 

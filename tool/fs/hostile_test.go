@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/tool/fs"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
 )

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/need"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm"
 )
 

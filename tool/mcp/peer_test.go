@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/need"
-	"github.com/stonelayer/stone/internal/peer"
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"

@@ -3,7 +3,7 @@ package shell
 import (
 	"testing"
 
-	"github.com/stonelayer/stone/internal/boxtest"
+	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/sandbox"
 )
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/internal/boxtest"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/boxtest"
+	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/sandbox"
 )
 

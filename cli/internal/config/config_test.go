@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/cli/internal/config"
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 // project makes a directory with .stone in it and returns the path of that.

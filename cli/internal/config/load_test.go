@@ -15,12 +15,12 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
-	"github.com/stonelayer/stone/call/sat"
-	"github.com/stonelayer/stone/call/search"
-	"github.com/stonelayer/stone/call/uci"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/retrieve/search"
+	"github.com/stonelayer/stone/x/solve/sat"
+	"github.com/stonelayer/stone/x/solve/uci"
 )
 
 // linked has every kind.

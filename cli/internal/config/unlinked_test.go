@@ -15,18 +15,18 @@ import (
 var notLinked = []struct{ name, text, at, home string }{
 	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "call/mcp"},
 	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "call/mcp"},
-	{"chess", `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "chess"`, "call/uci"},
-	{"sat", `{:tools {:a {:cap/kind :solver :solver :sat}}}`, `1:24: tools.a.cap/kind: the kind "solver/sat"`, "call/sat"},
+	{"chess", `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "chess"`, "x/solve/uci"},
+	{"sat", `{:tools {:a {:cap/kind :solver :solver :sat}}}`, `1:24: tools.a.cap/kind: the kind "solver/sat"`, "x/solve/sat"},
 	{"cel", `{:capabilities {:a {:cap/kind :solver :solver :cel}}}`, `1:31: capabilities.a.cap/kind: the kind "solver/cel"`, "call/cel"},
 	{"check", `{:checks {:short "size(out) < 3"}}`, `1:18: checks.short: "expression"`, "call/cel"},
-	{"legal-move", `{:policy {:default {:done {:must #{:legal-move}}}}}`, `1:34: policy.default.done.must: the check "legal-move"`, "call/uci"},
+	{"legal-move", `{:policy {:default {:done {:must #{:legal-move}}}}}`, `1:34: policy.default.done.must: the check "legal-move"`, "x/solve/uci"},
 }
 
 // A kind of another module is named with its part, and no program is built with it.
 func TestNotLinkedOfOtherModule(t *testing.T) {
 	file := write(t, `{:capabilities {:a {:cap/kind :a2a :url "http://127.0.0.1:1"}}}`)
 	_, err := config.Load(file, &kinds.Set{})
-	const want = `the kind "a2a" is not linked into this program: write one whose main function gives cli.Main the part of package github.com/stonelayer/stone/a2a/client, which is in a module of its own`
+	const want = `the kind "a2a" is not linked into this program: write one whose main function gives cli.Main the part of package github.com/stonelayer/stone/x/a2a/client, which is in a module of its own`
 	if err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got  %v\nwant …%s", err, want)
 	}

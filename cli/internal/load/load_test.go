@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/need"
+	"github.com/stonelayer/stone/internal/test/need"
 )
 
 func TestCompileErrorIsOneLine(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/flight"
 )
 
 // A Database keeps the rows of a Journal. Its methods may be called by several

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // Small is the number of rows up to which a run is read at once.

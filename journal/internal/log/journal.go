@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/flight"
 )
 
 // Options of a Journal. All must be set.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/journal/internal/record"
+	"github.com/stonelayer/stone/internal/record"
 )
 
 type half = record.Half

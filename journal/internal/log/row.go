@@ -14,10 +14,10 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/internal/jsonv2"
-	"github.com/stonelayer/stone/journal/internal/flight"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal/internal/outline"
-	"github.com/stonelayer/stone/journal/internal/record"
 	"github.com/stonelayer/stone/step"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
-	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // seal seals the facts about a run. The shape has a half of the seal of its own.

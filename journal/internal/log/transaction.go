@@ -9,10 +9,10 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/internal/flight"
 	"github.com/stonelayer/stone/journal/internal/outline"
-	"github.com/stonelayer/stone/journal/internal/record"
 )
 
 // transaction is one commit. The runs are told of its changes once it is committed.

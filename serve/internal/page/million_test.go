@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stonelayer/stone/internal/cputime"
-	"github.com/stonelayer/stone/internal/pgtest"
-	"github.com/stonelayer/stone/internal/year"
+	"github.com/stonelayer/stone/internal/test/cputime"
+	"github.com/stonelayer/stone/internal/test/pgtest"
+	"github.com/stonelayer/stone/internal/test/year"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/internal/cputime"
+	"github.com/stonelayer/stone/internal/test/cputime"
 )
 
 func vars(texts ...string) (names []string, values map[string]json.RawMessage) {

@@ -13,14 +13,14 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/search"
 	"github.com/stonelayer/stone/cli"
-	commands "github.com/stonelayer/stone/cli/search"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/retrieve/commands"
+	"github.com/stonelayer/stone/x/retrieve/search"
 )
 
 type review struct {

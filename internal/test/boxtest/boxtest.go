@@ -1,0 +1,52 @@
+// Package boxtest lets a test need a sandbox. What is installed is required: a test is
+// skipped only where the method is absent, because a method that is present and does not
+// work would otherwise never be noticed.
+package boxtest
+
+import (
+	"os/exec"
+	"testing"
+
+	"github.com/stonelayer/stone/internal/test/need"
+	"github.com/stonelayer/stone/sandbox"
+)
+
+// Need skips the test where the method is absent, and fails it where the method is
+// present and does not work.
+func Need(t testing.TB, m sandbox.Method) {
+	t.Helper()
+	switch {
+	case present(m):
+	case m == sandbox.Landlock:
+		t.Skip("this kernel has no Landlock")
+	default:
+		need.Absent(t, string(m)+" is not installed")
+	}
+	if err := m.Check(); err != nil {
+		t.Fatalf("%s is installed and does not work: %v", m, err)
+	}
+}
+
+// NeedAny is Need for the strongest method that is present.
+func NeedAny(t testing.TB) sandbox.Method {
+	t.Helper()
+	for _, m := range []sandbox.Method{sandbox.Bubblewrap, sandbox.Landlock} {
+		if present(m) {
+			Need(t, m)
+			return m
+		}
+	}
+	need.Absent(t, "no sandbox is installed")
+	return ""
+}
+
+func present(m sandbox.Method) bool {
+	switch m {
+	case sandbox.Bubblewrap:
+		_, err := exec.LookPath("bwrap")
+		return err == nil
+	case sandbox.Landlock:
+		return hasLandlock()
+	}
+	return true
+}

@@ -1,0 +1,160 @@
+package client
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/x/a2a/internal/parts"
+)
+
+// An output collects the artifacts of a task while they are streamed.
+type output struct {
+	voice     *event.Voice
+	artifacts []*sdk.Artifact
+	spoken    strings.Builder
+	last      *sdk.Artifact // whose text is the end of what is spoken
+}
+
+// begin takes the artifacts that a task has.
+func (o *output) begin(all []*sdk.Artifact) {
+	o.artifacts = nil
+	for _, a := range all {
+		o.artifacts = append(o.artifacts, &sdk.Artifact{ID: a.ID, Parts: slices.Clone(a.Parts)})
+	}
+	o.speak()
+}
+
+// update takes a chunk.
+func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
+	if e.Artifact == nil {
+		return
+	}
+	var to *sdk.Artifact
+	for _, a := range o.artifacts {
+		if a.ID == e.Artifact.ID {
+			to = a
+		}
+	}
+	if to == nil {
+		to = &sdk.Artifact{ID: e.Artifact.ID}
+		o.artifacts = append(o.artifacts, to)
+	}
+	if !e.Append {
+		to.Parts = nil
+	}
+	to.Parts = append(to.Parts, e.Artifact.Parts...)
+	if e.Append && to == o.last { // an answer may come in many small chunks
+		o.say(textOf(&sdk.Message{Parts: e.Artifact.Parts}))
+	} else {
+		o.speak()
+	}
+}
+
+func (o *output) say(text string) {
+	if o.spoken.WriteString(text); text != "" {
+		o.voice.Say(event.Text, text)
+	}
+}
+
+// speak streams the new part of the text. If the text no longer continues the old one, it retracts that first.
+func (o *output) speak() {
+	text := textIn(o.artifacts)
+	more, follows := strings.CutPrefix(text, o.spoken.String())
+	if !follows {
+		o.voice.Again("the agent has replaced its answer")
+		o.spoken.Reset()
+		more = text
+	}
+	o.say(more)
+	o.last = nil
+	for _, a := range o.artifacts {
+		if textOf(&sdk.Message{Parts: a.Parts}) != "" {
+			o.last = a
+		}
+	}
+}
+
+// message is the answer of an agent that makes no task.
+func (o *output) message(m *sdk.Message) (*call.Reply, error) {
+	return o.reply([]*sdk.Artifact{{Parts: m.Parts}})
+}
+
+// task is the answer of a task that is completed: its artifacts, or else the last that the agent says.
+func (o *output) task(t *sdk.Task) (*call.Reply, error) {
+	if len(t.Artifacts) > 0 {
+		return o.reply(t.Artifacts)
+	}
+	if t.Status.Message != nil {
+		return o.message(t.Status.Message)
+	}
+	for i := len(t.History) - 1; i >= 0; i-- {
+		if t.History[i].Role == sdk.MessageRoleAgent {
+			return o.message(t.History[i])
+		}
+	}
+	return o.reply(nil)
+}
+
+func (o *output) reply(all []*sdk.Artifact) (*call.Reply, error) {
+	o.artifacts = all
+	if o.voice.Said() || textIn(all) != "" {
+		o.speak()
+	}
+	var out struct {
+		Text  string       `json:"text"`
+		Data  []any        `json:"data,omitempty"`
+		Media []*llm.Media `json:"media,omitempty"`
+	}
+	out.Text = textIn(all)
+	for _, a := range all {
+		for _, part := range a.Parts {
+			switch content := part.Content.(type) {
+			case sdk.Data:
+				out.Data = append(out.Data, content.Value)
+			case sdk.Raw, sdk.URL:
+				m, err := parts.Media(part)
+				if err != nil {
+					return nil, &call.Error{Type: call.SchemaInvalid, Message: "a file of the answer: " + err.Error(), Where: "result", Cause: err}
+				}
+				out.Media = append(out.Media, m)
+			}
+		}
+	}
+	value := any(out)
+	if len(out.Data) == 1 && out.Text == "" && out.Media == nil {
+		value = out.Data[0]
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, &call.Error{Type: call.SchemaInvalid, Message: "the answer has no JSON: " + err.Error(), Cause: err}
+	}
+	return &call.Reply{Type: call.Value, Out: text}, nil
+}
+
+// textIn is the text of artifacts, one after the other.
+func textIn(all []*sdk.Artifact) string {
+	var texts []string
+	for _, a := range all {
+		if text := textOf(&sdk.Message{Parts: a.Parts}); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// textOf is the text of a message, which may be nil.
+func textOf(m *sdk.Message) string {
+	var text strings.Builder
+	if m != nil {
+		for _, part := range m.Parts {
+			text.WriteString(part.Text())
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,378 @@
+package retrieve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/llm"
+)
+
+// An Index configures how documents are indexed and searched in a Store. Only Store is required. Its methods are safe
+// for concurrent use.
+type Index struct {
+	Store *Store
+	// Embedder makes the vectors of pieces and questions. Nil ranks by words alone.
+	Embedder llm.Embedder
+	// Readers maps extensions, such as ".pdf", to readers. They override the built-in readers for Markdown and HTML.
+	// Files with other extensions are read as plain text.
+	Readers map[string]Reader
+	// Size is the maximum length of a piece in bytes, and Overlap how many of them the next piece may repeat, at most
+	// half of Size. Zero means 1,600 and 200. A negative Overlap means none.
+	Size, Overlap int
+	// Meta returns metadata of a file for Query.Where. It is called when the file is read. Nil adds none.
+	Meta func(name string) map[string]string
+	// Folder identifies the indexed folder. A store with documents of another folder is refused, because Pipeline would
+	// remove them. "" is not checked.
+	Folder string
+	// Rebuild replaces all vectors, for another embedder, after that has answered a test.
+	Rebuild bool
+	// Rerank orders the 50 best passages of a search, or Query.K if that is more. It returns their positions in hits,
+	// best first, may leave some out, and may set Relevance in hits. Nil keeps the order.
+	Rerank func(ctx context.Context, question string, hits []Hit) ([]int, error)
+}
+
+const (
+	maxFile   = 16 << 20  // bytes
+	batchSize = 64        // texts of a request for vectors; with 1,600 bytes each about 26,000 tokens
+	batchText = 256 << 10 // bytes of them at most, without their headings: OpenAI takes 300,000 tokens
+	splitting = "1"       // version of readers and split, whose change splits all documents anew
+)
+
+func (x *Index) size() int    { return max(cmp.Or(x.Size, 1600), 64) }
+func (x *Index) overlap() int { return min(max(cmp.Or(x.Overlap, 200), 0), x.size()/2) }
+
+// name is the provider and model of the vectors.
+func (x *Index) name() string {
+	if x.Embedder == nil {
+		return ""
+	}
+	info := x.Embedder.Info()
+	return info.Provider + "/" + info.Model
+}
+
+// address returns the digest of a document: its bytes, and the settings that shape its pieces.
+func (x *Index) address(name string, data []byte) string {
+	_, kind := x.reader(name)
+	return digest([]byte(splitting), fmt.Append(nil, x.size(), " ", x.overlap(), " ", kind), data)
+}
+
+// A Report counts what a run of Index.Pipeline did.
+type Report struct {
+	State
+	New     int `json:"new"`     // documents that are new
+	Changed int `json:"changed"` // documents that have changed
+	Same    int `json:"same"`    // documents that have not
+	Removed int `json:"removed"` // documents whose files were deleted
+	// Embedded counts the texts embedded in this run. Usage is their cost.
+	Embedded int          `json:"embedded"`
+	Usage    budget.Usage `json:"usage,omitzero"`
+	Skipped  []Skipped    `json:"skipped,omitempty"`
+}
+
+// Skipped is a file that was left out.
+type Skipped struct {
+	File string `json:"file"`
+	Why  string `json:"why"`
+}
+
+// Indexed is the type of the node that Index.Pipeline produces.
+var Indexed = dag.NewType[Report]("retrieve/indexed")
+
+// survey is the work of a run.
+type survey struct {
+	Files   []task    `json:"files,omitempty"` // that are new or have changed
+	Same    int       `json:"same"`
+	Removed []string  `json:"removed,omitempty"`
+	Skipped []Skipped `json:"skipped,omitempty"`
+}
+
+// task is a document to read.
+type task struct {
+	File string `json:"file"`
+	New  bool   `json:"new,omitempty"`
+}
+
+// entered is a document that was read.
+type entered struct {
+	task
+	Why string `json:"why,omitempty"` // it was left out
+}
+
+// batch has the digests of texts for one request.
+type batch []string
+
+// embedded is a batch whose vectors are in the store.
+type embedded struct {
+	Texts int          `json:"texts"`
+	Usage budget.Usage `json:"usage,omitzero"`
+}
+
+var (
+	surveyed   = dag.NewType[survey]("retrieve/survey")
+	oneTask    = dag.NewType[task]("retrieve/task")
+	entry      = dag.NewType[entered]("retrieve/entry")
+	allBatches = dag.NewType[[]batch]("retrieve/batches")
+	oneBatch   = dag.NewType[batch]("retrieve/batch")
+	vectors    = dag.NewType[embedded]("retrieve/vectors")
+)
+
+// Pipeline returns a pipeline that synchronises the store with a folder: it reads new and changed documents, embeds
+// texts without a vector, and removes deleted documents. It produces a node of type Indexed. Requests draw on the
+// account of the run. Unreadable files are skipped. Any other failure ends the run, which can be resumed or started
+// again: see the package comment.
+func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
+	if x.Store == nil {
+		fault := stone.Fail("retrieve/config", "Index.Store is nil: open one with package x/retrieve/sqlite or x/retrieve/postgres")
+		return stone.New(name, Indexed, func(context.Context, dag.DAG) (r Report, err error) { return r, fault })
+	}
+	reads, puts, needs := stone.Effects(effect.FSRead), stone.Effects(), stone.Effects()
+	if x.Store.dialect.Remote {
+		reads, puts = stone.Effects(effect.FSRead, effect.Net), stone.Effects(effect.Net)
+	}
+	surveys := reads
+	if asks := x.Embedder != nil && x.Embedder.Info().Mode != llm.Mock; asks || x.Store.dialect.Remote {
+		if needs = stone.Effects(effect.Net); asks && x.Rebuild {
+			surveys = stone.Effects(effect.FSRead, effect.Net)
+		}
+	}
+	return stone.Seq(name,
+		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, surveys),
+		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
+			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, reads),
+			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
+		stone.Reduce(stone.Func2("batches", surveyed, dag.All(entry), allBatches, x.batches, puts)),
+		stone.Map("batches-of-texts", allBatches, oneBatch,
+			stone.Func("vectors", oneBatch, vectors, x.embed, needs),
+			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(8)),
+		stone.Reduce(stone.Func3("report", surveyed, dag.All(entry), dag.All(vectors), Indexed, x.report, puts)),
+	)
+}
+
+// Check returns the error with which Pipeline would refuse the store: it has vectors of another embedder, or documents of
+// another folder.
+func (x *Index) Check(ctx context.Context) error {
+	state, err := x.Store.State(ctx)
+	switch name := x.name(); {
+	case err != nil:
+		return err
+	case x.Folder != "" && state.Folder != "" && x.Folder != state.Folder && state.Documents > 0:
+		return &folderError{state.Folder, x.Folder}
+	case name != "" && state.Embedder != "" && name != state.Embedder && !x.Rebuild:
+		return &EmbedderError{state.Embedder, name}
+	}
+	return nil
+}
+
+// survey compares a folder with the store.
+func (x *Index) survey(ctx context.Context, files fs.FS) (s survey, err error) {
+	if err := x.Check(ctx); err != nil {
+		return s, err
+	}
+	known, err := x.Store.documents(ctx)
+	if err != nil {
+		return s, err
+	}
+	w := walk{x, files, &s, known, map[string]bool{}}
+	for name := range known {
+		w.gone[name] = true
+	}
+	err = fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return w.visit(name, e, err)
+	})
+	s.Removed = slices.Sorted(maps.Keys(w.gone))
+	if err == nil && len(known) > 0 && len(s.Removed) == len(known) && len(s.Files)+len(s.Skipped) == 0 {
+		err = stone.Fail("retrieve/empty", "the folder is empty, and the index has %d documents of it: is it mounted? to forget them, remove the index", len(known))
+	}
+	reset := x.Rebuild && x.Embedder != nil
+	if err == nil && reset {
+		err = x.probe(ctx)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, x.Store.change(ctx, change{reset: reset, folder: x.Folder})
+}
+
+// probe sends the embedder one word, so that a rebuild with a broken embedder does not remove the existing vectors.
+func (x *Index) probe(ctx context.Context) error {
+	req := &llm.EmbedRequest{Texts: []string{"test"}, Query: true} // questions never wait for a batch
+	_, err := paid(ctx, "test", x.name(), llm.QuoteEmbed(ctx, x.Embedder, req), func(ctx context.Context) (done embedded, err error) {
+		got, err := x.Embedder.Embed(ctx, req)
+		if err == nil {
+			done = embedded{1, got.Usage}
+		}
+		return done, err
+	}, func(e embedded) budget.Usage { return e.Usage })
+	return err
+}
+
+// walk is a walk through a folder.
+type walk struct {
+	*Index
+	files fs.FS
+	*survey
+	known map[string]string
+	gone  map[string]bool // documents that were not met yet
+}
+
+func (w *walk) visit(name string, e fs.DirEntry, err error) error {
+	hidden := name != "." && (strings.HasPrefix(e.Name(), ".") || e.IsDir() && e.Name() == "node_modules")
+	switch {
+	case err != nil && name == ".":
+		return err
+	case err != nil && !hidden:
+		w.skip(name, err)
+		for doc := range w.gone { // what is below it may still be there
+			if strings.HasPrefix(doc, name+"/") {
+				delete(w.gone, doc)
+			}
+		}
+	case hidden:
+	case e.Type()&fs.ModeSymlink != 0:
+		w.Skipped = append(w.Skipped, Skipped{clean(name), "a symbolic link"})
+	case e.Type().IsRegular():
+		w.compare(name)
+	}
+	if e.IsDir() && (hidden || err != nil) {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+// skip leaves a file out. A file that cannot be read now keeps its pieces in the index.
+func (w *walk) skip(name string, err error) {
+	w.Skipped = append(w.Skipped, Skipped{clean(name), why(err)})
+	if errors.As(err, new(*fs.PathError)) {
+		delete(w.gone, name)
+	}
+}
+
+// compare compares a file with the store.
+func (w *walk) compare(name string) {
+	data, err := read(w.files, name)
+	if err == nil {
+		err = w.unreadable(name, data)
+	}
+	if err != nil {
+		w.skip(name, err)
+		return
+	}
+	delete(w.gone, name)
+	if before, found := w.known[name]; !found || before != w.address(name, data) {
+		w.Files = append(w.Files, task{name, !found})
+	} else {
+		w.Same++
+	}
+}
+
+var errLarge = fmt.Errorf("larger than %d MiB", maxFile>>20)
+
+// why returns an error without the path.
+func why(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return err.Error()
+}
+
+func read(files fs.FS, name string) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if len(data) > maxFile {
+		return nil, errLarge
+	}
+	return data, err
+}
+
+// enter stores a document, whose words can then be found. It removes a document that can no longer be read as one.
+func (x *Index) enter(ctx context.Context, files fs.FS, t task) (entered, error) {
+	data, err := read(files, t.File)
+	if err != nil {
+		return entered{t, why(err)}, nil
+	}
+	d, err := x.document(t.File, data)
+	if err != nil {
+		return entered{t, why(err)}, x.Store.change(ctx, change{remove: []string{t.File}})
+	}
+	return entered{task: t}, x.Store.change(ctx, change{put: []document{d}})
+}
+
+// batches removes deleted documents, and groups the texts without a vector into requests.
+func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch, err error) {
+	if err := x.Store.change(ctx, change{remove: s.Removed}); err != nil || x.Embedder == nil {
+		return []batch{}, err
+	}
+	digests, _, err := x.Store.bare(ctx, nil)
+	all = []batch{}
+	for part := range slices.Chunk(digests, max(1, min(batchSize, batchText/x.size()))) {
+		all = append(all, batch(part))
+	}
+	return all, err
+}
+
+// embed makes the missing vectors of a batch.
+func (x *Index) embed(ctx context.Context, b batch) (done embedded, err error) {
+	digests, texts, err := x.Store.bare(ctx, b)
+	if err != nil || len(digests) == 0 {
+		return done, err
+	}
+	req := &llm.EmbedRequest{Texts: texts}
+	return paid(ctx, "embed", b, llm.QuoteEmbed(ctx, x.Embedder, req), func(ctx context.Context) (done embedded, err error) {
+		got, err := x.Embedder.Embed(ctx, req)
+		if err != nil {
+			return done, err
+		}
+		if err := got.Check(len(texts)); err != nil {
+			return done, budget.Costly(err, got.Usage)
+		}
+		made := map[string][]float32{}
+		for i, d := range digests {
+			made[d] = got.Vectors[i]
+		}
+		err = x.Store.change(ctx, change{vectors: made, embedder: x.name()})
+		return embedded{len(made), got.Usage}, budget.Costly(err, got.Usage)
+	}, func(e embedded) budget.Usage { return e.Usage })
+}
+
+// report removes unused vectors and counts what was done.
+func (x *Index) report(ctx context.Context, s survey, docs []entered, made []embedded) (r Report, err error) {
+	if err := x.Store.change(ctx, change{sweep: true}); err != nil {
+		return r, err
+	}
+	if r.State, err = x.Store.State(ctx); err != nil {
+		return r, err
+	}
+	r.Same, r.Removed, r.Skipped = s.Same, len(s.Removed), s.Skipped
+	for _, d := range docs {
+		switch {
+		case d.Why != "":
+			r.Skipped = append(r.Skipped, Skipped{d.File, d.Why})
+		case d.New:
+			r.New++
+		default:
+			r.Changed++
+		}
+	}
+	for _, m := range made {
+		r.Embedded, r.Usage = r.Embedded+m.Texts, r.Usage.Add(m.Usage)
+	}
+	return r, nil
+}

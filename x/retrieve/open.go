@@ -1,0 +1,51 @@
+package retrieve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone/internal/redact"
+)
+
+// ErrNone matches the error of Open for an index that does not exist.
+var ErrNone = errors.New("no index")
+
+// An Opener opens the index at an address. If there is none, it makes it, or returns an error that matches ErrNone.
+type Opener func(ctx context.Context, address string, make bool) (*Store, error)
+
+var openers = map[string]Opener{}
+
+// Register makes a kind of index known to Open, by the scheme of its addresses; "" is the scheme of files. Packages
+// with stores call it from init.
+func Register(scheme string, o Opener) { openers[scheme] = o }
+
+// Open opens the index in a file, or at an address such as "postgres://stone@db.example.com/docs". The program must
+// import the package of its kind: x/retrieve/sqlite for files, or x/retrieve/postgres.
+func Open(ctx context.Context, address string, make bool) (*Store, error) {
+	scheme, kind := "", "sqlite"
+	if redact.IsDatabase(address) {
+		scheme, kind = "postgres", "postgres"
+	}
+	o := openers[scheme]
+	if o == nil {
+		return nil, fmt.Errorf("this program has no such indexes: import github.com/stonelayer/stone/x/retrieve/%s", kind)
+	}
+	return o(ctx, address, make)
+}
+
+// Claim keeps other processes from building the index, which would pay for the same vectors, until release is called.
+// The error says that another process builds it.
+func (s *Store) Claim(ctx context.Context) (release func() error, err error) {
+	if s.dialect.Claim == nil {
+		return func() error { return nil }, nil
+	}
+	release, ours, err := s.dialect.Claim(ctx, s.db)
+	switch {
+	case err != nil:
+		return nil, s.explain(err)
+	case !ours:
+		return nil, fmt.Errorf("another process builds the index %s: wait until it has ended", s.dialect.Name)
+	}
+	return release, nil
+}

@@ -1,0 +1,142 @@
+// Package pdf reads the text of PDF files for package retrieve:
+//
+//	index.Readers = map[string]retrieve.Reader{".pdf": pdf.Read}
+//
+// It finds text that is in the file as text. Scanned pages have none, and are left out.
+//
+// It uses github.com/ledongthuc/pdf, which is pure Go without dependencies and gives the place of every letter, from
+// which lines and spaces are found. github.com/klippa-app/go-pdfium reads more damaged files and more fonts, and
+// adds PDFium in WebAssembly and its runtime to every program; github.com/pdfcpu/pdfcpu extracts no plain text.
+package pdf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/ledongthuc/pdf"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/stonelayer/stone/x/retrieve"
+)
+
+const (
+	maxTime  = 30 * time.Second // a file can be made so that reading it never ends
+	maxPages = 10_000
+	maxDepth = 64 // of the tree of pages
+)
+
+// Read is a retrieve.Reader. Each page is a block or several, which have the number of the page. It gives up after 30
+// seconds. What a file that never ends has taken of memory and processor is lost until the process ends.
+func Read(data []byte) ([]retrieve.Block, map[string]string, error) {
+	type result struct {
+		blocks []retrieve.Block
+		meta   map[string]string
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if cause := recover(); cause != nil {
+				r = result{err: fmt.Errorf("damaged PDF: %v", cause)}
+			}
+			done <- r
+		}()
+		r.blocks, r.meta, r.err = read(data)
+	}()
+	select {
+	case r := <-done:
+		return r.blocks, r.meta, r.err
+	case <-time.After(maxTime):
+		return nil, nil, fmt.Errorf("reading the PDF takes longer than %v", maxTime)
+	}
+}
+
+var errNoText = errors.New("PDF without text: its pages may be pictures")
+
+func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err error) {
+	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("damaged or encrypted PDF: %w", err)
+	}
+	pages, err := pagesOf(r.Trailer().Key("Root").Key("Pages"), nil, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, page := range pages {
+		for _, text := range paragraphs(page.Content().Text) {
+			blocks = append(blocks, retrieve.Block{Text: text, Page: i + 1})
+		}
+	}
+	if blocks == nil {
+		return nil, nil, errNoText
+	}
+	if title := strings.TrimSpace(r.Trailer().Key("Info").Key("Title").Text()); title != "" {
+		meta = map[string]string{"title": title}
+	}
+	return blocks, meta, nil
+}
+
+// pagesOf returns the pages below a node of the tree of pages. The library would follow a loop in it for ever.
+func pagesOf(v pdf.Value, pages []pdf.Page, depth int) ([]pdf.Page, error) {
+	if depth > maxDepth || len(pages) > maxPages {
+		return nil, fmt.Errorf("PDF with more than %d pages, or a loop of pages", maxPages)
+	}
+	if v.Key("Type").Name() == "Page" {
+		parent := v
+		for range maxDepth {
+			if parent = parent.Key("Parent"); parent.IsNull() {
+				return append(pages, pdf.Page{V: v}), nil
+			}
+		}
+		return nil, errors.New("damaged PDF: a page without a root")
+	}
+	var err error
+	for i := range v.Key("Kids").Len() {
+		if pages, err = pagesOf(v.Key("Kids").Index(i), pages, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return pages, nil
+}
+
+// paragraphs joins letters to words, lines and paragraphs by the places at which they are printed. Where a font does
+// not say how wide its letters are, only the spaces of the text itself separate words.
+func paragraphs(letters []pdf.Text) (all []string) {
+	var text strings.Builder
+	flush := func() {
+		if s := strings.TrimSpace(text.String()); s != "" {
+			all = append(all, s)
+		}
+		text.Reset()
+	}
+	var before *pdf.Text
+	for i := range letters {
+		l := &letters[i]
+		if l.S == "\n" { // the library ends each list of strings with it
+			continue
+		}
+		if before != nil {
+			small, size := minmax(math.Abs(l.FontSize), math.Abs(before.FontSize))
+			down, gap := math.Abs(before.Y-l.Y), l.X-(before.X+before.W)
+			switch {
+			case down > 1.8*small && down > 0.5*size:
+				flush()
+			case down > 0.5*size:
+				text.WriteByte('\n')
+			case before.W > 0 && (gap > 0.2*size || gap < -size) && before.S != " " && l.S != " ":
+				text.WriteByte(' ')
+			}
+		}
+		text.WriteString(norm.NFKC.String(strings.ToValidUTF8(strings.ReplaceAll(l.S, "\x00", ""), ""))) // ligatures are letters
+		before = l
+	}
+	flush()
+	return all
+}
+
+func minmax(a, b float64) (float64, float64) { return max(min(a, b), 1), max(a, b, 1) }

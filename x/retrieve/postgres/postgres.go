@@ -1,0 +1,130 @@
+// Package postgres keeps an index of package retrieve in a PostgreSQL database, version 14 or later, that several
+// servers can share.
+//
+// It needs no extension. PostgreSQL ranks the words, as English: all pieces with rare words, and of those with frequent ones
+// at most 5,000, which have as many of them together as possible. Vectors are compared in this process. The first search
+// reads their codes: 80 MB for 200,000 vectors of 1,536 numbers.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/stonelayer/stone/internal/stores"
+	"github.com/stonelayer/stone/x/retrieve"
+)
+
+// schema is the name of the schema with the tables of an index.
+const schema = "stone_index"
+
+// format is the newest form of the tables that this program knows. Indexes that do not name theirs have the first.
+const format = 1
+
+var tables = []string{
+	`CREATE SCHEMA IF NOT EXISTS ` + schema,
+	`CREATE TABLE IF NOT EXISTS about (name text PRIMARY KEY, value text NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS documents (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, digest text NOT NULL, meta jsonb NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS pieces (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, document bigint NOT NULL REFERENCES documents, digest text NOT NULL,
+		heading text NOT NULL, text text NOT NULL, first int NOT NULL, last int NOT NULL, page int NOT NULL,
+		words tsvector GENERATED ALWAYS AS (setweight(to_tsvector('english', heading), 'A') || setweight(to_tsvector('english', text), 'B')) STORED)`,
+	`CREATE INDEX IF NOT EXISTS pieces_document ON pieces (document)`,
+	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
+	`CREATE INDEX IF NOT EXISTS pieces_words ON pieces USING gin (words)`,
+	`CREATE TABLE IF NOT EXISTS vectors (digest text PRIMARY KEY, vector bytea NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS blocks (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, keys bytea NOT NULL, codes bytea NOT NULL)`,
+	`ALTER TABLE blocks ALTER COLUMN codes SET STORAGE EXTERNAL`, // they cannot be compressed
+	fmt.Sprintf(`INSERT INTO about (name, value) VALUES ('format', '%[1]d') ON CONFLICT (name) DO UPDATE SET value = '%[1]d'`, format),
+	`DROP TABLE IF EXISTS codes`,              // of older programs
+	`DELETE FROM about WHERE name = 'centre'`, // so that the next indexing stores the codes
+}
+
+// Open opens the index in a database, as "postgres://stone@db.example.com/docs", and makes its tables in a schema
+// stone_index if there are none.
+func Open(ctx context.Context, address string) (*retrieve.Store, error) {
+	return open(ctx, address, true)
+}
+
+// Part lets the commands of a program, and its capabilities of kind search, use indexes in PostgreSQL.
+var Part = stores.Imported{}
+
+func init() { retrieve.Register("postgres", open) }
+
+func open(ctx context.Context, address string, make bool) (*retrieve.Store, error) {
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, errors.New("the address of the database cannot be read: want postgres://USER@HOST/NAME") // the error quotes it
+	}
+	cfg.RuntimeParams["search_path"] = schema
+	db := stdlib.OpenDB(*cfg)
+	name := cfg.Host + "/" + cfg.Database
+	var there, coded, readable bool
+	err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE c.relname = 'vectors') > 0, count(*) FILTER (WHERE c.relname = 'blocks') > 0,
+		coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), true)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`, schema).Scan(&there, &coded, &readable)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("index %s: %w", name, err)
+	case !there && !make:
+		err = fmt.Errorf("%w in %s", retrieve.ErrNone, name)
+	case !readable:
+		err = fmt.Errorf("index %s: the role %s may not read it: GRANT USAGE ON SCHEMA %s, and SELECT ON ALL TABLES IN SCHEMA %s", name, cfg.User, schema, schema)
+	case there:
+		if err = known(ctx, db); err != nil {
+			err = fmt.Errorf("index %s: %w", name, err)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	missing := tables
+	if coded || !make { // a role that only searches may not create a schema, even if it exists
+		missing = nil
+	}
+	d := retrieve.Dialect{
+		Name: name, Schema: missing, Uncoded: !coded && missing == nil, Numbered: true, Remote: true, Claim: claim, Words: fewWords.query(), Choose: fewWords.choose, Among: ` AND p.document IN (SELECT d.id FROM documents d WHERE true %s)`, Meta: `d.meta ->> ?::text = ?`,
+		Lock: `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
+	}
+	s, err := retrieve.NewStore(ctx, db, d)
+	if refused := (*pgconn.PgError)(nil); there && errors.As(err, &refused) && refused.Code == insufficientPrivilege {
+		d.Schema, d.Uncoded = nil, true
+		s, err = retrieve.NewStore(ctx, db, d)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
+}
+
+// known refuses an index of a later version.
+func known(ctx context.Context, db *sql.DB) error {
+	made := 0
+	err := db.QueryRowContext(ctx, `SELECT coalesce(max(value::int), 1) FROM about WHERE name = 'format'`).Scan(&made)
+	if err == nil && made > format {
+		err = fmt.Errorf("it has format %d, and this program knows %d: update the program, or drop the schema %s and build it anew", made, format, schema)
+	}
+	return err
+}
+
+const insufficientPrivilege = "42501"
+
+// claim takes a lock of a connection, which the server releases if this process dies.
+func claim(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error) {
+	const key = "7310035"
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if err = conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock(`+key+`)`).Scan(&ours); err != nil || !ours {
+		return nil, false, errors.Join(err, conn.Close())
+	}
+	return func() error {
+		_, err := conn.ExecContext(context.Background(), `SELECT pg_advisory_unlock(`+key+`)`)
+		return errors.Join(err, conn.Close())
+	}, true, nil
+}

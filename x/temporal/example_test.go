@@ -1,0 +1,69 @@
+package temporal_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/journal/remote"
+	"github.com/stonelayer/stone/x/temporal"
+)
+
+var summary = dag.NewType[string]("summary")
+
+// open connects to the servers of the examples.
+func open(ctx context.Context) (client.Client, journal.Journal, stone.Ashlar, error) {
+	pipeline := stone.Func0("summarise", summary, func(context.Context) (string, error) { return "…", nil })
+	c, err := client.NewLazyClient(client.Options{HostPort: "temporal:7233"})
+	if err != nil {
+		return nil, nil, pipeline, err
+	}
+	db, err := postgres.Open(ctx, "postgres://stone@db/stone", postgres.Options{})
+	return c, db, pipeline, err
+}
+
+// Some leaves of a run go to workers.
+func ExampleCarrier() {
+	ctx := context.Background()
+	c, db, pipeline, err := open(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	executor := remote.New(remote.Config{
+		Journal: db,
+		Carrier: temporal.Carrier(c, temporal.Options{Heartbeat: 5 * time.Second}),
+		Routes: []remote.Route{
+			{Leaf: "summarise", Pool: "models"},
+			{Leaf: "classify", Pool: "models", Batch: 50},
+		},
+		Window: 64, // as many as all workers do at once
+	})
+	result, err := stone.Run(ctx, pipeline, stone.Config{
+		RunID: "nightly", Recorder: journal.Keep(db, journal.Options{}), Executor: executor,
+	})
+	fmt.Println(result.Node, err)
+}
+
+// A whole run is held by one of the workers.
+func ExampleStart() {
+	ctx := context.Background()
+	c, db, pipeline, err := open(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = temporal.Start(ctx, c, db, temporal.Run{ID: "nightly", Pipeline: pipeline, Pool: "models"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, err := temporal.Wait(ctx, c, "nightly")
+	fmt.Println(state, err)
+}

@@ -1,0 +1,248 @@
+package servertest
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/internal/test/pgtest"
+)
+
+// setting returns a number of the environment.
+func setting(name string, usual int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return usual
+}
+
+// crew builds the program of workers and holders, once for all tests.
+var crew = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "stone-crew-")
+	if err != nil {
+		return "", err
+	}
+	crewDir = dir
+	build := exec.Command("go", "build", "-o", dir, "./internal/crew")
+	build.Dir = ".." // the module without a server
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w: %s", err, out)
+	}
+	return filepath.Join(dir, "crew"), nil
+})
+
+var crewDir string // directory of the program, once it is built
+
+// process is a process of a test, which is killed at its end.
+type process struct {
+	*exec.Cmd
+	out   strings.Builder
+	ended chan struct{} // closed when err is set
+	err   error
+}
+
+// launch starts a worker, a holder or a server.
+func launch(t *testing.T, as string, env []string) *process {
+	t.Helper()
+	program, err := os.Args[0], error(nil) // this test program links the server
+	if as == "server" {
+		env = append([]string{serving + "=1"}, env...)
+	} else if program, err = crew(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: exec.Command(program, as), ended: make(chan struct{})}
+	p.Env = append(os.Environ(), env...)
+	p.Stdout, p.Stderr = &p.out, os.Stderr
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		p.err = p.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.ended:
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s does not end after SIGTERM", as)
+			_ = p.Process.Kill()
+			<-p.ended
+		}
+		t.Logf("%s %d: %v CPU", as, p.Process.Pid, p.ProcessState.UserTime()+p.ProcessState.SystemTime())
+	})
+	return p
+}
+
+// Workers, holders and the server are killed at random moments. The run ends with the result of a run that
+// nobody killed; only leaves that were running in a killed worker run again.
+func TestKills(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) { testKills(t, filepath.Join(t.TempDir(), "stone.db")) })
+	t.Run("postgres", func(t *testing.T) { testKills(t, pgtest.Database(t)) })
+}
+
+func testKills(t *testing.T, name string) {
+	const workers = 4
+	dir := t.TempDir()
+	port := freePorts(t, 8)
+	env := []string{
+		fmt.Sprintf("STONE_SERVER=127.0.0.1:%d", port), "STONE_NAMESPACE=" + serverNamespace,
+		"STONE_SERVER_PORT=" + strconv.Itoa(port), "STONE_SERVER_DB=" + filepath.Join(dir, "temporal.db"),
+		"STONE_STORE=" + name, "STONE_LEDGER=" + filepath.Join(dir, "ledger"),
+	}
+	n, took := setting("STONE_LEAVES", 300), setting("STONE_LEAF_MS", 500)
+	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 3), "holder": setting("STONE_HOLDER_KILLS", 2), "server": setting("STONE_SERVER_KILLS", 1)}
+	service := launchServer(t, env, port)
+	began := time.Now()
+	var mu sync.Mutex
+	deaths := map[int]int64{} // pid → Unix milliseconds
+	crew := make([]*process, workers)
+	for i := range crew {
+		crew[i] = launch(t, "worker", env)
+	}
+	holder := launch(t, "holder", env)
+	random := rand.New(rand.NewPCG(1, uint64(began.UnixNano())))
+	left := func() int { return kills["worker"] + kills["holder"] + kills["server"] }
+	for all := left(); left() > 0; {
+		// The kills are spread over the progress of the run, however fast the machine is.
+		if at := (all-left())*n/(all+1) + 1 + random.IntN(max(n/(all+1), 1)); !reaches(filepath.Join(dir, "ledger"), at, holder) {
+			t.Errorf("the run has ended before all kills: %v are left", kills)
+			break
+		}
+		var victim **process
+		as := "worker"
+		switch n := random.IntN(left()); {
+		case n < kills["worker"]:
+			victim = &crew[random.IntN(workers)]
+		case n < kills["worker"]+kills["holder"]:
+			victim, as = &holder, "holder"
+		default:
+			victim, as = &service, "server"
+		}
+		kills[as]--
+		_ = (*victim).Process.Kill()
+		<-(*victim).ended
+		mu.Lock()
+		deaths[(*victim).Process.Pid] = time.Now().UnixMilli()
+		mu.Unlock()
+		if as == "server" {
+			*victim = launchServer(t, env, port)
+		} else {
+			*victim = launch(t, as, env)
+		}
+	}
+	select {
+	case <-holder.ended:
+		if holder.err != nil {
+			t.Fatalf("the holder ended with %v", holder.err)
+		}
+	case <-time.After(10 * time.Minute):
+		t.Fatal("the run has not ended")
+	}
+	t.Logf("%d leaves of %d ms in %v; %s", n, took, time.Since(began).Round(time.Millisecond), strings.TrimSpace(holder.out.String()))
+	reader := launch(t, "sum", env)
+	if <-reader.ended; reader.err != nil || strings.TrimSpace(reader.out.String()) != strconv.Itoa(n*(n-1)/2) {
+		t.Errorf("the sum is %q, %v", reader.out.String(), reader.err)
+	}
+	if took > 0 {
+		audit(t, filepath.Join(dir, "ledger"), n, deaths)
+	}
+}
+
+// reaches waits until so many leaves have ended. It returns false if the holder ends before.
+func reaches(ledger string, ends int, holder *process) bool {
+	for {
+		raw, err := os.ReadFile(ledger)
+		if err == nil && strings.Count(string(raw), "end ") >= ends {
+			return true
+		}
+		select {
+		case <-holder.ended:
+			return false
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// visit is a call of a leaf.
+type visit struct {
+	leaf, number, pid int
+	start             int64
+	end               int64 // 0 if it did not end
+	stop              int64 // when it was cancelled, or its process killed
+}
+
+// audit checks the ledger against the deaths of processes: a leaf must not be called again after
+// its end, unless its process was killed before the result can have been durable.
+func audit(t *testing.T, name string, n int, deaths map[int]int64) {
+	t.Helper()
+	calls := map[int][]*visit{}
+	count := 0
+	for v := range read(t, name, deaths) {
+		calls[v.leaf], count = append(calls[v.leaf], v), count+1
+	}
+	killed, overtaken, lost, together, slowest := 0, 0, 0, 0, int64(0)
+	for i := range n {
+		if len(calls[i]) == 0 {
+			t.Errorf("leaf %d was never called", i)
+		}
+		for k := 1; k < len(calls[i]); k++ {
+			before, v := calls[i][k-1], calls[i][k]
+			death := deaths[before.pid]
+			switch {
+			case before.end > 0 && before.end < v.start && (death == 0 || death-before.end > 1000):
+				t.Errorf("leaf %d was called again after its end: %+v, %+v", i, *before, *v)
+			case before.end > 0 && before.end < v.start:
+				lost++
+			case death == 0:
+				overtaken++
+			default:
+				killed, slowest = killed+1, max(slowest, v.start-death)
+			}
+			if v.start < max(before.end, before.stop) {
+				together++
+			}
+		}
+	}
+	t.Logf("%d calls of %d leaves. Repeats: %d in flight in a killed worker, taken over after at most %d ms; %d whose result was not durable yet; "+
+		"%d whose live worker missed its heartbeat. %d calls overlapped", count, n, killed, slowest, lost, overtaken, together)
+}
+
+// read yields the visits of a ledger in the order of their starts.
+func read(t *testing.T, name string, deaths map[int]int64) iter.Seq[*visit] {
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*visit
+	open := map[[2]int]*visit{}
+	for line := range strings.Lines(string(raw)) {
+		var what string
+		var v visit
+		if _, err := fmt.Sscan(line, &what, &v.leaf, &v.number, &v.pid, &v.start); err != nil {
+			t.Fatal(err)
+		}
+		at := [2]int{v.pid, v.number}
+		switch what {
+		case "start":
+			v.stop = deaths[v.pid]
+			open[at], all = &v, append(all, &v)
+		case "end":
+			open[at].end = v.start
+		case "stop":
+			open[at].stop = v.start
+		}
+	}
+	return slices.Values(all)
+}

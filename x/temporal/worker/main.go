@@ -1,0 +1,94 @@
+// Package worker is the program of a worker of package temporal:
+//
+//	func main() { worker.Main(pipeline) }
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/journal/remote"
+	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/x/temporal"
+)
+
+// Main is the main function of a worker for pipelines: it reads the flags of the command line
+// and works until the process gets SIGTERM or SIGINT. --help lists the flags. Put the address of a
+// database that has a password into STONE_DB, since others can see a command line.
+func Main(pipelines ...stone.Ashlar) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := mainOf(ctx, os.Args[1:], os.Stderr, pipelines)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case err != nil:
+		fmt.Fprintln(os.Stderr, filepath.Base(os.Args[0])+":", err)
+		os.Exit(1)
+	}
+}
+
+func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone.Ashlar) (err error) {
+	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
+	flags.SetOutput(out)
+	address := flags.String("temporal", "localhost:7233", "`address` of the Temporal server")
+	namespace := flags.String("namespace", "default", "`namespace` on the server")
+	pool := flags.String("pool", "stone", "`name` of the pool: a task queue")
+	store := flags.String("db", "", "`database` of the runs: a file, or postgres://USER@HOST/NAME; STONE_DB, or else .stone/stone.db, if empty")
+	slots := flags.Int("slots", 16, "leaves, or batches, done at once")
+	grace := flags.Duration("grace", 30*time.Second, "how long running leaves may take after SIGTERM")
+	runs := flags.Bool("runs", false, "hold runs too, and send their leaves to the pool")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if *slots < 1 || *grace <= 0 {
+		return fmt.Errorf("--slots %d and --grace %v must be positive", *slots, *grace)
+	}
+	db, err := open(ctx, cmp.Or(*store, os.Getenv("STONE_DB"), ".stone/stone.db"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	c, err := client.NewLazyClient(client.Options{HostPort: *address, Namespace: *namespace, Logger: log.NewStructuredLogger(slog.Default())})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	w := temporal.Worker{Client: c, Journal: db, Pool: *pool, Pipelines: pipelines, Slots: *slots, Grace: *grace}
+	if *runs {
+		w.Runs = &temporal.Runs{Routes: []remote.Route{{Pool: *pool}}}
+	}
+	return w.Run(ctx)
+}
+
+type store interface {
+	journal.Journal
+	Close() error
+}
+
+// open opens the database with the address, or the file of the name.
+func open(ctx context.Context, name string) (store, error) {
+	if strings.HasPrefix(name, "postgres://") || strings.HasPrefix(name, "postgresql://") {
+		return postgres.Open(ctx, name, postgres.Options{})
+	}
+	return sqlite.Open(name, sqlite.Options{})
+}
