@@ -79,7 +79,7 @@ func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[str
 			return "", false, err
 		}
 		for _, one := range page.Data {
-			if known[one.ID] || one.Counts.Processing+one.done() != len(b.Keys) || one.Created.Before(b.noted.Add(-skew)) {
+			if known[one.ID] || one.Counts.Processing+one.done() != len(b.Keys) || one.Created.Before(b.Noted.Add(-skew)) {
 				continue
 			}
 			if one.Status != "ended" {
@@ -99,7 +99,7 @@ func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[str
 			}
 		}
 		last := len(page.Data) - 1
-		if !page.More || last < 0 || page.Data[last].Created.Before(b.noted.Add(-skew)) {
+		if !page.More || last < 0 || page.Data[last].Created.Before(b.Noted.Add(-skew)) {
 			return "", sure, nil
 		}
 		after = "&after_id=" + url.QueryEscape(page.Last)
@@ -109,9 +109,10 @@ func (p anthropic) find(ctx context.Context, to endpoint, b *made, known map[str
 // errEnough ends the reading of results.
 var errEnough = errors.New("enough was read")
 
-func (anthropic) state(ctx context.Context, to endpoint, id string) (Status, bool, error) {
+func (anthropic) state(ctx context.Context, to endpoint, id string) (Status, end, error) {
 	b, err := get[messageBatch](ctx, to, to.url+"/batches/"+url.PathEscape(id))
-	return Status{Done: b.done(), Expires: b.Expires}, b.Status == "ended", err
+	how := end{over: b.Status == "ended", how: "it has ended", canceled: b.Counts.Canceled > 0}
+	return Status{Done: b.done(), Expires: b.Expires}, how, err
 }
 
 // A fault is why a request failed.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/journal"
@@ -18,7 +19,7 @@ import (
 
 // Config configures Run. Journal is required.
 type Config struct {
-	// Journal records the batches in a separate run. It is usually the journal of the run's Recorder.
+	// Journal notes the batches beside the run: it is the journal of the run's Recorder.
 	Journal journal.Journal
 	// NoWait has Run return as soon as the batches were sent, with an error that is kind.Waiting and says how
 	// far they are. Run continues the run later.
@@ -40,6 +41,7 @@ type Status struct {
 	Done     int       // requests that were answered, or failed
 	Total    int       // requests; texts in a batch of Gemini's vectors
 	Expires  time.Time // zero if it is not known
+	Why      string    // how it has ended, if requests had no answer: they are sent again
 }
 
 // String says it in one line: "batch b_1 of openai: 312 of 1000 done, expires in 21h".
@@ -47,6 +49,9 @@ func (s Status) String() string {
 	line := fmt.Sprintf("batch %s of %s: %d of %d done", s.ID, s.Provider, s.Done, s.Total)
 	if left := time.Until(s.Expires); !s.Expires.IsZero() && left > 0 {
 		line += ", expires in " + rounded(left)
+	}
+	if s.Why != "" {
+		line += ": " + s.Why
 	}
 	return line
 }
@@ -63,42 +68,54 @@ func rounded(d time.Duration) string {
 // stone.Run returns once no batch is left to wait for. If it ends before, the providers keep working on the batches: the error
 // is a *WaitingError, or says what a provider refused, and the run waits with a question of the name [Question], whose text is
 // that error. Run answers it when it continues. If ctx ends while steps run, the run is canceled, and its batches with it.
+//
+// A process holds the run during a visit of the pipeline and while it makes batches, and leaves it while it waits for them.
 func Run(ctx context.Context, p stone.Ashlar, run stone.Config, cfg Config) (stone.Result, error) {
 	s, err := open(ctx, &run, cfg)
 	if err != nil {
 		return stone.Result{RunID: run.RunID}, err
 	}
-	result, err := s.run(ctx, p, run)
-	return result, errors.Join(err, s.close())
-}
-
-// Question is the name of what a run asks while it waits for batches.
-const Question = "batch"
-
-func (s *session) run(ctx context.Context, p stone.Ashlar, run stone.Config) (stone.Result, error) {
-	for {
+	for sent := false; ; {
 		result, err := stone.Run(s.context(ctx), p, run)
 		s.release()
-		if errors.Is(err, journal.ErrDrained) { // the next process continues
+		if errors.Is(err, journal.ErrDrained) || errors.As(err, new(*journal.HeldError)) { // another process continues
 			return result, err
 		}
 		if err != nil && (ctx.Err() != nil || errors.Is(err, kind.Canceled)) { // also a run that was waiting when it was canceled
 			return result, errors.Join(err, s.abandon(ctx))
 		}
-		if !errors.Is(err, kind.Waiting) || !s.waits() {
-			return result, err // it has ended, or waits for a person alone
+		if !errors.Is(err, kind.Waiting) || !s.waits() { // it has ended, or waits for a person alone
+			if len(s.made) > 0 && !errors.Is(err, kind.Waiting) {
+				noted := s.hold(context.WithoutCancel(ctx), func(ctx context.Context) error { return s.settle(ctx, err) })
+				if noted != nil {
+					err = errors.Join(err, noted)
+				}
+			}
+			return result, err
 		}
-		if err = s.send(ctx); err == nil {
-			err = s.await(ctx)
+		again := sent
+		why := s.hold(ctx, func(ctx context.Context) error {
+			if err := s.settle(ctx, err); err != nil {
+				return err
+			}
+			n, err := s.send(ctx)
+			sent = sent || n > 0
+			return err
+		})
+		if why == nil {
+			why = s.await(ctx, again)
 		}
-		if err != nil {
-			return result, errors.Join(err, s.park(err))
+		if why != nil {
+			return result, errors.Join(why, s.park(why))
 		}
 		if err = s.wake(ctx); err != nil {
 			return result, err
 		}
 	}
 }
+
+// Question is the name of what a run asks while it waits for batches.
+const Question = "batch"
 
 // A WaitingError reports batches that have not ended. It is kind.Waiting.
 type WaitingError struct {
@@ -117,14 +134,18 @@ func (e *WaitingError) Error() string {
 // Is reports that the error is kind.Waiting.
 func (e *WaitingError) Is(target error) bool { return target == kind.Waiting }
 
-// open takes the batches of a run.
+// open reads the batches of a run.
 func open(ctx context.Context, run *stone.Config, cfg Config) (*session, error) {
 	if cfg.Journal == nil {
 		return nil, errors.New("batch: Config.Journal is missing: the batches of a run are noted in it")
 	}
+	notes, ok := cfg.Journal.(owed.Store)
+	if !ok {
+		return nil, errors.New("batch: Config.Journal keeps no batches: want a journal of this module, not a wrapper of one")
+	}
 	run.RunID = cmp.Or(run.RunID, strings.ToLower(rand.Text()[:10]))
 	cfg.Every = cmp.Or(cfg.Every, time.Second)
-	s := &session{Config: cfg, id: run.RunID, answers: map[string]answer{}, batches: map[string]*made{}}
+	s := &session{Config: cfg, notes: notes, id: run.RunID, answers: map[string]answer{}, batches: map[string]*made{}}
 	if err := s.load(ctx); err != nil {
 		return nil, fmt.Errorf("batch: %w", err)
 	}
@@ -137,20 +158,20 @@ func (s *session) context(ctx context.Context) context.Context {
 	return transport.With(transport.WithBatches(ctx), s.over)
 }
 
-// await looks at the batches for which the run waits until one of them has ended.
-func (s *session) await(ctx context.Context) error {
+// await looks at the batches for which the run waits until one of them has ended, once if it does not wait. If again is set, it
+// leaves the rest to another process in any case: what ends at once without an answer is not sent again and again.
+func (s *session) await(ctx context.Context, again bool) error {
 	for n := 1; ; n++ {
 		states, ended, err := s.look(ctx)
-		if err != nil {
-			return err
-		}
-		if s.Watch != nil {
+		if s.Watch != nil && len(states) > 0 {
 			s.Watch(states)
 		}
-		if ended {
-			return nil
-		}
-		if !s.rest(ctx, n) {
+		switch refused := s.refused(); {
+		case ended && !(s.NoWait && again) && (refused == 0 || s.rest(ctx, refused)):
+			return nil // an error of another batch comes again
+		case err != nil:
+			return err
+		case ended || !s.rest(ctx, n):
 			return &WaitingError{states}
 		}
 	}

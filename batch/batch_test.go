@@ -460,8 +460,8 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// The batches of a run have one process at a time.
-func TestHeld(t *testing.T) {
+// Several processes may look at the batches of a run, and none makes a second one.
+func TestTwoLook(t *testing.T) {
 	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
 	p := asking(2, models(b.URL)["chat"])
 	run, cfg := config(j, "r")
@@ -478,8 +478,10 @@ func TestHeld(t *testing.T) {
 		ended <- err
 	}()
 	<-looked
-	if _, err := batch.Run(t.Context(), p, run, cfg); !errors.As(err, new(*journal.HeldError)) {
-		t.Errorf("a second process: %v", err)
+	second := cfg
+	second.NoWait, second.Watch = true, nil
+	if _, err := batch.Run(t.Context(), p, run, second); !errors.As(err, new(*batch.WaitingError)) || len(b.Batches) != 1 {
+		t.Errorf("a second process: %v; %d batches", err, len(b.Batches))
 	}
 	cancel()
 	if err := <-ended; !errors.As(err, new(*batch.WaitingError)) {

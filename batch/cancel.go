@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
@@ -21,53 +22,44 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 	}
 	steps, err := cfg.Journal.Steps(ctx, run.RunID)
 	if err != nil {
-		return errors.Join(err, s.close())
+		return err
 	}
-	started := startedOnly{cfg.Journal, map[[2]string]bool{}}
+	// The other lanes get so much time to make their requests once one of them has come to a new step.
+	soon := sync.OnceValue(func() <-chan struct{} {
+		over := make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(over) })
+		return over
+	})
+	started := startedOnly{cfg.Journal, map[[2]string]bool{}, soon}
 	for _, one := range steps {
 		started.steps[[2]string{one.Path, one.Kind}] = true
 	}
 	run.Recorder = journal.Keep(started, keep)
 	_, err = stone.Run(s.context(ctx), p, run)
 	s.release()
-	if errors.Is(err, kind.Waiting) {
-		if err = s.settle(ctx); err == nil {
-			err = errors.Join(s.cancel(ctx), s.wake(ctx))
-		}
+	if !errors.Is(err, kind.Waiting) {
+		return err
 	}
-	return errors.Join(err, s.close())
-}
-
-// Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
-func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
-	info, err := j.Find(ctx, Notes(run))
-	if errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) {
-		return false, nil
+	if err := s.hold(ctx, s.cancel); err != nil {
+		return err // the run waits for them, so that it can be canceled again
 	}
-	return err == nil && info.ID == Notes(run), err
-}
-
-// Of returns the run whose batches a run notes, or "". The notes are not canceled: that would leave the batches running.
-func Of(notes journal.RunInfo) string {
-	if of := notes.Labels[ofLabel]; notes.ID == Notes(of) {
-		return of
-	}
-	return ""
+	return s.wake(ctx)
 }
 
 // startedOnly is a journal that runs only steps that had started before.
 type startedOnly struct {
 	journal.Journal
 	steps map[[2]string]bool // by path and kind
+	soon  func() <-chan struct{}
 }
 
 // Do implements journal.Journal.
 func (j startedOnly) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	if key.Kind != "value" && !j.steps[[2]string{key.Path, key.Kind}] {
 		work = func(ctx context.Context) (step.Record, error) {
-			select { // the error ends the visit, so the other lanes get time to make their requests
+			select { // the error ends the visit
 			case <-ctx.Done():
-			case <-time.After(time.Second):
+			case <-j.soon():
 			}
 			return step.Record{}, notStarted{}
 		}

@@ -17,11 +17,17 @@
 // A batch is noted in the journal before it is made, and its id after. A process that dies between the two leaves
 // a note, by which the next one finds the batch at the provider: OpenAI and Gemini keep its name, and Anthropic's
 // are told by time, number of requests and the answers. Answers are read from the provider as the run asks for
-// them and recorded as any others are, so that Run with the same id continues after a kill at any point. One
-// process at a time has the batches of a run: another gets a *journal.HeldError.
+// them and recorded as any others are, so that Run with the same id continues after a kill at any point. The lease of the run
+// guards its visits and the making of its batches. While it waits, no process holds it: several may look, and a person may answer or
+// cancel it. The notes are removed with the run.
 //
-// A request that expired, or was canceled, is asked again in the next batch. One that the provider could not answer
-// fails as it would have failed directly, with the same error.
+// # Batches that end without an answer
+//
+// A request that expired, or whose batch failed or is gone, is asked again in the next batch, at most three times in all. Then it
+// fails with an error that names the last batch and its end. If somebody has canceled the batch at the provider, it fails at once. After
+// a batch that was refused as a whole, as for a limit of queued tokens, Run pauses and makes batches of half the size. A request that
+// the provider could not answer fails as it would have failed directly, with the same error. A run that has failed and is resumed
+// asks anew.
 //
 // # Money
 //

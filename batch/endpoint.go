@@ -35,10 +35,18 @@ type provider interface {
 	// find looks for a batch that may have been made, and is not one of the known ones. It is not sure while a
 	// batch that has not ended may be the one.
 	find(ctx context.Context, to endpoint, b *made, known map[string]bool) (id string, sure bool, err error)
-	state(ctx context.Context, to endpoint, id string) (s Status, ended bool, err error)
+	state(ctx context.Context, to endpoint, id string) (Status, end, error)
 	// answers calls each for every request that was answered, or failed by itself.
 	answers(ctx context.Context, to endpoint, id string, each func(key string, a answer)) error
 	cancel(ctx context.Context, to endpoint, id string) error
+}
+
+// An end says whether and how a batch has ended.
+type end struct {
+	over     bool
+	canceled bool   // by somebody
+	refused  bool   // none of its requests was worked on
+	how      string // as "it has expired"
 }
 
 // An endpoint is where a request was to be sent, with its keys.
@@ -111,7 +119,7 @@ func (to endpoint) open(ctx context.Context, method, url, contentType string, bo
 			return answer, nil
 		}
 		refused, _ := errors.AsType[*llm.HTTPError](err)
-		certain := safe || refused != nil && refused.Status == http.StatusTooManyRequests
+		certain := safe && (refused == nil || refused.Status != http.StatusConflict) || refused != nil && refused.Status == http.StatusTooManyRequests
 		if !certain || !llm.Retryable(err) || try == tries || ctx.Err() != nil {
 			return nil, err
 		}

@@ -144,7 +144,7 @@ func (g gemini) find(ctx context.Context, to endpoint, b *made, _ map[string]boo
 			return "", false, err
 		}
 		for _, one := range list.Operations {
-			if one.Metadata.DisplayName == b.name {
+			if one.Metadata.DisplayName == b.Name {
 				return cmp.Or(one.Name, one.Metadata.Name), true, nil
 			}
 		}
@@ -155,10 +155,10 @@ func (g gemini) find(ctx context.Context, to endpoint, b *made, _ map[string]boo
 	}
 }
 
-func (g gemini) state(ctx context.Context, to endpoint, id string) (s Status, ended bool, err error) {
+func (g gemini) state(ctx context.Context, to endpoint, id string) (s Status, e end, err error) {
 	b, err := get[operation](ctx, to, g.root(to)+"/"+id)
 	if err != nil {
-		return s, false, err
+		return s, e, err
 	}
 	done, _ := strconv.Atoi(b.Metadata.BatchStats.SuccessfulRequestCount) // missing is 0
 	failed, _ := strconv.Atoi(b.Metadata.BatchStats.FailedRequestCount)
@@ -170,15 +170,15 @@ func (g gemini) state(ctx context.Context, to endpoint, id string) (s Status, en
 	_, state, _ := strings.Cut(b.Metadata.State, "_STATE_")
 	switch state {
 	case "SUCCEEDED", "CANCELLED", "EXPIRED":
-		return s, true, nil
+		return s, end{over: true, how: "it is " + strings.ToLower(state), canceled: state == "CANCELLED"}, nil
 	case "FAILED":
 		why := "it says not why"
 		if b.Error != nil {
 			why = b.Error.Message
 		}
-		return s, false, fmt.Errorf("the provider refused it: %s", why)
+		return s, end{over: true, refused: true, how: "the provider refused it: " + why}, nil
 	}
-	return s, b.Done, nil
+	return s, end{over: b.Done, how: "it is done"}, nil
 }
 
 func (g gemini) answers(ctx context.Context, to endpoint, id string, each func(string, answer)) error {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -128,12 +127,12 @@ func (o openAI) find(ctx context.Context, to endpoint, b *made, _ map[string]boo
 			return "", false, err
 		}
 		for _, one := range page.Data {
-			if one.Metadata["stone"] == b.name {
+			if one.Metadata["stone"] == b.Name {
 				return one.ID, true, nil
 			}
 		}
 		last := len(page.Data) - 1
-		if !page.More || last < 0 || time.Unix(page.Data[last].Created, 0).Before(b.noted.Add(-skew)) {
+		if !page.More || last < 0 || time.Unix(page.Data[last].Created, 0).Before(b.Noted.Add(-skew)) {
 			return "", true, nil
 		}
 		after = "&after=" + url.QueryEscape(page.Data[last].ID)
@@ -143,26 +142,27 @@ func (o openAI) find(ctx context.Context, to endpoint, b *made, _ map[string]boo
 // skew is how much the clock of a provider may be wrong.
 const skew = time.Hour
 
-func (o openAI) state(ctx context.Context, to endpoint, id string) (s Status, ended bool, err error) {
+func (o openAI) state(ctx context.Context, to endpoint, id string) (s Status, e end, err error) {
 	b, err := get[openAIBatch](ctx, to, to.base(o.path)+"/batches/"+url.PathEscape(id))
 	if err != nil {
-		return s, false, err
+		return s, e, err
 	}
 	s.Done = b.Counts.Completed + b.Counts.Failed
 	if b.Expires > 0 {
 		s.Expires = time.Unix(b.Expires, 0)
 	}
+	e = end{over: true, how: "it is " + b.Status, canceled: b.Status == "cancelled"}
 	switch b.Status {
 	case "completed", "expired", "cancelled":
-		return s, true, nil
+		return s, e, nil
 	case "failed":
 		var why []string
 		for _, e := range b.Errors.Data {
 			why = append(why, e.Message)
 		}
-		return s, false, fmt.Errorf("the provider refused it: %s", cmp.Or(strings.Join(why, "; "), "it says not why"))
+		return s, end{over: true, refused: true, how: "the provider refused it: " + cmp.Or(strings.Join(why, "; "), "it says not why")}, nil
 	}
-	return s, false, nil
+	return s, end{}, nil
 }
 
 func (o openAI) answers(ctx context.Context, to endpoint, id string, each func(string, answer)) error {
@@ -193,7 +193,14 @@ func (o openAI) answers(ctx context.Context, to endpoint, id string, each func(s
 			case one.Response != nil && one.Response.Status != 0:
 				each(one.Key, answer{one.Response.Status, one.Response.Body})
 			case one.Error != nil && one.Error.Code != "batch_expired" && one.Error.Code != "batch_cancelled":
-				each(one.Key, refusal(http.StatusBadRequest, one.Error.Code, one.Error.Message))
+				status := http.StatusBadRequest
+				switch one.Error.Code {
+				case "server_error":
+					status = http.StatusInternalServerError
+				case "rate_limit_exceeded":
+					status = http.StatusTooManyRequests
+				}
+				each(one.Key, refusal(status, one.Error.Code, one.Error.Message))
 			}
 			return nil
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/kind"
 )
@@ -24,15 +25,17 @@ import (
 // A session has the requests and the batches of a run while Run works.
 type session struct {
 	Config
-	id      string // of the run
-	started bool   // the run of its notes
+	id    string // of the run
+	notes owed.Store
 
 	mu      sync.Mutex
 	seen    map[string]int      // how often a request was made in this visit
 	asked   map[string]*request // in this visit, without an answer, by key
+	given   map[string]bool     // answered in this visit
 	held    []hold              // their estimated costs
 	answers map[string]answer   // by key, of batches that have ended
 	batches map[string]*made    // by key, the newest that has it
+	lost    map[string][]*made  // by key, those that had no answer
 	made    []*made             // in their order
 }
 
@@ -41,6 +44,7 @@ type request struct {
 	key  string
 	line json.RawMessage // its body, without what makes its answer a stream
 	to   endpoint
+	cost budget.Amount // estimated
 }
 
 // An answer is the status and the body that a request gets.
@@ -49,7 +53,7 @@ type answer struct {
 	body   json.RawMessage
 }
 
-// A hold is an amount that is charged while requests wait.
+// A hold is what an account gets back when a visit is over. A request that waits has made no round trip.
 type hold struct {
 	account *budget.Account
 	amount  budget.Amount
@@ -59,7 +63,7 @@ type hold struct {
 func (s *session) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen, s.asked = map[string]int{}, map[string]*request{}
+	s.seen, s.asked, s.given = map[string]int{}, map[string]*request{}, map[string]bool{}
 }
 
 // release refunds the amounts held during a visit. The next visit holds them again for the requests that it makes.
@@ -148,21 +152,24 @@ func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessa
 	fmt.Fprintln(sum, s.seen[first])
 	s.seen[first]++
 	key := base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
-	if a, ok := s.answers[key]; ok {
+	a, ok := s.answers[key]
+	if why := s.spent(key); !ok && why != "" {
+		a, ok = refusal(http.StatusFailedDependency, "batch_ended", why), true
+	}
+	if ok {
 		delete(s.answers, key) // if it is not recorded, it is read again
+		s.given[key] = true
 		return a, true, true
 	}
-	s.asked[key] = &request{key, line, to}
-	b := s.batches[key]
-	if b != nil {
-		b.endpoint = to // as it is now: another process made the batch
-	}
-	if amount, ok := declared.Held[budget.Amount](ctx); ok {
-		account := budget.From(ctx)
+	amount, known := declared.Held[budget.Amount](ctx)
+	s.asked[key] = &request{key, line, to, amount}
+	account, back := budget.From(ctx), budget.Amount{Roundtrips: declared.Claimed[budget.Quote](ctx).Most.Roundtrips}
+	if amount.Roundtrips = 0; known { // the step has taken them
 		account.Charge(amount)
-		s.held = append(s.held, hold{account, amount})
+		back.USD, back.Tokens = amount.USD, amount.Tokens
 	}
-	return answer{}, false, b != nil
+	s.held = append(s.held, hold{account, back})
+	return answer{}, false, s.batches[key] != nil
 }
 
 // groups makes the batches of the requests that wait, within the bounds of their providers.
@@ -180,12 +187,13 @@ func (s *session) groups() (all [][]*request) {
 		if s.batches[key] != nil {
 			continue
 		}
-		where := r.to.url + "\n" + r.to.provider.model(r.line)
 		most, size := r.to.provider.bounds()
+		fewer := s.fewer(key)
+		where := fmt.Sprint(r.to.url, "\n", r.to.provider.model(r.line), "\n", fewer)
 		inputs := r.to.provider.inputs(r.line)
 		g, ok := open[where]
 		length := len(r.line) + 200 // with its key
-		if !ok || g.inputs+inputs > most || s.Most > 0 && len(all[g.at]) == s.Most || g.bytes+length > size {
+		if !ok || g.inputs+inputs > most || s.Most > 0 && len(all[g.at]) == s.Most || fewer > 0 && len(all[g.at]) == fewer || g.bytes+length > size {
 			g = group{at: len(all)}
 			all = append(all, nil)
 		}

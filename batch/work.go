@@ -11,52 +11,56 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/llm"
 )
 
-// send makes the batches of the requests that wait.
-func (s *session) send(ctx context.Context) error {
-	if err := s.settle(ctx); err != nil {
-		return err
-	}
+// send makes the batches of the requests that wait, and returns how many.
+func (s *session) send(ctx context.Context) (n int, err error) {
 	for _, group := range s.groups() {
 		if err := s.make(ctx, group); err != nil {
-			return err
+			return n, err
 		}
+		n++
 	}
-	return nil
+	return n, nil
 }
 
-// make notes a batch, makes it, and notes its id.
+// make notes a batch, makes it, and notes its id. If it is not known whether the provider has made it, the note stays as it is: to
+// look at the batch is to find it.
 func (s *session) make(ctx context.Context, group []*request) error {
 	to := group[0].to
-	b := &made{note: note{Provider: to.provider.name(), URL: to.url}, noted: time.Now(), endpoint: to}
+	b := &made{Batch: owed.Batch{Number: 1, Provider: to.provider.name(), URL: to.url, Noted: time.Now(), State: owed.Making}}
+	if n := len(s.made); n > 0 {
+		b.Number = s.made[n-1].Number + 1
+	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, s.id, len(s.made))
+	fmt.Fprintln(sum, s.id, b.Number)
 	for _, r := range group {
 		b.Keys = append(b.Keys, r.key)
+		b.Estimate.USD, b.Estimate.Tokens, b.Estimate.Roundtrips = b.Estimate.USD+r.cost.USD, b.Estimate.Tokens+r.cost.Tokens, b.Estimate.Roundtrips+1
 		fmt.Fprintln(sum, r.key)
 	}
-	b.name = fmt.Sprintf("stone-%d-%s", len(s.made)+1, hex.EncodeToString(sum.Sum(nil)[:8]))
-	if err := errors.Join(s.start(ctx), s.keep(ctx, b.name, notes, b.note, nil)); err != nil {
+	b.Name = fmt.Sprintf("stone-%d-%s", b.Number, hex.EncodeToString(sum.Sum(nil)[:8]))
+	if err := s.note(ctx, b); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.made = append(s.made, b)
 	s.add(b)
-	return s.finish(ctx, b, func(ctx context.Context) (string, error) {
-		id, err := to.provider.make(ctx, to, b.name, group)
-		if err == nil || !uncertain(err) {
-			return id, err
-		}
-		// The provider may have made it although its answer was lost.
-		found, other := s.find(ctx, b)
-		if other != nil {
-			return "", errors.Join(err, other)
-		}
-		if found == "" {
-			return "", err
-		}
-		return found, nil
-	})
+	s.mu.Unlock()
+	id, err := to.provider.make(ctx, to, b.Name, group)
+	switch {
+	case err == nil:
+		b.ID, b.State = id, owed.Made
+		return s.note(context.WithoutCancel(ctx), b)
+	case uncertain(err):
+		return nil
+	}
+	s.free(b)
+	return errors.Join(fmt.Errorf("%s makes no batch of %s: %w", b.Provider, b.URL, err), s.note(context.WithoutCancel(ctx), b))
 }
 
 // uncertain reports whether a request may have been carried out although it failed.
@@ -65,69 +69,34 @@ func uncertain(err error) bool {
 	return !ok || refused.Status >= 500 || refused.Status == http.StatusRequestTimeout
 }
 
-// finish notes the id of a batch. An error of work leaves it open: the next process looks for it. One that says that
-// the provider refused the batch is noted, so that its requests are free.
-func (s *session) finish(ctx context.Context, b *made, work func(context.Context) (string, error)) error {
-	var refused error
-	err := s.keep(ctx, b.name+"/"+makes, makes, nil, func(ctx context.Context) (any, error) {
-		id, err := work(ctx)
-		if err != nil && uncertain(err) {
-			return nil, err
+// free notes that a batch was not made.
+func (s *session) free(b *made) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range b.Keys {
+		if s.batches[key] == b {
+			delete(s.batches, key)
 		}
-		refused, b.id = err, id
-		return id, nil
-	})
-	switch {
-	case errors.As(err, new(*WaitingError)):
-		return err
-	case err != nil:
-		return fmt.Errorf("batch %s could not be made: %w: run it again to look for it", b.name, err)
 	}
-	b.settled = true
-	if b.id == "" {
-		s.drop(b)
-	}
-	if refused != nil {
-		return fmt.Errorf("%s makes no batch of %s: %w", b.Provider, b.URL, refused)
-	}
-	return nil
+	b.Keys, b.State, b.Estimate, b.changed = nil, owed.Ended, budget.Amount{}, true
 }
 
-// settle finds out what became of batches that an earlier process was making. Only those matter that the run
-// asks for.
-func (s *session) settle(ctx context.Context) error {
-	for _, b := range s.wanted() {
-		if b.settled {
-			continue
-		}
-		err := s.finish(ctx, b, func(ctx context.Context) (string, error) { return s.find(ctx, b) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// find returns the id of a batch at its provider, "" if it was not made.
-func (s *session) find(ctx context.Context, b *made) (string, error) {
+// find looks for a batch that may have been made. It is not sure while a batch that has not ended may be the one.
+func (s *session) find(ctx context.Context, b *made) (sure bool, err error) {
 	known := map[string]bool{}
 	for _, other := range s.made {
-		known[other.id] = true
+		known[other.ID] = true
 	}
-	for n := 1; ; n++ {
-		id, sure, err := b.endpoint.provider.find(ctx, b.endpoint, b, known)
-		if err != nil || sure {
-			return id, err
-		}
-		if !s.rest(ctx, n) {
-			return "", unsure(b)
-		}
+	id, sure, err := b.endpoint.provider.find(ctx, b.endpoint, b, known)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("batch %s of %s may have been made: %w: resume the run to look for it", b.Name, b.Provider, err)
+	case sure && id == "":
+		s.free(b)
+	case sure:
+		b.ID, b.State, b.changed = id, owed.Made, true
 	}
-}
-
-// unsure is the error while nobody can tell whether a batch was made.
-func unsure(b *made) error {
-	return &WaitingError{[]Status{{Provider: b.Provider, ID: b.name + ", which may have been made,", Total: len(b.Keys)}}}
+	return sure, nil
 }
 
 // wanted are the batches that have requests without an answer.
@@ -148,49 +117,103 @@ func (s *session) wanted() (all []*made) {
 	return all
 }
 
-// look asks how far the batches are, and reads the answers of those that have ended.
+// look asks how far the batches are, and reads the answers of those that have ended. The error is of those that cannot be read.
 func (s *session) look(ctx context.Context) (states []Status, ended bool, err error) {
 	for _, b := range s.wanted() {
-		state, over, err := b.endpoint.provider.state(ctx, b.endpoint, b.id)
-		if err != nil {
-			return states, ended, fmt.Errorf("batch %s of %s: %w", b.id, b.Provider, err)
+		state, over, failed := s.lookAt(ctx, b)
+		ended = ended || over
+		if err = errors.Join(err, failed); failed == nil && state.Total > 0 {
+			states = append(states, state)
 		}
-		state.Provider, state.ID, state.Total = b.Provider, b.id, cmp.Or(state.Total, len(b.Keys))
-		states = append(states, state)
-		if !over {
-			continue
+	}
+	return states, ended, err
+}
+
+func (s *session) lookAt(ctx context.Context, b *made) (state Status, over bool, err error) {
+	if b.State == owed.Making {
+		switch sure, err := s.find(ctx, b); {
+		case err != nil:
+			return state, false, err
+		case !sure:
+			return Status{Provider: b.Provider, ID: b.Name + ", which may have been made,", Total: len(b.Keys)}, false, nil
+		case b.ID == "":
+			return state, true, nil
 		}
-		ended = true
-		err = b.endpoint.provider.answers(ctx, b.endpoint, b.id, func(key string, a answer) {
+	}
+	state, how, err := b.endpoint.provider.state(ctx, b.endpoint, b.ID)
+	state.Provider, state.ID, state.Total = b.Provider, b.ID, cmp.Or(state.Total, len(b.Keys))
+	if err == nil && !how.over {
+		return state, false, nil
+	}
+	if err == nil && !how.refused {
+		err = b.endpoint.provider.answers(ctx, b.endpoint, b.ID, func(key string, a answer) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.batches[key] == b {
+			if a.status == http.StatusTooManyRequests || a.status >= 500 { // what passes is asked again in the next batch
+				how.how = bounds.Cut(fmt.Sprintf("status %d: %s", a.status, a.body), 500)
+			} else if s.batches[key] == b {
 				s.answers[key] = a
 			}
 		})
-		if err != nil {
-			return states, ended, fmt.Errorf("the answers of batch %s of %s: %w", b.id, b.Provider, err)
-		}
-		s.drop(b) // requests without an answer are sent again
 	}
-	return states, ended, nil
+	switch refused, ok := errors.AsType[*llm.HTTPError](err); {
+	case ok && (refused.Status == http.StatusNotFound || refused.Status == http.StatusGone):
+		how.how = "the provider does not have it any more, or its answers, for which it may have been paid"
+	case err != nil:
+		return state, false, fmt.Errorf("batch %s of %s: %w", b.ID, b.Provider, err)
+	}
+	s.end(b, how)
+	if len(b.Lost) > 0 {
+		state.Why = b.Why
+	}
+	return state, true, nil
 }
 
-// cancel cancels the batches that have not ended.
+// cancel cancels the batches that have not ended, in which the run has requests.
 func (s *session) cancel(ctx context.Context) (err error) {
 	for _, b := range s.wanted() {
-		if b.id != "" {
-			err = errors.Join(err, b.endpoint.provider.cancel(ctx, b.endpoint, b.id))
+		err = errors.Join(err, s.cancelOne(ctx, b))
+		if b.changed {
+			err = errors.Join(err, s.note(ctx, b))
 		}
 	}
 	return err
+}
+
+func (s *session) cancelOne(ctx context.Context, b *made) error {
+	if b.State == owed.Making {
+		switch sure, err := s.find(ctx, b); {
+		case err != nil:
+			return err
+		case !sure:
+			return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider says it", b.Name, b.Provider)
+		case b.ID == "":
+			return nil
+		}
+	}
+	err := b.endpoint.provider.cancel(ctx, b.endpoint, b.ID)
+	if refused, ok := errors.AsType[*llm.HTTPError](err); ok && refused.Status < 500 && refused.Status != http.StatusTooManyRequests {
+		_, how, unread := b.endpoint.provider.state(ctx, b.endpoint, b.ID)
+		gone, _ := errors.AsType[*llm.HTTPError](unread)
+		if unread == nil && how.over || gone != nil && (gone.Status == http.StatusNotFound || gone.Status == http.StatusGone) {
+			return nil // it has ended
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("batch %s of %s: %w", b.ID, b.Provider, err)
+	}
+	b.Dropped, b.changed = true, true
+	return nil
 }
 
 // abandon cancels the batches of a canceled run, as far as it asked for them in this visit.
 func (s *session) abandon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return errors.Join(s.cancel(ctx), s.wake(ctx))
+	if len(s.made) == 0 {
+		return s.wake(ctx)
+	}
+	return errors.Join(s.hold(ctx, s.cancel), s.wake(ctx))
 }
 
 // decode reads JSON that a provider sent.

@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -33,9 +31,8 @@ func (a *app) gc() *cobra.Command {
 		Short: "Remove old runs",
 		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
 			"match both: of all runs, or of those that the other flags choose. It keeps running runs. Without --resumable\n" +
-			"it also keeps runs that can continue: waiting, answered, interrupted, drained and refused ones. The receivers of a run and the notes of its\n" +
-			"batches go with it, and neither they nor notices count for --keep. Results that other runs have reused stay\n" +
-			"available to them. The file does not shrink, but its space is reused.",
+			"it also keeps runs that can continue: waiting, answered, interrupted, drained and refused ones. Results that other\n" +
+			"runs have reused stay available to them. The file does not shrink, but its space is reused.",
 		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -64,75 +61,26 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	if err != nil {
 		return err
 	}
-	if flags.of.pipeline == "" {
-		q.Without = "" // the notices of webhooks, too
-	}
-	var old, parts []journal.RunInfo // old ones if they are only to be listed
-	var gone []string                // runs whose parts the query may leave out
-	some := q.Pipeline != "" || len(q.States)+len(q.Labels) > 0 || q.Text != "" || q.MinCost > 0
-	read, younger, removed := 0, 0, 0
-	remove := func(r journal.RunInfo) error {
-		if outer, _, inner := strings.Cut(r.ID, "/"); inner { // the outer run would do it again
-			if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
-				return nil
-			}
-		}
-		if some {
-			gone = append(gone, r.ID)
-		}
-		if flags.dry {
-			old = append(old, r)
-			return nil
-		}
-		err := s.Remove(ctx, r.ID)
-		if errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun) { // it was resumed or removed meanwhile
-			a.complain("%v", err)
-			return nil
-		}
-		if err == nil {
-			removed++
-		}
-		return err
-	}
+	var old []journal.RunInfo // only listed
+	read, removed := 0, 0
 	for r, err := range s.each(ctx, q) {
-		switch read++; {
-		case errors.Is(err, journal.ErrNoRun):
+		if errors.Is(err, journal.ErrNoRun) {
 			a.complain("%v", err)
-			read--
 			continue
-		case err == nil && isPart(r):
-			parts = append(parts, r)
-			continue
-		case err == nil && flags.dooms(r, younger, now):
-			err = remove(r)
 		}
-		if err != nil {
-			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-		}
-		if flags.of.pipeline != "" || !strings.HasPrefix(r.Pipeline, webhook.Runs) { // notices do not count
-			younger++
-		}
-	}
-	for _, of := range gone {
-		more, err := s.partsOf(ctx, of)
-		if err != nil {
-			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-		}
-		for _, r := range more {
-			if !slices.ContainsFunc(parts, func(known journal.RunInfo) bool { return known.ID == r.ID }) {
-				read++
-				parts = append(parts, r)
+		younger := read
+		if read++; err == nil && flags.dooms(r, younger, now) && !s.within(ctx, r, flags) {
+			if flags.dry {
+				old = append(old, r)
+				continue
 			}
-		}
-	}
-	for _, r := range parts { // they go with their runs
-		of := partOf(r)
-		run, err := s.Find(ctx, of)
-		if err == nil && run.ID == of && !slices.ContainsFunc(old, func(r journal.RunInfo) bool { return r.ID == of }) {
-			continue
-		}
-		if err == nil || errors.Is(err, journal.ErrNoRun) || errors.As(err, new(*journal.AmbiguousError)) {
-			err = remove(r)
+			switch err = s.Remove(ctx, r.ID); {
+			case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
+				a.complain("%v", err)
+				err = nil
+			case err == nil:
+				removed++
+			}
 		}
 		if err != nil {
 			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
@@ -146,35 +94,14 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	return output(err)
 }
 
-// isPart reports whether a run keeps what another one needs as long as it is there: receivers of its notices, or the
-// notes of its batches, which are done although the run waits for them.
-func isPart(r journal.RunInfo) bool { return webhook.Keeps(r.Pipeline) || batch.Of(r) != "" }
-
-// partOf returns the run to which such a run belongs.
-func partOf(r journal.RunInfo) string {
-	if of := batch.Of(r); of != "" {
-		return of
+// within reports whether a run is an inner one of a run that may not be removed, and would do it again.
+func (s *store) within(ctx context.Context, r journal.RunInfo, flags gcFlags) bool {
+	outer, _, inner := strings.Cut(r.ID, "/")
+	if !inner {
+		return false
 	}
-	return r.Labels[webhook.Receives]
-}
-
-// partsOf returns the runs that belong to another one.
-func (s *store) partsOf(ctx context.Context, of string) (all []journal.RunInfo, err error) {
-	for r, err := range s.each(ctx, journal.Query{Labels: map[string]string{webhook.Receives: of}}) {
-		if err != nil {
-			return nil, err
-		}
-		if isPart(r) {
-			all = append(all, r)
-		}
-	}
-	switch r, err := s.Find(ctx, batch.Notes(of)); {
-	case err == nil && batch.Of(r) == of:
-		all = append(all, r)
-	case err != nil && !errors.Is(err, journal.ErrNoRun) && !errors.As(err, new(*journal.AmbiguousError)):
-		return nil, err
-	}
-	return all, nil
+	o, err := s.Find(ctx, outer)
+	return err == nil && o.ID == outer && !flags.ends(o)
 }
 
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error

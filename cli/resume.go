@@ -123,9 +123,6 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 		if err != nil {
 			return err
 		}
-		if of := batch.Of(info); of != "" {
-			return failed("run %s notes the batches of run %s: cancel that instead", info.ID, of)
-		}
 		name = info.ID // "last" may be another one by then
 		if batches, err = batch.Made(c.Context(), s.Store, info.ID); err == nil && !batches {
 			err = journal.Cancel(c.Context(), s.Store, info.ID)
@@ -153,6 +150,11 @@ func (a *app) resumeAll(c *cobra.Command, db string) error {
 	others := 0
 	err := a.withStore(c.Context(), db, func(s *store) error {
 		runs, err := journal.Resumable(c.Context(), s.Store)
+		if err == nil {
+			var waiting []journal.RunInfo
+			waiting, err = waitingForBatches(c.Context(), s)
+			runs = append(runs, waiting...)
+		}
 		for _, r := range runs {
 			if _, other := a.sourceOf(r); other != nil {
 				others++
@@ -198,6 +200,24 @@ func (a *app) resumeAll(c *cobra.Command, db string) error {
 		return &exitError{code: code}
 	}
 	return nil
+}
+
+// waitingForBatches returns the runs that wait for nothing but their batches.
+func waitingForBatches(ctx context.Context, s *store) (all []journal.RunInfo, err error) {
+	for r, err := range s.each(ctx, journal.Query{States: []journal.State{journal.Waiting}, Asking: true}) {
+		if err != nil {
+			return nil, err
+		}
+		asked, err := s.Questions(ctx, r.ID)
+		if err != nil {
+			continue // it is damaged, which resuming it by name says
+		}
+		if !slices.ContainsFunc(asked, func(q journal.Question) bool { return q.Open() && q.Name != batch.Question }) {
+			all = append(all, r)
+		}
+	}
+	slices.Reverse(all)
+	return all, nil
 }
 
 // stopped reports whether a run that was resumed was stopped by a signal, which ends the command.

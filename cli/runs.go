@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
-	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -169,9 +168,6 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 		return q, err
 	}
 	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
-	if q.Pipeline == "" {
-		q.Without = webhook.Runs
-	}
 	switch {
 	case flags.minCost < 0:
 		return q, fmt.Errorf("--min-cost %v: want 0 or more", flags.minCost)

@@ -159,6 +159,7 @@ type RunInfo struct {
 	Reuse       string            `json:"reuse,omitempty"`   // as in Options
 	Account     string            `json:"account,omitempty"` // as in Options
 	Budgets     []budget.Shared   `json:"budgets,omitempty"` // as in Options
+	Notify      []string          `json:"notify,omitempty"`  // as in Options
 	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
 
 	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose

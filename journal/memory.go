@@ -19,7 +19,10 @@ import (
 // Memory is a Journal that lives as long as the process, for tests and for runs
 // that are repeated within one program. Its zero value is empty and ready. It may
 // serve several runs and goroutines at once; it must not be copied.
-type Memory struct {
+type Memory struct{ memory }
+
+// memory has the methods of an owed.Store, whose types programs cannot name.
+type memory struct {
 	mu       sync.Mutex
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
@@ -42,6 +45,7 @@ type memoryRun struct {
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
 	board     *memoryBoard // nil until the holder posts
+	owed      memoryOwed
 }
 
 type memoryStep struct {
@@ -131,7 +135,7 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 	}
 	if claim, of := flight.Claimed(ctx), r.budgets(); len(of) > 0 && claim != (flight.Claim{}) {
 		start := flight.Start{Run: key.RunID, Step: key.Digest, Of: of, Claim: claim, Again: s.Attempts > 0}
-		if refused, _ := m.spending.flight.Admit(&m.spending, start, time.Now()); refused != nil {
+		if refused, _ := m.spending.flight.Admit(memorySums{m}, start, time.Now()); refused != nil {
 			return nil, 0, refused
 		}
 	}

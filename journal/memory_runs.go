@@ -149,6 +149,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	if r.info.Outcome = o; o.State == Done || o.State == Failed {
 		r.board = nil
 	}
+	r.stops()
 	m.release(r, o.State == Waiting)
 	return nil
 }

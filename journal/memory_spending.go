@@ -10,20 +10,38 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/kind"
 )
 
-// memorySpending is a [flight.Reader].
+// memorySpending is what is recorded of budgets, and in flight.
 type memorySpending struct {
 	flight flight.Flight
 	sums   map[flight.Key]budget.Amount
 	day    int64 // on which old days were forgotten last
 }
 
-func (m *memorySpending) Spent(k flight.Key) (budget.Amount, error) { return m.sums[k], nil }
+// memorySums is a [flight.Reader].
+type memorySums struct{ *memory }
 
-func (m *memorySpending) Outstanding(budget.Shared) (map[string]budget.Amount, error) {
-	return nil, nil
+func (m memorySums) Spent(k flight.Key) (budget.Amount, error) { return m.spending.sums[k], nil }
+
+func (m memorySums) Outstanding(b budget.Shared) (map[string]budget.Amount, error) {
+	found := map[string]budget.Amount{}
+	account, _ := b.Key(time.Time{})
+	for _, r := range m.order {
+		for _, of := range r.budgets() {
+			if name, _ := of.Key(time.Time{}); name != account {
+				continue
+			}
+			for _, batch := range r.owed.batches {
+				if batch.State != owed.Ended {
+					found[r.info.ID] = found[r.info.ID].Add(batch.Estimate)
+				}
+			}
+		}
+	}
+	return found, nil
 }
 
 // forget forgets what was spent on days that are no longer kept.
@@ -50,7 +68,7 @@ func (r *memoryRun) budgets() []budget.Shared {
 }
 
 // spend adds to the sums of a run's budgets, and of everything that its account spends on a day.
-func (m *Memory) spend(r *memoryRun, more budget.Amount) {
+func (m *memory) spend(r *memoryRun, more budget.Amount) {
 	now, of, keys := time.Now(), r.budgets(), map[flight.Key]bool{}
 	m.spending.forget(flight.DayOf(now))
 	if more == (budget.Amount{}) {
@@ -75,7 +93,7 @@ func (m *Memory) spend(r *memoryRun, more budget.Amount) {
 
 // ended pays for an attempt of a step with a result, or an error whose cost is known. A request that waits for a batch stays
 // in flight.
-func (m *Memory) ended(s *memoryStep, used budget.Usage, why error) {
+func (m *memory) ended(s *memoryStep, used budget.Usage, why error) {
 	cost, lands := used.Sane().Amount(), true
 	if errors.Is(why, kind.Waiting) {
 		_, batched := fault.Sent(why)
@@ -90,8 +108,8 @@ func (m *Memory) ended(s *memoryStep, used budget.Usage, why error) {
 }
 
 // Balance implements [Archive].
-func (m *Memory) Balance(_ context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {
+func (m *memory) Balance(_ context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spending.flight.Balance(&m.spending, b, at)
+	return m.spending.flight.Balance(memorySums{m}, b, at)
 }

@@ -13,7 +13,6 @@ import (
 type Query struct {
 	States   []State           // one of these
 	Pipeline string            // with this name
-	Without  string            // with a name that begins otherwise
 	Labels   map[string]string // with all of these
 	Text     string            // in the kind, path or reason of the failure; case is ignored
 	MinCost  float64           // of at least this cost
@@ -35,11 +34,11 @@ type Count struct {
 	Runs     int
 }
 
-// Counts counts the runs that q selects, by pipeline and state. Of its conditions, only States, Pipeline, Without, Labels
+// Counts counts the runs that q selects, by pipeline and state. Of its conditions, only States, Pipeline, Labels
 // and Asking apply. A database that has a method Counts counts them in one query, where a damaged run has the state that is
 // stored; of other archives all runs are read.
 func Counts(ctx context.Context, a Archive, q Query) (all []Count, err error) {
-	q = Query{States: q.States, Pipeline: q.Pipeline, Without: q.Without, Labels: q.Labels, Asking: q.Asking}
+	q = Query{States: q.States, Pipeline: q.Pipeline, Labels: q.Labels, Asking: q.Asking}
 	if c, ok := a.(interface {
 		Counts(ctx context.Context, q Query) ([]Count, error)
 	}); ok {
@@ -67,7 +66,6 @@ func (q Query) Selects(r RunInfo) bool {
 	}
 	return (len(q.States) == 0 || slices.Contains(q.States, r.State)) &&
 		(q.Pipeline == "" || q.Pipeline == r.Pipeline) &&
-		(q.Without == "" || !strings.HasPrefix(r.Pipeline, q.Without)) &&
 		(q.Text == "" || r.Failure != nil && r.Failure.holds(q.Text)) &&
 		r.Usage.USD >= q.MinCost &&
 		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until)) && !r.Outcome.Ended.Before(q.Ended)

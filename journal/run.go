@@ -67,6 +67,9 @@ type Options struct {
 	// without a change. Then the run ends with a *budget.ExhaustedError and can be resumed. If
 	// Budgets is nil, a resumed run keeps its own.
 	Budgets []budget.Shared
+	// Notify names the webhooks of a server to which each end of the run is owed, whichever process writes it. If it
+	// is nil, a resumed run keeps its own.
+	Notify []string
 	// Secrets are values that must not be recorded, of at least 8 bytes each, in addition
 	// to the secrets that models, capabilities and tools of Stone use in the run.
 	Secrets []string
@@ -220,7 +223,7 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 	info := RunInfo{
 		ID: r.cfg.RunID, Pipeline: cmp.Or(r.opts.Pipeline, p.Name()), Source: r.opts.Source, Reuse: r.opts.Reuse,
 		Fingerprint: p.Fingerprint(), Shape: Shape(p), Revision: cmp.Or(r.opts.Revision, buildRevision()), Started: r.now(),
-		Labels: r.opts.Labels, Account: r.opts.Account, Budgets: r.opts.Budgets,
+		Labels: r.opts.Labels, Account: r.opts.Account, Budgets: r.opts.Budgets, Notify: r.opts.Notify,
 	}
 	if r.cfg.Input.Len() > 0 {
 		info.Input = dag.Everything.Queries()[0].Digest(r.cfg.Input, false)
@@ -291,6 +294,9 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	now.Input, now.Account = cmp.Or(now.Input, before.Input), cmp.Or(now.Account, before.Account)
 	if now.Budgets == nil {
 		now.Budgets = before.Budgets
+	}
+	if now.Notify == nil {
+		now.Notify = before.Notify
 	}
 	if len(now.Source) == 0 {
 		now.Source = before.Source

@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
-	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -101,7 +100,7 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	info, err := s.exactly(ctx, keyOf(who, id))
-	if err == nil && (!who.sees(info) || secret(info)) {
+	if err == nil && !who.sees(info) {
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	return info, err
@@ -235,9 +234,6 @@ func selection(values url.Values) (journal.Query, error) {
 		if err != nil {
 			return q, unreadable("the parameter %s cannot be read: %v", name, err)
 		}
-	}
-	if q.Pipeline == "" {
-		q.Without = webhook.Runs
 	}
 	return q, nil
 }
@@ -437,18 +433,11 @@ func (s *Server) remove(ctx context.Context, who Principal, id string) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasPrefix(info.Pipeline, hookName("")) { // it is the evidence that a notice was sent
-		return conflict("the run is a notice of a webhook, which only the operator removes")
-	}
 	s.mu.Lock()
 	running := s.active[info.ID] != nil
 	s.mu.Unlock()
 	if running {
 		return conflict("the run has not ended: cancel it first")
 	}
-	ctx = context.WithoutCancel(ctx) // also if the client goes meanwhile
-	if err := s.cfg.Journal.Remove(ctx, info.ID); err != nil {
-		return err
-	}
-	return s.forget(ctx, info.ID)
+	return s.cfg.Journal.Remove(context.WithoutCancel(ctx), info.ID) // also if the client goes meanwhile
 }

@@ -16,7 +16,7 @@ const batchLabel = "batch"
 
 // cancelStopped cancels a run that nobody runs by its records. If it has batches, these are canceled with its pipeline.
 func (s *Server) cancelStopped(ctx context.Context, t task) error {
-	made, err := batch.Made(ctx, s.cfg.Journal, t.run.RunID)
+	made, err := batch.Made(ctx, s.cfg.Journal.(timed).Journal, t.run.RunID)
 	switch {
 	case err != nil:
 		return err
@@ -30,7 +30,7 @@ func (s *Server) cancelStopped(ctx context.Context, t task) error {
 
 // inBatches visits a run once, after it has canceled its batches if it is to be canceled.
 func (s *Server) inBatches(ctx context.Context, t task) error {
-	cfg := batch.Config{Journal: s.cfg.Journal, NoWait: true}
+	cfg := batch.Config{Journal: s.cfg.Journal.(timed).Journal, NoWait: true}
 	if t.cancel {
 		run := t.run
 		run.Watch = nil // which would cancel the run at its first event

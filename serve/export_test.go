@@ -1,24 +1,9 @@
 package serve
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
-// FindUnsent searches the journal once, as the server does at its start and later.
-func (s *Server) FindUnsent(ctx context.Context, since time.Time) error {
-	return s.findUnsent(ctx, since)
-}
-
-// SendAgain retries the notices that are due, as the server does at each scan.
-func (s *Server) SendAgain(ctx context.Context) { s.sendAgain(ctx) }
-
-// Unsent returns the number of notices that wait for their next attempt.
-func (s *Server) Unsent() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.unsent)
-}
+// Send starts attempts at the notices that are due, as the server does at each scan.
+func (s *Server) Send(ctx context.Context) error { return s.outbox.send(ctx) }
 
 // Patterns returns the patterns of all routes that ask who the caller is.
 func (s *Server) Patterns() (all []string) {

@@ -38,20 +38,3 @@ func TestFair(t *testing.T) {
 		}
 	}
 }
-
-// Of a damaged notice nobody knows whether it has the secrets of a receiver.
-func TestSecretOfDamaged(t *testing.T) {
-	for _, c := range []struct {
-		pipeline, receives string
-		state              journal.State
-		want               bool
-	}{
-		{"webhook/ops", "", journal.Done, false}, {"webhook/a2a", "run", journal.Done, true}, {"webhook/a2a/receiver", "", journal.Done, true},
-		{"webhook/a2a", "", journal.Damaged, true}, {"page", "", journal.Damaged, false},
-	} {
-		info := journal.RunInfo{Pipeline: c.pipeline, Labels: map[string]string{"receives": c.receives}, Outcome: journal.Outcome{State: c.state}}
-		if got := secret(info); got != c.want {
-			t.Errorf("%+v: %t", c, got)
-		}
-	}
-}

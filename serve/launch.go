@@ -1,22 +1,18 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"iter"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
-	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/limit"
@@ -141,7 +137,7 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	return err
 }
 
-// stopped counts a run that has stopped, and sends its notices. A run that never started is not counted.
+// stopped counts a run that has stopped, whose notices are due. A run that never started is not counted.
 func (s *Server) stopped(t task, err error) {
 	if errors.As(err, new(*journal.HeldError)) {
 		return
@@ -152,13 +148,7 @@ func (s *Server) stopped(t task, err error) {
 	}
 	s.meters.stopped.Add(1, t.Name, string(info.State))
 	s.meters.spent(t.Name, t.before.Usage, info.Usage)
-	if h := s.hooks[t.Name]; h != nil && info.State == journal.Failed && !s.again(h, info) {
-		s.meters.webhooks.Add(1, "dropped")
-		s.cfg.Log.Warn("a webhook was given up", "run", info.ID)
-	}
-	if _, err := s.notify(context.Background(), info); err != nil && !s.closing() { // the next search finds it
-		s.cfg.Log.Error("a webhook was not sent", "run", info.ID, "error", err)
-	}
+	s.outbox.hurry()
 }
 
 // resumeDue resumes the runs that are due and whose pipelines are published.
@@ -202,16 +192,11 @@ func (s *Server) abandoned(ctx context.Context) <-chan journal.RunInfo {
 // resumeAtOnce bounds the runs that a server resumes by itself at the same time.
 const resumeAtOnce = 256
 
-// busy counts the runs of this process without the notices of webhooks, which may wait for receivers that hang.
-func (s *Server) busy() (n int) {
+// busy counts the runs of this process.
+func (s *Server) busy() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, run := range s.active {
-		if !strings.HasPrefix(run.pipeline, webhook.Runs) {
-			n++
-		}
-	}
-	return n
+	return len(s.active)
 }
 
 func notPublished() *api.Problem {
@@ -221,10 +206,7 @@ func notPublished() *api.Problem {
 // publishedOf returns the pipeline of a run, if this server publishes it.
 func (s *Server) publishedOf(info journal.RunInfo) (*Pipeline, bool) {
 	src, ok := sourceOf(info)
-	p := cmp.Or(s.pipeline(src.Published), s.hidden[src.Published])
-	if h := s.hooks[src.Published]; h != nil {
-		p = h.pipeline
-	}
+	p := s.pipeline(src.Published)
 	return p, ok && p != nil
 }
 
@@ -293,8 +275,6 @@ func (s *Server) cancel(ctx context.Context, info journal.RunInfo) (over bool, e
 		}
 	}
 	switch src, _ := sourceOf(info); {
-	case batch.Of(info) != "":
-		return false, conflict("the run notes the batches of run %s: cancel that instead", batch.Of(info))
 	case run != nil && info.State == journal.Canceled && src.Batch: // its batches may still run
 	case run != nil && info.State == journal.Canceled:
 		return true, nil

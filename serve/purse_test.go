@@ -20,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/limit"
@@ -303,19 +304,21 @@ func TestCancelUnpublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"plain", "batched", "batched.batches", "held", "damaged"} {
+	for _, id := range []string{"plain", "batched", "held", "damaged"} {
 		if _, err := j.Acquire(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 		info := journal.RunInfo{ID: id, Pipeline: "other", Started: time.Now()}
-		if id == "batched.batches" {
-			info.Labels = map[string]string{"batches-of": "batched"}
-		}
 		if err := j.Begin(t.Context(), info, dag.DAG{}); err != nil {
 			t.Fatal(err)
 		}
-		if id == "held" {
+		switch id {
+		case "held":
 			continue
+		case "batched":
+			if err := j.PutBatch(t.Context(), id, owed.Batch{Number: 1}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		state := journal.Waiting
 		if id == "damaged" {
@@ -327,7 +330,7 @@ func TestCancelUnpublished(t *testing.T) {
 	}
 	for id, want := range map[string]string{
 		"plain": `"state":"canceled"`, "batched": "this server does not publish the pipeline of the run", "held": "another process runs it",
-		"batched.batches": "the run notes the batches of run batched: cancel that instead", "damaged": "the run is already damaged",
+		"damaged": "the run is already damaged",
 	} {
 		out := httptest.NewRecorder()
 		s.ServeHTTP(out, httptest.NewRequest("POST", "http://localhost/v1/runs/"+id+"/cancel", nil))

@@ -42,8 +42,6 @@ type source struct {
 	Chat    bool            `json:"chat,omitempty"`      // clients watch what it says
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
 	USDADay float64         `json:"usd-a-day,omitempty"` // of the owner
-	// Webhooks are the names of those that get notices about the run.
-	Webhooks []string `json:"webhooks,omitempty"`
 }
 
 func sourceOf(info journal.RunInfo) (src source, ok bool) {
@@ -103,7 +101,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	src := source{
 		Published: p.Name, Request: digestOf(req), Grant: grants.Narrow(p.Grant, who.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil, Webhooks: s.owed(p.Name, who),
+		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil,
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
 	if err := checked(p.Ashlar, cfg); err != nil {
@@ -128,7 +126,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if err := s.solvent(ctx, who.Name, who.USDADay); err != nil {
 		return info, false, err
 	}
-	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels, Budgets: s.drawn(p.Name, labels, who.Name, who.USDADay)}, most: who.Runs, live: how.live})
+	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels, Notify: s.owed(p.Name, who), Budgets: s.drawn(p.Name, labels, who.Name, who.USDADay)}, most: who.Runs, live: how.live})
 	if err != nil {
 		return info, false, err
 	}

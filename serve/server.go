@@ -96,11 +96,9 @@ type Server struct {
 	health    *health
 	tries     tries
 	sessions  sessions
-	died      abandoner            // nil for a journal that cannot tell
-	hooks     map[string]*hook     // by the names of their pipelines
-	hidden    map[string]*Pipeline // that keep the receivers of runs
-	sending   *places              // bounds the notices that are sent concurrently
-	places    *places              // for reading lists and missed events
+	died      abandoner // nil for a journal that cannot tell
+	outbox    *outbox
+	places    *places // for reading lists and missed events
 
 	mu        sync.Mutex
 	active    map[string]*active   // runs of this process
@@ -108,7 +106,6 @@ type Server struct {
 	lists     map[feedKey]*watched // that clients watch
 	streams   int                  // that are open, with waits
 	streamsOf map[caller]int
-	unsent    map[string]unsent // notices to retry, by their runs
 	running   sync.WaitGroup
 }
 
@@ -141,7 +138,7 @@ func New(cfg Config) (*Server, error) {
 		}
 	}
 	s.warnOfNoDescription()
-	s.hooks, s.hidden, s.unsent, s.sending = map[string]*hook{}, map[string]*Pipeline{}, map[string]unsent{}, newPlaces(hookAtOnce, hookAtOnce)
+	s.outbox = newOutbox(s, s.cfg.Journal.(timed).Journal)
 	if err := s.addWebhooks(cfg.Webhooks); err != nil {
 		return nil, err
 	}
@@ -250,8 +247,8 @@ const requestID = "X-Request-Id"
 // have stopped. Requests are then answered with "unavailable".
 func (s *Server) Run(ctx context.Context) {
 	abandoned := s.abandoned(ctx)
-	if len(s.hooks) > 0 {
-		s.running.Go(func() { s.runWebhooks(ctx) })
+	if len(s.outbox.hooks)+len(s.outbox.protocols) > 0 {
+		s.running.Go(func() { s.outbox.run(ctx) })
 	}
 	ticks := time.NewTicker(s.cfg.Scan)
 	defer ticks.Stop()

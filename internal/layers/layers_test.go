@@ -44,6 +44,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/metrics", ""},
 	{"internal/money", ""},
 	{"internal/webhook", ""},
+	{"internal/owed", "budget"},
 	{"internal/panics", ""},
 	{"internal/prompts", "dag"},
 	{"internal/pattern", ""},
@@ -71,7 +72,7 @@ var table = []struct{ pkg, imports string }{
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
 	{"journal/remote", "journal internal/flight internal/record limit"},
 	{"journal/...", "journal internal/flight internal/record"},
-	{"journal", ". internal/flight internal/record budget tree internal/bounds internal/redact internal/text"},
+	{"journal", ". internal/owed internal/flight internal/record budget tree internal/bounds internal/redact internal/text"},
 
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
@@ -94,7 +95,7 @@ var table = []struct{ pkg, imports string }{
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},
-	{"batch", ". budget internal/declared internal/redact internal/retryafter internal/transport journal llm"},
+	{"batch", ". budget internal/declared internal/owed internal/redact internal/retryafter internal/transport journal llm"},
 	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
 	{"tree", ". schema internal/prompts internal/suggest"},
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
@@ -145,7 +146,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/answers", "internal/text"},
 	{"serve/internal/page", "journal internal/export call eval eval/stat llm serve/api serve/internal/answers internal/progress internal/text internal/view"},
 	{"serve/internal/openai", "agent call tree serve/api"},
-	{"serve", "journal batch call tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
+	{"serve", "journal batch call internal/owed tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
 	{"serve/mcp", "serve internal/inside"},
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},

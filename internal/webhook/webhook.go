@@ -84,21 +84,6 @@ func CheckURL(address string, private bool) error {
 	return nil
 }
 
-// Runs begins the names of the pipelines whose runs send webhooks. Lists of runs leave them out.
-const Runs = "webhook/"
-
-// Receives is the label, with the id of a run, of the runs that keep its receivers and of those that send notices
-// to them. Both have secrets.
-const Receives = "receives"
-
-// Keep ends the names of the pipelines whose runs keep receivers.
-const Keep = "/receiver"
-
-// Keeps reports whether the runs of a pipeline keep receivers of other runs.
-func Keeps(pipeline string) bool {
-	return strings.HasPrefix(pipeline, Runs) && strings.HasSuffix(pipeline, Keep)
-}
-
 // A StatusError is the status of a reply outside 200 to 299.
 type StatusError int
 

@@ -79,7 +79,7 @@ func TestMigrateLocked(t *testing.T) {
 	if err := open(t, address, Options{}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Exec(t, address, "DELETE FROM stone.migrations WHERE version = 6; ALTER TABLE stone.holds DROP COLUMN state; DROP FUNCTION stone.refuse(text)")
+	pgtest.Exec(t, address, "DELETE FROM stone.migrations WHERE version = 6; ALTER TABLE stone.holds DROP COLUMN state; DROP FUNCTION stone.refuse(text); DROP TABLE stone.batches, stone.receivers, stone.outbox")
 	reader, err := pgconn.Connect(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)

@@ -314,7 +314,7 @@ func scanBlock(v [][]byte) *log.Block {
 
 // Verify implements [log.Verifier]. Pages and indexes are checked by the server's own pg_amcheck.
 func (f *database) Verify(ctx context.Context, found func(string)) error {
-	for _, table := range []string{"records", "questions", "blocks", "labels"} {
+	for _, table := range []string{"records", "questions", "blocks", "labels", "batches", "receivers", "outbox"} {
 		lost, err := rows(ctx, f.reader, func(v [][]byte) int64 { return integer(v[0]) },
 			"SELECT count(*) FROM stone."+table+" t WHERE NOT EXISTS (SELECT 1 FROM stone.runs r WHERE r.run = t.run)")
 		if err != nil {

@@ -324,8 +324,9 @@ func (t *tx) Remove(run int64) error {
 		t.runs[r.ID], t.byRow[run] = nil, nil
 	}
 	t.exec("DELETE FROM stone.records WHERE run = $1", run)
-	t.exec("DELETE FROM stone.questions WHERE run = $1", run)
-	t.exec("DELETE FROM stone.labels WHERE run = $1", run)
+	for _, table := range []string{"questions", "labels", "batches", "receivers", "outbox"} {
+		t.exec("DELETE FROM stone."+table+" WHERE run = $1", run)
+	}
 	t.exec("DELETE FROM stone.runs WHERE run = $1", run)
 	return t.RemoveBlocks(run)
 }

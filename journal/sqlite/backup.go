@@ -79,7 +79,7 @@ func (f *file) Verify(ctx context.Context, found func(string)) error {
 	if err := f.tables(ctx, found); err != nil {
 		return err
 	}
-	for _, table := range []string{"records", "questions", "blocks", "labels"} {
+	for _, table := range []string{"records", "questions", "blocks", "labels", "batches", "receivers", "outbox"} {
 		run := "run"
 		if table == "records" {
 			run = "seq >> 32"

@@ -97,8 +97,10 @@ func (t tx) Delete(run, first, last int64) (int64, error) {
 // Remove implements [log.Tx].
 func (t tx) Remove(run int64) error {
 	_, err := t.Delete(run, 0, 2*log.Aside-1)
-	if err == nil {
-		_, err = t.do("DELETE FROM questions WHERE run = ?", run)
+	for _, table := range []string{"questions", "batches", "receivers", "outbox"} {
+		if err == nil {
+			_, err = t.do("DELETE FROM "+table+" WHERE run = ?", run)
+		}
 	}
 	if err == nil {
 		err = t.RemoveBlocks(run)

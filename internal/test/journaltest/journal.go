@@ -79,6 +79,9 @@ var storeCases = []journalCase{
 	{"a budget keeps what lost attempts may have cost", testSharedLost},
 	{"a request that waits for a batch stays in flight", testSharedBatched},
 	{"a run is canceled without its pipeline", testCanceled},
+	{"keeps the batches of a run beside it", testBatches},
+	{"an end owes notices, once", testNotices},
+	{"receivers belong to a run", testReceivers},
 	{"runs are counted as they are listed", testCounts},
 }
 

@@ -29,10 +29,6 @@ func testQuery(t *testing.T, j tested) {
 		want  string
 	}{
 		{journal.Query{Pipeline: "p-dear"}, "[dear]"},
-		{journal.Query{Without: "p-d"}, "[failed cheap]"},
-		{journal.Query{Without: "p-d", Since: moment.Add(time.Hour)}, "[failed]"},
-		{journal.Query{Without: "p-d", Limit: 1, Before: "failed"}, "[cheap]"},
-		{journal.Query{Without: "P-D", States: []journal.State{journal.Done}}, "[dear cheap]"},
 		{journal.Query{Labels: map[string]string{"team": "a"}}, "[failed dear cheap]"},
 		{journal.Query{Labels: map[string]string{"team": "a", "name": "cheap"}}, "[cheap]"},
 		{journal.Query{Labels: map[string]string{"none": ""}}, "[]"},
@@ -101,7 +97,7 @@ func testResumable(t *testing.T, j tested) {
 	}
 	for name, q := range map[string]journal.Query{
 		"all": {}, "state": {States: []journal.State{journal.Waiting, journal.Canceled}}, "one state": {States: []journal.State{journal.Waiting}},
-		"times": {Until: moment.Add(1000 * time.Hour)}, "pipeline": {Without: "another"},
+		"times": {Until: moment.Add(1000 * time.Hour)},
 	} {
 		q.Asking = true
 		runs, err := other.Runs(t.Context(), q)

@@ -165,7 +165,7 @@ func (j *Journal) Counts(ctx context.Context, q journal.Query) (all []journal.Co
 // selected returns the conditions of a query that the database checks. Times have a millisecond
 // to spare: see RunSelection.
 func selected(q journal.Query) RunSelection {
-	s := RunSelection{Pipeline: q.Pipeline, Without: q.Without, Labels: q.Labels, Started: millis(q.Since) - 1, Ended: millis(q.Ended) - 1}
+	s := RunSelection{Pipeline: q.Pipeline, Labels: q.Labels, Started: millis(q.Since) - 1, Ended: millis(q.Ended) - 1}
 	if q.Since.IsZero() {
 		s.Started = 0
 	}

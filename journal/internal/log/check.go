@@ -222,6 +222,15 @@ func (c *checker) beside(ctx context.Context, r *Run) error {
 			c.found(err.(*journal.DamageError))
 		}
 	}
+	for _, table := range []Beside{Batches, Receivers} {
+		if _, err := notes[json.RawMessage](ctx, c.Journal, c.data, table, r.ID, r.Row); err != nil {
+			damage, ok := errors.AsType[*journal.DamageError](err)
+			if !ok {
+				return err
+			}
+			c.found(damage)
+		}
+	}
 	store := blockStore{c.data, r.Row}
 	tree, err := outline.Open(ctx, store)
 	if err == nil && tree.At > 0 {

@@ -95,6 +95,13 @@ type Reader interface {
 	Questions(ctx context.Context, run int64, s QuestionSelection) ([]*Question, error)
 	// Open returns the open questions of runs with these ids, those of the oldest run first.
 	Open(ctx context.Context, runs []string) ([]*Question, error)
+	// Notes returns what a run has in a table beside its records, by name.
+	Notes(ctx context.Context, table Beside, run int64) ([]*Note, error)
+	// Outstanding returns the open batches of all runs.
+	Outstanding(ctx context.Context) ([]*Outstanding, error)
+	// Due returns up to most notices whose Next is at most now or more than far, the smallest first, without those for the
+	// receivers in but.
+	Due(ctx context.Context, now, far int64, but []string, most int) ([]*Notice, error)
 	// Block returns a block of a run's outline, or nil.
 	Block(ctx context.Context, run int64, parent, slot string) (*Block, error)
 	// Blocks returns the blocks of a parent in any order. Unless whole is set, their Data is
@@ -166,7 +173,17 @@ type Tx interface {
 	PutBlocks(run int64, blocks []*Block) error
 	// RemoveBlocks removes the outline of a run.
 	RemoveBlocks(run int64) error
-	// Remove removes a run with its records, questions and outline.
+	// PutNote stores a row of a table, or replaces the one with its Run and Name.
+	PutNote(table Beside, n *Note) error
+	// DropReceiver removes a receiver of a run, and the notices for it.
+	DropReceiver(run int64, name string) error
+	// Owe stores a notice, unless there is one with its Run, Receiver, Event and Name.
+	Owe(n *Notice) error
+	// OweReceivers does so for each receiver of a run.
+	OweReceivers(run int64, event string, at int64) error
+	// PutNotice changes Next, Tries and Body of a notice that has so many tries and a Next, and reports whether there is one.
+	PutNotice(n *Notice, tries int64) (bool, error)
+	// Remove removes a run with its records, questions and outline, and what it has beside.
 	Remove(run int64) error
 	// PutQuestion stores a question, or replaces the one with its Run and Path.
 	PutQuestion(q *Question) error

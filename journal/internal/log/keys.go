@@ -21,7 +21,6 @@ type RunSelection struct {
 	Answered bool              // of the waiting ones, only those without an open question
 	Asking   bool              // with an open question
 	Pipeline string            // see Column
-	Without  string            // its name begins otherwise
 	Labels   map[string]string // with all of these, see Column
 	Started  int64             // at or after this time, in milliseconds of Unix time
 	Until    int64             // started at or before this time
@@ -106,9 +105,6 @@ func (s RunSelection) Keys(schema string, limit int) (text string, args []any) {
 	}
 	if s.Pipeline != "" {
 		and(pipeline+" = %s", Column(s.Pipeline))
-	}
-	if s.Without != "" && !byTime { // the index has no names
-		where = append(where, fmt.Sprintf("substr(r.pipeline, 1, %d) <> %s", utf8.RuneCountInString(s.Without), place(Column(s.Without))))
 	}
 	since := func(column string, at int64) {
 		if at == 0 {

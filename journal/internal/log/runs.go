@@ -327,7 +327,10 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		}
 		row.Lease, row.Outer = 0, ""
 		row.seal()
-		return t.Put(row)
+		if err := t.Put(row); err != nil {
+			return err
+		}
+		return t.stops(r, row, o)
 	}}
 	x.then = func(err error) {
 		if err == nil {
@@ -396,6 +399,9 @@ func (j *Journal) refuse(ctx context.Context, r *run, o journal.Outcome) error {
 		}
 		row.State, row.Outcome, row.Ended = string(o.State), text, millis(o.Ended)
 		row.seal()
-		return t.Put(row)
+		if err := t.Put(row); err != nil {
+			return err
+		}
+		return t.stops(r, row, o)
 	}})
 }

@@ -3,6 +3,7 @@ package log
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/owed"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -53,7 +56,37 @@ func (t within) Spent(k flight.Key) (sum budget.Amount, err error) {
 	return sum, nil
 }
 
-func (t within) Outstanding(b budget.Shared) (map[string]budget.Amount, error) { return nil, nil }
+func (t within) Outstanding(b budget.Shared) (map[string]budget.Amount, error) {
+	if t.open == nil {
+		found, err := t.Tx.Outstanding(background)
+		if err != nil {
+			return nil, err
+		}
+		t.open = append([]*Outstanding{}, found...)
+	}
+	return t.j.estimates(t.open, b)
+}
+
+// estimates returns the estimates of batches whose runs draw on a budget, by the ids of the runs.
+func (j *Journal) estimates(open []*Outstanding, b budget.Shared) (map[string]budget.Amount, error) {
+	found := map[string]budget.Amount{}
+	account, _ := b.Key(time.Time{})
+	for _, n := range open {
+		var info struct {
+			Budgets []budget.Shared `json:"budgets"`
+		}
+		var batch owed.Batch
+		if err := errors.Join(json.Unmarshal([]byte(cmp.Or(string(n.Info), "{}")), &info), json.Unmarshal(n.Data, &batch)); err != nil || !unbroken(n.Seal, n.Data, true, n.fields()...) {
+			return nil, &journal.DamageError{Where: j.data.Name(), Run: n.ID, Reason: "was changed in the table batches"}
+		}
+		for _, of := range named(info.Budgets) {
+			if name, _ := of.Key(time.Time{}); name == account {
+				found[n.ID] = found[n.ID].Add(batch.Estimate)
+			}
+		}
+	}
+	return found, nil
+}
 
 // end notes that an attempt of a step ends with this transaction, with a result or an error whose cost is known. A request
 // that waits for a batch stays in flight.
@@ -105,23 +138,29 @@ func (t *transaction) spend() error {
 
 // Balance implements [journal.Archive].
 func (j *Journal) Balance(ctx context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {
-	bal, err := j.flight.Balance(reads{ctx, j.data}, named([]budget.Shared{b})[0], at)
+	bal, err := j.flight.Balance(reads{ctx, j}, named([]budget.Shared{b})[0], at)
 	bal.Shared = b
 	return bal, j.data.Explain(err)
 }
 
 // reads is a [flight.Reader] outside of transactions.
 type reads struct {
-	context.Context
-	Reader
+	ctx context.Context
+	*Journal
 }
 
 func (r reads) Spent(k flight.Key) (budget.Amount, error) {
 	k.Account = Column(k.Account)
-	return r.Reader.Spent(r.Context, k)
+	return r.data.Spent(r.ctx, k)
 }
 
-func (r reads) Outstanding(b budget.Shared) (map[string]budget.Amount, error) { return nil, nil }
+func (r reads) Outstanding(b budget.Shared) (map[string]budget.Amount, error) {
+	open, err := r.data.Outstanding(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.estimates(open, b)
+}
 
 // budgets returns those on which the run draws, or its outer run.
 func (r *run) budgets() []budget.Shared {

@@ -27,6 +27,7 @@ type transaction struct {
 	// boards are the boards that were read, by run.
 	boards   map[string]*Run
 	sums     map[flight.Key]budget.Amount // that were read
+	open     []*Outstanding               // that were read
 	admitted []ended                      // steps that start
 	over     []ended                      // steps that are in flight no longer
 }

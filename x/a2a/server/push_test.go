@@ -74,20 +74,8 @@ func TestPush(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 	runs, err := h.journal.Runs(t.Context(), journal.Query{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, run := range runs { // no request returns the secrets
-		for _, path := range []string{"/v1/runs/" + run.ID, "/runs/" + run.ID} {
-			resp, err := http.Get(h.url + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if hidden := strings.HasPrefix(run.Pipeline, "webhook/"); (resp.StatusCode == 404) != hidden {
-				t.Errorf("%s of %s: status %d", path, run.Pipeline, resp.StatusCode)
-			}
-		}
+	if err != nil || len(runs) != 1 {
+		t.Errorf("%d runs, want that of the task alone: %v", len(runs), err)
 	}
 	if err := c.DeleteTaskPushConfig(t.Context(), &sdk.DeleteTaskPushConfigRequest{TaskID: task.ID, ID: "one"}); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,234 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/owed"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+)
+
+// A made batch is noted in the journal. Its tries, the requests that it lost and its end are in the note, so that they hold for
+// whoever continues the run.
+type made struct {
+	owed.Batch
+	endpoint endpoint // zero if the run does not ask for any of its requests
+	changed  bool     // since it was noted
+}
+
+// attempts is how often a request is sent that its batches do not answer.
+const attempts = 3
+
+// Made reports whether batches were made for a run, perhaps by another process. If not, journal.Cancel cancels it.
+func Made(ctx context.Context, j journal.Journal, run string) (bool, error) {
+	notes, ok := j.(owed.Store)
+	if !ok {
+		return false, nil
+	}
+	all, err := notes.Batches(ctx, run)
+	return len(all) > 0, err
+}
+
+// hold does work while this process has the run, with what is noted.
+func (s *session) hold(ctx context.Context, work func(context.Context) error) error {
+	info, err := s.Journal.Acquire(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	if info.Started.IsZero() {
+		err = fmt.Errorf("run %q: %w", s.id, journal.ErrNoRun) // it was removed meanwhile
+	} else if err = s.load(ctx); err == nil {
+		err = work(ctx)
+	}
+	return errors.Join(err, s.Journal.Release(s.id))
+}
+
+// load reads what is noted, which another process may have changed. What this one has learnt of an end and not noted stays.
+func (s *session) load(ctx context.Context) error {
+	all, err := s.notes.Batches(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := map[int]*made{}
+	for _, b := range s.made {
+		known[b.Number] = b
+	}
+	s.made = nil
+	for _, noted := range all {
+		b := known[noted.Number]
+		if b == nil || b.Name != noted.Name {
+			b = &made{}
+		}
+		if !b.changed || noted.State == owed.Ended {
+			b.Batch, b.changed = noted, false
+		}
+		s.made = append(s.made, b)
+	}
+	s.index()
+	return nil
+}
+
+// index finds the batches of requests. The caller has s.mu.
+func (s *session) index() {
+	s.batches, s.lost = map[string]*made{}, map[string][]*made{}
+	for _, b := range s.made {
+		s.add(b)
+		for _, key := range b.Lost {
+			s.lost[key] = append(s.lost[key], b)
+		}
+	}
+}
+
+// add makes a batch the one that answers its keys. The caller has s.mu.
+func (s *session) add(b *made) {
+	for _, key := range b.Keys {
+		s.batches[key] = b
+		if r := s.asked[key]; r != nil {
+			b.endpoint = r.to // as it is now: another process may have made the batch
+		}
+	}
+}
+
+// note notes a batch.
+func (s *session) note(ctx context.Context, b *made) error {
+	b.changed = false
+	return s.notes.PutBatch(ctx, s.id, b.Batch)
+}
+
+// settle notes what a visit that ended with an error, or without, has done with, and what became of batches. Of a visit that
+// reached all that it could, what it does not ask for is recorded. What it was given is recorded if the run has ended, be it as a failure:
+// repeated later, it is another request. A visit that waits may have made something of several answers, and asks for them again.
+func (s *session) settle(ctx context.Context, ended error) error {
+	s.mu.Lock()
+	over := func(key string) bool {
+		if s.given[key] {
+			return !errors.Is(ended, kind.Waiting)
+		}
+		return s.asked[key] == nil && (ended == nil || errors.Is(ended, kind.Waiting))
+	}
+	for _, b := range s.made {
+		if b.State != owed.Ended {
+			continue
+		}
+		n := len(b.Keys) + len(b.Lost)
+		b.Keys, b.Lost = slices.DeleteFunc(b.Keys, over), slices.DeleteFunc(b.Lost, over)
+		b.changed = b.changed || len(b.Keys)+len(b.Lost) < n
+	}
+	s.index()
+	s.mu.Unlock()
+	var err error
+	for _, b := range s.made {
+		if b.changed {
+			err = errors.Join(err, s.note(ctx, b))
+		}
+	}
+	return err
+}
+
+// end notes how a batch has ended: what it did not answer is lost, and free for the next one.
+func (s *session) end(b *made, e end) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.State, b.Estimate, b.changed = owed.Ended, budget.Amount{}, true
+	var answered []string
+	for _, key := range b.Keys {
+		if _, ok := s.answers[key]; ok {
+			answered = append(answered, key)
+			continue
+		}
+		delete(s.batches, key)
+		if !b.Dropped { // by this program: what is asked again begins anew
+			b.Lost, s.lost[key] = append(b.Lost, key), append(s.lost[key], b)
+		}
+	}
+	b.Keys, b.Why, b.Canceled, b.Refused = answered, e.how, e.canceled, e.refused
+}
+
+// spent says why a request is not sent again: its batches had no answer, or somebody has canceled the last one. The caller has s.mu.
+func (s *session) spent(key string) string {
+	all := s.lost[key]
+	if len(all) == 0 {
+		return ""
+	}
+	switch last := all[len(all)-1]; {
+	case last.Canceled:
+		return fmt.Sprintf("batch %s of %s was canceled at the provider: resume the run to send its requests again", last.ID, last.Provider)
+	case len(all) >= attempts:
+		return fmt.Sprintf("%d batches had no answer to the request, the last one is %s of %s: %s", len(all), last.ID, last.Provider, last.Why)
+	}
+	return ""
+}
+
+// fewer is how many requests the next batch of a request may have, after one that was refused as a whole; 0 sets no bound. The
+// caller has s.mu.
+func (s *session) fewer(key string) (most int) {
+	for _, b := range s.lost[key] {
+		if b.Refused {
+			most = (len(b.Lost) + 1) / 2
+		}
+	}
+	return most
+}
+
+// refused returns how often requests that wait were in batches that were refused as a whole, without one that has them now. That may
+// pass, as a limit of queued tokens does, so the next one has to wait.
+func (s *session) refused() (most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.asked {
+		n := 0
+		for _, b := range s.lost[key] {
+			if b.Refused {
+				n++
+			}
+		}
+		if s.batches[key] == nil && n < attempts {
+			most = max(most, n)
+		}
+	}
+	return most
+}
+
+// park has the run wait for its batches, for whoever looks at it.
+func (s *session) park(why error) error {
+	if errors.As(why, new(*journal.HeldError)) {
+		return nil // who has it does so
+	}
+	ctx := context.Background() // the run's context may have ended
+	all, err := s.Journal.Questions(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(q journal.Question) bool { return q.Name == Question && q.Open() && q.Text == why.Error() }) {
+		return nil // nothing has changed since the last look
+	}
+	if err := s.wake(ctx); err != nil {
+		return err
+	}
+	_, err = s.Journal.Ask(ctx, journal.Question{
+		Run: s.id, Path: fmt.Sprint(Question, "/", len(all)+1), Name: Question, Text: why.Error(), Choices: []string{"look again"}, Asked: time.Now(),
+	})
+	return err
+}
+
+// wake answers what the parked run asks.
+func (s *session) wake(ctx context.Context) error {
+	all, err := s.Journal.Questions(ctx, s.id)
+	for _, q := range all {
+		if q.Name != Question || !q.Open() {
+			continue
+		}
+		if failed := s.Journal.Answer(ctx, s.id, q.Path, ask.Answer{Response: q.Choices[0], By: "batch"}); !errors.Is(failed, journal.ErrNoQuestion) { // or somebody else did
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+// Package owed says what a journal keeps beside the records of a run, until the run is removed: the batches in which its
+// requests wait, the receivers of notices about it, and the notices that are owed.
+package owed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/budget"
+)
+
+// A Store is what every journal of this module also is. Its methods may be called by several goroutines.
+type Store interface {
+	// Batches returns the batches of a run in the order in which they were noted.
+	Batches(ctx context.Context, run string) ([]Batch, error)
+	// PutBatch notes a batch of a run that this journal holds, or replaces the one with its number.
+	PutBatch(ctx context.Context, run string, b Batch) error
+	// Receivers returns the receivers of a run, by name.
+	Receivers(ctx context.Context, run string) ([]Receiver, error)
+	// PutReceiver adds a receiver of a run, or replaces the one with its name. If the run has ended or waits, it owes the
+	// receiver a notice about that at once. The error is that of a run which does not exist, or ErrFull.
+	PutReceiver(ctx context.Context, run string, r Receiver) error
+	// DropReceiver removes a receiver of a run, and what is owed to it.
+	DropReceiver(ctx context.Context, run, name string) error
+	// Due returns up to most notices whose next attempt is due, the one that waits longest first, without those for the receivers
+	// in but. One that is due later than LongestPause is due now: the clock was set back.
+	Due(ctx context.Context, at time.Time, but []string, most int) ([]Notice, error)
+	// PutNotice replaces a notice that had so many tries, and reports whether it still had them: of several servers one succeeds.
+	PutNotice(ctx context.Context, n Notice, tries int) (bool, error)
+}
+
+// ErrFull means that a run has MostReceivers.
+var ErrFull = errors.New("the run has as many receivers as it may have: remove one")
+
+const (
+	// MostReceivers bounds the receivers of a run.
+	MostReceivers = 8
+	// LongestPause is the longest one between two attempts at a notice.
+	LongestPause = time.Hour
+)
+
+// A Batch has requests of a run at a provider.
+type Batch struct {
+	Number   int       `json:"n"` // from 1
+	Name     string    `json:"name"`
+	Provider string    `json:"provider"`
+	URL      string    `json:"url"` // where its requests would be sent
+	Noted    time.Time `json:"noted"`
+	ID       string    `json:"id,omitempty"` // at the provider; empty if that is not known
+	State    State     `json:"state"`
+	// Keys are of the requests that it answers, or has answered. One that the run has done with is none of them.
+	Keys []string `json:"keys,omitempty"`
+	// Lost are the requests to which it had no answer, and Why says how it ended.
+	Lost []string `json:"lost,omitempty"`
+	Why  string   `json:"why,omitempty"`
+	// Dropped says that this program has canceled it, Canceled that somebody else has, and Refused that its provider took it
+	// and then worked on none of its requests.
+	Dropped  bool `json:"dropped,omitempty"`
+	Canceled bool `json:"canceled,omitempty"`
+	Refused  bool `json:"refused,omitempty"`
+	// Estimate is what its requests may cost, until their answers are read.
+	Estimate budget.Amount `json:"estimate,omitzero"`
+}
+
+// A State of a batch.
+type State string
+
+// The states of a batch.
+const (
+	Making State = "making" // it may have been made
+	Made   State = "made"
+	Ended  State = "ended" // its answers were read, or it has none
+)
+
+// A Receiver gets the notices about one run.
+type Receiver struct {
+	Name  string `json:"name"`  // at its run
+	Bound string `json:"bound"` // what shares the places and the experience of a receiver, as of one address
+	Data  []byte `json:"data"`  // what its owner needs to send, with secrets
+}
+
+// A Notice is owed to a receiver, about one event of a run.
+type Notice struct {
+	Receiver string // the name of a webhook, or the Bound of a receiver of the run
+	Run      string
+	Event    string // see Stopped and Asked
+	Name     string // of the receiver at the run; empty for a webhook
+	At       time.Time
+	Next     time.Time // zero if nothing is owed any more
+	Tries    int
+	Body     []byte // from the first attempt on
+}
+
+// Stopped is the event of a run that has ended in a state, or waits.
+func Stopped(state string, at time.Time) string {
+	return fmt.Sprintf("run.%s %d", state, at.UnixNano())
+}
+
+// Asked is the event of a question, of which a problem makes another one.
+func Asked(path, problem string, at time.Time) string {
+	return fmt.Sprintf("question.asked %d %q %q", at.UnixNano(), path, problem)
+}
+
+// Type is that of the notice's event, such as "run.done".
+func (n Notice) Type() string {
+	kind, _, _ := strings.Cut(n.Event, " ")
+	return kind
+}

@@ -1,0 +1,328 @@
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone/internal/owed"
+	"github.com/stonelayer/stone/internal/webhook"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// The outbox sends what the journal owes: one loop claims notices, sends them and settles them.
+type outbox struct {
+	s         *Server
+	store     owed.Store            // nil if the journal is none
+	hooks     map[string]*hook      // by name
+	protocols map[string]*Receivers // by name
+	wake      chan struct{}         // something may be due
+
+	mu        sync.Mutex
+	receivers map[string]*receiver // what this server has learned of them
+	tenants   map[string]int       // attempts under way at receivers of runs
+	sending   int                  // attempts under way
+}
+
+var errNoOutbox = errors.New("the journal keeps no notices: want a journal of package journal, not a wrapper of one")
+
+const (
+	mostSending = 128             // attempts at the same time
+	sendingTo   = 8               // of those to one receiver, or to the receivers of the runs of a tenant
+	claimed     = time.Minute     // how long others leave a notice to who claims it: more than an attempt takes
+	retryFor    = 72 * time.Hour  // how long a notice is tried
+	downAfter   = 3               // failed attempts
+	maxProbe    = 5 * time.Minute // the longest pause between the attempts at a receiver that is down
+	duePage     = 64
+)
+
+// A receiver is what this server has learned of one. While it is down, one notice at a time is tried, with growing pauses. The
+// others wait without a write.
+type receiver struct {
+	sending int
+	failed  int           // attempts since the last one that was answered
+	pause   time.Duration // before the next one, while it is down
+	next    time.Time     // when that may be
+}
+
+func newOutbox(s *Server, j journal.Journal) *outbox {
+	store, _ := j.(owed.Store)
+	return &outbox{s: s, store: store, hooks: map[string]*hook{}, protocols: map[string]*Receivers{}, wake: make(chan struct{}, 1), receivers: map[string]*receiver{}, tenants: map[string]int{}}
+}
+
+// hurry has the loop look for what is due.
+func (o *outbox) hurry() {
+	select {
+	case o.wake <- struct{}{}:
+	default: // it does anyway
+	}
+}
+
+// run sends what is due, until the server ends.
+func (o *outbox) run(ctx context.Context) {
+	ticks := time.NewTicker(o.s.cfg.Scan)
+	defer ticks.Stop()
+	for {
+		if err := o.send(ctx); err != nil && ctx.Err() == nil && !o.s.closing() {
+			o.s.cfg.Log.Error("look for webhooks to send", "error", err)
+		}
+		select {
+		case <-ticks.C:
+		case <-o.wake:
+		case <-o.s.drain:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send starts attempts at what is due, as far as there are places.
+func (o *outbox) send(ctx context.Context) error {
+	var but []string // receivers that must wait
+	for {
+		due, err := o.store.Due(ctx, time.Now(), but, duePage)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		for _, n := range due {
+			switch {
+			case o.s.closing() || ctx.Err() != nil || o.full():
+				return nil
+			case slices.Contains(but, n.Receiver):
+			case !o.admits(n):
+				but = append(but, n.Receiver)
+			default:
+				started, err := o.claim(ctx, n)
+				if !started {
+					o.leave(n)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+func (o *outbox) full() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sending >= mostSending
+}
+
+// admits takes a place for an attempt, if its receiver may have one now.
+func (o *outbox) admits(n owed.Notice) bool {
+	protocol, _, _ := strings.Cut(n.Name, "/")
+	if n.Name == "" && o.hooks[n.Receiver] == nil || n.Name != "" && o.protocols[protocol] == nil {
+		return false // it is another server's
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.receivers[n.Receiver]
+	if r == nil {
+		r = &receiver{}
+		o.receivers[n.Receiver] = r
+	}
+	tenant, now := tenantOf(n), time.Now()
+	down := r.failed >= downAfter
+	if r.sending >= sendingTo || tenant != "" && o.tenants[tenant] >= sendingTo || down && (r.sending > 0 || now.Before(r.next)) {
+		return false
+	}
+	if down {
+		r.next, r.pause = now.Add(r.pause), min(2*r.pause, maxProbe)
+	}
+	o.sending++
+	r.sending++
+	if tenant != "" {
+		o.tenants[tenant]++
+	}
+	return true
+}
+
+// tenantOf returns what shares the places of the receivers of runs: a tenant within a protocol.
+func tenantOf(n owed.Notice) string {
+	tenant, _, _ := strings.Cut(n.Receiver, " ")
+	if n.Name == "" {
+		return ""
+	}
+	return tenant
+}
+
+// leave gives back a place.
+func (o *outbox) leave(n owed.Notice) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sending--
+	r := o.receivers[n.Receiver]
+	if r.sending--; r.sending == 0 && r.failed == 0 {
+		delete(o.receivers, n.Receiver)
+	}
+	if tenant := tenantOf(n); tenant != "" {
+		if o.tenants[tenant]--; o.tenants[tenant] == 0 {
+			delete(o.tenants, tenant)
+		}
+	}
+}
+
+// A target is where a notice is sent.
+type target struct {
+	sender *webhook.Sender
+	url    string
+	header map[string]string
+	keys   [][]byte
+}
+
+// claim starts an attempt at a notice, unless nothing is owed any more or another server makes it.
+func (o *outbox) claim(ctx context.Context, n owed.Notice) (started bool, err error) {
+	tries := n.Tries
+	to, owes, err := o.target(ctx, n)
+	if err == nil && owes && n.Body == nil {
+		n.Body, owes, err = o.body(ctx, n)
+	}
+	switch n.Tries++; {
+	case errors.Is(err, journal.ErrUnavailable) || ctx.Err() != nil:
+		return false, err
+	case err != nil: // it says something about this run, as that it is damaged: the others get their notices
+		o.s.cfg.Log.Error("a webhook was not sent", "run", n.Run, "error", err)
+		if n.Next, n.Body = time.Now().Add(owed.LongestPause/2), nil; time.Since(n.At) > retryFor {
+			n.Next = time.Time{}
+		}
+		_, err = o.store.PutNotice(ctx, n, tries)
+		return false, err
+	case !owes:
+		n.Next, n.Body = time.Time{}, nil
+		_, err = o.store.PutNotice(ctx, n, tries)
+		return false, err
+	}
+	n.Next = time.Now().Add(claimed)
+	if started, err = o.store.PutNotice(ctx, n, tries); started {
+		o.s.running.Go(func() {
+			o.deliver(context.WithoutCancel(ctx), n, to)
+			o.leave(n)
+			o.hurry()
+		})
+	}
+	return started, err
+}
+
+// deliver makes an attempt, and settles the notice.
+func (o *outbox) deliver(ctx context.Context, n owed.Notice, to target) {
+	err := to.sender.Send(ctx, to.url, noticeID(n), n.Body, to.header, to.keys...)
+	down := o.tried(n, err)
+	now := time.Now()
+	age := now.Sub(n.At)
+	pause := min(max(age, o.s.cfg.Scan), owed.LongestPause)
+	if down { // the receiver has a pause of its own
+		pause = min(pause, maxProbe)
+	}
+	n.Next = now.Add(pause)
+	result, status := "failed", webhook.StatusError(0)
+	switch {
+	case err == nil:
+		result, n.Next, n.Body = "ok", time.Time{}, nil
+	case age > retryFor || errors.As(err, &status) && status == http.StatusGone:
+		n.Next, n.Body = time.Time{}, nil
+	}
+	if o.s.meters.webhooks.Add(1, result); err != nil && n.Next.IsZero() {
+		o.s.meters.webhooks.Add(1, "dropped")
+		o.s.cfg.Log.Warn("a webhook was given up", "run", n.Run, "receiver", n.Receiver)
+	}
+	if _, err := o.store.PutNotice(ctx, n, n.Tries); err != nil { // it is sent again
+		o.s.cfg.Log.Error("a webhook was sent, which could not be noted", "run", n.Run, "error", err)
+	}
+}
+
+// tried notes how an attempt ended, and reports whether the receiver is down.
+func (o *outbox) tried(n owed.Notice, err error) (down bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.receivers[n.Receiver]
+	if err == nil || answered(err) {
+		r.failed, r.pause = 0, 0
+		return false
+	}
+	if r.failed++; r.failed == downAfter {
+		r.pause, r.next = o.s.cfg.Scan, time.Now().Add(o.s.cfg.Scan)
+	}
+	return r.failed >= downAfter
+}
+
+// answered reports whether a receiver read the notice and did not want it.
+func answered(err error) bool {
+	status, ok := errors.AsType[webhook.StatusError](err)
+	return ok && (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity)
+}
+
+// target returns where a notice goes. It owes nothing to a receiver that was removed.
+func (o *outbox) target(ctx context.Context, n owed.Notice) (to target, owes bool, err error) {
+	if n.Name == "" {
+		h := o.hooks[n.Receiver]
+		return target{h.sender, h.URL, nil, h.keys}, true, nil
+	}
+	protocol, _, _ := strings.Cut(n.Name, "/")
+	all, err := o.store.Receivers(ctx, n.Run)
+	for _, one := range all {
+		if one.Name == n.Name {
+			var r Receiver
+			err := json.Unmarshal(one.Data, &r)
+			return target{o.protocols[protocol].sender, r.URL, r.Header, r.keys()}, true, err
+		}
+	}
+	return to, false, err
+}
+
+// body makes a notice. It owes nothing if its run has gone on, or its question is answered.
+func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes bool, err error) {
+	info, err := o.s.exactly(ctx, n.Run)
+	if errors.Is(err, journal.ErrNoRun) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	who := Principal{Tenant: info.Labels[tenantLabel]}
+	if n.Type() == "question.asked" {
+		src, _ := sourceOf(info)
+		all, err := o.s.cfg.Journal.Questions(ctx, n.Run)
+		for _, q := range all {
+			if q.Open() && !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
+				asked := question(who, q)
+				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked})
+				return body, true, err
+			}
+		}
+		return nil, false, err
+	}
+	if owed.Stopped(string(info.State), info.Ended) != n.Event {
+		return nil, false, nil
+	}
+	if n.Name != "" {
+		who.Roles = []Role{Read}
+		protocol, _, _ := strings.Cut(n.Name, "/")
+		body, err := o.protocols[protocol].body(ctx, who, run(who, info))
+		return body, true, err
+	}
+	described := run(who, info)
+	body, err = json.Marshal(api.Notice{Type: n.Type(), Timestamp: info.Ended, Run: &described})
+	return body, true, err
+}
+
+// noticeID identifies a notice by what it is about.
+func noticeID(n owed.Notice) string {
+	about, _ := json.Marshal([]string{n.Run, n.Receiver, n.Name, n.Event}) // texts have JSON
+	return digestID("msg_", about)
+}
+
+func digestID(prefix string, about []byte) string {
+	sum := sha256.Sum256(about)
+	return prefix + hex.EncodeToString(sum[:16])
+}
