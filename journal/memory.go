@@ -59,7 +59,7 @@ type memoryStep struct {
 }
 
 // Do implements [step.Recorder].
-func (m *memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	found, attempt, err := m.find(ctx, key)
 	if err != nil {
 		return step.Record{}, err
@@ -85,7 +85,7 @@ func (m *memory) Do(ctx context.Context, key step.Key, work func(context.Context
 }
 
 // attempted records that an attempt ended without a result.
-func (m *memory) attempted(ctx context.Context, key step.Key, cause error) {
+func (m *Memory) attempted(ctx context.Context, key step.Key, cause error) {
 	used, known := record.Ended(record.Declared(ctx), cause)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *memory) attempted(ctx context.Context, key step.Key, cause error) {
 
 // find returns the step with a record, or the record of other work at its place. Without one, it notes
 // that the step starts, and returns the number of the attempt.
-func (m *memory) find(ctx context.Context, key step.Key) (found *memoryStep, attempt int, err error) {
+func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, attempt int, err error) {
 	declared, counted := record.Declared(ctx), record.Counted(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -135,7 +135,7 @@ func (m *memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 	}
 	if claim, of := flight.Claimed(ctx), r.budgets(); len(of) > 0 && claim != (flight.Claim{}) {
 		start := flight.Start{Run: key.RunID, Step: key.Digest, Of: of, Claim: claim, Again: s.Attempts > 0}
-		if refused, _ := m.spending.flight.Admit(memorySums{m}, start, time.Now()); refused != nil {
+		if refused, _ := m.spending.flight.Admit(memorySums{&m.memory}, start, time.Now()); refused != nil {
 			return nil, 0, refused
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Step) used(rec step.Record) budget.Usage {
 }
 
 // reused returns the oldest result of another run that r may take, and the record for r.
-func (m *memory) reused(r *memoryRun, key step.Key) (*memoryStep, []byte) {
+func (m *Memory) reused(r *memoryRun, key step.Key) (*memoryStep, []byte) {
 	if key.Reuse == (dag.ID{}) {
 		return nil, nil
 	}
@@ -200,7 +200,7 @@ func (m *memory) reused(r *memoryRun, key step.Key) (*memoryStep, []byte) {
 }
 
 // keep stores a record, or returns the one that the step already has.
-func (m *memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
+func (m *Memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.run(key.RunID).index[key.Digest]
@@ -229,7 +229,7 @@ func (m *memory) keep(key step.Key, rec step.Record, raw []byte) []byte {
 }
 
 // run returns a run, and makes it if it does not exist.
-func (m *memory) run(id string) *memoryRun {
+func (m *Memory) run(id string) *memoryRun {
 	if m.runs == nil {
 		m.runs, m.reusable = map[string]*memoryRun{}, map[dag.ID][]*memoryStep{}
 	}
@@ -251,7 +251,7 @@ func decode(raw []byte) (step.Record, error) {
 }
 
 // Steps implements [Reader].
-func (m *memory) Steps(_ context.Context, run string) ([]Step, error) {
+func (m *Memory) Steps(_ context.Context, run string) ([]Step, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var steps []Step
@@ -264,7 +264,7 @@ func (m *memory) Steps(_ context.Context, run string) ([]Step, error) {
 }
 
 // EachStep implements [Reader].
-func (m *memory) EachStep(ctx context.Context, run string) iter.Seq2[Step, error] {
+func (m *Memory) EachStep(ctx context.Context, run string) iter.Seq2[Step, error] {
 	return func(yield func(Step, error) bool) {
 		steps, err := m.Steps(ctx, run)
 		for _, s := range steps {
@@ -286,12 +286,12 @@ func (m *memory) EachStep(ctx context.Context, run string) iter.Seq2[Step, error
 }
 
 // EachNode implements [Reader].
-func (m *memory) EachNode(ctx context.Context, run string) iter.Seq2[NodeInfo, error] {
+func (m *Memory) EachNode(ctx context.Context, run string) iter.Seq2[NodeInfo, error] {
 	return NodesOf(m.DAG(ctx, run))
 }
 
 // Record implements [Reader].
-func (m *memory) Record(_ context.Context, run, path, kind string) (step.Record, error) {
+func (m *Memory) Record(_ context.Context, run, path, kind string) (step.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[run]; r != nil {
@@ -305,7 +305,7 @@ func (m *memory) Record(_ context.Context, run, path, kind string) (step.Record,
 }
 
 // DAG implements [Reader].
-func (m *memory) DAG(_ context.Context, run string) (dag.DAG, error) {
+func (m *Memory) DAG(_ context.Context, run string) (dag.DAG, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]

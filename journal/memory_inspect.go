@@ -22,7 +22,7 @@ type memoryRow struct {
 }
 
 // append adds a row to the run of a step.
-func (m *memory) append(s *memoryStep, ended bool, used budget.Usage) {
+func (m *Memory) append(s *memoryStep, ended bool, used budget.Usage) {
 	row := memoryRow{step: s, at: time.Now(), ended: ended, used: used}
 	if ended && s.Failure != "" {
 		own := s.Step
@@ -33,7 +33,7 @@ func (m *memory) append(s *memoryStep, ended bool, used budget.Usage) {
 }
 
 // tell wakes the callers that wait for a change. Its caller holds m.mu.
-func (m *memory) tell() {
+func (m *Memory) tell() {
 	if m.news != nil {
 		close(m.news)
 		m.news = nil
@@ -41,7 +41,7 @@ func (m *memory) tell() {
 }
 
 // Changes implements [Inspector].
-func (m *memory) Changes(ctx context.Context) func(yield func() bool) {
+func (m *Memory) Changes(ctx context.Context) func(yield func() bool) {
 	return func(yield func() bool) {
 		for ctx.Err() == nil {
 			m.mu.Lock()
@@ -75,7 +75,7 @@ func (r memoryRow) row(seq int64) Row {
 }
 
 // Follow implements [Inspector].
-func (m *memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error] {
+func (m *Memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		m.mu.Lock()
 		r := m.runs[run]
@@ -102,7 +102,7 @@ func (m *memory) Follow(ctx context.Context, run string, after int64) iter.Seq2[
 }
 
 // Last implements [Inspector].
-func (m *memory) Last(_ context.Context, run string) (int64, error) {
+func (m *Memory) Last(_ context.Context, run string) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
@@ -114,7 +114,7 @@ func (m *memory) Last(_ context.Context, run string) (int64, error) {
 
 // rows returns the next rows of a run after a position, and whether it is held. Another run with
 // its id is not the same.
-func (m *memory) rows(run string, r *memoryRun, after int64) (rows []Row, held bool, err error) {
+func (m *Memory) rows(run string, r *memoryRun, after int64) (rows []Row, held bool, err error) {
 	const most = 256
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +128,7 @@ func (m *memory) rows(run string, r *memoryRun, after int64) (rows []Row, held b
 }
 
 // Outline implements [Inspector].
-func (m *memory) Outline(_ context.Context, run string) (Outline, error) {
+func (m *Memory) Outline(_ context.Context, run string) (Outline, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[run]
@@ -143,7 +143,7 @@ func (m *memory) Outline(_ context.Context, run string) (Outline, error) {
 }
 
 // Node implements [Inspector].
-func (m *memory) Node(_ context.Context, run, prefix string) (NodeInfo, error) {
+func (m *Memory) Node(_ context.Context, run, prefix string) (NodeInfo, error) {
 	found := map[dag.ID]*dag.Node{}
 	m.mu.Lock()
 	if r := m.runs[run]; r != nil && prefix != "" {

@@ -19,12 +19,12 @@ import (
 // inMemory is the name of a Memory, as a store and as an owner.
 const inMemory = "memory"
 
-func (m *memory) held(id string) error {
+func (m *Memory) held(id string) error {
 	return &HeldError{Where: inMemory, Run: id, Owner: "another run of it in this process"}
 }
 
 // Acquire implements [Holder]. Only this process can hold a run.
-func (m *memory) Acquire(_ context.Context, id string) (RunInfo, error) {
+func (m *Memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.checkID(id); err != nil {
@@ -43,7 +43,7 @@ func (m *memory) Acquire(_ context.Context, id string) (RunInfo, error) {
 }
 
 // checkID refuses a new run whose id is too long.
-func (m *memory) checkID(id string) error {
+func (m *Memory) checkID(id string) error {
 	if m.runs[id] != nil {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (m *memory) checkID(id string) error {
 }
 
 // around returns the held run whose inner run has the id, or nil.
-func (m *memory) around(id string) *memoryRun {
+func (m *Memory) around(id string) *memoryRun {
 	for i := strings.LastIndexByte(id, '/'); i > 0; i = strings.LastIndexByte(id[:i], '/') {
 		if r := m.runs[id[:i]]; r != nil && r.held {
 			return cmp.Or(r.outer, r)
@@ -85,7 +85,7 @@ func (r *memoryRun) visible() bool {
 }
 
 // Begin implements [Holder].
-func (m *memory) Begin(_ context.Context, info RunInfo, input dag.DAG) error {
+func (m *Memory) Begin(_ context.Context, info RunInfo, input dag.DAG) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.run(info.ID)
@@ -113,7 +113,7 @@ func (m *memory) Begin(_ context.Context, info RunInfo, input dag.DAG) error {
 }
 
 // keepInput records the input of a run, unless it has that input already.
-func (m *memory) keepInput(r *memoryRun, info RunInfo, input dag.DAG) error {
+func (m *Memory) keepInput(r *memoryRun, info RunInfo, input dag.DAG) error {
 	key, rec, err := InputStep(info, input)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (m *memory) keepInput(r *memoryRun, info RunInfo, input dag.DAG) error {
 }
 
 // End implements [Holder].
-func (m *memory) End(_ context.Context, id string, o Outcome) error {
+func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[id]
@@ -155,7 +155,7 @@ func (m *memory) End(_ context.Context, id string, o Outcome) error {
 }
 
 // Release implements [Holder].
-func (m *memory) Release(id string) error {
+func (m *Memory) Release(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[id]; r != nil {
@@ -165,7 +165,7 @@ func (m *memory) Release(id string) error {
 }
 
 // release leaves a run. It waits if it may be about to make batches of its requests.
-func (m *memory) release(r *memoryRun, waits bool) {
+func (m *Memory) release(r *memoryRun, waits bool) {
 	for _, left := range append(m.within(r), r) {
 		m.spending.flight.Leave(left.info.ID, waits && left == r)
 		if left.held {
@@ -180,7 +180,7 @@ func (m *memory) release(r *memoryRun, waits bool) {
 }
 
 // Held implements [Holder].
-func (m *memory) Held(id string) context.Context {
+func (m *Memory) Held(id string) context.Context {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[id]; r != nil && r.tenure != nil {
@@ -196,7 +196,7 @@ func notHeld(id string) error {
 }
 
 // within returns the inner runs of a run.
-func (m *memory) within(outer *memoryRun) (inner []*memoryRun) {
+func (m *Memory) within(outer *memoryRun) (inner []*memoryRun) {
 	if !outer.held {
 		return nil
 	}
@@ -208,7 +208,7 @@ func (m *memory) within(outer *memoryRun) (inner []*memoryRun) {
 	return inner
 }
 
-func (m *memory) forget(r *memoryRun) {
+func (m *Memory) forget(r *memoryRun) {
 	delete(m.runs, r.info.ID)
 	m.tell()
 	m.order = slices.DeleteFunc(m.order, func(o *memoryRun) bool { return o == r })
@@ -218,7 +218,7 @@ func (m *memory) forget(r *memoryRun) {
 }
 
 // Find implements [Archive].
-func (m *memory) Find(_ context.Context, prefix string) (RunInfo, error) {
+func (m *Memory) Find(_ context.Context, prefix string) (RunInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[prefix]; r.visible() {
@@ -240,7 +240,7 @@ func (m *memory) Find(_ context.Context, prefix string) (RunInfo, error) {
 }
 
 // Runs implements [Archive].
-func (m *memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
+func (m *Memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	older := q.Before == ""
@@ -260,7 +260,7 @@ func (m *memory) Runs(_ context.Context, q Query) ([]RunInfo, error) {
 }
 
 // Remove implements [Archive].
-func (m *memory) Remove(_ context.Context, id string) error {
+func (m *Memory) Remove(_ context.Context, id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.runs[id]
@@ -275,7 +275,7 @@ func (m *memory) Remove(_ context.Context, id string) error {
 }
 
 // Ask implements [Interviewer].
-func (m *memory) Ask(_ context.Context, q Question) (Question, error) {
+func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
 	if q.Problem != "" {
 		if err := context.Cause(m.Held(q.Run)); err != nil {
 			return Question{}, err
@@ -314,7 +314,7 @@ func (r *memoryRun) question(path string) *Question {
 }
 
 // Answer implements [Interviewer].
-func (m *memory) Answer(_ context.Context, run, path string, a ask.Answer) error {
+func (m *Memory) Answer(_ context.Context, run, path string, a ask.Answer) error {
 	if err := bounds.CheckResponse(a.Response); err != nil {
 		return err
 	}
@@ -334,7 +334,7 @@ func (m *memory) Answer(_ context.Context, run, path string, a ask.Answer) error
 }
 
 // Questions implements [Interviewer].
-func (m *memory) Questions(_ context.Context, run string) ([]Question, error) {
+func (m *Memory) Questions(_ context.Context, run string) ([]Question, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var questions []Question

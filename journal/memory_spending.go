@@ -68,7 +68,7 @@ func (r *memoryRun) budgets() []budget.Shared {
 }
 
 // spend adds to the sums of a run's budgets, and of everything that its account spends on a day.
-func (m *memory) spend(r *memoryRun, more budget.Amount) {
+func (m *Memory) spend(r *memoryRun, more budget.Amount) {
 	now, of, keys := time.Now(), r.budgets(), map[flight.Key]bool{}
 	m.spending.forget(flight.DayOf(now))
 	if more == (budget.Amount{}) {
@@ -93,7 +93,7 @@ func (m *memory) spend(r *memoryRun, more budget.Amount) {
 
 // ended pays for an attempt of a step with a result, or an error whose cost is known. A request that waits for a batch stays
 // in flight.
-func (m *memory) ended(s *memoryStep, used budget.Usage, why error) {
+func (m *Memory) ended(s *memoryStep, used budget.Usage, why error) {
 	cost, lands := used.Sane().Amount(), true
 	if errors.Is(why, kind.Waiting) {
 		_, batched := fault.Sent(why)
@@ -108,8 +108,8 @@ func (m *memory) ended(s *memoryStep, used budget.Usage, why error) {
 }
 
 // Balance implements [Archive].
-func (m *memory) Balance(_ context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {
+func (m *Memory) Balance(_ context.Context, b budget.Shared, at time.Time) (budget.Balance, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spending.flight.Balance(memorySums{m}, b, at)
+	return m.spending.flight.Balance(memorySums{&m.memory}, b, at)
 }
