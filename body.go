@@ -134,9 +134,6 @@ func (b Body) Await(d dag.DAG) (dag.DAG, error) {
 	if body == nil {
 		return d, errNoRun
 	}
-	if err := body.local(); err != nil {
-		return d, err
-	}
 	body.unshare()
 	return leaf.await(b.ctx, body, d.Within(nil))
 }
@@ -156,9 +153,6 @@ func (b Body) Keep(d dag.DAG, lanes ...dag.DAG) (dag.DAG, error) {
 	}
 	if body.spec.form != leafForm {
 		return d, Fail(kind.Error, "Keep is for leaves: %q brings its lanes together with dag.Join", body.spec.name)
-	}
-	if err := body.local(); err != nil {
-		return d, err
 	}
 	base := d.Within(nil)
 	full, err := leaf.keep(body, base, lanes)

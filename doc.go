@@ -141,9 +141,8 @@
 // [Body.Keep] leaves its nodes in the DAG; and [Body.Await] waits, in a Flow, for all
 // earlier steps.
 //
-// # Executors
+// # Recorders
 //
-// One interpreter runs every pipeline. It passes leaves, decisions and fan-outs to a
-// [step.Executor] and records them with a [step.Recorder]. [Perform] performs a leaf in
-// another process, by its address.
+// One interpreter runs every pipeline, and records leaves, decisions and steps with a [step.Recorder].
+// Package journal is the one that makes runs durable.
 package stone

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
@@ -33,9 +32,8 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	}
 	w.steps[0].front.settle(come)
 	f.more().flow = w
-	// Each lane takes the next step, so that the steps start in their order under
-	// any executor: then the first one that has not ended waits for no other.
-	r.executor.Fan(task{f}, c.steps, func(ctx context.Context, _ int) { w.run(ctx, int(w.next.Add(1))-1) })
+	// The steps start in their order: then the first one that has not ended waits for no other.
+	f.lanes(c.steps, w.run)
 	return w.result()
 }
 
@@ -52,7 +50,6 @@ func overtaken(ctx context.Context) bool {
 type flowing struct {
 	f      *frame
 	course *course
-	next   atomic.Int32 // the next step
 
 	mu      sync.Mutex
 	steps   []flowStep
@@ -110,13 +107,9 @@ func (w *flowing) wait(ctx context.Context, l *latch) bool {
 	if state != pending {
 		return state == come
 	}
-	if executor, ok := w.f.run.executor.(waiter); ok {
-		executor.Wait(ctx, ch)
-	} else {
-		select {
-		case <-ch:
-		case <-ctx.Done():
-		}
+	select {
+	case <-ch:
+	case <-ctx.Done():
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +117,8 @@ func (w *flowing) wait(ctx context.Context, l *latch) bool {
 }
 
 // run runs a step as soon as it can start.
-func (w *flowing) run(ctx context.Context, i int) {
-	step, ok := w.begin(ctx, i)
+func (w *flowing) run(i int) {
+	step, ok := w.begin(i)
 	if !ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -152,13 +145,13 @@ func (w *flowing) startOf(i int) dag.DAG {
 
 // begin waits until step i can start. It cannot if the run is over, or if a step that it
 // waits for is lost.
-func (w *flowing) begin(ctx context.Context, i int) (step *frame, ok bool) {
+func (w *flowing) begin(i int) (step *frame, ok bool) {
 	s, at := &w.steps[i], &w.course.stages[i]
-	if at.all && !w.wait(ctx, &s.front) {
+	if at.all && !w.wait(w.f.Context, &s.front) {
 		return nil, false
 	}
 	for _, d := range at.deps {
-		if !w.wait(ctx, &w.ended[d]) {
+		if !w.wait(w.f.Context, &w.ended[d]) {
 			return nil, false
 		}
 	}
@@ -168,13 +161,12 @@ func (w *flowing) begin(ctx context.Context, i int) (step *frame, ok bool) {
 		return nil, false
 	}
 	step = w.f.child(childSegment, i)
-	step.Context = ctx
 	var err error
 	if s.start, err = w.view(i); err != nil {
 		s.start = w.f.fail(w.at[0], badContent(err))
 	}
 	if len(w.at) <= i {
-		step.Context, s.cancel = context.WithCancelCause(ctx)
+		step.Context, s.cancel = context.WithCancelCause(w.f.Context)
 	}
 	return step, true
 }
@@ -309,7 +301,7 @@ func (w *flowing) result() dag.DAG {
 	}
 	err := w.f.over()
 	if err == nil {
-		err = Fail(kind.Error, "step %q was not run: the Fan of an Executor calls every lane", w.f.spec.children[i].Name())
+		err = Fail(kind.Error, "step %q was not run", w.f.spec.children[i].Name())
 	}
 	return w.f.fail(w.at[i], err)
 }

@@ -7,7 +7,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -294,31 +293,6 @@ func (g *grove) tree(depth int) plot {
 	}
 }
 
-// crowd is an executor with lanes in any order and a few workers.
-type crowd struct{ workers int }
-
-func (crowd) Leaf(t step.Task, d dag.DAG) dag.DAG        { return t.Do(d) }
-func (crowd) Decide(t step.Task, d dag.DAG) (any, error) { return t.Decide(d) }
-
-func (c crowd) Fan(t step.Task, n int, lane func(context.Context, int)) {
-	lanes := make(chan int, n)
-	for _, i := range rand.Perm(n) {
-		lanes <- i
-	}
-	close(lanes)
-	var wait sync.WaitGroup
-	for range c.workers {
-		wait.Go(func() {
-			for i := range lanes {
-				if t.Err() == nil {
-					lane(t.Context(), i)
-				}
-			}
-		})
-	}
-	wait.Wait()
-}
-
 func left(d dag.DAG) string {
 	lines := ids(d)
 	if d.Failed() {
@@ -327,7 +301,7 @@ func left(d dag.DAG) string {
 	return strings.Join(lines, "\n")
 }
 
-// A flow leaves what a sequence leaves, under any executor and with any delays.
+// A flow leaves what a sequence leaves, with any number of lanes at once and with any delays.
 func TestFlowIsSeq(t *testing.T) {
 	var moved, plans, failed, runs int64
 	rapid.Check(t, func(t *rapid.T) {
@@ -337,11 +311,11 @@ func TestFlowIsSeq(t *testing.T) {
 		want := left(seq)
 		g.delays = true
 		flow := p(stone.Flow)
-		for _, e := range []step.Executor{nil, nil, crowd{1}, crowd{3}} {
+		for _, most := range []int{0, 0, 1, 3} {
 			g.moved.Store(0)
-			got := left(stone.RunUnchecked(context.Background(), flow, stone.Config{Executor: e}))
+			got := left(stone.RunCrowded(context.Background(), flow, stone.Config{}, most))
 			if got != want {
-				t.Fatalf("under %T a flow leaves something else (-seq +flow):\n%s", e, cmp.Diff(want, got))
+				t.Fatalf("with %d goroutines a flow leaves something else (-seq +flow):\n%s", most, cmp.Diff(want, got))
 			}
 			moved += g.moved.Load()
 		}

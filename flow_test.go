@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/step"
 )
 
 func letter(name string) dag.Type[string] { return dag.NewType[string](name) }
@@ -206,16 +205,6 @@ func TestFlowGoexit(t *testing.T) {
 		t.Errorf("failed at %s, want f/x", f.Path)
 	}
 	wantShow(t, result.DAG, `a "a"`, `failure {"kind":"panic","reason":"the step ended its goroutine"}`)
-}
-
-// lazy is an executor whose Fan calls no lane.
-type lazy struct{ crowd }
-
-func (lazy) Fan(step.Task, int, func(context.Context, int)) {}
-
-func TestFlowWithoutLanes(t *testing.T) {
-	_, err := stone.Run(t.Context(), stone.Flow("f", say("a", "x"), say("b", "y")), stone.Config{Executor: lazy{}})
-	wantKind(t, err, kind.Error)
 }
 
 // An abandoned attempt cannot continue the step.

@@ -1,48 +1,25 @@
 package stone
 
 import (
-	"context"
+	"cmp"
 	"sync"
 	"sync/atomic"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/step"
 )
-
-// waiter is an Executor that blocks for the steps of a Flow, for engines in which
-// goroutines must not wait for channels by themselves. Wait returns when ready is
-// closed, or when ctx is done.
-type waiter interface {
-	Wait(ctx context.Context, ready <-chan struct{})
-}
-
-// task is a place of the tree as a step.Task.
-type task struct{ f *frame }
-
-func (t task) Context() context.Context { return t.f.Context }
-
-func (t task) Err() error { return t.f.over() }
-
-func (t task) Path() string { return t.f.path() }
-
-func (t task) Lanes() int {
-	if n := t.f.spec.lanes; n > 0 {
-		return n
-	}
-	return defaultLanes
-}
 
 const (
 	defaultLanes = 256  // in flight in one fan-out
 	maxLanes     = 4096 // in flight in one run
 )
 
-func (t task) Do(d dag.DAG) dag.DAG {
-	if t.f.recorded() {
-		return t.f.recordLeaf(d)
+// leaf runs a leaf, or takes its result from the recorder.
+func (f *frame) leaf(d dag.DAG) dag.DAG {
+	if f.recorded() {
+		return f.recordLeaf(d)
 	}
-	return t.f.work(d)
+	return f.work(d)
 }
 
 // work does the work of a leaf without recording it.
@@ -105,11 +82,12 @@ func (f *frame) caught(err *error) {
 	}
 }
 
-func (t task) Decide(d dag.DAG) (any, error) {
-	if t.f.recorded() {
-		return t.f.recordDecision(d)
+// choose makes a decision, or takes it from the recorder.
+func (f *frame) choose(d dag.DAG) (any, error) {
+	if f.recorded() {
+		return f.recordDecision(d)
 	}
-	return t.f.decide(d)
+	return f.decide(d)
 }
 
 func (f *frame) decide(d dag.DAG) (choice any, err error) {
@@ -120,16 +98,12 @@ func (f *frame) decide(d dag.DAG) (choice any, err error) {
 	return f.spec.decision.take(d.Within(f))
 }
 
-// local runs everything in this process, lanes on goroutines. It starts a worker for
-// each lane, up to the limits. The goroutine that fans out works too, so that nested
-// fan-outs never wait for each other's slots.
-type local struct{ workers atomic.Int64 }
-
-func (*local) Leaf(t step.Task, d dag.DAG) dag.DAG        { return t.Do(d) }
-func (*local) Decide(t step.Task, d dag.DAG) (any, error) { return t.Decide(d) }
-
-func (l *local) Fan(t step.Task, n int, lane func(context.Context, int)) {
-	c := &crew{local: l, task: t, lane: lane, n: int64(n), limit: int64(t.Lanes())}
+// lanes calls lane(i) once for every i in [0, n), on one goroutine for each lane up to the limits of the
+// fan-out and of the run, and returns when all calls have returned. Once the run is over, it makes no more
+// calls. The goroutine that fans out works too, so that nested fan-outs never wait for each other's slots.
+// Lanes start in their order: a lane may wait for an earlier one, as the steps of a Flow do.
+func (f *frame) lanes(n int, lane func(int)) {
+	c := &crew{f: f, lane: lane, n: int64(n), limit: int64(cmp.Or(f.spec.lanes, defaultLanes))}
 	c.size.Store(1)
 	defer c.wait.Wait() // also if a lane ends this goroutine
 	c.work()
@@ -137,9 +111,8 @@ func (l *local) Fan(t step.Task, n int, lane func(context.Context, int)) {
 
 // crew is the workers of one fan-out.
 type crew struct {
-	*local
-	task  step.Task
-	lane  func(context.Context, int)
+	f     *frame
+	lane  func(int)
 	n     int64
 	limit int64
 	next  atomic.Int64 // the next lane
@@ -148,7 +121,7 @@ type crew struct {
 }
 
 func (c *crew) work() {
-	for c.task.Err() == nil {
+	for c.f.over() == nil {
 		i := c.next.Add(1) - 1
 		if i >= c.n {
 			return
@@ -156,7 +129,7 @@ func (c *crew) work() {
 		if i+1 < c.n {
 			c.hire()
 		}
-		c.lane(c.task.Context(), int(i))
+		c.lane(int(i))
 	}
 }
 
@@ -168,13 +141,13 @@ func (c *crew) hire() {
 		c.size.Add(-1)
 		return
 	}
-	if c.workers.Add(1) >= maxLanes {
-		c.workers.Add(-1)
+	if c.f.run.workers.Add(1) >= maxLanes {
+		c.f.run.workers.Add(-1)
 		c.size.Add(-1)
 		return
 	}
 	c.wait.Go(func() {
-		defer c.workers.Add(-1)
+		defer c.f.run.workers.Add(-1)
 		defer c.size.Add(-1)
 		c.work()
 	})

@@ -15,8 +15,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file is the interpreter: it decides what runs next in every form, and asks the
-// executor of the run to do it.
+// This file is the interpreter: it decides what runs next in every form.
 
 // visit runs the ashlar of f on d. The DAG that it returns extends d, with a failure in
 // flight if the ashlar failed.
@@ -31,7 +30,7 @@ func (r *run) visit(f *frame, d dag.DAG) dag.DAG {
 	case f.spec.glue:
 		d = f.work(d)
 	default:
-		d = r.executor.Leaf(task{f}, d)
+		d = f.leaf(d)
 	}
 	if ended != nil {
 		ended(d)
@@ -92,7 +91,7 @@ func (r *run) loop(f *frame, d dag.DAG) dag.DAG {
 		if d = r.visit(round.child(childSegment, 0), d); d.InFlight() {
 			return d
 		}
-		done, err := r.executor.Decide(task{round}, d)
+		done, err := round.choose(d)
 		if err != nil {
 			return f.fail(d, err)
 		}
@@ -107,7 +106,7 @@ func (r *run) match(f *frame, d dag.DAG) dag.DAG {
 	if d.Len() == 0 {
 		return f.fail(d, Fail(kind.MatchFailed, "the DAG is empty: a match needs a node"))
 	}
-	key, err := r.executor.Decide(task{f}, d)
+	key, err := f.choose(d)
 	if err != nil {
 		return f.fail(d, err)
 	}
@@ -133,7 +132,7 @@ func (r *run) rescue(f *frame, d dag.DAG) dag.DAG {
 }
 
 func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
-	items, err := r.executor.Decide(task{f}, d)
+	items, err := f.choose(d)
 	if err != nil {
 		return f.fail(d, err)
 	}
@@ -180,9 +179,8 @@ func (r *run) parallel(f *frame, d dag.DAG) dag.DAG {
 // for an answer, has not failed: the fan-out ends with it.
 func (r *run) fan(f *frame, base dag.DAG, starts []dag.DAG, body func(*frame, int) *frame) dag.DAG {
 	t := fanned{lanes: make([]dag.DAG, len(starts)), lost: make([]bool, len(starts))}
-	r.executor.Fan(task{f}, len(starts), func(ctx context.Context, i int) {
+	f.lanes(len(starts), func(i int) {
 		lane := f.below(f.spec, indexSegment, i)
-		lane.Context = ctx
 		ended := lane.laneStarted(starts[i], len(starts))
 		out := r.visit(body(lane, i), starts[i])
 		failed := out.InFlight()
@@ -319,9 +317,6 @@ func (f *frame) within(ctx context.Context, a Ashlar, d dag.DAG, run func(*frame
 
 // dynamic runs an ashlar that was made during the run, on behalf of the body of f.
 func (f *frame) dynamic(ctx context.Context, p Ashlar, d dag.DAG, grant []string) dag.DAG {
-	if err := f.local(); err != nil {
-		return f.fail(d, err)
-	}
 	f.unshare()
 	if body, _ := bodyOf(f); body != nil {
 		if now, declared := body.spec.child(p); declared {

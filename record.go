@@ -100,7 +100,7 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Record, error)) (rec step.Record, err error) {
 	defer at.caught(&err)
 	recorder := f.run.recorder
-	if recorder == nil { // for earlier attempts alone, or because the executor called DoBy
+	if recorder == nil { // for earlier attempts alone
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {
@@ -291,4 +291,11 @@ func (f *frame) valueRecord(v any) (step.Record, error) {
 func guarded[T any](f *frame, fn func(context.Context) (T, error)) (v T, err error) {
 	defer f.caught(&err)
 	return fn(f)
+}
+
+// forgetful is a Recorder that records nothing.
+type forgetful struct{}
+
+func (forgetful) Do(ctx context.Context, _ step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	return work(ctx)
 }

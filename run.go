@@ -35,8 +35,6 @@ type Config struct {
 	// Grant lists the effects that the run allows; see package effect. Nil allows all.
 	// A pipeline that needs an effect outside a non-nil grant is rejected.
 	Grant []string
-	// Executor runs the leaves; nil runs them in this process.
-	Executor step.Executor
 	// RunID is the id of the run. If it is empty, the run makes one.
 	RunID string
 	// Request is the id of the external request that the run answers. Every event of
@@ -74,12 +72,11 @@ type run struct {
 	words      words
 	frontend   ask.Frontend
 	recorder   step.Recorder
-	executor   step.Executor
 	grant      []string
 	now        func() time.Time
 	spans      atomic.Uint64
+	workers    atomic.Int64 // goroutines of lanes
 	halted     atomic.Pointer[error]
-	apart      bool        // the run is in another process, see Perform
 	lossy      atomic.Bool // lanes may have been lost
 	retries    atomic.Bool // a leaf has a Retry
 	notices    notices
@@ -279,13 +276,10 @@ func accept(p Ashlar, cfg Config) error {
 func newRun(ctx context.Context, cfg Config) *run {
 	r := &run{
 		id: cfg.RunID, parent: cfg.Parent, ctx: ctx, now: cfg.Now,
-		frontend: cfg.Frontend, recorder: cfg.Recorder, executor: cfg.Executor, grant: cfg.Grant,
+		frontend: cfg.Frontend, recorder: cfg.Recorder, grant: cfg.Grant,
 	}
 	if r.now == nil {
 		r.now = time.Now
-	}
-	if r.executor == nil {
-		r.executor = new(local)
 	}
 	var random [4]byte
 	rand.Read(random[:]) // never fails

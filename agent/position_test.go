@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/step"
 	confirm "github.com/stonelayer/stone/tool"
@@ -58,7 +56,6 @@ func (c clerk) Stream(_ context.Context, req *llm.Request) iter.Seq2[llm.Delta, 
 }
 
 // mortal is a journal whose process dies: from then on it writes nothing, not even the end of the run.
-// A step that a worker writes counts as a record.
 type mortal struct {
 	memory
 	held context.Context
@@ -73,63 +70,8 @@ func newMortal(records int) *mortal {
 
 func (m *mortal) Held(string) context.Context { return m.held }
 
-func (m *mortal) Post(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
-	if m.dead() {
-		m.die(errDied)
-		return nil, errDied
-	}
-	if strings.HasPrefix(items[0].Key, "step/") {
-		m.mu.Lock()
-		m.left--
-		m.mu.Unlock()
-	}
-	return m.Memory.Post(ctx, run, items...)
-}
-
-func (m *mortal) PostHeld(ctx context.Context, run string, items ...journal.Item) ([]journal.Item, error) {
-	return m.Post(ctx, run, items...)
-}
-
-// crew is a carrier with one worker.
-type crew struct {
-	*remote.Worker
-	wait sync.WaitGroup
-}
-
-func (c *crew) Send(_ context.Context, _ string, w remote.Work) error {
-	c.wait.Go(func() {
-		if err := c.Do(context.Background(), w); errors.Is(err, remote.ErrOther) {
-			_ = c.GiveBack(context.Background(), w)
-		}
-	})
-	return nil
-}
-
-func (*crew) Cancel(context.Context, remote.Work) error { return nil }
-
-// runs runs p in this process, or on a worker.
-func (m *mortal) runs(t *testing.T, p stone.Ashlar, opts journal.Options, elsewhere bool) (stone.Result, error) {
-	return m.routed(t, p, opts, elsewhere, "p")
-}
-
-// back runs what was on workers in this process. Without an executor that is refused.
-func (m *mortal) back(t *testing.T, p stone.Ashlar, opts journal.Options) (stone.Result, error) {
-	result, err := m.runs(t, p, opts, false)
-	if err == nil || !strings.Contains(err.Error(), "workers may have done a part of all/") {
-		return result, err
-	}
-	return m.routed(t, p, opts, true, "")
-}
-
-// routed is runs with a pool of workers, or none.
-func (m *mortal) routed(t *testing.T, p stone.Ashlar, opts journal.Options, elsewhere bool, pool string) (stone.Result, error) {
-	cfg := stone.Config{RunID: "r", Frontend: yes{}, Recorder: journal.Keep(m, opts)}
-	c := &crew{Worker: &remote.Worker{Journal: m, Pipelines: []stone.Ashlar{p}}}
-	if elsewhere {
-		cfg.Executor = remote.New(remote.Config{Journal: m, Carrier: c, Routes: []remote.Route{{Pool: pool}}})
-	}
-	defer c.wait.Wait()
-	return stone.Run(t.Context(), p, cfg)
+func (m *mortal) runs(t *testing.T, p stone.Ashlar, opts journal.Options) (stone.Result, error) {
+	return stone.Run(t.Context(), p, stone.Config{RunID: "r", Frontend: yes{}, Recorder: journal.Keep(m, opts)})
 }
 
 func (m *mortal) End(ctx context.Context, id string, o journal.Outcome) error {
@@ -212,16 +154,15 @@ func TestChangedProgram(t *testing.T) {
 		"order":            {func(s *shop) { s.reversed = true }, refused},
 	}
 	for name, tt := range changes {
-		for way := range 8 {
-			approve, elsewhere, later, back := way&1 > 0, way/2 > 1, way/2 == 1 || way/2 == 2, way/2 == 3
+		for _, approve := range []bool{false, true} {
 			for died, ended := 0, false; !ended; died++ {
 				mem := newMortal(died)
 				old := shop{system: agent.Say("be brief"), user: now(&clock), model: "small", name: "talk", effects: map[string]int{}, asks: approve}
 				if name != "prompt with the time" {
 					old.user = agent.Say("go")
 				}
-				at := fmt.Sprintf("%s, approval %t, on a worker %t and then %t, back %t, died after %d", name, approve, elsewhere, later, back, died)
-				_, err := mem.runs(t, old.pipeline(), journal.Options{}, elsewhere)
+				at := fmt.Sprintf("%s, approval %t, died after %d", name, approve, died)
+				_, err := mem.runs(t, old.pipeline(), journal.Options{})
 				if ended = err == nil; died < 11 && !errors.Is(err, errDied) || died > 40 {
 					t.Fatalf("%s: %v", at, err)
 				}
@@ -232,18 +173,12 @@ func TestChangedProgram(t *testing.T) {
 				next := old
 				next.effects = map[string]int{}
 				tt.change(&next)
-				resume := func(opts journal.Options) (stone.Result, error) {
-					if back {
-						return mem.back(t, next.pipeline(), opts)
-					}
-					return mem.runs(t, next.pipeline(), opts, later)
-				}
-				result, err := resume(journal.Options{})
+				result, err := mem.runs(t, next.pipeline(), journal.Options{})
 				if tt.want == refused {
 					if !errors.As(err, new(*journal.ChangedError)) || len(next.effects) > 0 || next.turns > old.turns {
 						t.Errorf("%s: %v, effects %v; want the change refused before anything runs", at, err, next.effects)
 					}
-					result, err = resume(journal.Options{Force: true})
+					result, err = mem.runs(t, next.pipeline(), journal.Options{Force: true})
 				}
 				if err != nil {
 					t.Errorf("%s: %v", at, err)
@@ -282,33 +217,13 @@ func (yes) Ask(context.Context, people.Question) (people.Answer, error) {
 // recordedCalls returns the calls with a record, as the effects name them, and whether the opening of the
 // conversation is recorded.
 func (m *mortal) recordedCalls(t *testing.T) (all []string, began bool) {
-	items, err := m.PostedUnder(t.Context(), "r", "step/")
-	if err != nil {
-		t.Fatal(err)
-	}
-	record := func(path, kind string) (step.Record, bool) {
-		for _, i := range items {
-			var done struct {
-				Key    step.Key     `json:"key"`
-				Record *step.Record `json:"record"`
-			}
-			if err := json.Unmarshal(i.Data, &done); err != nil {
-				t.Fatal(err)
-			}
-			if done.Key.Path == path && done.Key.Kind == kind {
-				return *done.Record, true
-			}
-		}
-		rec, err := m.Record(t.Context(), "r", path, kind)
-		return rec, err == nil
-	}
 	for i, name := range []string{"look 0", "pay 1", "pay 2"} {
-		rec, ok := record(fmt.Sprintf("all/talk/tool-%d-1", i+1), "step")
+		rec, err := m.Record(t.Context(), "r", fmt.Sprintf("all/talk/tool-%d-1", i+1), "step")
 		var o struct{ Text string }
-		if ok && json.Unmarshal(rec.Content, &o) == nil && strings.HasSuffix(o.Text, "is done") {
+		if err == nil && json.Unmarshal(rec.Content, &o) == nil && strings.HasSuffix(o.Text, "is done") {
 			all = append(all, name)
 		}
 	}
-	_, began = record("all/talk/opening", step.Value)
-	return all, began
+	_, err := m.Record(t.Context(), "r", "all/talk/opening", step.Value)
+	return all, err == nil
 }

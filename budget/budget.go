@@ -46,9 +46,7 @@ type Account struct {
 	held   Possible // the part of spent whose cost is unknown
 	used   Usage
 	since  bool               // used includes the usage recorded by earlier processes: see Under
-	open   int                // reserved estimates that are not settled, slices included
-	lent   int                // slices that are not settled
-	slice  *sliced            // of an account that OpenSlice has opened
+	open   int                // reserved estimates that are not settled
 	run    bool               // made by Run
 	below  func(string) Usage // of such an account: see Earlier
 	runs   map[string]bill    // of runs that can be resumed, by id
@@ -158,9 +156,6 @@ func (a *Account) left(back Amount) Limits {
 func (a *Account) rest(back Amount) (left Limits) {
 	for ; a != nil; a = a.above {
 		limits := a.limits
-		if a.slice != nil {
-			limits = a.slice.whole
-		}
 		left = Limits{
 			Roundtrips: least(left.Roundtrips, limits.Roundtrips, a.spent.Roundtrips-back.Roundtrips),
 			Tokens:     least(left.Tokens, limits.Tokens, a.spent.Tokens-back.Tokens),

@@ -198,8 +198,6 @@ func TestNoAccount(t *testing.T) {
 	r, err := draw(t, a, budget.Amount{Roundtrips: 1 << 30})
 	r.End(budget.Usage{})
 	r.Close()
-	slice, _ := a.Slice(t.Context(), budget.Fixed(budget.Amount{USD: 1}), budget.Amount{})
-	slice.Settle(budget.Amount{USD: 1})
 	a.Charge(budget.Amount{USD: 1})
 	ctx, cancel := a.Context(t.Context())
 	defer cancel()

@@ -14,7 +14,6 @@ type reservation struct {
 	from     *Account
 	took     Amount
 	estimate bool
-	lent     bool // a slice: round trips come back, too
 	once     sync.Once
 }
 
@@ -122,7 +121,7 @@ type refusal struct {
 }
 
 // refused returns why an amount is denied, or nil. A limit on time is final. So is one on round
-// trips unless slices are open: a step keeps its round trip whatever it costs.
+// trips: a step keeps its round trip whatever it costs.
 func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
@@ -131,15 +130,14 @@ func (a *Account) refused(q Quote) (r *refusal) {
 			return &refusal{&UnpricedError{Model: q.Unpriced, Part: !up.whole()}, true}
 		}
 		limit := up.exceeded(least, now)
-		if limit == "" && (up.open > 0 || up.slice != nil) {
+		if limit == "" && up.open > 0 {
 			limit = up.exceeded(most, now)
 		}
 		if limit == "" {
 			continue
 		}
-		why := &refusal{up.exhausted(limit, q), up.open == 0 || limit == "latency-ms" || limit == "max-roundtrips" && up.lent == 0}
+		why := &refusal{up.exhausted(limit, q), up.open == 0 || limit == "latency-ms" || limit == "max-roundtrips"}
 		if why.final {
-			up.slice.note(q)
 			return why
 		}
 		r = why
@@ -174,14 +172,11 @@ func (a *Account) Charge(amount Amount) {
 	a.take(amount.sane())
 }
 
-// settle replaces the reserved amount by the amount spent. Reserved round trips stay taken,
-// except in a slice.
+// settle replaces the reserved amount by the amount spent. Reserved round trips stay taken.
 func (r *reservation) settle(spent Amount) {
 	r.end(func() {
 		spent = spent.sane()
-		if !r.lent {
-			spent.Roundtrips = r.took.Roundtrips
-		}
+		spent.Roundtrips = r.took.Roundtrips
 		r.from.giveBack(r.took)
 		r.from.take(spent)
 	})
@@ -219,12 +214,10 @@ func (r *reservation) end(do func()) {
 	})
 }
 
-// count counts an open estimate or slice. The tree must be locked.
+// count counts an open estimate. The tree must be locked.
 func (r *reservation) count(n int) {
 	for a := r.from; a != nil && r.estimate; a = a.above {
-		if a.open += n; r.lent {
-			a.lent += n
-		}
+		a.open += n
 	}
 }
 
@@ -268,4 +261,14 @@ func times(a, n int) int {
 		return math.MaxInt
 	}
 	return a * n
+}
+
+// Refund returns an amount that was charged as possibly spent, and was not.
+func (a *Account) Refund(amount Amount) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.giveBack(amount.sane())
 }

@@ -255,7 +255,7 @@ const planType = "stone/plan"
 // question that waits, a recorder that failed.
 func ends(err error) bool {
 	return fault.EndsRun(err) ||
-		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Executor, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
+		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
 // ending returns the error by which a step ends the run. A call that finds no affordable

@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
-	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
 )
@@ -389,9 +388,11 @@ type trouble struct {
 	recorder *recorder // that records the step
 }
 
+type troubleKey struct{}
+
 // troubleIn returns the trouble of the step to which ctx belongs.
 func troubleIn(ctx context.Context) *trouble {
-	t, _ := record.ImporterOf(ctx).(*trouble)
+	t, _ := ctx.Value(troubleKey{}).(*trouble)
 	return t
 }
 

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -51,19 +50,10 @@ func endCanceled(ctx context.Context, j Journal, run string, info RunInfo) error
 	if info.Started.IsZero() {
 		return fmt.Errorf("run %q: %w", run, ErrNoRun)
 	}
-	sent, err := j.PostedUnder(ctx, run, Holders)
-	if err != nil {
-		return err
-	}
-	if len(sent) > 0 { // as the next holder, after which the slices of the others pay for nothing more
-		next := Item{Key: fmt.Sprint(Holders, len(sent)+1), Data: fmt.Appendf(nil, `{"post":%q}`, rand.Text())}
-		if _, err := j.PostHeld(ctx, run, next); err != nil {
-			return err
-		}
-	}
 	o := info.Outcome
 	o.State, o.Ended = Canceled, time.Now()
 	o.Failure = &Failure{Kind: string(kind.Canceled), Reason: "the run was canceled"}
+	var err error
 	if o.DAG, err = j.DAG(ctx, run); err != nil {
 		return err
 	}

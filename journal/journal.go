@@ -32,7 +32,6 @@ type Journal interface {
 	Reader
 	Inspector
 	Interviewer
-	Board
 }
 
 // A Holder takes and leaves runs for a process. A run whose id extends the id of a run

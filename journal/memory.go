@@ -44,7 +44,6 @@ type memoryRun struct {
 	questions []*Question
 	dag       dag.DAG // the DAG of the end
 	rows      []memoryRow
-	board     *memoryBoard // nil until the holder posts
 	owed      memoryOwed
 }
 
@@ -104,7 +103,7 @@ func (m *Memory) attempted(ctx context.Context, key step.Key, cause error) {
 // find returns the step with a record, or the record of other work at its place. Without one, it notes
 // that the step starts, and returns the number of the attempt.
 func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, attempt int, err error) {
-	declared, counted := record.Declared(ctx), record.Counted(ctx)
+	declared := record.Declared(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.checkID(key.RunID); err != nil {
@@ -129,9 +128,6 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 		s.settle()
 		m.append(s, true, budget.Usage{})
 		return s, 0, nil
-	}
-	if counted && s.Attempts > 0 {
-		return nil, s.Attempts, nil
 	}
 	if claim, of := flight.Claimed(ctx), r.budgets(); len(of) > 0 && claim != (flight.Claim{}) {
 		start := flight.Start{Run: key.RunID, Step: key.Digest, Of: of, Claim: claim, Again: s.Attempts > 0}

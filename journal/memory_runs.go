@@ -146,9 +146,7 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 		r.dag, o.Heads = o.DAG, record.HeadsOf(o.DAG)
 	}
 	o.DAG = dag.DAG{}
-	if r.info.Outcome = o; o.State == Done || o.State == Failed {
-		r.board = nil
-	}
+	r.info.Outcome = o
 	r.stops()
 	m.release(r, o.State == Waiting)
 	return nil
@@ -172,7 +170,7 @@ func (m *Memory) release(r *memoryRun, waits bool) {
 			left.leave(notHeld(left.info.ID))
 		}
 		left.held, left.outer = false, nil
-		if !left.visible() && left.board == nil {
+		if !left.visible() {
 			m.forget(left)
 		}
 	}

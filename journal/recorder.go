@@ -24,9 +24,6 @@ import (
 // put one or two more frames onto the stack of all work, and steps within a step double that.
 type recorder struct {
 	*runner
-	// imports is set for results of another process. They are recorded under their own keys even if
-	// the step is done anew, which they are no part of, and also while the run is drained.
-	imports bool
 }
 
 func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
@@ -36,7 +33,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	at := attempt{trouble: trouble{recorder: r}}
 	do := func(ctx context.Context) (step.Record, error) {
 		at.started = true
-		rec, err := work(record.WithImporter(ctx, &at.trouble))
+		rec, err := work(context.WithValue(ctx, troubleKey{}, &at.trouble))
 		if err == nil {
 			err = at.made(ctx, key, &rec)
 		}
@@ -52,14 +49,12 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 
 // admit is the stage before a step: a drained run starts none, and what is done anew has another key.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
-	if !r.imports {
-		select {
-		case <-r.opts.Drain:
-			return stone.Fail(kind.Canceled, "%w", ErrDrained)
-		default:
-		}
-		r.renew(key)
+	select {
+	case <-r.opts.Drain:
+		return stone.Fail(kind.Canceled, "%w", ErrDrained)
+	default:
 	}
+	r.renew(key)
 	if news := r.news.Swap(nil); news != nil {
 		for _, n := range *news {
 			event.At(ctx).Send(n)
@@ -86,7 +81,7 @@ func (a *attempt) made(ctx context.Context, key step.Key, rec *step.Record) (err
 	if a.cleaned, err = cleanRecord(a.recorder.secrets, rec); err != nil {
 		return err
 	}
-	if key.Kind == "leaf" && !rec.Remote {
+	if key.Kind == "leaf" {
 		return a.recorder.tellUnused(ctx, key.Path)
 	}
 	return nil
@@ -111,7 +106,7 @@ func (a *attempt) settle(ctx context.Context, key step.Key, rec step.Record, err
 		rec.Differs, rec.Path = false, ""
 	}
 	r.tally.add(key.Kind, rec, declared != (budget.Amount{}))
-	if key.Kind == "leaf" && rec.Failure == nil && !r.imports {
+	if key.Kind == "leaf" && rec.Failure == nil {
 		r.withdraw(ctx, key.Path)
 	}
 	// The run continues with the recorded result, as a resumed run does, and not with

@@ -239,11 +239,6 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 			return err
 		}
 	}
-	if r.resumed && r.cfg.Executor == nil && !r.doneBefore() {
-		if err := r.complete(ctx); err != nil {
-			return err
-		}
-	}
 	if value, ok := info.Labels[r.opts.Session]; ok && r.opts.Session != "" {
 		r.session = map[string]string{r.opts.Session: value}
 	}
@@ -310,22 +305,6 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 	return nil
 }
 
-// complete returns an error if other processes may have done steps of the run that its record does not
-// have yet: without an executor nobody would look for them, and they would be done again.
-func (r *runner) complete(ctx context.Context) error {
-	sent, err := r.journal.PostedUnder(ctx, r.cfg.RunID, Holders)
-	if err != nil || len(sent) == 0 {
-		return err
-	}
-	steps, err := r.journal.Steps(ctx, r.cfg.RunID)
-	for _, s := range steps {
-		if s.Kind == "leaf" && !s.Recorded {
-			return stone.Fail(kind.Replay, "run %q: workers may have done a part of %s: resume with an executor of package journal/remote, which reads what they did and may do the rest in this process", r.cfg.RunID, s.Path)
-		}
-	}
-	return err
-}
-
 // config returns the Config of the run, with recorder, watcher and frontend of this package.
 func (r *runner) config() stone.Config {
 	cfg := r.cfg
@@ -347,6 +326,11 @@ func (r *runner) begin(ctx context.Context) (context.Context, error) {
 		}
 	}
 	r.begun = true
+	select {
+	case <-r.opts.Drain: // it is recorded that the run began, with all that another process needs to do it
+		return ctx, stone.Fail(kind.Canceled, "%w", ErrDrained)
+	default:
+	}
 	ctx, cancel := context.WithCancelCause(redact.With(ctx, r.secrets))
 	if r.opts.Drain != nil {
 		go r.drain(ctx, cancel)

@@ -71,9 +71,6 @@ const (
 	Waiting Kind = "waiting"
 	// Recorder is a recorder that failed; the run stops, since it could not be resumed.
 	Recorder Kind = "recorder-failed"
-	// Executor is an executor that failed to run a step; the run stops, and can be
-	// resumed.
-	Executor Kind = "executor-failed"
 	// Replay is a recorded step that does not match the pipeline or was changed.
 	Replay Kind = "replay-mismatch"
 )
@@ -82,6 +79,6 @@ const (
 func All() []Kind {
 	return []Kind{
 		Error, Panic, Canceled, Timeout, MissingInput, UndeclaredQuery, BadContent, Invalid, EmptySequence,
-		LoopExhausted, MatchFailed, MapEmpty, ParallelEmpty, LanesFailed, NoFrontend, Unanswered, Declined, Waiting, Recorder, Executor, Replay,
+		LoopExhausted, MatchFailed, MapEmpty, ParallelEmpty, LanesFailed, NoFrontend, Unanswered, Declined, Waiting, Recorder, Replay,
 	}
 }

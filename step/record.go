@@ -123,8 +123,6 @@ type Record struct {
 	Node *dag.Node `json:"-"`
 	// Replayed reports that the record was made earlier.
 	Replayed bool `json:"-"`
-	// Remote reports that the work was done in another process, see Task.DoBy.
-	Remote bool `json:"-"`
 	// Path is where the replayed record was made: a step of goroutines that take turns may be
 	// replayed at another path.
 	Path string `json:"-"`

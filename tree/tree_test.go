@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/executortest"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -130,7 +129,7 @@ func TestManyPaths(t *testing.T) {
 // TestPathsAreCounted compares CountPaths with Paths, on pipelines of all forms.
 func TestPathsAreCounted(t *testing.T) {
 	for seed := range uint64(200) {
-		p := executortest.Tree(seed)
+		p := grown(seed)
 		counted := tree.CountPaths(p)
 		if counted.Cmp(big.NewInt(10_000)) > 0 {
 			continue

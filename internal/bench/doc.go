@@ -22,10 +22,9 @@
 // processor, since their bound is a time and not a multiple of the floor: idle processors
 // would help the garbage collector.
 //
-// BenchmarkFleet and BenchmarkLanes measure a PostgreSQL server that others may share with Stone: commits, flushes
-// and bytes of its log, its CPU time, and what its backends wait for, from one sample each 20 ms. They have no bounds
-// in the table; make fleet prints their medians. The workers of BenchmarkLanes are processes of their own, which get
-// ids over their standard input, as they would from a queue. DBOS has the same server, in a database of its own.
+// BenchmarkFleet measures a PostgreSQL server that others may share with Stone: commits, flushes
+// and bytes of its log, its CPU time, and what its backends wait for, from one sample each 20 ms. It has no bounds
+// in the table; make fleet prints its medians. DBOS has the same server, in a database of its own.
 //
 // # The floor
 //

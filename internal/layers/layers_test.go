@@ -70,7 +70,6 @@ var table = []struct{ pkg, imports string }{
 	{"journal/internal/...", "journal journal/internal/outline internal/flight internal/record"},
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
-	{"journal/remote", "journal internal/flight internal/record limit"},
 	{"journal/...", "journal internal/flight internal/record"},
 	{"journal", ". internal/owed internal/flight internal/record budget tree internal/bounds internal/redact internal/text"},
 
@@ -101,7 +100,6 @@ var table = []struct{ pkg, imports string }{
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
-	{"executortest", "journal"},
 	{"stonetest", "agent call llm/script internal/test/eventtest"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 

@@ -30,14 +30,3 @@ func WithAttempt(ctx context.Context, n int) context.Context {
 
 // Declared returns the amount that the step recorded in ctx may cost.
 func Declared(ctx context.Context) budget.Amount { return declared.In[budget.Amount](ctx) }
-
-type countedKey struct{}
-
-// WithCounted returns a context in which the attempt of the recorded step was counted before.
-func WithCounted(ctx context.Context) context.Context {
-	return context.WithValue(ctx, countedKey{}, true)
-}
-
-// Counted reports whether the attempt of the step that ctx records was counted before: a Journal
-// keeps its result and counts no further attempt.
-func Counted(ctx context.Context) bool { return ctx.Value(countedKey{}) != nil }

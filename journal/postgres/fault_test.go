@@ -224,37 +224,6 @@ func TestFollowIsWoken(t *testing.T) {
 	follows(t, open(t, address, Options{}), open(t, address, Options{}))
 }
 
-// Who watches a board hears of the posts of another process, too, although it follows no run, does not poll and
-// commits nothing itself meanwhile.
-func TestWatchIsWoken(t *testing.T) {
-	poll = time.Hour
-	t.Cleanup(func() { poll = time.Second })
-	address := pgtest.Database(t)
-	holder, worker := open(t, address, Options{Lease: time.Hour}), open(t, address, Options{})
-	do(t, holder, stepKey("r", 1))
-	if _, err := holder.PostHeld(t.Context(), "r", journal.Item{Key: "order/1", Data: []byte("1")}); err != nil {
-		t.Fatal(err)
-	}
-	got := make(chan string)
-	go func() {
-		defer close(got)
-		for item, err := range holder.Watch(t.Context(), "r", "result/", 0) {
-			if err != nil {
-				return
-			}
-			got <- item.Key
-		}
-	}()
-	for _, key := range []string{"result/1", "result/2"} {
-		if _, err := worker.Post(t.Context(), "r", journal.Item{Key: key, Data: []byte("1")}); err != nil {
-			t.Fatal(err)
-		}
-		if is := <-got; is != key {
-			t.Errorf("the watcher got %q, want %s", is, key)
-		}
-	}
-}
-
 // Without notifications, followers poll.
 func TestFollowPolls(t *testing.T) {
 	poll = 10 * time.Millisecond

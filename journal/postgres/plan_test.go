@@ -6,80 +6,8 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/internal/test/pgtest"
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/log"
 )
-
-// A lookup of items reads the same number of pages of a large board as of a small one, whatever
-// statistics the server has.
-func TestLookUpsOnLargeBoards(t *testing.T) {
-	address := pgtest.Database(t)
-	db := open(t, address, Options{})
-	if _, err := db.Acquire(t.Context(), "r"); err != nil {
-		t.Fatal(err)
-	}
-	const items = 20_000
-	var keys []string
-	pgtest.Exec(t, address, "ALTER TABLE stone.records SET (autovacuum_enabled = false)")
-	read := func(s log.Selection) (pages int) {
-		t.Helper()
-		text, args := selecting(boardOf(t, db), s, 64)
-		var plan []string
-		err := db.database.queryOnce(t.Context(), statement{"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) " + text, args, func(v [][]byte) { plan = append(plan, string(v[0])) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var hit, other int
-		_, buffers, _ := strings.Cut(strings.Join(plan, "\n"), "Buffers: shared ")
-		fmt.Sscanf(buffers, "hit=%d read=%d", &hit, &other)
-		if hit == 0 {
-			t.Fatal(plan)
-		}
-		return hit + other
-	}
-	for len(keys) < items {
-		var some []journal.Item
-		for i := range 1000 {
-			some = append(some, journal.Item{Key: fmt.Sprintf("order/%08d", len(keys)+i), Data: []byte(`{"some":"data"}`)})
-		}
-		for _, item := range some {
-			keys = append(keys, item.Key)
-		}
-		if _, err := db.Post(t.Context(), "r", some...); err != nil {
-			t.Fatal(err)
-		}
-		if len(keys) == 1000 {
-			pgtest.Exec(t, address, "ANALYZE stone.records") // it knows a small board, then a large one
-		}
-	}
-	const most = 100 * 6 // a descent of the index, and the row
-	lookUps := map[string]log.Selection{
-		"100 keys":               {Paths: keys[len(keys)-100:]},
-		"a prefix of 100 items":  {Prefix: keys[len(keys)-1][:len("order/000199")]},
-		"a prefix without items": {Prefix: "step/"},
-	}
-	for _, statistics := range []struct{ name, with string }{
-		{"old", ""}, {"fresh", "ANALYZE stone.records"}, {"no", "DELETE FROM pg_statistic WHERE starelid = 'stone.records'::regclass"},
-	} {
-		if statistics.with != "" {
-			pgtest.Exec(t, address, statistics.with)
-		}
-		for name, s := range lookUps {
-			if pages := read(s); pages > most {
-				t.Errorf("with %s statistics a lookup of %s among %d reads %d pages: want at most %d", statistics.name, name, items, pages, most)
-			}
-		}
-	}
-}
-
-func boardOf(t *testing.T, db *DB) int64 {
-	t.Helper()
-	found, err := rows(t.Context(), db.database.reader, func(v [][]byte) int64 { return integer(v[0]) }, "SELECT max(run) FROM stone.records")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found[0]
-}
 
 // Lists use an index for whatever a query asks for, and a page of 100 of 20,000 runs reads few
 // pages of the database.

@@ -53,9 +53,6 @@ func makeChecked(t *testing.T, file string) {
 	if err == nil {
 		err = db.Begin(t.Context(), journal.RunInfo{ID: "boarded"}, dag.DAG{})
 	}
-	if err == nil {
-		_, err = db.PostHeld(t.Context(), "boarded", journal.Item{Key: "k", Data: []byte("1")})
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,14 +72,11 @@ func TestCheck(t *testing.T) {
 	text := whole
 	const (
 		ofRun  = "seq >> 32 = (SELECT run FROM runs WHERE id = 'run')"
-		board  = "seq >> 32 = (SELECT run FROM runs WHERE owner = 'board')"
 		schema = "PRAGMA writable_schema = ON; "
 	)
 	for _, c := range []struct{ name, sql, want string }{
 		{"a bit of a content", "UPDATE records SET content = CAST('\"hellp\"' AS BLOB) WHERE content = CAST('\"hello\"' AS BLOB)", "was changed after it was written"},
 		{"a head", "UPDATE records SET head = replace(head, '\"at\":1', '\"at\":2') WHERE node IS NOT NULL AND " + ofRun, "was changed after it was written"},
-		{"an item of a board", "UPDATE records SET content = x'32' WHERE " + board, `run "boarded"`},
-		{"an item of a board is lost", "DELETE FROM records WHERE " + board, `run "boarded" in database`},
 		{"a missing row", "DELETE FROM records WHERE seq = (SELECT max(seq) FROM records WHERE " + ofRun + ")", "is not complete"},
 		{"a gap", "DELETE FROM records WHERE seq = (SELECT min(seq) + 1 FROM records WHERE " + ofRun + ")", "is not complete"},
 		{"a row too many", "INSERT INTO records SELECT seq + 10, digest, reuse, node, parents, path, head, seal, content FROM records WHERE seq = (SELECT max(seq) FROM records WHERE " + ofRun + ")", "is not complete"},

@@ -17,7 +17,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/limit"
 )
 
 // drive runs the workflow with an activity that returns the states, one for each call.
@@ -96,39 +95,67 @@ func (s *signals) SignalWithStartWorkflow(context.Context, string, string, any, 
 	return nil, nil
 }
 
-// A run that has started goes on although the item of Start is damaged, without its rank.
-func TestDamagedStart(t *testing.T) {
+// A run whose start another program has recorded is answered, too, without a rank.
+func TestForeignStart(t *testing.T) {
 	var j journal.Memory
 	p := stone.Seq("p", stone.Func0("ask", dag.NewType[bool]("yes"), func(context.Context) (bool, error) {
 		return false, &stone.Failure{Kind: kind.Waiting, Reason: "nobody has answered"}
 	}))
-	if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "run", Recorder: journal.Keep(&j, journal.Options{})}); !errors.Is(err, kind.Waiting) {
-		t.Fatal(err)
-	}
-	for _, run := range []string{"run", "new"} {
-		if _, err := j.Acquire(t.Context(), run); err != nil {
+	for run, source := range map[string]string{"none": "", "text": `"a text"`, "other": `{"rank":7,"published":"p"}`} {
+		opts := journal.Options{Source: []byte(source)}
+		if _, err := stone.Run(t.Context(), p, stone.Config{RunID: run, Recorder: journal.Keep(&j, opts)}); !errors.Is(err, kind.Waiting) {
 			t.Fatal(err)
 		}
-		if _, err := j.Post(t.Context(), run, journal.Item{Key: startedKey, Data: []byte(`{"rank":{"tenant":"t"},"pipeline":`)}); err != nil {
+		if _, err := j.Ask(t.Context(), journal.Question{Run: run, Path: "p/ask", Name: "ask", Asked: time.Unix(1, 0)}); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.Release(run); err != nil {
-			t.Fatal(err)
+		var c signals
+		if err := Answer(t.Context(), &c, &j, "p", run, "p/ask", ask.Answer{Response: "yes"}); err != nil || c.sent != 1 {
+			t.Errorf("%s: %d signals, %v; want that the answer wakes the run", run, c.sent, err)
 		}
 	}
-	h := holder{Worker: Worker{Journal: &j}}
-	if about, begun, err := h.started(t.Context(), "run"); err != nil || !begun || about.Pipeline != "p" || about.Rank != (limit.Rank{}) {
-		t.Errorf("got %+v, %v, %v", about, begun, err)
+}
+
+// starts is a client that counts started workflows.
+type starts struct {
+	client.Client
+	started int
+}
+
+func (s *starts) ExecuteWorkflow(context.Context, client.StartWorkflowOptions, any, ...any) (client.WorkflowRun, error) {
+	s.started++
+	return nil, nil
+}
+
+// Start records the pipeline, the input and the labels of a run, and does none of its work, however often it is called.
+func TestStartRecords(t *testing.T) {
+	var j journal.Memory
+	var c starts
+	number := dag.NewType[int]("number")
+	p := stone.Scoped("p", stone.Walk{}, func(_ context.Context, d dag.DAG) (dag.DAG, error) {
+		t.Error("the pipeline runs in the process that starts it")
+		return d, nil
+	})
+	run := Run{ID: "run", Pipeline: p, Input: dag.Of(number.With(7)), Pool: "pool", Labels: map[string]string{"team": "a"}}
+	for n := range 2 {
+		if err := Start(t.Context(), &c, &j, run); err != nil || c.started != n+1 {
+			t.Fatalf("%d workflows, %v", c.started, err)
+		}
+		info, err := j.Find(t.Context(), "run")
+		if err != nil {
+			t.Fatal(err)
+		}
+		input, err := journal.Input(t.Context(), &j, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := number.From(input); err != nil || got != 7 || info.State != journal.Drained || info.Fingerprint != p.Fingerprint() || info.Labels["team"] != "a" {
+			t.Errorf("input %d, %v, run %+v", got, err, info)
+		}
 	}
-	if _, _, err := h.started(t.Context(), "new"); err == nil {
-		t.Error("a run that has not started was found without its item")
-	}
-	if _, err := j.Ask(t.Context(), journal.Question{Run: "run", Path: "p/ask", Name: "ask", Asked: time.Unix(1, 0)}); err != nil {
-		t.Fatal(err)
-	}
-	var c signals
-	if err := Answer(t.Context(), &c, &j, "p", "run", "p/ask", ask.Answer{Response: "yes"}); err != nil || c.sent != 1 {
-		t.Errorf("%d signals, %v; want that the answer wakes the run", c.sent, err)
+	run.Input = dag.Of(number.With(8))
+	if err := Start(t.Context(), &c, &j, run); !errors.As(err, new(*journal.ChangedError)) || c.started != 2 {
+		t.Errorf("with another input: %v, %d workflows", err, c.started)
 	}
 }
 

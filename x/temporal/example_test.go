@@ -3,7 +3,6 @@ package temporal_test
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"go.temporal.io/sdk/client"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
-	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/x/temporal"
 )
 
@@ -28,30 +26,7 @@ func open(ctx context.Context) (client.Client, journal.Journal, stone.Ashlar, er
 	return c, db, pipeline, err
 }
 
-// Some leaves of a run go to workers.
-func ExampleCarrier() {
-	ctx := context.Background()
-	c, db, pipeline, err := open(ctx)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	executor := remote.New(remote.Config{
-		Journal: db,
-		Carrier: temporal.Carrier(c, temporal.Options{Heartbeat: 5 * time.Second}),
-		Routes: []remote.Route{
-			{Leaf: "summarise", Pool: "models"},
-			{Leaf: "classify", Pool: "models", Batch: 50},
-		},
-		Window: 64, // as many as all workers do at once
-	})
-	result, err := stone.Run(ctx, pipeline, stone.Config{
-		RunID: "nightly", Recorder: journal.Keep(db, journal.Options{}), Executor: executor,
-	})
-	fmt.Println(result.Node, err)
-}
-
-// A whole run is held by one of the workers.
+// A run is held by one of the workers of a pool.
 func ExampleStart() {
 	ctx := context.Background()
 	c, db, pipeline, err := open(ctx)

@@ -13,13 +13,16 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/remote"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/limit"
 )
 
-// A Worker executes the leaves of a pool's runs and, with Runs, holds runs.
+// A Worker holds the runs of a pool.
 type Worker struct {
 	Client  client.Client // a lazy one survives a server that starts later
 	Journal journal.Journal
@@ -27,15 +30,20 @@ type Worker struct {
 	// Pipelines are the pipelines that the worker knows; several versions of one may be among them.
 	Pipelines []stone.Ashlar
 	Secrets   []string      // as in journal.Options
-	Slots     int           // leaves, or batches, done at once; 16 if zero
-	Grace     time.Duration // how long running leaves may take when the worker is stopped; 30 s if zero
-	Runs      *Runs         // nil for a worker that does only leaves
-	Log       *slog.Logger  // for errors, which Temporal is not told; slog.Default if nil
+	Slots     int           // runs held at once; 100 if zero
+	Grace     time.Duration // how long running steps may take when the worker is stopped; 30 s if zero
+	// Prepare, if it is not nil, is called before a run starts or is resumed. It may set the
+	// grant, a watcher or a frontend, and returns a context, for example with a budget.
+	Prepare func(ctx context.Context, run string, cfg *stone.Config) context.Context
+	Log     *slog.Logger // for errors, which Temporal is not told; slog.Default if nil
 }
 
-// Run works until ctx ends. Then it takes no more work, lets running leaves finish within Grace,
-// returns the others to the queue, and drains its runs. Leaves and runs get the values of
-// ctx, such as prices. While the server cannot be reached, Run tries again.
+// patient is for a machine that is busy: Drive itself never blocks.
+const patient = time.Minute
+
+// Run works until ctx ends. Then it takes no more runs and drains those that it holds: running steps have Grace
+// to end, and the runs go to other workers. Runs get the values of ctx, such as prices. While the
+// server cannot be reached, Run tries again.
 func (w Worker) Run(ctx context.Context) error {
 	switch {
 	case w.Client == nil || w.Journal == nil || w.Pool == "" || len(w.Pipelines) == 0:
@@ -43,39 +51,27 @@ func (w Worker) Run(ctx context.Context) error {
 	case w.Slots < 0 || w.Grace < 0:
 		return fmt.Errorf("Slots %d and Grace %v of a worker must not be negative", w.Slots, w.Grace)
 	}
-	w.Slots, w.Grace = cmp.Or(w.Slots, 16), cmp.Or(w.Grace, 30*time.Second)
-	w.Log = cmp.Or(w.Log, slog.Default())
-	opts := worker.Options{
-		MaxConcurrentActivityExecutionSize: w.Slots, MaxConcurrentActivityTaskPollers: min(w.Slots, 8),
-		WorkerStopTimeout: w.Grace + 5*time.Second, MaxHeartbeatThrottleInterval: time.Second,
-		DisableWorkflowWorker: true, BackgroundActivityContext: context.WithoutCancel(ctx),
-	}
-	l := &leafWorker{Worker: w, remote: &remote.Worker{Journal: w.Journal, Pipelines: w.Pipelines, Secrets: w.Secrets}}
-	stop, err := w.start(ctx, func() worker.Worker {
-		leaves := worker.New(w.Client, w.Pool, opts)
-		leaves.RegisterActivityWithOptions(l.leaf, activity.RegisterOptions{Name: leafActivity})
-		return leaves
-	})
+	w.Slots, w.Grace, w.Log = cmp.Or(w.Slots, 100), cmp.Or(w.Grace, 30*time.Second), cmp.Or(w.Log, slog.Default())
+	stop, err := w.start(ctx)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	if w.Runs != nil {
-		stop, err := w.start(ctx, func() worker.Worker { return w.Runs.worker(w, opts) })
-		if err != nil {
-			return err
-		}
-		defer stop()
-	}
 	<-ctx.Done()
 	return nil
 }
 
 // start starts a worker of the SDK, which gives up if it does not reach the server.
-func (w Worker) start(ctx context.Context, fresh func() worker.Worker) (stop func(), err error) {
+func (w Worker) start(ctx context.Context) (stop func(), err error) {
 	const longest = 10 * time.Second
 	for pause := 200 * time.Millisecond; ; pause = min(2*pause, longest) {
-		sdk := fresh()
+		sdk := worker.New(w.Client, w.Pool, worker.Options{
+			MaxConcurrentActivityExecutionSize: w.Slots, MaxConcurrentActivityTaskPollers: min(w.Slots, 8),
+			WorkerStopTimeout: w.Grace + 5*time.Second, MaxHeartbeatThrottleInterval: time.Second,
+			DeadlockDetectionTimeout: patient, BackgroundActivityContext: context.WithoutCancel(ctx),
+		})
+		sdk.RegisterWorkflowWithOptions(Drive, workflow.RegisterOptions{Name: runWorkflow})
+		sdk.RegisterActivityWithOptions(w.hold, activity.RegisterOptions{Name: runActivity})
 		if err = sdk.Start(); err == nil {
 			return sdk.Stop, nil
 		}
@@ -93,14 +89,69 @@ func (w Worker) start(ctx context.Context, fresh func() worker.Worker) (stop fun
 	}
 }
 
-type leafWorker struct {
-	Worker
-	remote *remote.Worker
+// hold is the activity that runs a pipeline.
+func (w Worker) hold(ctx context.Context, run string) (Status, error) {
+	drain := activity.GetWorkerStopChannel(ctx)
+	ctx, stop := alive(ctx, w.Grace)
+	defer stop()
+	info, err := find(ctx, w.Journal, run)
+	if err != nil {
+		return Status{}, w.told(ctx, run, err)
+	}
+	p, err := w.pipelineOf(info)
+	if err != nil {
+		return Status{}, w.told(ctx, run, err)
+	}
+	cfg := stone.Config{
+		RunID:    run,
+		Recorder: journal.Keep(w.Journal, journal.Options{Secrets: w.Secrets, Drain: drain, Grace: w.Grace, Refuse: true, Resume: true}),
+	}
+	ctx = limit.Ranked(ctx, sourceOf(info).Rank)
+	if w.Prepare != nil {
+		ctx = w.Prepare(ctx, run, &cfg)
+	}
+	_, err = stone.Run(ctx, p, cfg)
+	return w.status(ctx, run, err)
 }
 
-// patience is after how many attempts a leaf that no worker knows goes back to the holder:
-// about 25 s, with the pauses of the retries.
-const patience = 8
+var errOther = errors.New("this worker has another version of the pipeline")
+
+// pipelineOf returns the pipeline with which a run was started, or else one with its name: the journal refuses the
+// run with the changes then, for a worker that has the old one.
+func (w Worker) pipelineOf(info journal.RunInfo) (p stone.Ashlar, err error) {
+	for _, p := range w.Pipelines {
+		if p.Fingerprint() == info.Fingerprint {
+			return p, nil
+		}
+	}
+	for _, p := range w.Pipelines {
+		if p.Name() == info.Pipeline {
+			return p, nil
+		}
+	}
+	return p, fmt.Errorf("run %q of pipeline %q: %w", info.ID, info.Pipeline, errOther)
+}
+
+// status returns a finished run's status for Temporal.
+func (w Worker) status(ctx context.Context, run string, err error) (Status, error) {
+	var failure *stone.Failure
+	switch {
+	case err == nil:
+		return Status{string(journal.Done)}, nil
+	case errors.Is(err, journal.ErrDrained):
+		return Status{}, again(stoppedError)
+	case errors.Is(err, kind.Waiting):
+		return Status{string(journal.Waiting)}, nil
+	case errors.As(err, new(*journal.HeldError)), ctx.Err() != nil:
+		return Status{}, w.told(ctx, run, err)
+	case errors.As(err, new(*journal.ChangedError)):
+		return Status{}, w.told(ctx, run, fmt.Errorf("%w: %w", errOther, err))
+	case errors.As(err, &failure) && failure.Kind != kind.Recorder, errors.As(err, new(*finding.Invalid)):
+		w.Log.WarnContext(ctx, "temporal: run failed", "run", run, "error", err)
+		return Status{string(journal.Failed)}, nil
+	}
+	return Status{}, w.told(ctx, run, err)
+}
 
 // Errors that Temporal is told. They hold no contents: what went wrong is logged here.
 const (
@@ -113,22 +164,6 @@ const (
 // again is an error after which the activity is delivered again.
 func again(why string) error { return temporal.NewApplicationError(why, "stone") }
 
-// leaf is the activity that does leaves.
-func (l *leafWorker) leaf(ctx context.Context, work remote.Work) (bool, error) {
-	ctx, stop := alive(ctx, l.Grace)
-	defer stop()
-	err := l.remote.Do(ctx, work)
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, remote.ErrOther) && activity.GetInfo(ctx).Attempt >= patience:
-		if err = l.remote.GiveBack(ctx, work); err == nil {
-			return false, nil
-		}
-	}
-	return false, l.told(ctx, work.Run, err)
-}
-
 // told logs an error and returns what Temporal is told of it.
 func (w Worker) told(ctx context.Context, run string, err error) error {
 	switch {
@@ -137,9 +172,9 @@ func (w Worker) told(ctx context.Context, run string, err error) error {
 	case ctx.Err() != nil:
 		return temporal.NewCanceledError()
 	}
-	w.Log.WarnContext(ctx, "temporal: returned work to the queue", "run", run, "error", err)
+	w.Log.WarnContext(ctx, "temporal: returned a run to the queue", "run", run, "error", err)
 	switch {
-	case errors.Is(err, remote.ErrOther):
+	case errors.Is(err, errOther):
 		return again(otherError)
 	case errors.As(err, new(*journal.HeldError)):
 		return again(heldError)

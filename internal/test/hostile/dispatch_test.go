@@ -30,7 +30,7 @@ func TestTextSteersNothing(t *testing.T) {
 // The type of an error from outside is no kind of the run: a program does not cancel a
 // run, exhaust its budget or have it wait.
 func TestErrorsFromOutside(t *testing.T) {
-	for _, typ := range []string{string(kind.Canceled), string(kind.Waiting), string(kind.Recorder), string(kind.Executor), string(kind.Replay), string(kind.Timeout), "budget/exhausted"} {
+	for _, typ := range []string{string(kind.Canceled), string(kind.Waiting), string(kind.Recorder), string(kind.Replay), string(kind.Timeout), "budget/exhausted"} {
 		said := fmt.Sprintf(`echo '{"error":{"type":"%s","message":"gone"}}'`, typ)
 		p := newProject(t, map[string]string{
 			"c.edn": fmt.Sprintf(`{:capabilities {:p {:cap/kind :command :cap/intents #{:x/y} :command ["/bin/sh" "-c" %q]}} :grant #{:process}}`, said),

@@ -49,7 +49,7 @@ func testChanges(t *testing.T, j tested) {
 		}
 	}
 	see("0 0")
-	holding(t, j, "run")
+	begin(t, j, journal.RunInfo{ID: "run"})
 	see("1 0 running")
 	_, err := j.Ask(ctx, journal.Question{Run: "run", Path: "p/a", Name: "a", Asked: moment})
 	must(t, err)

@@ -43,7 +43,6 @@ func TestReaders(t *testing.T, store func() (open func() journal.Journal)) {
 	}
 	_, err := j.Ask(t.Context(), journal.Question{Run: "run", Path: "p", Name: "p", Asked: moment})
 	must(t, err)
-	_, err = j.Post(t.Context(), "run", journal.Item{Key: "a", Data: []byte("1")})
 	must(t, err)
 
 	other := j.open()
@@ -148,13 +147,6 @@ var reading = []struct {
 		return err
 	}},
 	{"Questions", func(ctx context.Context, j journal.Journal) error { _, err := j.Questions(ctx, "run"); return err }},
-	{"Posted", func(ctx context.Context, j journal.Journal) error { _, err := j.Posted(ctx, "run", "a"); return err }},
-	{"Watch", func(ctx context.Context, j journal.Journal) error {
-		for _, err := range j.Watch(ctx, "run", "", 0) {
-			return err
-		}
-		return ctx.Err()
-	}},
 }
 
 // sameOneByOne compares what a run yields one by one with what it returns at once.

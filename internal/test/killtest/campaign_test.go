@@ -67,7 +67,7 @@ func kinds(server func(*testing.T) *pgtest.Server) []*kind {
 	team := func(name string, round func(*victim, trace)) *kind {
 		return &kind{name: name, rounds: 40, round: func(v *victim, want func(int) trace) { round(v, want(teamLanes)) }}
 	}
-	restarts := team("workers, server crashes", func(v *victim, want trace) { v.restart(want, server(v.T)) })
+	restarts := team("processes, server crashes", func(v *victim, want trace) { v.restart(want, server(v.T)) })
 	restarts.alone = true
 	return []*kind{
 		single("SQLite, process killed", 6, file, (*victim).shoot),
@@ -86,8 +86,8 @@ func kinds(server func(*testing.T) *pgtest.Server) []*kind {
 		{name: "Postgres, failed over", rounds: 40, round: func(v *victim, want func(int) trace) { v.failOver(want(50)) }},
 		{name: "Postgres, out of connections", rounds: 40, round: func(v *victim, want func(int) trace) { v.refuse(want(50)) }},
 		{name: "Postgres, disk full", rounds: 40, round: func(v *victim, want func(int) trace) { v.fillServer(want(50)) }},
-		team("workers over SQLite, killed", (*victim).share),
-		team("workers over Postgres, killed", func(v *victim, want trace) { v.overServer().share(want) }),
+		team("processes over SQLite, killed", (*victim).share),
+		team("processes over Postgres, killed", func(v *victim, want trace) { v.overServer().share(want) }),
 		restarts,
 		{name: "budget over SQLite, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.spend() }},
 		{name: "budget over Postgres, killed", rounds: 40, round: func(v *victim, _ func(int) trace) { v.overServer().spend() }},

@@ -11,8 +11,8 @@
 // TestFaults is a campaign: rounds of many kinds, each a run that meets faults at random moments.
 // Processes are killed or stopped, and go on with wrong clocks or another prompt. Files are locked
 // and disks are full. A server of databases is killed, stopped, paused or replaced by its standby, or
-// refuses connections. Teams of processes over one database, of which one holds a run while all do its
-// leaves, are killed one after the other, with and without a budget. A server of runs is killed while
+// refuses connections. Teams of processes over one database, of which one holds a run while the others wait
+// to take it over, are killed one after the other, with and without a budget. A server of runs is killed while
 // clients watch them and contradict each other, and a receiver gets webhooks.
 //
 // The oracle is a ledger of files: each process notes there, with the time, each call, each answer,

@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -65,7 +64,6 @@ const (
 const (
 	starts    = "starts"     // does the run
 	takesOver = "takes over" // does it when its holder is dead
-	inTeam    = " in a team" // with one of them: leaves go to all processes of the team
 )
 
 const (
@@ -210,18 +208,9 @@ func child(folder string) error {
 	if address := os.Getenv(childHTTP); address != "" {
 		return errors.Join(serveAt(term, address, j, worker(folder, lines, answers)), db.Close())
 	}
-	part, team := strings.CutSuffix(os.Getenv(childServes), inTeam)
-	if team {
-		if j.executor, err = join(term, folder, p, j); err != nil {
-			return errors.Join(err, db.Close())
-		}
-	}
 	do := run
-	if part == takesOver {
-		do = takeOver
-		if !team {
-			j.slots = make(chan struct{}, 8)
-		}
+	if os.Getenv(childServes) == takesOver {
+		do, j.slots = takeOver, make(chan struct{}, 8)
 	}
 	result, err := do(term, p, j)
 	if err := errors.Join(err, db.Close()); err != nil {
@@ -240,11 +229,9 @@ func appendTo(folder, name string) (*os.File, error) {
 // witness is a journal that logs acknowledged results.
 type witness struct {
 	stores.Store
-	acks     *os.File
-	executor step.Executor // nil without a team
-	slots    chan struct{} // of the steps done at once, nil for any number
-	served   bool          // many runs: the ledger has their ids
-	orders   sync.Map      // keys of the leaves that were read from the board, by their digests
+	acks   *os.File
+	slots  chan struct{} // of the steps done at once, nil for any number
+	served bool          // many runs: the ledger has their ids
 }
 
 func (w *witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
@@ -275,7 +262,7 @@ func jot(file *os.File, what string) error {
 // run does the run. When term is done it starts no further step.
 func run(term context.Context, p stone.Ashlar, db *witness) (stone.Result, error) {
 	cfg := stone.Config{RunID: cmp.Or(os.Getenv(childRun), runID), Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
-	cfg.Executor, cfg.Recorder = db.executor, journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse), Force: os.Getenv(childForce) != ""})
+	cfg.Recorder = journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse), Force: os.Getenv(childForce) != ""})
 	ctx := context.Background()
 	if usd, err := strconv.ParseFloat(os.Getenv(childBudget), 64); err == nil {
 		ctx = budget.With(ctx, budget.New(budget.Limits{USD: usd}))

@@ -18,8 +18,7 @@ const (
 	teamLanes = 172 // with everything else 200 pieces of work
 )
 
-// team is processes over one database. One of them holds the run, and all of them do its
-// leaves.
+// team is processes over one database. One of them holds the run, and the others wait to take it over.
 type team struct {
 	*victim
 	db   stores.Store // to look at the run
@@ -57,7 +56,7 @@ func newTeamOf(v *victim, size int) *team {
 
 func (m *team) add(part string) {
 	m.Helper()
-	m.live = append(m.live, m.start("", childServes+"="+part+inTeam))
+	m.live = append(m.live, m.start("", childServes+"="+part))
 }
 
 // work lets the team make a number of calls.
@@ -143,8 +142,8 @@ func (v *victim) audit() {
 	}
 }
 
-// share is a round in which, of processes that share a run, one after the other is killed: the
-// holder, or one that does its leaves.
+// share is a round in which, of processes that share a database, one after the other is killed: the
+// holder of the run, or one that waits to take it over.
 func (v *victim) share(want trace) {
 	v.Helper()
 	m := newTeam(v)

@@ -235,12 +235,9 @@ func (j *Journal) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	if err = j.shrink(ctx, r, row.Rows); err == nil {
-		err = j.out.write(&write{run: r, also: id + onBoard, do: func(t *transaction) error {
+		err = j.out.write(&write{run: r, do: func(t *transaction) error {
 			p := t.part(r)
 			if err := t.flush(); err != nil {
-				return err
-			}
-			if err := t.clear(id); err != nil {
 				return err
 			}
 			return t.remove(p)

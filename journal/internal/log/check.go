@@ -62,7 +62,7 @@ type checker struct {
 }
 
 func (c *checker) report(run, reason string) {
-	c.found(&journal.DamageError{Where: c.data.Name(), Run: strings.TrimSuffix(run, onBoard), Reason: reason})
+	c.found(&journal.DamageError{Where: c.data.Name(), Run: run, Reason: reason})
 }
 
 // unreadable reports rows that cannot be read, and returns errors that say nothing about the rows.
@@ -74,7 +74,7 @@ func (c *checker) unreadable(ctx context.Context, run string, err error) error {
 	return nil
 }
 
-// run checks a run or a board that was found in the list of all.
+// run checks a run that was found in the list of all.
 func (c *checker) run(ctx context.Context, listed *Run) error {
 	name := listed.ID
 	before, err := c.data.Run(ctx, name)
@@ -90,14 +90,13 @@ func (c *checker) run(ctx context.Context, listed *Run) error {
 		}
 		return nil
 	}
-	isBoard := before.Owner == boardOwner && strings.HasSuffix(name, onBoard)
-	if !isBoard && (before.Info != nil || before.Rows > 0) {
+	if before.Info != nil || before.Rows > 0 {
 		c.runs++
 	}
 	info, err := c.opened(before, true)
-	if err != nil && !isBoard {
+	if err != nil {
 		c.report(name, errChanged.Error())
-	} else if !isBoard {
+	} else {
 		if err := c.columns(ctx, before, info); err != nil {
 			return err
 		}
@@ -106,7 +105,7 @@ func (c *checker) run(ctx context.Context, listed *Run) error {
 		c.report(name, interrupted)
 		return nil
 	}
-	count, err := c.rowsOf(ctx, before, info, isBoard)
+	count, err := c.rowsOf(ctx, before, info)
 	c.records += count
 	if err != nil {
 		return err
@@ -116,9 +115,6 @@ func (c *checker) run(ctx context.Context, listed *Run) error {
 		return err
 	}
 	low, high := before.Rows, after.Rows
-	if isBoard {
-		low, high = before.Tip, after.Tip
-	}
 	if int64(count) < low && after.Tail == before.Tail || int64(count) > high { // a continued run drops records of its outcome
 		c.report(name, fmt.Sprintf("is not complete: it has %d rows and wrote %d", count, low))
 	}
@@ -146,7 +142,7 @@ func (c *checker) columns(ctx context.Context, r *Run, info journal.RunInfo) err
 }
 
 // rowsOf checks the records of a run and returns their number.
-func (c *checker) rowsOf(ctx context.Context, r *Run, info journal.RunInfo, isBoard bool) (count int, err error) {
+func (c *checker) rowsOf(ctx context.Context, r *Run, info journal.RunInfo) (count int, err error) {
 	nodes := map[half]bool{}
 	heads := map[dag.ID]bool{}
 	for _, id := range info.Heads {
@@ -160,8 +156,8 @@ func (c *checker) rowsOf(ctx context.Context, r *Run, info journal.RunInfo, isBo
 			if !aside {
 				count++
 			}
-			if err := c.row(row, nodes, isBoard); err != nil {
-				c.found(c.damage(strings.TrimSuffix(r.ID, onBoard), row, err).(*journal.DamageError))
+			if err := c.row(row, nodes); err != nil {
+				c.found(c.damage(r.ID, row, err).(*journal.DamageError))
 			}
 			if row.Node != nil {
 				nodes[halfOf(id(row.Node))] = true
@@ -176,8 +172,8 @@ func (c *checker) rowsOf(ctx context.Context, r *Run, info journal.RunInfo, isBo
 }
 
 // row checks a record, whose parents must be among nodes.
-func (c *checker) row(row *Row, nodes map[half]bool, isBoard bool) error {
-	if err := row.check(true); err != nil || isBoard {
+func (c *checker) row(row *Row, nodes map[half]bool) error {
+	if err := row.check(true); err != nil {
 		return err
 	}
 	h, err := row.open()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -210,4 +211,21 @@ func (f *follower) left(ctx context.Context) (bool, error) {
 		return now.free(), nil
 	}
 	return !lives(now.owner) || time.Since(f.since) > now.patience(), nil
+}
+
+// isOver reports whether a run with this state has ended.
+func isOver(s journal.State) bool { return s == journal.Done || s == journal.Failed }
+
+// await returns when this Journal has committed, or another process may have. The first call begins to listen to those.
+func (j *Journal) await(ctx context.Context, news <-chan struct{}) error {
+	j.listening.Do(func() { j.data.Listen(j.out.tell) })
+	timer := time.NewTimer(j.opts.Poll + rand.N(j.opts.Poll/8+1)) // processes do not poll in step
+	defer timer.Stop()
+	select {
+	case <-news:
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }

@@ -39,9 +39,8 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
-	flight    flight.Flight    // of budgets over several runs
-	day       int64            // on which the writer has forgotten old spending
-	boards    map[string]int64 // numbers of boards to which the writer has posted, by run
+	flight    flight.Flight // of budgets over several runs
+	day       int64         // on which the writer has forgotten old spending
 
 	mu     sync.Mutex
 	runs   map[string]*run

@@ -13,7 +13,7 @@ import (
 )
 
 // RunSelection selects runs that others may see: those that were started, or have a step or a
-// question. Boards are not among them. Its zero value selects all. The columns that it compares
+// question. Its zero value selects all. The columns that it compares
 // are shortened and not sealed, so the caller compares the facts about the runs again.
 type RunSelection struct {
 	Before   int64             // older than the run with this number
@@ -29,7 +29,7 @@ type RunSelection struct {
 	Failed   bool              // with a failure
 	Failure  string            // with this text in its failure, in lower case
 	Most     int               // only the newest, all if 0
-	All      bool              // also boards, and runs that nobody has started; no times go with it
+	All      bool              // also runs that nobody has started; no times go with it
 }
 
 // unfinished are the states of few runs.
@@ -51,7 +51,7 @@ func Column(s string) string {
 
 // Visible is the condition that others may see a run r. Schema is the prefix of tables.
 func Visible(schema string) string {
-	return fmt.Sprintf("r.owner <> '%s' AND (r.info IS NOT NULL OR r.rows > 0 OR EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run))", boardOwner, schema)
+	return fmt.Sprintf("(r.info IS NOT NULL OR r.rows > 0 OR EXISTS (SELECT 1 FROM %squestions q WHERE q.run = r.run))", schema)
 }
 
 // Keys returns a query for the numbers of up to limit runs, the newest first, and its arguments.

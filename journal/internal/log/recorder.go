@@ -40,9 +40,6 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		if key.Kind == step.Value {
 			return j.value(ctx, r, key, work)
 		}
-		if record.Counted(ctx) {
-			break
-		}
 		j.opts.Reached("before intent")
 		intent.again = r.hasStarted(key.Digest)
 		err := j.out.write(&write{run: r, intent: intent})

@@ -285,7 +285,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	if err != nil {
 		return fmt.Errorf("outcome of run %q: %w", id, err)
 	}
-	x := &write{run: r, also: id + onBoard, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
+	x := &write{run: r, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
 		p := t.part(r)
 		tail := p.next + 1
 		for n := range nodes.Nodes() {
@@ -305,11 +305,6 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		}
 		if !fresh && o.State == journal.Done {
 			if err := t.clearAside(p.row); err != nil {
-				return err
-			}
-		}
-		if isOver(o.State) {
-			if err := t.clear(id); err != nil {
 				return err
 			}
 		}

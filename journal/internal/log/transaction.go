@@ -18,14 +18,11 @@ import (
 // transaction is one commit. The runs are told of its changes once it is committed.
 type transaction struct {
 	Tx
-	j       *Journal
-	parts   []*part
-	rows    []*Row // to be appended
-	posts   []*write
-	since   []*write
-	careful bool // asks which run is lost
-	// boards are the boards that were read, by run.
-	boards   map[string]*Run
+	j        *Journal
+	parts    []*part
+	rows     []*Row // to be appended
+	since    []*write
+	careful  bool                         // asks which run is lost
 	sums     map[flight.Key]budget.Amount // that were read
 	open     []*Outstanding               // that were read
 	admitted []ended                      // steps that start
@@ -190,11 +187,6 @@ func (t *transaction) write(x *write) error {
 			x.err, err = no.error, nil
 		}
 		return err
-	case x.post != nil:
-		if x.run != nil {
-			t.part(x.run)
-		}
-		t.posts = append(t.posts, x)
 	case x.intent == nil && x.result == nil:
 		t.part(x.run)
 	case t.part(x.run).rows < 0:
@@ -291,7 +283,7 @@ func (t *transaction) flush() error {
 	if err != nil {
 		return err
 	}
-	return t.post()
+	return nil
 }
 
 // advance gives a sign of life for each run that is written to, and counts its records.

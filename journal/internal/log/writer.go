@@ -9,14 +9,13 @@ import (
 	"time"
 )
 
-// A write is an intent, a result, a post, another change or, if it is none of these, a sign of
+// A write is an intent, a result, another change or, if it is none of these, a sign of
 // life.
 type write struct {
 	run    *run
 	also   string // id of another run that do changes
 	intent *intent
 	result *result
-	post   *post
 	do     func(*transaction) error
 	free   bool            // do finds out itself whether the run is ours
 	then   func(err error) // called after do was committed, or failed
@@ -234,30 +233,9 @@ func (w *writer) giveUp(kept []*write) {
 	}
 }
 
-// commit writes a group, and returns the writes to retry. Posts have a separate transaction: they may
-// wait for other processes that write to the same board, and steps must not fail because of that.
-func (w *writer) commit(group []*write) (kept []*write) {
-	var parts [2][]*write // steps and posts
-	for _, x := range group {
-		of := 0
-		if x.post != nil {
-			of = 1
-		}
-		parts[of] = append(parts[of], x)
-	}
-	for _, part := range parts {
-		if len(kept) > 0 {
-			kept = append(kept, part...)
-		} else {
-			kept = w.together(part)
-		}
-	}
-	return kept
-}
-
-// together writes a group in one transaction, and returns the writes to retry. After a permanent
+// commit writes a group in one transaction, and returns the writes to retry. After a permanent
 // error, it tries each write alone.
-func (w *writer) together(group []*write) (kept []*write) {
+func (w *writer) commit(group []*write) (kept []*write) {
 	if len(group) == 0 {
 		return nil
 	}
@@ -289,7 +267,7 @@ func (w *writer) together(group []*write) (kept []*write) {
 		group[0].settle(w.data.Explain(err))
 	default:
 		for i := range group {
-			if kept = w.together(group[i : i+1 : i+1]); len(kept) > 0 {
+			if kept = w.commit(group[i : i+1 : i+1]); len(kept) > 0 {
 				return append(kept, group[i+1:]...)
 			}
 		}

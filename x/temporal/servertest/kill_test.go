@@ -26,7 +26,7 @@ func setting(name string, usual int) int {
 	return usual
 }
 
-// crew builds the program of workers and holders, once for all tests.
+// crew builds the program of workers and starters, once for all tests.
 var crew = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "stone-crew-")
 	if err != nil {
@@ -51,7 +51,7 @@ type process struct {
 	err   error
 }
 
-// launch starts a worker, a holder or a server.
+// launch starts a worker, a starter of runs or a server.
 func launch(t *testing.T, as string, env []string) *process {
 	t.Helper()
 	program, err := os.Args[0], error(nil) // this test program links the server
@@ -85,7 +85,7 @@ func launch(t *testing.T, as string, env []string) *process {
 	return p
 }
 
-// Workers, holders and the server are killed at random moments. The run ends with the result of a run that
+// Workers, which hold runs, and the server are killed at random moments. The runs end with the results of runs that
 // nobody killed; only leaves that were running in a killed worker run again.
 func TestKills(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { testKills(t, filepath.Join(t.TempDir(), "stone.db")) })
@@ -102,7 +102,7 @@ func testKills(t *testing.T, name string) {
 		"STONE_STORE=" + name, "STONE_LEDGER=" + filepath.Join(dir, "ledger"),
 	}
 	n, took := setting("STONE_LEAVES", 300), setting("STONE_LEAF_MS", 500)
-	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 3), "holder": setting("STONE_HOLDER_KILLS", 2), "server": setting("STONE_SERVER_KILLS", 1)}
+	kills := map[string]int{"worker": setting("STONE_WORKER_KILLS", 4), "server": setting("STONE_SERVER_KILLS", 1)}
 	service := launchServer(t, env, port)
 	began := time.Now()
 	var mu sync.Mutex
@@ -111,13 +111,13 @@ func testKills(t *testing.T, name string) {
 	for i := range crew {
 		crew[i] = launch(t, "worker", env)
 	}
-	holder := launch(t, "holder", env)
+	starter := launch(t, "start", env)
 	random := rand.New(rand.NewPCG(1, uint64(began.UnixNano())))
-	left := func() int { return kills["worker"] + kills["holder"] + kills["server"] }
+	left := func() int { return kills["worker"] + kills["server"] }
 	for all := left(); left() > 0; {
 		// The kills are spread over the progress of the run, however fast the machine is.
-		if at := (all-left())*n/(all+1) + 1 + random.IntN(max(n/(all+1), 1)); !reaches(filepath.Join(dir, "ledger"), at, holder) {
-			t.Errorf("the run has ended before all kills: %v are left", kills)
+		if at := (all-left())*n/(all+1) + 1 + random.IntN(max(n/(all+1), 1)); !reaches(filepath.Join(dir, "ledger"), at, starter) {
+			t.Errorf("the runs have ended before all kills: %v are left", kills)
 			break
 		}
 		var victim **process
@@ -125,8 +125,6 @@ func testKills(t *testing.T, name string) {
 		switch n := random.IntN(left()); {
 		case n < kills["worker"]:
 			victim = &crew[random.IntN(workers)]
-		case n < kills["worker"]+kills["holder"]:
-			victim, as = &holder, "holder"
 		default:
 			victim, as = &service, "server"
 		}
@@ -143,32 +141,28 @@ func testKills(t *testing.T, name string) {
 		}
 	}
 	select {
-	case <-holder.ended:
-		if holder.err != nil {
-			t.Fatalf("the holder ended with %v", holder.err)
+	case <-starter.ended:
+		if starter.err != nil || strings.TrimSpace(starter.out.String()) != strconv.Itoa(n*(n-1)/2) {
+			t.Errorf("the sum is %q, %v", starter.out.String(), starter.err)
 		}
 	case <-time.After(10 * time.Minute):
-		t.Fatal("the run has not ended")
+		t.Fatal("the runs have not ended")
 	}
-	t.Logf("%d leaves of %d ms in %v; %s", n, took, time.Since(began).Round(time.Millisecond), strings.TrimSpace(holder.out.String()))
-	reader := launch(t, "sum", env)
-	if <-reader.ended; reader.err != nil || strings.TrimSpace(reader.out.String()) != strconv.Itoa(n*(n-1)/2) {
-		t.Errorf("the sum is %q, %v", reader.out.String(), reader.err)
-	}
+	t.Logf("%d leaves of %d ms in %v", n, took, time.Since(began).Round(time.Millisecond))
 	if took > 0 {
 		audit(t, filepath.Join(dir, "ledger"), n, deaths)
 	}
 }
 
-// reaches waits until so many leaves have ended. It returns false if the holder ends before.
-func reaches(ledger string, ends int, holder *process) bool {
+// reaches waits until so many leaves have ended. It returns false if the starter ends before.
+func reaches(ledger string, ends int, starter *process) bool {
 	for {
 		raw, err := os.ReadFile(ledger)
 		if err == nil && strings.Count(string(raw), "end ") >= ends {
 			return true
 		}
 		select {
-		case <-holder.ended:
+		case <-starter.ended:
 			return false
 		case <-time.After(20 * time.Millisecond):
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -18,8 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/x/temporal"
 )
 
@@ -121,14 +118,6 @@ func work(t *testing.T, w temporal.Worker) (stop func()) {
 	})
 	t.Cleanup(stop)
 	return stop
-}
-
-// executor returns an executor that sends every leaf to a pool.
-func executor(c client.Client, j journal.Journal, pool string, batch int) *remote.Executor {
-	return remote.New(remote.Config{
-		Journal: j, Carrier: temporal.Carrier(c, temporal.Options{Heartbeat: 2 * time.Second}),
-		Routes: []remote.Route{{Pool: pool, Batch: batch}},
-	})
 }
 
 func nodes(result stone.Result) string {

@@ -24,7 +24,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
-	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/x/temporal"
 )
@@ -51,9 +50,8 @@ func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone
 	namespace := flags.String("namespace", "default", "`namespace` on the server")
 	pool := flags.String("pool", "stone", "`name` of the pool: a task queue")
 	store := flags.String("db", "", "`database` of the runs: a file, or postgres://USER@HOST/NAME; STONE_DB, or else .stone/stone.db, if empty")
-	slots := flags.Int("slots", 16, "leaves, or batches, done at once")
-	grace := flags.Duration("grace", 30*time.Second, "how long running leaves may take after SIGTERM")
-	runs := flags.Bool("runs", false, "hold runs too, and send their leaves to the pool")
+	slots := flags.Int("slots", 100, "runs held at once")
+	grace := flags.Duration("grace", 30*time.Second, "how long running steps may take after SIGTERM")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -74,9 +72,6 @@ func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone
 	}
 	defer c.Close()
 	w := temporal.Worker{Client: c, Journal: db, Pool: *pool, Pipelines: pipelines, Slots: *slots, Grace: *grace}
-	if *runs {
-		w.Runs = &temporal.Runs{Routes: []remote.Route{{Pool: *pool}}}
-	}
 	return w.Run(ctx)
 }
 

@@ -1,6 +1,6 @@
-// Command crew is a process in the tests of package servertest: a worker, the holder of a run, a run
-// without workers, or a reader that prints the sum of a run. It links no server, so it uses as much
-// memory as a program of a user with Stone and Temporal's SDK.
+// Command crew is a process in the tests of package servertest: a worker, or a program that starts runs and prints the
+// sum of their results. It links no server, so it uses as much memory as a program of a user with Stone
+// and Temporal's SDK.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -24,15 +25,13 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
-	"github.com/stonelayer/stone/journal/remote"
 	"github.com/stonelayer/stone/journal/sqlite"
-	"github.com/stonelayer/stone/step"
 	"github.com/stonelayer/stone/x/temporal"
 )
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: crew worker | holder | local | sum")
+		fmt.Fprintln(os.Stderr, "usage: crew worker | start")
 		os.Exit(2)
 	}
 	if err := play(os.Args[1]); err != nil {
@@ -56,10 +55,10 @@ var (
 	total  = dag.NewType[int]("total")
 )
 
-// pipeline has STONE_LEAVES leaves of STONE_LEAF_MS milliseconds. Each writes its start and end to the
-// ledger, in place of a call to a service. Leaves of 0 ms write nothing.
+// pipeline does the items of its input, a list. Each takes STONE_LEAF_MS milliseconds, and writes its start and end
+// to the ledger, in place of a call to a service. Items of 0 ms write nothing.
 func pipeline() stone.Ashlar {
-	n, duration := setting("STONE_LEAVES", 300), time.Duration(setting("STONE_LEAF_MS", 500))*time.Millisecond
+	duration := time.Duration(setting("STONE_LEAF_MS", 500)) * time.Millisecond
 	call := func(ctx context.Context, i int) (int, error) {
 		visit := visits.Add(1)
 		if err := ledger("start", i, visit); err != nil {
@@ -76,21 +75,50 @@ func pipeline() stone.Ashlar {
 		call = func(_ context.Context, i int) (int, error) { return i, nil }
 	}
 	return stone.Seq("killed",
-		stone.Func0("make", list, func(context.Context) ([]int, error) {
-			out := make([]int, n)
-			for i := range out {
-				out[i] = i
-			}
-			return out, nil
-		}),
-		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 256))),
-		stone.Reduce(stone.Func("sum", dag.All(result), total, func(_ context.Context, all []int) (int, error) {
-			sum := 0
-			for _, i := range all {
-				sum += i
-			}
-			return sum, nil
-		})))
+		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 8))),
+		stone.Reduce(stone.Func("sum", dag.All(result), total, add)))
+}
+
+func add(_ context.Context, all []int) (sum int, err error) {
+	for _, i := range all {
+		sum += i
+	}
+	return sum, nil
+}
+
+// start starts STONE_LEAVES/STONE_CHUNK runs and waits for all.
+func start(ctx context.Context, c client.Client, db journal.Journal) error {
+	n, chunk := setting("STONE_LEAVES", 300), setting("STONE_CHUNK", 25)
+	var items []int
+	for i := range n {
+		items = append(items, i)
+	}
+	var runs []string
+	for some := range slices.Chunk(items, chunk) {
+		run := temporal.Run{ID: fmt.Sprint("killed-", len(runs)), Pipeline: pipeline(), Input: dag.Of(list.With(some)), Pool: "killed"}
+		if err := temporal.Start(ctx, c, db, run); err != nil {
+			return err
+		}
+		runs = append(runs, run.ID)
+	}
+	var sums []int
+	for _, run := range runs {
+		if state, err := temporal.Wait(ctx, c, run); err != nil || state != journal.Done {
+			return fmt.Errorf("run %s is %s: %w", run, state, err)
+		}
+		d, err := db.DAG(ctx, run)
+		if err != nil {
+			return err
+		}
+		sum, err := total.From(d)
+		if err != nil {
+			return err
+		}
+		sums = append(sums, sum)
+	}
+	sum, err := add(ctx, sums)
+	fmt.Println(sum)
+	return err
 }
 
 var visits atomic.Int64 // of leaves in this process
@@ -128,53 +156,10 @@ func play(role string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	switch role {
-	case "sum":
-		d, err := db.DAG(ctx, "killed")
-		if err != nil {
-			return err
-		}
-		sum, err := total.From(d)
-		fmt.Println(sum)
-		return err
-	case "worker":
-		return temporal.Worker{Client: c, Journal: db, Pool: "killed", Pipelines: []stone.Ashlar{pipeline()}, Log: slog.New(slog.DiscardHandler)}.Run(ctx)
+	if role == "start" {
+		return start(ctx, c, db)
 	}
-	var executor step.Executor // of this process, for comparison
-	if role == "holder" {
-		executor = remote.New(remote.Config{Journal: db, Carrier: counted{temporal.Carrier(c, temporal.Options{Heartbeat: 5 * time.Second})},
-			Routes: []remote.Route{{Leaf: "call", Pool: "killed", Batch: setting("STONE_BATCH", 1)}}, Again: 10 * time.Second})
-	}
-	started := time.Now()
-	_, err = stone.Run(ctx, pipeline(), stone.Config{RunID: "killed", Recorder: journal.Keep(db, journal.Options{}), Executor: executor})
-	if err != nil {
-		return err
-	}
-	duration := time.Since(started)
-	fmt.Printf("%v from the start of the holder, %.0f leaves/s, sent %d times, peak memory %s\n",
-		duration.Round(time.Millisecond), float64(setting("STONE_LEAVES", 300))/duration.Seconds(), sent.Load(), peak())
-	return nil
-}
-
-// counted counts what is sent.
-type counted struct{ remote.Carrier }
-
-var sent atomic.Int64
-
-func (c counted) Send(ctx context.Context, pool string, work remote.Work) error {
-	sent.Add(1)
-	return c.Carrier.Send(ctx, pool, work)
-}
-
-// peak returns the peak resident memory of this process, or "unknown".
-func peak() string {
-	status, _ := os.ReadFile("/proc/self/status")
-	for line := range strings.Lines(string(status)) {
-		if peak, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			return strings.TrimSpace(peak)
-		}
-	}
-	return "unknown"
+	return temporal.Worker{Client: c, Journal: db, Pool: "killed", Pipelines: []stone.Ashlar{pipeline()}, Slots: setting("STONE_SLOTS", 4), Log: slog.New(slog.DiscardHandler)}.Run(ctx)
 }
 
 // profile starts a CPU profile. The function it returns writes it, and a heap profile.

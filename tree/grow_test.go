@@ -1,21 +1,18 @@
-package executortest
+package tree_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 )
 
-// Tree returns the random pipeline of a seed, the same one in every process. Pipelines
-// have all forms. Their leaves read in all ways, fail, are retried, record steps and run
-// children; some must run in the process of the run.
-func Tree(seed uint64) stone.Ashlar {
+// grown returns the random pipeline of a seed. Pipelines have all forms. Their leaves read in all ways
+// and run children.
+func grown(seed uint64) stone.Ashlar {
 	for try := uint64(0); ; try++ { // until one is valid: about every third is
 		g := &grower{Rand: rand.New(rand.NewPCG(seed, try))}
 		p := stone.Seq("tree", g.leaf(), g.ashlar(3), g.leaf())
@@ -24,6 +21,15 @@ func Tree(seed uint64) stone.Ashlar {
 		}
 	}
 }
+
+// types are the types that a pipeline reads and writes.
+var types = func() []dag.Type[int] {
+	out := make([]dag.Type[int], 4)
+	for i := range out {
+		out[i] = dag.NewType[int](fmt.Sprint("type", i))
+	}
+	return out
+}()
 
 type grower struct {
 	*rand.Rand
@@ -109,58 +115,13 @@ func (g *grower) reads() dag.Reader[int] {
 
 func (g *grower) leaf() stone.Ashlar {
 	reads, salt := g.reads(), g.IntN(1000)
-	steps, fails, again, local := g.IntN(3), g.IntN(30) == 0, g.IntN(6) == 0, g.IntN(20)
 	opts := []stone.LeafOption{stone.Queries(reads)}
-	if again {
-		opts = append(opts, stone.Retry{Attempts: 2})
-	}
-	var judge stone.Ashlar // it may read types that the leaf itself does not
-	if g.IntN(6) == 0 {
+	if g.IntN(6) == 0 { // it may read types that the leaf itself does not
 		seen := g.reads()
-		judge = stone.New(g.name("judge"), g.typ(), value(seen, salt), stone.Queries(seen))
+		judge := stone.New(g.name("judge"), g.typ(), value(seen, salt), stone.Queries(seen))
 		opts = append(opts, stone.Children(stone.Walk{}.InOrder(judge)))
 	}
-	inner := stone.Func0("inner", types[0], func(context.Context) (int, error) { return salt, nil })
-	body := value(reads, salt)
-	return stone.New(g.name("leaf"), g.typ(), func(ctx context.Context, d dag.DAG) (int, error) {
-		n, err := body(ctx, d)
-		if err != nil {
-			return 0, err
-		}
-		for i := range steps {
-			m, err := stone.Step(ctx, "step", n+i, func(_ context.Context, m int) (int, error) { return m, nil })
-			if err != nil {
-				return 0, err
-			}
-			n += m
-		}
-		if !judge.IsZero() {
-			out := stone.In(ctx).RunChild(judge, d)
-			if out.InFlight() {
-				return 0, out.Cause()
-			}
-			n = n*31 + len(out.Within(nil).Latest().JSON())
-		}
-		switch local {
-		case 0:
-			out := stone.In(ctx).RunDynamic(inner, d, nil)
-			if out.InFlight() { // the run may be cancelled
-				return 0, out.Cause()
-			}
-			n += out.Len() - d.Len()
-		case 1:
-			if _, err := stone.In(ctx).Await(d); err != nil {
-				return 0, err
-			}
-		}
-		switch {
-		case again && !strings.Contains(stone.In(ctx).Path(), "~"):
-			return 0, errors.New("try again")
-		case fails:
-			return 0, stone.Fail("own", "after %d", n)
-		}
-		return n % 1_000_003, nil
-	}, opts...)
+	return stone.New(g.name("leaf"), g.typ(), value(reads, salt), opts...)
 }
 
 func value(reads dag.Reader[int], salt int) func(context.Context, dag.DAG) (int, error) {

@@ -1,5 +1,0 @@
-//go:build race
-
-package executortest_test
-
-const raceEnabled = true
