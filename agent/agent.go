@@ -18,7 +18,6 @@ import (
 const (
 	defaultMaxTurns   = 15
 	defaultMaxCalls   = 128
-	defaultMaxTokens  = 16384
 	defaultMaxHealing = 3
 )
 
@@ -52,7 +51,8 @@ type Config struct {
 	Repetition func() *repetition.Watcher
 	// Model overrides the name of the model.
 	Model string
-	// MaxTokens bounds the answer of a turn; 0 means 16,384.
+	// MaxTokens bounds the answer of a turn; 0 leaves it to the model, whose limit is in the table of models or its
+	// configuration.
 	MaxTokens int
 	// Params are the settings of every turn, such as the temperature. A ToolChoice that forces a call holds
 	// until the model has made one, and is "auto" then. A middleware may choose by turn: see Context.Params.
@@ -160,7 +160,6 @@ func New[T any](name string, out dag.Type[T], model llm.Model, cfg Config) stone
 		a.cfg.Repetition = stuck
 	}
 	a.cfg.MaxCalls = cmp.Or(cfg.MaxCalls, defaultMaxCalls)
-	a.cfg.MaxTokens = cmp.Or(cfg.MaxTokens, defaultMaxTokens)
 	a.maxHealing = *cmp.Or(cfg.MaxHealing, new(defaultMaxHealing))
 	a.effects = effectsOf(cfg.Use)
 	for _, m := range a.cfg.Use {

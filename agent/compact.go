@@ -42,8 +42,8 @@ const (
 )
 
 // Compact makes a middleware that shortens a conversation which outgrows the
-// model's window. The first message and the last turns stay; one message replaces
-// those between. A tool call is never separated from its result. The shorter
+// model's window. The message that is answered and the last turns stay, with the messages they reply to; one message
+// replaces the others. A tool call is never separated from its result. The shorter
 // conversation is the agent's from then on, and the one in its node. The handles of long
 // results are kept. A request that the model's server refuses as too long is shortened to half and made
 // again, once; an answer that is cut off at the window's end is given again in a shorter conversation.
@@ -83,21 +83,38 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 // shorten leaves out the middle of a conversation of more tokens than most, if it can.
 func (cfg CompactConfig) shorten(ctx context.Context, c Context, most int) (shorter Context, left bool, err error) {
 	cfg.MaxTokens = most
-	from, to := cfg.middle(c)
+	q := c.asked()
+	from, to := cfg.middle(c, q)
 	if from == to {
 		return c, false, nil
 	}
-	summary, err := cfg.summarise(ctx, c, c.Messages[from:to])
+	middle, question := c.Messages[from:to], []llm.Message(nil)
+	if from <= q && q < to {
+		question = c.Messages[q : q+1]
+		middle = slices.Concat(c.Messages[from:q], c.Messages[q+1:to])
+	}
+	summary, err := cfg.summarise(ctx, c, middle)
 	if err != nil {
 		return c, false, err
 	}
-	note, err := leftOut(summary.Text, handles(c.Messages[from:to]))
+	note, err := leftOut(summary.Text, handles(middle))
 	if err != nil {
 		return c, false, err
 	}
-	c.Messages = slices.Concat(c.Messages[:from:from], []llm.Message{note}, c.Messages[to:])
+	c.Messages = slices.Concat(c.Messages[:from:from], []llm.Message{note}, question, c.Messages[to:])
 	c.prefix = nil
 	return c, true, nil
+}
+
+// asked returns the place of the message that the agent answers: the last one of the user in its opening. It is the
+// first message where the opening is not known.
+func (c *Context) asked() int {
+	for i := len(c.Messages) - 1; i > 0 && c.question != nil; i-- {
+		if m := &c.Messages[i]; m.Role == llm.RoleUser && m.Text() == c.question.Text() && len(m.Media()) == len(c.question.Media()) {
+			return i
+		}
+	}
+	return 0
 }
 
 // leftOut returns the message in place of others. The model can still read the kept results
@@ -125,8 +142,9 @@ func (cfg CompactConfig) bound(window int) int {
 }
 
 // middle returns the range of messages to leave out, which is empty if the
-// conversation is short enough or nothing can be left out of it.
-func (cfg CompactConfig) middle(c Context) (from, to int) {
+// conversation is short enough or nothing can be left out of it. The message at place q stays wherever it is. The
+// first one goes if it is of an older conversation.
+func (cfg CompactConfig) middle(c Context, q int) (from, to int) {
 	length, _ := c.request().Tokens()
 	room := cfg.MaxTokens - length
 	if room >= 0 {
@@ -141,11 +159,20 @@ func (cfg CompactConfig) middle(c Context) (from, to int) {
 		}
 	}
 	reserve := min(summaryTokens, cfg.MaxTokens/4) // for the message in their place
-	from = min(1, len(c.Messages))
+	if from = min(1, len(c.Messages)); q > 0 {
+		from = 0
+	}
 	to = from
 	freed, share := 0, c.share()
 	for keep := min(cfg.Keep, len(turns)); keep >= 1; keep-- {
-		for ; to < turns[len(turns)-keep]; to++ {
+		first := turns[len(turns)-keep]
+		for first > from && c.Messages[first-1].Role == llm.RoleUser {
+			first-- // the turn replies to it
+		}
+		for ; to < first; to++ {
+			if to == q {
+				continue
+			}
 			n := c.Messages[to].Tokens()
 			if c.prefix != nil && to < c.prefix.Messages {
 				n = int(float64(n) * share)
@@ -185,9 +212,8 @@ func (cfg CompactConfig) summarise(ctx context.Context, c Context, middle []llm.
 	}
 	step := "compact-" + strconv.Itoa(c.Turn)
 	req := &llm.Request{
-		System:    cfg.Instruction,
-		Messages:  []llm.Message{llm.User(transcript(middle))},
-		MaxTokens: defaultMaxTokens, // thinking takes more tokens than the summary
+		System:   cfg.Instruction,
+		Messages: []llm.Message{llm.User(transcript(middle))},
 	}
 	p, err := pay(ctx, step, cfg.Model, req)
 	if err != nil {

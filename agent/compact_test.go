@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -36,13 +37,13 @@ func TestCompact(t *testing.T) {
 	}{
 		{"short enough", agent.CompactConfig{MaxTokens: 150}, transcript(talk)},
 		{"the last turns stay", agent.CompactConfig{MaxTokens: 60, Keep: 2},
-			"user: task\nuser: [2 messages of the conversation are left out here.]\nassistant: a\nuser: feedback\nassistant: b\nuser: Continue.\n"},
+			"user: task\nuser: [1 messages of the conversation are left out here.]\nuser: more\nassistant: a\nuser: feedback\nassistant: b\nuser: Continue.\n"},
 		{"fewer turns stay if they must", agent.CompactConfig{MaxTokens: 60, Keep: 3},
-			"user: task\nuser: [2 messages of the conversation are left out here.]\nassistant: a\nuser: feedback\nassistant: b\nuser: Continue.\n"},
+			"user: task\nuser: [1 messages of the conversation are left out here.]\nuser: more\nassistant: a\nuser: feedback\nassistant: b\nuser: Continue.\n"},
 		{"the last turn stays always", agent.CompactConfig{MaxTokens: 1},
-			"user: task\nuser: [4 messages of the conversation are left out here.]\nassistant: b\nuser: Continue.\n"},
+			"user: task\nuser: [3 messages of the conversation are left out here.]\nuser: feedback\nassistant: b\nuser: Continue.\n"},
 		{"a summary", agent.CompactConfig{MaxTokens: 60, Keep: 1, Model: model(says("they talked"))},
-			"user: task\nuser: [4 messages of the conversation are left out here. A summary of them:] | they talked\nassistant: b\nuser: Continue.\n"},
+			"user: task\nuser: [3 messages of the conversation are left out here. A summary of them:] | they talked\nuser: feedback\nassistant: b\nuser: Continue.\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := transcript(compacted(t, test.cfg, talk)); got != test.want {
@@ -127,5 +128,33 @@ func TestCompactInAgent(t *testing.T) {
 	}
 	if writer.calls() != 1 || first.Node.Meta()["input-tokens"] != "2012" {
 		t.Errorf("%d summaries, meta %v", writer.calls(), first.Node.Meta())
+	}
+}
+
+// TestCompactKeepsTheQuestion shortens a chat while its newest question is answered: the question stays in every
+// request, and the oldest task goes.
+func TestCompactKeepsTheQuestion(t *testing.T) {
+	past := []llm.Message{llm.User("old task"), llm.Assistant("Here it is."), llm.User("thanks"), llm.Assistant("You are welcome.")}
+	answers := []any{}
+	for range 7 {
+		answers = append(answers, calls("echo", `{"text":"`+strings.Repeat("data ", 400)+`"}`))
+	}
+	m := model(append(answers, says("done"))...)
+	_, err := run(t, agent.New("chat", note, m, agent.Config{
+		Conversation: dag.ReaderFunc(func(dag.DAG) ([]llm.Message, error) { return past, nil }),
+		User:         agent.Say("new question"),
+		Use:          []agent.Middleware{agent.Use(echo()), agent.Compact(agent.CompactConfig{MaxTokens: 4000})},
+	}), stone.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, req := range m.requests {
+		said := transcript(req.Messages)
+		if !strings.Contains(said, "user: new question\n") {
+			t.Errorf("turn %d lacks the question:\n%.200s", i+1, said)
+		}
+		if last := i == len(m.requests)-1; last && strings.Contains(said, "old task") {
+			t.Errorf("turn %d has the old task", i+1)
+		}
 	}
 }

@@ -54,7 +54,7 @@ func (a *agent) facts() iter.Seq2[string, string] {
 		facts = append(facts,
 			[2]string{"max-turns", strconv.Itoa(a.cfg.MaxTurns)},
 			[2]string{"max-calls", strconv.Itoa(a.cfg.MaxCalls)},
-			[2]string{"max-tokens", strconv.Itoa(a.cfg.MaxTokens)})
+			[2]string{"max-tokens", cmp.Or(strings.TrimPrefix(strconv.Itoa(a.cfg.MaxTokens), "0"), "of the model")})
 		if !a.cfg.Adversary.IsZero() {
 			facts = append(facts, [2]string{"max-healing", strconv.Itoa(a.maxHealing)})
 		}

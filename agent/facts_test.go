@@ -34,5 +34,5 @@ func ExampleConfigOf() {
 	// tool: search (net)
 	// max-turns: 15
 	// max-calls: 128
-	// max-tokens: 16384
+	// max-tokens: of the model
 }

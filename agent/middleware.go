@@ -40,8 +40,9 @@ type Context struct {
 	// Advice is the recommendation of tools and middlewares on the way out.
 	Advice []Recommendation
 
-	models *models     // that the agent asks
-	prefix *llm.Prefix // what the last reply reported about its request
+	models   *models      // that the agent asks
+	question *llm.Message // that the agent answers, nil if it is not known
+	prefix   *llm.Prefix  // what the last reply reported about its request
 }
 
 // request is the request of the turn, as far as estimates need it.

@@ -126,6 +126,11 @@ func (r *run) open(ctx context.Context) error {
 		r.compare(ctx, &o)
 	}
 	c.System, c.Messages = o.System, o.Messages
+	for i := range o.Messages {
+		if o.Messages[i].Role == llm.RoleUser {
+			c.question = &o.Messages[i]
+		}
+	}
 	return nil
 }
 

@@ -119,7 +119,7 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 		return err
 	}
 	r.heard(c, reply)
-	if len(reply.ToolCalls) == 0 {
+	if len(reply.ToolCalls) == 0 || reply.Refused() {
 		return nil
 	}
 	return r.dispatch(ctx, c)
@@ -271,8 +271,8 @@ func (q *question) ask(ctx context.Context, _ struct{}) (turnRecord, error) {
 	q.tell = llm.NewReport(q.answer, voice, q.model, &q.req, q.turn)
 	q.payment.watch = q.cfg.Repetition
 	reply, err := q.payment.ask(ctx, q.model, &q.req, q.hear)
-	if err == nil && reply.StopReason != pausedTurn && blank(reply) {
-		err = &llm.EmptyResponseError{StopReason: reply.StopReason, RequestID: reply.RequestID}
+	if err == nil && reply.StopReason != pausedTurn {
+		err = reply.CheckContent()
 	}
 	q.tell.End(reply, q.spent, err)
 	if err != nil {
@@ -314,7 +314,3 @@ func keepable(calls []llm.ToolCall) []llm.ToolCall {
 func (q *question) hear(d *llm.Delta) { q.tell.Hear(d) }
 
 var errNoEnd = errors.New("the model's stream ended before its answer was complete")
-
-func blank(r *llm.Reply) bool {
-	return r.Refusal == "" && len(r.ToolCalls)+len(r.Media) == 0 && strings.TrimSpace(r.Text) == ""
-}

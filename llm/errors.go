@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
 // RetriedError is the last error of a request that was made several times.
@@ -223,8 +224,10 @@ func Retryable(err error) bool {
 	if e, ok := errors.AsType[*ProviderError](err); ok {
 		for _, name := range []string{e.Type, e.Code} {
 			switch name {
-			case "overloaded_error", "rate_limit_error", "rate_limit_exceeded", "api_error", "server_error", "timeout_error",
-				"MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE":
+			case "overloaded_error", "rate_limit_error", "rate_limit_exceeded", "api_error", "server_error", "timeout_error":
+				return true
+			}
+			if rules.EndingOf(name) == rules.Retry {
 				return true
 			}
 		}

@@ -10,10 +10,11 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
-// Fallback returns a Model that asks the models in order until one answers. After an error
-// it asks the next one, unless the context is done or the budget is exhausted; the consumer
+// Fallback returns a Model that asks the models in order until one answers. After an error, or an
+// answer without content, it asks the next one, unless the context is done or the budget is exhausted; the consumer
 // sees a Restart delta with the error. The last model's error is returned, joined with those
 // before it.
 //
@@ -137,6 +138,9 @@ func attempt(ctx context.Context, m Model, req *Request, again func(error) bool,
 	for d, err := range m.Stream(ctx, req) {
 		if d.Kind == Restart || d.Kind == Done || err != nil {
 			d.Reply = measured(&d, meter, err)
+		}
+		if d.Kind == Done && d.Reply.CheckContent() != nil && rules.EndingOf(d.Reply.StopReason) != rules.Paused {
+			d.Kind, err = 0, d.Reply.CheckContent() // an answer to nobody
 		}
 		meter.Hear(&d)
 		switch {

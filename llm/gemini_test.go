@@ -102,7 +102,7 @@ func (x geminiExchange) recording(t testing.TB) recording {
 			for j, p := range c.Content.Parts {
 				switch {
 				case p.Call != nil:
-					p.Call.ID = cmp.Or(p.Call.ID, fmt.Sprintf("call_%d", len(want.ToolCalls)))
+					p.Call.ID = cmp.Or(p.Call.ID, "made up")
 					p.Call.Input = calls.Candidates[i].Content.Parts[j].Call.Args
 					want.ToolCalls = append(want.ToolCalls, *p.Call)
 				case p.Thought:

@@ -120,6 +120,9 @@ func typeOf(name string, data []byte) string {
 	return extensions[strings.ToLower(filepath.Ext(name))]
 }
 
+// Kind returns the media type that the first bytes of the data tell, "" if they tell none.
+func (m *Media) Kind() string { return typeOf("", m.Data) }
+
 func begins(data []byte, head string) bool {
 	for i := range head {
 		if i >= len(data) || head[i] != '?' && head[i] != data[i] {

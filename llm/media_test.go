@@ -71,7 +71,8 @@ func TestReadMedia(t *testing.T) {
 // TestMediaArrive checks that every protocol sends all media of a conversation, each once, and
 // those that a result of a tool cannot have after the results.
 func TestMediaArrive(t *testing.T) {
-	pictures := []string{"asked", "first result", "second result", "said later"}
+	const png = "\x89PNG\r\n\x1a\n"
+	pictures := []string{png + "asked", png + "first result", png + "second result", png + "said later"}
 	media := func(i int) llm.Part {
 		return llm.Part{Media: &llm.Media{Type: "image/png", Data: []byte(pictures[i])}}
 	}
@@ -120,7 +121,7 @@ func TestMediaArrive(t *testing.T) {
 				}
 				last = at
 			}
-			if got := bytes.Contains(body, []byte("[attachment 2: image/png, 13 bytes; it follows the results]")) && bytes.Contains(body, []byte("Attachment 2:")); got != c.moved {
+			if got := bytes.Contains(body, []byte("[attachment 2: image/png, 21 bytes; it follows the results]")) && bytes.Contains(body, []byte("Attachment 2:")); got != c.moved {
 				t.Errorf("media of results moved after them: %v, want %v:\n%s", got, c.moved, body)
 			}
 		})

@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
 // Model answers requests.
@@ -162,27 +165,26 @@ func (r *Reply) Deltas() []Delta {
 }
 
 // CheckContent returns an *EmptyResponseError if the reply has neither text nor media nor a
-// tool call nor a refusal.
+// tool call, and is no refusal. White space is no text.
 func (r *Reply) CheckContent() error {
-	if r.Text != "" || r.Refusal != "" || len(r.ToolCalls)+len(r.Media) > 0 {
+	if strings.TrimSpace(r.Text) != "" || len(r.ToolCalls)+len(r.Media) > 0 || r.Refused() {
 		return nil
 	}
 	return &EmptyResponseError{StopReason: r.StopReason, RequestID: r.RequestID}
 }
 
 // Refused reports whether the model refused to answer, or a provider filter blocked the answer. A refusal can follow
-// partial text. A reply with tool calls is not a refusal.
+// partial text. A reply with a tool call that can run is not a refusal.
 func (r *Reply) Refused() bool {
-	if len(r.ToolCalls) > 0 {
+	if slices.ContainsFunc(r.ToolCalls, func(c ToolCall) bool { return c.Input != nil }) {
 		return false
 	}
-	switch r.StopReason {
-	case "refusal", "content_filter", "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII",
-		"MODEL_ARMOR", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION":
-		return true
-	}
-	return r.Refusal != "" && r.Text == ""
+	return rules.EndingOf(r.StopReason) == rules.Refused || r.Refusal != "" && r.Text == ""
 }
+
+// Cut reports whether something other than the model ended the answer, such as a token limit: its text is not
+// complete. A stop reason that is not known counts as one. See Refused for filters.
+func (r *Reply) Cut() bool { return rules.EndingOf(r.StopReason) == rules.Cut }
 
 // Usage is the number of tokens that a provider reported. InputTokens and OutputTokens are
 // nil if it reported none. InputTokens include those read from a cache or written to it,

@@ -156,6 +156,9 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 		price = price.Hour()
 	}
 	in, out := req.Tokens()
+	if longest := SpecOf(ctx, m, req).Output; longest > 0 && (req.MaxTokens == 0 || longest < out) {
+		out = longest
+	}
 	least, most := budget.Usage{InputTokens: in}, budget.Usage{InputTokens: in, OutputTokens: out}
 	if req.Cache { // all of the prompt may be read from the cache, or written to it
 		least.CacheReadTokens, most.CacheWriteTokens = in, in
@@ -171,10 +174,13 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 	return q
 }
 
+// longAnswer is longer than the answers of almost all models, which refuse a higher limit.
+const longAnswer = 128 << 10
+
 // Bound returns maxTokens, or the tokens that an account has left if they are fewer; zero
-// fields of left mean unlimited. The result is at least 1.
+// fields of left mean unlimited. The result is at least 1, or 0 if no limit is needed.
 func Bound(maxTokens int, left budget.Limits) int {
-	if left.Tokens == 0 {
+	if left.Tokens == 0 || maxTokens == 0 && left.Tokens >= longAnswer {
 		return maxTokens
 	}
 	tokens := max(left.Tokens, 1)

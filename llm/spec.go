@@ -16,6 +16,7 @@ import (
 type Spec struct {
 	Price  *budget.Price
 	Window int // tokens of prompt and answer
+	Output int // tokens of the longest answer
 	// Can are Abilities; an empty slice that is not nil has none. A model without "schema" is told
 	// the schema of an answer.
 	Can []string

@@ -20,7 +20,9 @@ func TestFits(t *testing.T) {
 	user := func(parts ...llm.Part) llm.Request {
 		return llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Content: append(parts, llm.Part{Text: "hi"})}}}
 	}
-	media := func(typ string) llm.Request { return user(llm.Part{Media: &llm.Media{Type: typ, Data: []byte("x")}}) }
+	media := func(typ string) llm.Request {
+		return user(llm.Part{Media: &llm.Media{Type: typ, Data: []byte("\x89PNG\r\n\x1a\n")}})
+	}
 	with := func(edit func(*llm.Request)) llm.Request { r := user(); edit(&r); return r }
 	for name, test := range map[string]struct {
 		spec llm.Spec

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
@@ -264,6 +265,8 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	case errors.Is(err, journal.ErrNoRun):
 	case err != nil:
 		return at, err
+	case req.Again && (same.State == journal.Failed || same.State == journal.Canceled):
+		return c.again(same) // what its tools did is recorded
 	case req.Again:
 		if at, err = c.number(same.Labels[afterLabel]); err != nil {
 			return at, err
@@ -275,11 +278,6 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		}
 		if src, _ := sourceOf(same); src.Request == digestOf(start) {
 			return c.launchTurn(start)
-		}
-	}
-	for at.ID != "" && at.State != journal.Done { // the conversation continues without a turn that has no answer
-		if at, err = c.number(at.Labels[afterLabel]); err != nil {
-			return at, err
 		}
 	}
 	n, _ := strconv.Atoi(last.Labels[turnLabel])
@@ -309,20 +307,40 @@ func (c conversation) request(number, after string, req *turn.Request) (start ap
 	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{chatLabel: c.name, turnLabel: number, afterLabel: after, messageLabel: req.Message}}
 	backend := gateway{c.Server, c.who}
 	model := backend.model(c.p)
-	var said []llm.Message
-	if at, err := c.number(after); err != nil {
+	said, err := c.said(after, backend, model)
+	if err != nil {
 		return start, err
-	} else if at.ID != "" {
-		ended, err := c.await(c.ctx, c.who, at)
-		if err == nil {
-			said, _, err = model.Conversation(c.ctx, backend, ended)
-		}
-		if err != nil {
-			return start, ofOpenAI(err)
-		}
 	}
 	start.Input, err = model.Input(&llm.Request{Tools: req.Tools, Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
 	return start, ofOpenAI(err)
+}
+
+// said returns the conversation up to and including the turn with a number. Of a turn without an answer it has what
+// its agent did; one whose agent has not started is left out.
+func (c conversation) said(number string, backend gateway, model openai.Model) (said []llm.Message, err error) {
+	at, err := c.number(number)
+	for err == nil && at.ID != "" && at.State != journal.Done {
+		if said, err = view.Broken(c.ctx, c.cfg.Journal, at); said != nil || err != nil {
+			return said, err
+		}
+		at, err = c.number(at.Labels[afterLabel])
+	}
+	if err != nil || at.ID == "" {
+		return nil, err
+	}
+	ended, err := c.await(c.ctx, c.who, at)
+	if err == nil {
+		said, _, err = model.Conversation(c.ctx, backend, ended)
+	}
+	return said, ofOpenAI(err)
+}
+
+// again resumes a turn that ended without an answer.
+func (c conversation) again(at journal.RunInfo) (journal.RunInfo, error) {
+	if err := c.restart(c.ctx, c.who, at, false); err != nil {
+		return at, err
+	}
+	return c.turn(at.ID)
 }
 
 // ofOpenAI makes a problem of an error in the form of OpenAI.

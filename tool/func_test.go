@@ -188,16 +188,16 @@ func TestFuncShowsMedia(t *testing.T) {
 		Title string       `json:"title"`
 		Pages []*llm.Media `json:"pages"`
 	}
-	png := &llm.Media{Type: "image/png", Data: []byte("png")}
+	png := &llm.Media{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}
 	for name, c := range map[string]struct {
 		tool agent.Middleware
 		want string
 	}{
-		"a pointer": {tool.Func("f", "", func(context.Context, struct{}) (*llm.Media, error) { return png, nil }), `"[media 1: image/png, 3 bytes]"`},
-		"a value":   {tool.Func("f", "", func(context.Context, struct{}) (llm.Media, error) { return *png, nil }), `"[media 1: image/png, 3 bytes]"`},
+		"a pointer": {tool.Func("f", "", func(context.Context, struct{}) (*llm.Media, error) { return png, nil }), `"[media 1: image/png, 8 bytes]"`},
+		"a value":   {tool.Func("f", "", func(context.Context, struct{}) (llm.Media, error) { return *png, nil }), `"[media 1: image/png, 8 bytes]"`},
 		"a struct": {tool.Func("f", "", func(context.Context, struct{}) (pages, error) { return pages{"t", []*llm.Media{png}}, nil }),
-			`{"pages":["[media 1: image/png, 3 bytes]"],"title":"t"}`},
-		"an interface": {tool.Func("f", "", func(context.Context, struct{}) (any, error) { return png, nil }), `"[media 1: image/png, 3 bytes]"`},
+			`{"pages":["[media 1: image/png, 8 bytes]"],"title":"t"}`},
+		"an interface": {tool.Func("f", "", func(context.Context, struct{}) (any, error) { return png, nil }), `"[media 1: image/png, 8 bytes]"`},
 	} {
 		res, err := c.tool.Tool.Run(t.Context(), []byte(`{}`))
 		if err != nil || res.Text != c.want || len(res.Media) != 1 || res.Media[0].Type != "image/png" {

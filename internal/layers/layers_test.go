@@ -77,10 +77,11 @@ var table = []struct{ pkg, imports string }{
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
 	{"llm/gemini", "llm/internal/... internal/jsonv2"},
 	{"internal/structured", "llm schema"},
+	{"llm/internal/rules", ""},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
 	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
-	{"llm", "event kind limit internal/fault internal/transport"},
+	{"llm", "event kind limit internal/fault internal/transport llm/internal/rules"},
 
 	{"budget", "internal/declared internal/fault internal/money"},
 	{"limit", ""},

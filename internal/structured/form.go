@@ -67,7 +67,7 @@ type Misfit struct {
 
 // Read returns the JSON of an answer, or its text if the form is text.
 func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
-	cut := cutOff(r)
+	cut := r.Cut()
 	if f.schema == nil {
 		if cut {
 			return nil, truncated(r)
@@ -77,7 +77,7 @@ func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 	text := Unfence(r.Text)
 	data, err := f.value(ctx, []byte(text))
 	switch {
-	case err == nil:
+	case err == nil && !(cut && grows(data)):
 		return data, nil
 	case cut:
 		return nil, truncated(r)
@@ -167,19 +167,16 @@ func unquoted(p schema.Problem) string {
 	return ""
 }
 
+// grows reports whether JSON may be the beginning of another value: 12 of 120.
+func grows(data []byte) bool {
+	data = bytes.TrimSpace(data)
+	return len(data) > 0 && data[len(data)-1] >= '0' && data[len(data)-1] <= '9'
+}
+
 func truncated(r *llm.Reply) *Misfit {
 	return &Misfit{
 		Tell: "Your answer was cut off at the limit of its length. Answer again, in fewer words.",
 		Cut:  true,
 		Err:  fmt.Errorf("the answer was cut off by the token limit (stop reason %q): raise MaxTokens", r.StopReason),
 	}
-}
-
-// cutOff reports whether the token limit ended the answer, with any provider.
-func cutOff(r *llm.Reply) bool {
-	switch r.StopReason {
-	case "length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_context_window_exceeded":
-		return true
-	}
-	return false
 }

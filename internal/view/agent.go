@@ -62,8 +62,10 @@ func By(r *llm.Reply) string { return strings.TrimSpace(r.Model + " " + r.StopRe
 
 // An Outcome is the result of a tool call.
 type Outcome struct {
-	Text   string `json:"text"`
-	Failed bool   `json:"failed"`
+	Text   string          `json:"text"`
+	Media  []*llm.Media    `json:"media"`
+	Meta   json.RawMessage `json:"meta"`
+	Failed bool            `json:"failed"`
 }
 
 // OutcomeOf reads the result of a tool call. It is nil if the call has none.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
@@ -79,6 +80,10 @@ func (d *decoder) beginBlock(out []llm.Delta, index int, raw json.RawMessage) ([
 	case "tool_use":
 		b.call = d.calls
 		d.calls++
+		if head.ID == "" {
+			head.ID = d.ids.Next() // the result must name the call that it answers
+			b.fields["id"] = wire.JSON(head.ID)
+		}
 		out = append(out, llm.Delta{Kind: llm.ToolCallStart, Index: b.call, Call: &llm.ToolCall{ID: head.ID, Name: head.Name}})
 	}
 	return out, nil
@@ -144,13 +149,15 @@ func (d *decoder) grow(out []llm.Delta, b *block, kind llm.Kind, text string) []
 func (d *decoder) finishBlocks() {
 	r := &d.reply
 	special := false
+	ending := rules.EndingOf(r.StopReason)
+	whole := ending == rules.Whole || ending == rules.Paused
 	for i, b := range d.blocks {
 		switch b.kind {
 		case "text":
 			special = special || len(b.citations) > 0
 			r.Sources = append(r.Sources, b.sources()...)
 		case "tool_use":
-			r.ToolCalls = append(r.ToolCalls, b.toolCall(b.ended && !(i == len(d.blocks)-1 && r.StopReason == "max_tokens")))
+			r.ToolCalls = append(r.ToolCalls, b.toolCall(b.ended && (whole || i < len(d.blocks)-1)))
 		default:
 			special = true
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -38,8 +39,8 @@ type Config struct {
 	// field. The fields model, system, messages, max_tokens, tools, response_format and
 	// stream are refused.
 	Extra map[string]any
-	// MaxTokens bounds answers for which the request sets no limit. Default 4096: the
-	// protocol demands a limit.
+	// MaxTokens bounds answers. A request that sets a lower limit gets it. The protocol demands a
+	// limit: by default it is that of the table of models, or else 16,384, and less for a model that refuses that.
 	MaxTokens int
 	// MaxContinuations is how often a paused turn is sent again. 0 means 8, negative
 	// leaves it to the caller, who gets the reply with stop reason pause_turn.
@@ -61,6 +62,8 @@ type Config struct {
 	HTTPClient *http.Client // default: one with a transport shared by all models
 }
 
+const defaultMax = 16384
+
 // reserved are the fields that Extra must not set.
 var reserved = []string{"model", "system", "messages", "max_tokens", "tools", "response_format", "stream"}
 
@@ -79,6 +82,7 @@ type common = wire.Model
 func New(c Config) *Model {
 	s := wire.Setup{
 		Provider: "anthropic", Env: "ANTHROPIC", DefaultURL: "https://api.anthropic.com", Endpoint: "/messages", Reserved: reserved, Params: params, Media: media,
+		Protocol: rules.Messages, MostField: []string{"max_tokens"}, Kept: []string{contentKey}, MaxTokens: max(c.MaxTokens, 0), DefaultMax: defaultMax,
 		Model: c.Model, Key: c.Key, Header: c.Header, Extra: c.Extra, Repetition: c.Repetition, MaxRetries: c.MaxRetries,
 		Options: wire.Options{
 			KeyFunc: c.KeyFunc, Edit: c.Edit, KeyHeader: "x-api-key",
@@ -88,9 +92,6 @@ func New(c Config) *Model {
 		},
 	}
 	s.Defaults()
-	if c.MaxTokens <= 0 {
-		c.MaxTokens = 4096
-	}
 	if c.MaxContinuations == 0 {
 		c.MaxContinuations = 8
 	}

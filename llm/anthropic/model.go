@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"maps"
 
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/wire"
@@ -44,9 +45,9 @@ func (t *turn) part(ctx context.Context) bool {
 		req.Messages = append(req.Messages[:n:n], t.reply.Message())
 	}
 	reply := t.caller.Ask(ctx, &req, wire.Question{
-		Fields: func(model string, way wire.Way) (object, error) {
+		Fields: func(req *llm.Request, model string, way wire.Way) (object, error) {
 			strict = len(req.Tools) > 0 && t.caller.strict()
-			return t.caller.fields(&req, model, way)
+			return t.caller.fields(req, model, way)
 		},
 		Decoder: func(id string) wire.Decoder { return newDecoder(id) },
 		Relax: func(err error) bool {
@@ -107,7 +108,11 @@ func (t *turn) join(next *llm.Reply) *llm.Reply {
 	sum.Usage = t.reply.Usage.Add(next.Usage)
 	blocks := append(assistantBlocks(t.reply.Message()), assistantBlocks(next.Message())...)
 	if raw, err := json.Marshal(blocks); err == nil { // they came out of JSON
-		sum.Metadata = map[string]json.RawMessage{contentKey: raw}
+		sum.Metadata = maps.Clone(next.Metadata)
+		if sum.Metadata == nil {
+			sum.Metadata = map[string]json.RawMessage{}
+		}
+		sum.Metadata[contentKey] = raw
 	}
 	return &sum
 }

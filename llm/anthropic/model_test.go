@@ -140,8 +140,8 @@ func TestBody(t *testing.T) {
 		{name: "kept blocks of a message that was changed", req: llm.Request{Messages: []llm.Message{llm.User("hi"), {Role: llm.RoleAssistant, Content: []llm.Part{{Text: "b"}}, Metadata: thought}}},
 			want: `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]},{"role":"assistant","content":[` + signed + `,{"type":"text","text":"b"}]}]}`},
 		{name: "media and cache control", req: llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Metadata: map[string]json.RawMessage{"anthropic/cache_control": json.RawMessage(`{"type":"ephemeral"}`)},
-			Content: []llm.Part{{Media: &llm.Media{Type: "image/png", Data: []byte("png")}}, {Media: &llm.Media{Type: "application/pdf", URL: "http://x/y.pdf", Name: "y"}}, {Value: json.RawMessage(`[1]`)}}}}},
-			want: `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cG5n"}},
+			Content: []llm.Part{{Media: &llm.Media{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}, {Media: &llm.Media{Type: "application/pdf", URL: "http://x/y.pdf", Name: "y"}}, {Value: json.RawMessage(`[1]`)}}}}},
+			want: `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}},
 				{"type":"document","title":"y","source":{"type":"url","url":"http://x/y.pdf"}},{"type":"text","text":"[1]","cache_control":{"type":"ephemeral"}}]}]}`},
 		{name: "tools, format and extra", config: anthropic.Config{Extra: map[string]any{"output_config": map[string]any{"effort": "low"}, "top_k": 3}},
 			req: llm.Request{Messages: []llm.Message{llm.User("hi")}, Tools: []llm.Tool{{Name: "f", Description: "d"}}, ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","minimum":0}}}`)}},
@@ -159,7 +159,7 @@ func TestBody(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := (*bodies)[0]
-			if got["model"] != "m" || got["max_tokens"] != 4096.0 || got["stream"] != true {
+			if got["model"] != "m" || got["max_tokens"] != 16384.0 || got["stream"] != true {
 				t.Errorf("model, max_tokens, stream: %v, %v, %v", got["model"], got["max_tokens"], got["stream"])
 			}
 			for _, key := range []string{"model", "max_tokens", "stream"} {

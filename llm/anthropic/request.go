@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -33,10 +34,7 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 	if err != nil {
 		return nil, err
 	}
-	body := object{"model": model, "messages": messages, "max_tokens": c.MaxTokens, "stream": true}
-	if req.MaxTokens > 0 {
-		body["max_tokens"] = req.MaxTokens
-	}
+	body := object{"model": model, "messages": messages, "max_tokens": cmp.Or(req.MaxTokens, defaultMax), "stream": true}
 	format, system := m.Schema(structured.Anthropic, req.ResponseFormat, way, system)
 	if system != "" {
 		body["system"] = system
@@ -52,6 +50,9 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 		mark(body, req, messages)
 	}
 	wire.Merge(body, c.Extra)
+	if thinking, ok := body["thinking"].(object); ok && thinking["type"] == "enabled" && !thought(messages) {
+		delete(body, "thinking")
+	}
 	if format != nil {
 		// Extra may hold other output settings, such as the effort.
 		output := object{}
@@ -62,6 +63,27 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 		body["output_config"] = output
 	}
 	return body, nil
+}
+
+// thought reports whether each answer since the last message of the user begins with thinking, which the protocol
+// requires where thinking is enabled and tools are in use: an answer of another model, before a fallback, does not.
+// Source: Anthropic, guide "Extended thinking", section "Toggling thinking modes in conversations"; reports of 2025.
+func thought(turns []turnBlocks) bool {
+	for i := len(turns) - 1; i >= 0; i-- {
+		first := turns[i].Content[0]
+		block, _ := first.(object)
+		if turns[i].Role == "user" && block["type"] != "tool_result" {
+			return true
+		}
+		if turns[i].Role == "user" {
+			continue
+		}
+		var kept receivedBlock
+		if raw, ok := first.(json.RawMessage); !ok || json.Unmarshal(raw, &kept) != nil || !strings.HasSuffix(kept.Type, "thinking") {
+			return false
+		}
+	}
+	return true
 }
 
 // conversation returns turns that alternate, as the protocol requires: the results of all
@@ -98,11 +120,15 @@ func message(m llm.Message) (role string, blocks []any) {
 		return "assistant", assistantBlocks(m)
 	case llm.RoleTool:
 		result := object{"type": "tool_result", "tool_use_id": m.CallID}
-		if content := contentBlocks(m.Content); len(content) > 0 {
-			result["content"] = content
-		}
+		content := contentBlocks(m.Content)
 		if m.IsError {
 			result["is_error"] = true
+			if len(content) == 0 { // refused, by report
+				content = []any{object{"type": "text", "text": "The call failed without a message."}}
+			}
+		}
+		if len(content) > 0 {
+			result["content"] = content
 		}
 		return "user", []any{result}
 	}
@@ -133,7 +159,7 @@ func contentBlocks(parts []llm.Part) (blocks []any) {
 	for _, p := range parts {
 		if p.Media != nil {
 			blocks = append(blocks, mediaBlock(p.Media))
-		} else if text := p.Text + string(p.Value); text != "" {
+		} else if text := p.Text + string(p.Value); strings.TrimSpace(text) != "" { // blank ones are refused, by report
 			blocks = append(blocks, object{"type": "text", "text": text})
 		}
 	}
@@ -147,7 +173,9 @@ func assistantBlocks(m llm.Message) []any {
 	if raw := received(m); raw != nil {
 		if unchanged(m, raw) {
 			for _, b := range raw {
-				blocks = append(blocks, b.raw)
+				if b.Type != "text" || strings.TrimSpace(b.Text) != "" {
+					blocks = append(blocks, b.raw)
+				}
 			}
 			return blocks
 		}
@@ -157,7 +185,7 @@ func assistantBlocks(m llm.Message) []any {
 			}
 		}
 	}
-	if text := m.Text(); text != "" {
+	if text := m.Text(); strings.TrimSpace(text) != "" {
 		blocks = append(blocks, object{"type": "text", "text": text})
 	}
 	for _, call := range m.ToolCalls {

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
 // event has the fields of an event that are read.
@@ -48,7 +48,8 @@ type decoder struct {
 	reasoning strings.Builder
 	blocks    []*block // in the order in which they began
 	calls     int      // blocks that are tool calls of the client
-	usage     map[string]json.RawMessage
+	usage     wire.Counts
+	ids       wire.MadeIDs
 	started   bool
 	stopped   bool
 
@@ -67,10 +68,16 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 	if len(data) == 0 || string(data) == "[DONE]" {
 		return out, false, nil // not of this protocol, but some proxies add it
 	}
+	if wire.Ping(data) && name != "error" {
+		return out, false, nil // a ping, or null
+	}
 	e, err := d.read(data)
 	if err != nil {
 		if name == "error" {
 			return out, false, &llm.ProviderError{Message: string(data), RequestID: d.reply.RequestID}
+		}
+		if name != "" && name != "ping" && !strings.HasPrefix(name, "message") && !strings.HasPrefix(name, "content_block") {
+			return out, false, nil // of the server's own
 		}
 		return out, false, d.protocol("an event that is no object: %v", err)
 	}
@@ -81,6 +88,8 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 		return out, false, err
 	}
 	switch e.Type {
+	case "message": // the whole answer in one event
+		out, err = d.Whole(out, data)
 	case "message_start":
 		out, err = d.start(out, e.Message)
 	case "content_block_start":
@@ -96,7 +105,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 		if len(e.Delta) > 0 {
 			err = jsonv2.UnmarshalLenient(e.Delta, &end)
 		}
-		d.replaceUsage(e.Usage)
+		d.addUsage(e.Usage)
 		out = d.end(out, end)
 	case "message_stop":
 		d.stopped = true
@@ -112,7 +121,7 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 // expected rejects events of an answer that has not started.
 func (d *decoder) expected(e *event) error {
 	switch e.Type {
-	case "message_start", "ping":
+	case "message_start":
 		return nil
 	}
 	known := strings.HasPrefix(e.Type, "content_block_") || strings.HasPrefix(e.Type, "message_")
@@ -129,7 +138,7 @@ func (d *decoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, error) {
 	if err := jsonv2.UnmarshalLenient(data, &e); err != nil {
 		return out, d.protocol("a document that is no answer: %v", err)
 	}
-	if e.Type == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
+	if e.Type == "error" || wire.Says(e.Error) {
 		return out, d.failure(&e, data)
 	}
 	if err := jsonv2.UnmarshalLenient(data, &m); err != nil || e.Type != "message" {
@@ -169,7 +178,7 @@ func (d *decoder) start(out []llm.Delta, m *answer) ([]llm.Delta, error) {
 	}
 	d.started = true
 	d.reply.ID, d.reply.Model = m.ID, m.Model
-	d.replaceUsage(m.Usage)
+	d.addUsage(m.Usage)
 	out = d.end(out, m.ending)
 	var err error
 	for i, raw := range m.Content {
@@ -193,63 +202,43 @@ func (d *decoder) end(out []llm.Delta, e ending) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.Refusal, Text: d.reply.Refusal})
 }
 
-// replaceUsage replaces the fields of an older usage by a newer one's.
-func (d *decoder) replaceUsage(raw json.RawMessage) {
-	var usage map[string]json.RawMessage
-	if len(raw) == 0 || jsonv2.UnmarshalLenient(raw, &usage) != nil {
-		return
+// addUsage replaces the fields of an older usage by a newer one's, except by zeros: servers that end with them have
+// reported before.
+func (d *decoder) addUsage(raw json.RawMessage) {
+	usage := wire.ReadCounts(raw)
+	for name, value := range usage {
+		older, newer := d.usage.Known(name), usage.Known(name)
+		if string(value) == "null" || older != nil && (newer == nil || *newer == 0) {
+			continue
+		}
+		if d.usage == nil {
+			d.usage = wire.Counts{}
+		}
+		d.usage[name] = value
 	}
-	maps.DeleteFunc(usage, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
-	if d.usage == nil {
-		d.usage = usage
-		return
-	}
-	maps.Copy(d.usage, usage)
 }
 
 func (d *decoder) finishUsage() {
 	if len(d.usage) == 0 {
 		return
 	}
-	number := func(key string) *int {
-		var f float64
-		if jsonv2.UnmarshalLenient(d.usage[key], &f) != nil {
-			return nil
-		}
-		n := int(f)
-		return &n
-	}
-	orZero := func(n *int) int {
-		if n == nil {
-			return 0
-		}
-		return *n
-	}
 	raw, err := json.Marshal(d.usage)
 	if err != nil {
 		raw = nil // came out of JSON and goes back into it
 	}
-	var server struct {
-		Searches int `json:"web_search_requests"`
-	}
-	_ = jsonv2.UnmarshalLenient(d.usage["server_tool_use"], &server) // most answers have none
-	var written struct {
-		Hour int `json:"ephemeral_1h_input_tokens"`
-	}
-	_ = jsonv2.UnmarshalLenient(d.usage["cache_creation"], &written) // older servers have none
 	u := llm.Usage{
-		Searches:          max(server.Searches, 0),
-		CacheHourTokens:   max(written.Hour, 0),
-		InputTokens:       number("input_tokens"), // without cached tokens
-		CachedInputTokens: orZero(number("cache_read_input_tokens")),
-		CacheWriteTokens:  orZero(number("cache_creation_input_tokens")),
+		Searches:          d.usage.In("server_tool_use").Of("web_search_requests"),
+		CacheHourTokens:   d.usage.In("cache_creation").Of("ephemeral_1h_input_tokens"),
+		InputTokens:       d.usage.Known("input_tokens"), // without cached tokens
+		CachedInputTokens: d.usage.Of("cache_read_input_tokens"),
+		CacheWriteTokens:  d.usage.Of("cache_creation_input_tokens"),
 		Raw:               raw,
 	}
-	if u.InputTokens != nil || u.CachedInputTokens+u.CacheWriteTokens > 0 {
-		u.InputTokens = new(orZero(u.InputTokens) + u.CachedInputTokens + u.CacheWriteTokens)
+	if cached := u.CachedInputTokens + u.CacheWriteTokens; u.InputTokens != nil || cached > 0 {
+		u.InputTokens = new(d.usage.Of("input_tokens") + cached)
 	}
 	if d.stopped || d.reply.StopReason != "" { // the number at the beginning is none of this answer
-		u.OutputTokens = number("output_tokens")
+		u.OutputTokens = d.usage.Known("output_tokens")
 	}
 	d.reply.Usage = u
 }

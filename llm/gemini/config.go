@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -79,6 +80,7 @@ type common = wire.Model
 func New(c Config) *Model {
 	s := c.setup()
 	s.JSONMode, s.Reserved, s.ParamsOf, s.Media = true, reserved, paramsOf, media
+	s.Protocol, s.MostField, s.Kept, s.MaxTokens = rules.Gemini, []string{"generationConfig", "maxOutputTokens"}, []string{contentKey}, c.MaxTokens
 	m := &Model{config: c}
 	m.Init(s, nil, []string{"x-goog-api-key", "Authorization"}, caller{m})
 	return m

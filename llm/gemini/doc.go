@@ -33,8 +33,7 @@
 //
 // # Tool calls
 //
-// Not every model gives its calls an ID. The package numbers those without, as "call_0", and does
-// not send such an ID.
+// Not every model gives its calls an ID. The package gives those without a unique one, and does not send it.
 //
 // # Media
 //

@@ -16,7 +16,7 @@ type caller struct{ *Model }
 func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		reply := c.Ask(ctx, req, wire.Question{
-			Fields:  func(model string, way wire.Way) (object, error) { return c.fields(req, model, way) },
+			Fields:  func(req *llm.Request, model string, way wire.Way) (object, error) { return c.fields(req, model, way) },
 			Decoder: func(id string) wire.Decoder { return newDecoder(id) },
 			Client:  c.at,
 		}, yield)

@@ -59,8 +59,8 @@ func TestRequest(t *testing.T) {
 		{name: "no text", req: llm.Request{Messages: []llm.Message{llm.User(""), llm.Assistant("a"), llm.Assistant(""), llm.User("b"), llm.User("")}},
 			want: `{"contents":[{"role":"user","parts":[{"text":""}]},{"role":"model","parts":[{"text":"a"}]},{"role":"user","parts":[{"text":"b"}]}]}`},
 		{name: "media", req: llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Content: []llm.Part{
-			{Media: &llm.Media{Type: "image/png", Data: []byte("png")}}, {Media: &llm.Media{Type: "video/mp4", URL: "https://youtu.be/x"}}, {Value: json.RawMessage(`[1]`)}}}}},
-			want: `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"cG5n"}},
+			{Media: &llm.Media{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}, {Media: &llm.Media{Type: "video/mp4", URL: "https://youtu.be/x"}}, {Value: json.RawMessage(`[1]`)}}}}},
+			want: `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}},
 				{"fileData":{"mimeType":"video/mp4","fileUri":"https://youtu.be/x"}},{"text":"[1]"}]}]}`},
 		{name: "tools and format", req: llm.Request{Messages: []llm.Message{llm.User("a")}, MaxTokens: 3, Tools: []llm.Tool{{Name: "f", Description: "d"}, {Name: "g", Schema: json.RawMessage(`{"type":"object"}`)}},
 			ResponseFormat: &llm.Format{Schema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","multipleOf":2}},"additionalProperties":false}`)}},
@@ -79,10 +79,10 @@ func TestRequest(t *testing.T) {
 				{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":{"n":1}}}},{"functionResponse":{"name":"g","response":{"error":"no"}}},{"text":"and?"}]}]}`},
 		{name: "its own calls", req: llm.Request{Messages: []llm.Message{
 			{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{call("call_0", "f", `{"a":1}`), call("x", "g", `{}`)}, Metadata: kept(`[` + signed + `,{"functionCall":{"id":"x","name":"g"}}]`)},
-			llm.ToolResult("x", "2"), {Role: llm.RoleTool, CallID: "call_0", Content: []llm.Part{{Text: "see"}, {Media: &llm.Media{Type: "image/png", Data: []byte("png")}}}}}},
+			llm.ToolResult("x", "2"), {Role: llm.RoleTool, CallID: "call_0", Content: []llm.Part{{Text: "see"}, {Media: &llm.Media{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}}}}},
 			want: `{"contents":[{"role":"model","parts":[` + signed + `,{"functionCall":{"id":"x","name":"g"}}]},
 				{"role":"user","parts":[{"functionResponse":{"id":"x","name":"g","response":{"output":"2"}}},
-					{"functionResponse":{"name":"f","response":{"output":"see"},"parts":[{"inlineData":{"mimeType":"image/png","data":"cG5n"}}]}}]}]}`},
+					{"functionResponse":{"name":"f","response":{"output":"see"},"parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}]}}]}]}`},
 		{name: "a changed message keeps its calls", req: llm.Request{Messages: []llm.Message{
 			{Role: llm.RoleAssistant, Content: []llm.Part{{Text: "short"}}, ToolCalls: []llm.ToolCall{call("call_0", "f", `{"a":1}`)}, Metadata: kept(`[{"text":"long"},` + signed + `]`)}, llm.ToolResult("call_0", "2")}},
 			want: `{"contents":[{"role":"model","parts":[{"text":"short"},` + signed + `]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"2"}}}]}]}`},

@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -37,14 +36,6 @@ type keptPart struct {
 	id   string // of the tool call
 	raw  json.RawMessage
 	text []byte // of unsigned text, which comes in pieces
-}
-
-// callID returns the ID of a tool call: the model's own, or one by its number in the answer.
-func callID(own string, number int) string {
-	if own != "" {
-		return own
-	}
-	return fmt.Sprintf("call_%d", number)
 }
 
 // add handles a part of the answer.
@@ -95,7 +86,9 @@ func (d *decoder) call(out []llm.Delta, k keptPart) ([]llm.Delta, error) {
 		return out, d.protocol("arguments of a tool call in pieces: remove streamFunctionCallArguments from Extra")
 	}
 	n := len(d.reply.ToolCalls)
-	k.id = callID(k.Call.ID, n)
+	if k.id = k.Call.ID; k.id == "" {
+		k.id = d.ids.Next()
+	}
 	d.parts = append(d.parts, k)
 	args := string(k.Call.Args)
 	var text string
@@ -148,7 +141,9 @@ func received(m llm.Message) []keptPart {
 		}
 		parts[i].raw = raw
 		if call := parts[i].Call; call != nil {
-			parts[i].id = callID(call.ID, calls)
+			if parts[i].id = call.ID; call.ID == "" && calls < len(m.ToolCalls) {
+				parts[i].id = m.ToolCalls[calls].ID // it was made up
+			}
 			calls++
 		}
 	}

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -47,8 +46,8 @@ func (m *Model) fields(req *llm.Request, model string, way wire.Way) (object, er
 	}
 	wire.Merge(body, c.Extra)
 	settings := object{}
-	if limit := cmp.Or(req.MaxTokens, c.MaxTokens); limit > 0 {
-		settings["maxOutputTokens"] = limit
+	if req.MaxTokens > 0 {
+		settings["maxOutputTokens"] = req.MaxTokens
 	}
 	if format != nil || req.ResponseFormat != nil && way == wire.JSONMode {
 		settings["responseMimeType"] = "application/json"

@@ -5,11 +5,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
+	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
 // chunk has the fields of a piece of an answer that are read. A whole answer has the same form.
@@ -25,9 +26,8 @@ type chunk struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// candidate is one of several answers. Only the first is read.
+// candidate is a part of the answer: requests ask for one.
 type candidate struct {
-	Index   int `json:"index"`
 	Content struct {
 		Parts []json.RawMessage `json:"parts"`
 	} `json:"content"`
@@ -46,7 +46,9 @@ type decoder struct {
 	text      strings.Builder
 	reasoning strings.Builder
 	parts     []keptPart
-	usage     json.RawMessage
+	ids       wire.MadeIDs
+	usage     json.RawMessage // the last report
+	larger    json.RawMessage // one before it, if it may have more
 	grounding json.RawMessage // the last one, which has all of the answer
 	message   string          // of the provider about the stop reason
 	filters   []string        // that blocked the answer
@@ -67,6 +69,9 @@ func (d *decoder) Event(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 	}
 	if string(data) == "[DONE]" {
 		return out, true, nil // not of this protocol, but some proxies add it
+	}
+	if wire.Ping(data) && name != "error" {
+		return out, false, nil // a ping, or null
 	}
 	out, err := d.chunk(out, name, data)
 	return out, false, err
@@ -99,7 +104,7 @@ func (d *decoder) chunk(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 		}
 		return out, d.protocol("an event that is not a chunk: %v", err)
 	}
-	if name == "error" || present(c.Error) {
+	if name == "error" || wire.Says(c.Error) {
 		return out, d.failure(data)
 	}
 	if c.ID != "" {
@@ -109,6 +114,9 @@ func (d *decoder) chunk(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 		d.reply.Model = c.Model
 	}
 	if present(c.Usage) {
+		if len(c.Usage) < len(d.usage) {
+			d.larger = d.usage // zeros are shorter, and servers may end with them
+		}
 		d.usage = bytes.Clone(c.Usage)
 	}
 	if c.Prompt.Reason != "" {
@@ -116,9 +124,6 @@ func (d *decoder) chunk(out []llm.Delta, name string, data []byte) ([]llm.Delta,
 		d.reply.StopReason, d.message = c.Prompt.Reason, c.Prompt.Message
 	}
 	for i := range c.Candidates {
-		if c.Candidates[i].Index != 0 {
-			continue
-		}
 		var err error
 		if out, err = d.candidate(out, &c.Candidates[i]); err != nil {
 			return out, err
@@ -148,13 +153,6 @@ func (d *decoder) candidate(out []llm.Delta, c *candidate) ([]llm.Delta, error) 
 	return out, nil
 }
 
-// failures are the finish reasons of answers that the provider could not complete. Source: Gemini
-// API reference, "FinishReason".
-var failures = []string{
-	"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE",
-	"MALFORMED_RESPONSE", "LANGUAGE", "NO_IMAGE", "IMAGE_OTHER", "OTHER",
-}
-
 // End ends the answer.
 func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	r := &d.reply
@@ -174,7 +172,7 @@ func (d *decoder) End(out []llm.Delta) ([]llm.Delta, error) {
 		r.Refusal = d.explain("the prompt was blocked")
 	case r.Refused():
 		r.Refusal = d.explain("the answer was blocked")
-	case slices.Contains(failures, r.StopReason):
+	case rules.EndingOf(r.StopReason) >= rules.Failed:
 		return out, &llm.ProviderError{Message: d.explain("the model stopped abnormally"), Type: r.StopReason, RequestID: r.RequestID}
 	}
 	if r.Refusal != "" {
@@ -200,27 +198,23 @@ func (d *decoder) finishUsage() {
 	if d.usage == nil {
 		return
 	}
-	var u struct {
-		Prompt  *int `json:"promptTokenCount"`
-		Tools   int  `json:"toolUsePromptTokenCount"`
-		Cached  int  `json:"cachedContentTokenCount"`
-		Answer  int  `json:"candidatesTokenCount"`
-		Thought int  `json:"thoughtsTokenCount"`
+	d.reply.Usage = d.readUsage(d.usage)
+	if d.larger != nil {
+		d.reply.Usage = wire.Larger(d.readUsage(d.larger), d.reply.Usage)
 	}
-	if jsonv2.UnmarshalLenient(d.usage, &u) != nil {
-		return // numbers of an unknown kind are none
+}
+
+func (d *decoder) readUsage(raw json.RawMessage) llm.Usage {
+	v := wire.ReadCounts(raw)
+	prompt, tools, thought := v.Known("promptTokenCount"), v.Of("toolUsePromptTokenCount"), v.Of("thoughtsTokenCount")
+	u := llm.Usage{InputTokens: prompt, CachedInputTokens: v.Of("cachedContentTokenCount"), ReasoningTokens: thought, Raw: raw}
+	if tools > 0 {
+		u.InputTokens = new(v.Of("promptTokenCount") + tools)
 	}
-	usage := llm.Usage{InputTokens: u.Prompt, CachedInputTokens: u.Cached, ReasoningTokens: u.Thought, Raw: d.usage}
-	if u.Tools > 0 {
-		usage.InputTokens = new(u.Tools)
-		if u.Prompt != nil {
-			usage.InputTokens = new(*u.Prompt + u.Tools)
-		}
+	if output := v.Of("candidatesTokenCount") + thought; output > 0 || prompt != nil && d.reply.StopReason != "" {
+		u.OutputTokens = new(output)
 	}
-	if output := u.Answer + u.Thought; output > 0 || u.Prompt != nil && d.reply.StopReason != "" {
-		usage.OutputTokens = new(output)
-	}
-	d.reply.Usage = usage
+	return u
 }
 
 // sources reads what the passages of an answer cite, and what it cites without a passage.

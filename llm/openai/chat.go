@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
@@ -18,7 +20,11 @@ const (
 	reasoningKey = "openai/reasoning_content"
 )
 
+// kept are the keys that only the server that sent them understands.
+var kept = []string{detailsKey, reasoningKey, outputKey, responseKey}
+
 var chatDialect = dialect{
+	protocol: rules.Chat,
 	endpoint: "/chat/completions",
 	params:   chatParams,
 	media:    chatMedia,
@@ -47,14 +53,14 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 	}
 	// Results of tools are text. Source: API reference, "Create chat completion", tool message.
 	for _, msg := range wire.AfterResults(req.Messages, func(*llm.Media) bool { return false }) {
-		messages = append(messages, c.message(msg))
+		messages = together(messages, m.message(msg))
 	}
 	body := object{
 		"model": model, "messages": messages,
 		"stream": true, "stream_options": object{"include_usage": true},
 	}
-	if limit := cmp.Or(req.MaxTokens, c.MaxTokens); limit > 0 {
-		body[c.MaxTokensField] = limit
+	if req.MaxTokens > 0 {
+		body[m.maxField()] = req.MaxTokens
 	}
 	if len(req.Tools) > 0 {
 		functions, hosted, err := wire.Hosted("openai", req.Tools)
@@ -86,7 +92,31 @@ func (m *Model) routed(body object, req *llm.Request) {
 	body["prompt_cache_key"] = hex.EncodeToString(sum[:16])
 }
 
-func (c *Config) message(m llm.Message) object {
+// together adds a message, or joins it with the message of the user before it: templates of open models want users
+// and assistants in turn. By reports: "Conversation roles must alternate user/assistant/user/assistant/...".
+func together(messages []object, next object) []object {
+	n := len(messages)
+	if n == 0 || messages[n-1]["role"] != llm.RoleUser || next["role"] != llm.RoleUser {
+		return append(messages, next)
+	}
+	before, isText := messages[n-1]["content"].(string)
+	after, isTextToo := next["content"].(string)
+	var content any = before + "\n\n" + after
+	if !isText || !isTextToo {
+		content = slices.Concat(partsOf(messages[n-1]["content"]), partsOf(next["content"]))
+	}
+	messages[n-1] = object{"role": llm.RoleUser, "content": content}
+	return messages
+}
+
+func partsOf(content any) []object {
+	if text, ok := content.(string); ok {
+		return []object{{"type": "text", "text": text}}
+	}
+	return content.([]object)
+}
+
+func (model *Model) message(m llm.Message) object {
 	content := content(m, "text", mediaPart)
 	wired := object{"role": m.Role, "content": content}
 	switch m.Role {
@@ -102,9 +132,7 @@ func (c *Config) message(m llm.Message) object {
 		if details := m.Metadata[detailsKey]; details != nil {
 			wired["reasoning_details"] = details
 		}
-		if reasoning := m.Metadata[reasoningKey]; reasoning != nil && c.EchoReasoning {
-			wired["reasoning_content"] = reasoning
-		}
+		model.echo.put(wired, m)
 	}
 	return wired
 }

@@ -2,30 +2,36 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/stonelayer/stone/llm"
 )
 
 // call is the part of a tool call received so far.
 type call struct {
-	index    int // the server's number, -1 when it gave none
+	index    int    // the server's number, -1 when it gave none
+	given    string // the server's id, "" when it gave none
 	id, name string
 	args     []byte
 }
 
-// toolCall handles a piece of a tool call.
-func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
-	at := d.findCall(in)
+// toolCall handles a piece of a tool call, or a call of a document, which is always one of its own.
+func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta, whole bool) []llm.Delta {
+	args := arguments(in.Function.Arguments)
+	at, again := -1, false
+	if !whole {
+		at, again = d.findCall(in, args)
+	}
+	if again {
+		return out
+	}
 	if at < 0 {
 		at = len(d.calls)
-		c := &call{index: -1, id: in.ID, name: in.Function.Name}
+		c := &call{index: -1, id: in.ID, given: in.ID, name: in.Function.Name}
 		if in.Index != nil {
 			c.index = *in.Index
 		}
-		if c.id == "" {
-			// The result must name the call that it answers.
-			c.id = fmt.Sprintf("call_%d", at)
+		if c.id == "" || d.last(func(other *call) bool { return other.id == c.id }) >= 0 {
+			c.id = d.ids.Next() // the result must name the call that it answers
 		}
 		d.calls = append(d.calls, c)
 		out = append(out, llm.Delta{Kind: llm.ToolCallStart, Index: at, Call: &llm.ToolCall{ID: c.id, Name: c.name}})
@@ -34,7 +40,6 @@ func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
 	if c.name == "" {
 		c.name = in.Function.Name
 	}
-	args := arguments(in.Function.Arguments)
 	if args == "" {
 		return out
 	}
@@ -42,23 +47,39 @@ func (d *chatDecoder) toolCall(out []llm.Delta, in *callDelta) []llm.Delta {
 	return append(out, llm.Delta{Kind: llm.ToolInput, Index: at, Text: args})
 }
 
-// findCall returns the call that a piece continues, or -1 if it starts one. Servers
-// may omit the index, count from one, give all calls the same index, or send
-// empty or repeated ids and names with every piece.
-func (d *chatDecoder) findCall(in *callDelta) int {
+// findCall returns the call that a piece continues, or -1 if it starts one. Calls are known by their ids, else by
+// their indexes, else by their order: servers may omit the index, count from one, give all calls the same index
+// or the same id, or send empty or repeated ids and names with every piece. It also reports whether the piece is a
+// call that was received before, which some servers send again at their end.
+func (d *chatDecoder) findCall(in *callDelta, args string) (at int, again bool) {
+	numbered := func(c *call) bool { return in.Index == nil || c.index == *in.Index }
+	at = d.last(func(c *call) bool { return in.ID != "" && c.given == in.ID && (numbered(c) || c.index < 0) })
+	known := at >= 0
+	if !known {
+		at = d.last(numbered)
+	}
+	name := in.Function.Name
+	if at < 0 || name == "" {
+		return at, false
+	}
+	switch c := d.calls[at]; {
+	case !known && in.ID != "" && c.given != "":
+		return -1, false
+	case !json.Valid(c.args): // its arguments are not complete
+	case known && name == c.name && args == string(c.args):
+		return at, true
+	case args != "" || name != c.name:
+		return -1, false
+	}
+	return at, false
+}
+
+// last returns the place of the last call that fits, or -1.
+func (d *chatDecoder) last(fits func(*call) bool) int {
 	for i := len(d.calls) - 1; i >= 0; i-- {
-		c := d.calls[i]
-		if in.Index != nil && c.index != *in.Index {
-			continue
+		if fits(d.calls[i]) {
+			return i
 		}
-		begins := in.Function.Name != "" && in.ID != "" && in.ID != c.id
-		if in.Index == nil && in.Function.Name != "" && in.ID == "" {
-			begins = json.Valid(c.args) // without any number, a name after a whole call is a new one
-		}
-		if begins {
-			return -1
-		}
-		return i
 	}
 	return -1
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
 // reasoningText returns the readable reasoning of a delta. Servers repeat the same text in
@@ -12,6 +13,7 @@ import (
 func (d *chatDecoder) reasoningText(in *delta) string {
 	details := d.addDetails(in.ReasoningDetails)
 	if s, ok := str(in.ReasoningContent); ok && s != "" {
+		d.thought = true
 		return s
 	}
 	if s, ok := str(in.Reasoning); ok && s != "" {
@@ -76,42 +78,33 @@ func (d *chatDecoder) keepMetadata() {
 	if d.details != nil {
 		keep(detailsKey, d.details)
 	}
-	if d.config.EchoReasoning && d.reply.Reasoning != "" {
+	if d.thought && d.details == nil { // which have the same text
 		keep(reasoningKey, d.reply.Reasoning)
 	}
 }
 
-// usage reads the usage object under the different names of the vendors.
+// usage reads the usage object under the different names of the vendors. Proxies before other protocols count
+// cached tokens beside the prompt: then there are more of them than of the prompt, or the total has them too.
 func usage(raw json.RawMessage) (llm.Usage, bool) {
-	var v struct {
-		Prompt     *float64 `json:"prompt_tokens"`
-		Completion *float64 `json:"completion_tokens"`
-		Total      float64  `json:"total_tokens"`
-		In         struct {
-			Cached  float64 `json:"cached_tokens"`
-			Written float64 `json:"cache_write_tokens"`
-		} `json:"prompt_tokens_details"`
-		Out struct {
-			Reasoning float64 `json:"reasoning_tokens"`
-		} `json:"completion_tokens_details"`
-		Cached   float64 `json:"cached_tokens"`
-		CacheHit float64 `json:"prompt_cache_hit_tokens"`
-	}
-	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &v) != nil {
-		return llm.Usage{}, false
-	}
-	reasoning := v.Out.Reasoning
-	apart := v.Prompt != nil && v.Completion != nil && reasoning > 0 && v.Total == *v.Prompt+*v.Completion+reasoning
+	v := wire.ReadCounts(raw)
+	in, details := v.In("prompt_tokens_details"), v.In("completion_tokens_details")
 	u := llm.Usage{
-		InputTokens:       whole(v.Prompt),
-		OutputTokens:      whole(v.Completion),
-		CachedInputTokens: int(max(v.In.Cached, v.Cached, v.CacheHit)),
-		CacheWriteTokens:  int(v.In.Written),
-		ReasoningTokens:   int(reasoning),
-		ReasoningApart:    apart,
+		InputTokens:       v.Known("prompt_tokens"),
+		OutputTokens:      v.Known("completion_tokens"),
+		CachedInputTokens: max(in.Of("cached_tokens"), v.Of("cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens")),
+		CacheWriteTokens:  max(in.Of("cache_write_tokens", "cache_creation_tokens", "cache_creation_input_tokens"), v.Of("cache_creation_input_tokens")),
+		ReasoningTokens:   details.Of("reasoning_tokens"),
 		Raw:               raw,
 	}
-	return u, u.InputTokens != nil || u.OutputTokens != nil
+	if u.InputTokens == nil && u.OutputTokens == nil {
+		return llm.Usage{}, false
+	}
+	said, total, cached := v.Of("prompt_tokens")+v.Of("completion_tokens"), v.Of("total_tokens"), u.CachedInputTokens+u.CacheWriteTokens
+	u.ReasoningApart = u.InputTokens != nil && u.OutputTokens != nil && u.ReasoningTokens > 0 && total == said+u.ReasoningTokens
+	if u.InputTokens != nil && cached > 0 && (cached > *u.InputTokens || total == said+cached && !u.ReasoningApart) {
+		u.InputTokens = new(*u.InputTokens + cached)
+	}
+	return u, true
 }
 
 // vendorUsage keeps the usage in a vendor's own field, for answers that have no other.
@@ -138,11 +131,11 @@ func (d *chatDecoder) vendorUsage(c *chunk) {
 	}
 }
 
-// chunkError returns the error in a chunk, which may contain other fields as well.
+// chunkError returns the error in a chunk, which may contain other fields as well. Fields that are there without
+// saying anything are none.
 func (d *chatDecoder) chunkError(name string, data []byte, c *chunk) error {
-	present := len(c.Error) > 0 && string(c.Error) != "null"
-	bare := len(c.Choices) == 0 && (len(c.Message) > 0 || len(c.Detail) > 0)
-	if name == "error" || c.Object == "error" || present || bare {
+	bare := len(c.Choices) == 0 && name == "" && !d.finished && c.Object == "" && len(c.Usage) == 0 && (wire.Says(c.Message) || wire.Says(c.Detail))
+	if name == "error" || c.Object == "error" || wire.Says(c.Error) || bare {
 		return failure(data, d.reply.RequestID)
 	}
 	return nil

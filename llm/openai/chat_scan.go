@@ -58,22 +58,15 @@ func scanChoices(s *jsonv2.Scanner, kept choices) choices {
 			continue
 		}
 		kept = append(kept, choice{})
-		if last := len(kept) - 1; last > 0 && scanChoice(s, &kept[last]) != 0 {
-			kept = kept[:last]
-		} else if last == 0 {
-			scanChoice(s, &kept[0])
-		}
+		scanChoice(s, &kept[len(kept)-1])
 	}
 	return kept
 }
 
-// scanChoice reads a choice and returns its index.
-func scanChoice(s *jsonv2.Scanner, c *choice) int {
+func scanChoice(s *jsonv2.Scanner, c *choice) {
 	s.Enter('{')
 	for name := s.Member(); name != nil; name = s.Member() {
 		switch string(name) {
-		case "index":
-			c.Index = s.Int()
 		case "delta":
 			scanDelta(s, &c.Delta)
 		case "message":
@@ -84,7 +77,6 @@ func scanChoice(s *jsonv2.Scanner, c *choice) int {
 			s.Skip()
 		}
 	}
-	return c.Index
 }
 
 // scanDelta decodes a delta. A repeated member extends the first, as UnmarshalLenient does.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
@@ -28,11 +29,11 @@ type chunk struct {
 	Object  string          `json:"object"`
 }
 
-// choices are read one by one, and only the answer's choices are kept, because a server can
-// send millions in one document.
+// choices are parts of one answer, since requests ask for one: some servers have the text in one and the calls
+// in another. They are read one by one, and only some are kept, because a server can send millions in one document.
 type choices []choice
 
-// UnmarshalJSONFrom keeps the choices of index 0, at most a few, or else the first one.
+// UnmarshalJSONFrom keeps the first choices.
 func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 	*c = nil
 	if in.PeekKind() != '[' {
@@ -52,9 +53,7 @@ func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 		if err := jsonv2.DecodeLenient(in, &one); err != nil {
 			return err
 		}
-		if len(*c) == 0 || one.Index == 0 {
-			*c = append(*c, one)
-		}
+		*c = append(*c, one)
 	}
 	_, err := in.ReadToken()
 	return err
@@ -64,7 +63,6 @@ func (c *choices) UnmarshalJSONFrom(in *jsonv2.Decoder) error {
 const maxChoices = 8
 
 type choice struct {
-	Index        int    `json:"index"`
 	Delta        delta  `json:"delta"`
 	Message      *delta `json:"message"` // of an answer that is not a stream
 	FinishReason string `json:"finish_reason"`
@@ -100,7 +98,9 @@ type chatDecoder struct {
 	refusal   strings.Builder
 	think     thinkReader
 	calls     []*call
+	ids       wire.MadeIDs
 	details   []map[string]any
+	thought   bool // the reasoning came as reasoning_content
 	cited     []json.RawMessage
 	vendor    llm.Usage // from a field of the vendor's own
 	finished  bool      // the server has sent a finish reason or [DONE]
@@ -142,18 +142,31 @@ func (d *chatDecoder) full(out []llm.Delta, name string, data []byte) ([]llm.Del
 	if len(data) == 0 {
 		return out, false, nil
 	}
+	if wire.Ping(data) && name != "error" {
+		return out, false, nil // a ping, or null
+	}
 	c, err := d.read(data)
 	if err != nil {
 		if name == "error" {
 			return out, false, failure(data, d.reply.RequestID)
 		}
+		if !spoken(name) {
+			return out, false, nil
+		}
 		return out, false, d.protocol("an event that is not a chunk: " + err.Error())
 	}
-	out, err = d.chunk(out, c)
+	if out, err = d.chunk(out, c); !spoken(name) {
+		return out, false, err
+	}
 	if failure := d.chunkError(name, data, c); failure != nil {
 		err = failure
 	}
 	return out, false, err
+}
+
+// spoken reports whether an event of a name is of the protocol, and not one of the server's own.
+func spoken(name string) bool {
+	return name == "" || name == "error" || name == "message" || name == "data"
 }
 
 // Whole handles an answer that is not a stream.
@@ -177,10 +190,10 @@ func (d *chatDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	}
 	r := &d.reply
 	r.Text, r.Reasoning, r.Refusal = d.text.String(), d.reasoning.String(), d.refusal.String()
+	whole := rules.EndingOf(r.StopReason) == rules.Whole
 	for i, c := range d.calls {
 		// The last call without arguments may have been cut off before they started.
-		last := i == len(d.calls)-1
-		ended := d.finished && !(last && r.StopReason == "length")
+		ended := d.finished && (whole || i < len(d.calls)-1)
 		r.ToolCalls = append(r.ToolCalls, wire.ToolCall(c.id, c.name, c.args, ended))
 	}
 	if r.Usage.Raw == nil {
@@ -205,19 +218,16 @@ func (d *chatDecoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
 		d.reply.Model = c.Model
 	}
 	if u, ok := usage(c.Usage); ok {
-		d.reply.Usage = u
+		d.reply.Usage = wire.Larger(d.reply.Usage, u)
 	}
 	d.vendorUsage(c)
 	for i := range c.Choices {
 		ch := &c.Choices[i]
-		if ch.Index != 0 {
-			continue
-		}
 		if ch.Message != nil {
 			ch.Delta = *ch.Message
 		}
 		var err error
-		if out, err = d.delta(out, &ch.Delta); err != nil {
+		if out, err = d.delta(out, &ch.Delta, ch.Message != nil); err != nil {
 			return out, err
 		}
 		if ch.FinishReason != "" {
@@ -228,7 +238,7 @@ func (d *chatDecoder) chunk(out []llm.Delta, c *chunk) ([]llm.Delta, error) {
 	return out, nil
 }
 
-func (d *chatDecoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
+func (d *chatDecoder) delta(out []llm.Delta, in *delta, whole bool) ([]llm.Delta, error) {
 	out = d.emit(out, llm.Reasoning, d.reasoningText(in))
 	if in.text != "" {
 		out = d.content(out, piece{llm.Text, in.text})
@@ -245,7 +255,7 @@ func (d *chatDecoder) delta(out []llm.Delta, in *delta) ([]llm.Delta, error) {
 		d.cited = append(d.cited, bytes.Clone(raw))
 	}
 	for i := range in.ToolCalls {
-		out = d.toolCall(out, &in.ToolCalls[i])
+		out = d.toolCall(out, &in.ToolCalls[i], whole)
 	}
 	return out, nil
 }

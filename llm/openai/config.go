@@ -8,10 +8,12 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -53,7 +55,7 @@ type Config struct {
 	// server.
 	MaxTokens int
 
-	// The following three are for Chat Completions only.
+	// The following two are for Chat Completions only.
 
 	// MaxTokensField is the name under which the limit is sent: "max_tokens", or
 	// "max_completion_tokens", which is the default for OpenAI's and Azure's own hosts.
@@ -63,9 +65,6 @@ type Config struct {
 	// them. "open" is for servers whose template contains the opening tag, so that an answer starts
 	// within the thinking. "keep" leaves all tags in the text.
 	ThinkTags string
-	// EchoReasoning returns the thinking of earlier turns as reasoning_content, which
-	// DeepSeek requires while tools are in use.
-	EchoReasoning bool
 
 	// Stateful is for Responses only. The server then stores each response, and a request
 	// names the previous response and contains only the messages after it. The server
@@ -100,6 +99,7 @@ const (
 
 // dialect holds the differences between the protocols.
 type dialect struct {
+	protocol string // in package rules
 	endpoint string
 	reserved []string // fields of the body that Extra must not set
 	params   wire.ParamRules
@@ -118,6 +118,8 @@ type Model struct {
 	common
 	config  Config
 	dialect *dialect
+	echo    echo
+	renamed atomic.Bool // the server wants the other name of the limit of answers
 }
 
 type common = wire.Model
@@ -128,10 +130,12 @@ func New(c Config) *Model {
 	s := c.setup()
 	d, err := c.choose(&s)
 	s.Endpoint, s.Reserved, s.Params, s.Media, s.Fault = d.endpoint, d.reserved, d.params, d.media, err
+	s.Protocol, s.MostField, s.Kept, s.MaxTokens = d.protocol, []string{"max_output_tokens"}, kept, c.MaxTokens
 	s.Defaults()
 	if d == &chatDialect {
 		c.MaxTokensField = cmp.Or(c.MaxTokensField, maxTokensField(s.URL))
 		s.Reserved = append(slices.Clip(s.Reserved), c.MaxTokensField)
+		s.MostField = []string{c.MaxTokensField}
 	}
 	m := &Model{config: c, dialect: d}
 	m.Init(s, nil, []string{"Authorization"}, caller{m})
@@ -176,10 +180,30 @@ func (c *Config) choose(s *wire.Setup) (*dialect, error) {
 		return d, fmt.Errorf("unknown ThinkTags %q: use \"open\", \"keep\", or leave it out", c.ThinkTags)
 	case d == &chatDialect && c.Stateful:
 		return d, errors.New("Stateful is for Responses, but Protocol is ChatCompletions")
-	case d == &responsesDialect && (c.MaxTokensField != "" || c.ThinkTags != "" || c.EchoReasoning):
-		return d, errors.New("MaxTokensField, ThinkTags and EchoReasoning are for ChatCompletions, but Protocol is Responses")
+	case d == &responsesDialect && (c.MaxTokensField != "" || c.ThinkTags != ""):
+		return d, errors.New("MaxTokensField and ThinkTags are for ChatCompletions, but Protocol is Responses")
 	}
 	return d, nil
+}
+
+// learn reports whether a server refused a request because of a field that can be sent in another way, and notes it.
+func (m *Model) learn(err error) bool {
+	if m.echo.learn(err) {
+		return true
+	}
+	refused, ok := errors.AsType[*llm.HTTPError](err)
+	return ok && m.dialect == &chatDialect && refused.Status/100 == 4 && rules.OtherField(refused.Body) && m.renamed.CompareAndSwap(false, true)
+}
+
+// maxField is the name of the limit of answers.
+func (m *Model) maxField() string {
+	switch name := m.config.MaxTokensField; {
+	case !m.renamed.Load():
+		return name
+	case name == "max_tokens":
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
 }
 
 // caller is the Model without its guard.
@@ -188,7 +212,10 @@ type caller struct{ *Model }
 func (c caller) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
 	return func(yield func(llm.Delta, error) bool) {
 		reply := c.Ask(ctx, req, wire.Question{
-			Fields:  func(model string, way wire.Way) (object, error) { return c.dialect.body(c.Model, req, model, way) },
+			Fields: func(req *llm.Request, model string, way wire.Way) (object, error) {
+				return c.dialect.body(c.Model, req, model, way)
+			},
+			Relax:   c.learn,
 			Decoder: func(id string) wire.Decoder { return c.dialect.decoder(c.Model, id) },
 		}, yield)
 		if reply != nil {

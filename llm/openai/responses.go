@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
@@ -16,20 +17,20 @@ import (
 const (
 	outputKey   = "openai/output"   // the items of a response, to be sent again
 	responseKey = "openai/response" // the id of a stored response
-	serverKey   = "openai/server"   // the address of the server that knows both
 )
 
 // encrypted asks for reasoning that can be sent again although the server has not stored it.
 const encrypted = "reasoning.encrypted_content"
 
 var responsesDialect = dialect{
+	protocol: rules.Responses,
 	endpoint: "/responses",
 	params:   responsesParams,
 	media:    responsesMedia,
 	reserved: []string{"model", "input", "instructions", "max_output_tokens", "previous_response_id", "tools", "stream"},
 	body:     (*Model).responsesBody,
 	decoder: func(m *Model, id string) wire.Decoder {
-		return &responsesDecoder{server: m.Client.Endpoint(), stateful: m.config.Stateful, reply: llm.Reply{RequestID: id}}
+		return &responsesDecoder{stateful: m.config.Stateful, reply: llm.Reply{RequestID: id}}
 	},
 }
 
@@ -39,21 +40,21 @@ func (m *Model) responsesBody(req *llm.Request, model string, way wire.Way) (obj
 	body := object{"model": model, "stream": true, "store": c.Stateful}
 	messages := req.Messages
 	if c.Stateful {
-		if id, rest := stored(messages, m.Client.Endpoint()); id != "" {
+		if id, rest := stored(messages); id != "" {
 			body["previous_response_id"], messages = id, rest
 		}
 	}
 	input := make([]any, 0, len(messages))
 	for _, msg := range messages {
-		input = append(input, inputItems(msg, m.Client.Endpoint())...)
+		input = append(input, inputItems(msg)...)
 	}
 	body["input"] = input
 	strict, system := m.Schema(structured.OpenAI, req.ResponseFormat, way, req.System)
 	if system != "" {
 		body["instructions"] = system
 	}
-	if limit := cmp.Or(req.MaxTokens, c.MaxTokens); limit > 0 {
-		body["max_output_tokens"] = limit
+	if req.MaxTokens > 0 {
+		body["max_output_tokens"] = req.MaxTokens
 	}
 	if len(req.Tools) > 0 {
 		functions, hosted, err := wire.Hosted("responses", req.Tools)
@@ -95,37 +96,29 @@ func reasons(model string) bool {
 }
 
 // stored returns the id of the last response that the server has stored, and the messages after it.
-func stored(messages []llm.Message, server string) (id string, rest []llm.Message) {
+func stored(messages []llm.Message) (id string, rest []llm.Message) {
 	for i := len(messages) - 2; i >= 0; i-- { // something must follow it
-		if id, ok := str(messages[i].Metadata[responseKey]); ok && from(messages[i], server) {
+		if id, ok := str(messages[i].Metadata[responseKey]); ok {
 			return id, messages[i+1:]
 		}
 	}
 	return "", messages
 }
 
-// from reports whether the metadata of a message is of this server. Another one, which a fallback
-// may ask, has neither the responses nor the keys of the encryption.
-func from(m llm.Message, server string) bool {
-	s, ok := str(m.Metadata[serverKey])
-	return ok && s == server
-}
-
-// inputItems returns the items of a message for a server.
-func inputItems(m llm.Message, server string) []any {
+// inputItems returns the items of a message.
+func inputItems(m llm.Message) []any {
 	switch m.Role {
 	case llm.RoleAssistant:
-		return assistantItems(m, server)
+		return assistantItems(m)
 	case llm.RoleTool:
 		return []any{object{"type": "function_call_output", "call_id": m.CallID, "output": content(m, "input_text", inputMedia)}}
 	}
 	return []any{object{"type": "message", "role": m.Role, "content": content(m, "input_text", inputMedia)}}
 }
 
-// assistantItems returns the received items of a message if they are of this server and the message
-// is unchanged. Reasoning belongs to what followed it, so a changed message is sent without.
-func assistantItems(m llm.Message, server string) []any {
-	if items := keptItems(m); items != nil && from(m, server) {
+// assistantItems returns the received items of a message if it is unchanged. Reasoning belongs to what followed it, so a changed message is sent without.
+func assistantItems(m llm.Message) []any {
+	if items := keptItems(m); items != nil {
 		return items
 	}
 	var items []any

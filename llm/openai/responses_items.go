@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -179,13 +178,15 @@ func (d *responsesDecoder) begin(out []llm.Delta, it *item, in *outputItem) []ll
 	}
 	it.call = d.calls
 	d.calls++
-	it.callID = cmp.Or(in.CallID, in.ID, fmt.Sprintf("call_%d", it.call)) // the result must name the call
+	if it.callID = cmp.Or(in.CallID, in.ID); it.callID == "" {
+		it.callID = d.ids.Next() // the result must name the call
+	}
 	return append(out, llm.Delta{Kind: llm.ToolCallStart, Index: it.call, Call: &llm.ToolCall{ID: it.callID, Name: it.name}})
 }
 
 // finish handles a whole item. It returns the text that no event has sent.
 func (d *responsesDecoder) finish(out []llm.Delta, it *item, in *outputItem, fields map[string]json.RawMessage) []llm.Delta {
-	it.whole = in.Status != "incomplete"
+	it.whole = in.Status == "" || in.Status == "completed"
 	if in.Type == "function_call" {
 		if !json.Valid([]byte(in.Arguments)) {
 			fields["arguments"] = json.RawMessage(`"{}"`) // cut off; servers parse it again

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/jsonv2"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
 )
 
@@ -40,12 +41,12 @@ type response struct {
 
 // responsesDecoder reads one response.
 type responsesDecoder struct {
-	server     string // the address that has answered
 	stateful   bool
 	reply      llm.Reply
 	said       [llm.Refusal + 1]strings.Builder
 	items      []*item // in the order in which they began
 	calls      int
+	ids        wire.MadeIDs
 	finished   bool   // the server has sent the end of the response
 	waiting    bool   // the server has answered before the end
 	background string // the id of a response that the server makes even without a listener
@@ -56,6 +57,9 @@ func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]l
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || bytes.Equal(data, doneMark) {
 		return out, false, nil // not of this protocol, but some servers add it
+	}
+	if wire.Ping(data) && name != "error" {
+		return out, false, nil // a ping, or null
 	}
 	var e event
 	if err := jsonv2.UnmarshalLenient(data, &e); err != nil {
@@ -69,6 +73,11 @@ func (d *responsesDecoder) Event(out []llm.Delta, name string, data []byte) ([]l
 	}
 	var err error
 	switch e.Type {
+	case "": // the whole response in one event, or one of the server's own
+		var r response
+		if jsonv2.UnmarshalLenient(data, &r) == nil && r.Object == "response" {
+			out, err = d.Whole(out, data)
+		}
 	case "response.created", "response.queued", "response.in_progress",
 		"response.completed", "response.incomplete", "response.failed", "response.cancelled":
 		out, err = d.response(out, e.Response, strings.TrimPrefix(e.Type, "response."))
@@ -109,7 +118,7 @@ func (d *responsesDecoder) Whole(out []llm.Delta, data []byte) ([]llm.Delta, err
 	if err := jsonv2.UnmarshalLenient(data, &r); err != nil {
 		return out, d.protocol("a document that is no response: %v", err)
 	}
-	if r.Object != "response" && len(r.Error) > 0 && string(r.Error) != "null" {
+	if r.Object != "response" && wire.Says(r.Error) {
 		return out, d.failure(data)
 	}
 	if r.Object != "response" && r.Output == nil {
@@ -136,9 +145,10 @@ func (d *responsesDecoder) End(out []llm.Delta) ([]llm.Delta, error) {
 	r := &d.reply
 	r.Text, r.Reasoning, r.Refusal = d.said[llm.Text].String(), d.said[llm.Reasoning].String(), d.said[llm.Refusal].String()
 	r.ToolCalls = nil
-	for _, it := range d.items {
+	whole := rules.EndingOf(r.StopReason) == rules.Whole
+	for i, it := range d.items {
 		if it.call >= 0 {
-			r.ToolCalls = append(r.ToolCalls, wire.ToolCall(it.callID, it.name, it.said[llm.ToolInput], it.whole))
+			r.ToolCalls = append(r.ToolCalls, wire.ToolCall(it.callID, it.name, it.said[llm.ToolInput], it.whole && (whole || i < len(d.items)-1)))
 		}
 	}
 	switch {
@@ -162,7 +172,7 @@ func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status
 	}
 	d.reply.ID, d.reply.Model = cmp.Or(d.reply.ID, r.ID), cmp.Or(d.reply.Model, r.Model)
 	if u, ok := responsesUsage(r.Usage); ok {
-		d.reply.Usage = u
+		d.reply.Usage = wire.Larger(d.reply.Usage, u)
 	}
 	if status == "created" || status == "queued" || status == "in_progress" {
 		if r.Background {
@@ -183,7 +193,7 @@ func (d *responsesDecoder) response(out []llm.Delta, raw json.RawMessage, status
 	case "failed", "cancelled":
 		d.background = ""
 		failed := &llm.ProviderError{Message: "the response ended as " + status, Code: status, RequestID: d.reply.RequestID}
-		if len(r.Error) > 0 && string(r.Error) != "null" {
+		if wire.Says(r.Error) {
 			failed = d.failure(r.Error)
 		}
 		return out, failed
@@ -235,30 +245,16 @@ func (d *responsesDecoder) keepMetadata() {
 	}
 	if len(d.reply.Metadata) == 0 {
 		d.reply.Metadata = nil
-		return
 	}
-	d.reply.Metadata[serverKey] = wire.JSON(d.server)
 }
 
 // responsesUsage reads the usage of a response.
 func responsesUsage(raw json.RawMessage) (llm.Usage, bool) {
-	var v struct {
-		Input  *float64 `json:"input_tokens"`
-		Output *float64 `json:"output_tokens"`
-		In     struct {
-			Cached  float64 `json:"cached_tokens"`
-			Written float64 `json:"cache_write_tokens"`
-		} `json:"input_tokens_details"`
-		Out struct {
-			Reasoning float64 `json:"reasoning_tokens"`
-		} `json:"output_tokens_details"`
+	v := wire.ReadCounts(raw)
+	u := llm.Usage{
+		InputTokens: v.Known("input_tokens"), OutputTokens: v.Known("output_tokens"),
+		CachedInputTokens: v.In("input_tokens_details").Of("cached_tokens"), CacheWriteTokens: v.In("input_tokens_details").Of("cache_write_tokens"),
+		ReasoningTokens: v.In("output_tokens_details").Of("reasoning_tokens"), Raw: raw,
 	}
-	if len(raw) == 0 || raw[0] != '{' || jsonv2.UnmarshalLenient(raw, &v) != nil {
-		return llm.Usage{}, false
-	}
-	return llm.Usage{
-		InputTokens: whole(v.Input), OutputTokens: whole(v.Output),
-		CachedInputTokens: int(v.In.Cached), CacheWriteTokens: int(v.In.Written),
-		ReasoningTokens: int(v.Out.Reasoning), Raw: raw,
-	}, v.Input != nil || v.Output != nil
+	return u, u.InputTokens != nil || u.OutputTokens != nil
 }

@@ -111,9 +111,9 @@ func TestResponsesBody(t *testing.T) {
 			want: `{"instructions":"s","previous_response_id":"resp_0","input":[` + result + `]}`},
 		{name: "stateful, with nothing new", config: openai.Config{Stateful: true}, req: llm.Request{Messages: []llm.Message{user[0], plain}}, want: `{"input":[` + hi + `,` + made + `]}`},
 		{name: "media", req: llm.Request{Messages: []llm.Message{{Role: llm.RoleUser, Content: []llm.Part{{Text: "see"},
-			{Media: &llm.Media{Type: "image/png", Data: []byte("png")}}, {Media: &llm.Media{Type: "application/pdf", Data: []byte("pdf"), Name: "a.pdf"}},
+			{Media: &llm.Media{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}, {Media: &llm.Media{Type: "application/pdf", Data: []byte("pdf"), Name: "a.pdf"}},
 			{Media: &llm.Media{Type: "application/pdf", URL: "http://x/y.pdf"}}, {Value: json.RawMessage(`[1]`)}}}}},
-			want: `{"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,cG5n","detail":"auto"},
+			want: `{"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo=","detail":"auto"},
 				{"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,cGRm"},{"type":"input_file","file_url":"http://x/y.pdf"},{"type":"input_text","text":"[1]"}]}]}`},
 		{name: "a picture as a result", req: llm.Request{Messages: []llm.Message{{Role: llm.RoleTool, CallID: "1", Content: []llm.Part{{Media: &llm.Media{Type: "image/png", URL: "http://x/y.png"}}}}}},
 			want: `{"input":[{"type":"function_call_output","call_id":"1","output":[{"type":"input_image","image_url":"http://x/y.png","detail":"auto"}]}]}`},
@@ -127,7 +127,7 @@ func TestResponsesBody(t *testing.T) {
 			c.config.Model, c.config.URL, c.config.Key, c.config.Protocol = "m", url, "test-key", openai.Responses
 			for _, m := range c.req.Messages {
 				if m.Metadata != nil {
-					m.Metadata["openai/server"] = json.RawMessage(`"` + url + cmp.Or(c.path, "/v1/responses") + `"`)
+					m.Metadata["stone/server"] = json.RawMessage(`"` + url + cmp.Or(c.path, "/v1/responses") + `"`)
 				}
 			}
 			if _, err := llm.Collect(t.Context(), openai.New(c.config), &c.req); err != nil {

@@ -18,6 +18,7 @@ type Model struct {
 	Model         string   `json:"model"`
 	Provider      string   `json:"provider,omitempty"` // "" is any
 	Window        int      `json:"window,omitempty"`   // tokens of prompt and answer; 0 is unknown
+	Output        int      `json:"output,omitempty"`   // tokens of the longest answer; 0 is unknown
 	Can           []string `json:"can,omitempty"`      // nil is unknown
 	*budget.Price          // nil is unknown
 	Date          string   `json:"date"`
@@ -35,6 +36,7 @@ func (r *reader) readModels(m *form.Map) {
 			}
 			readPrice(m, &row)
 			m.At("window").Int(&row.Window, 1, math.MaxInt32)
+			m.At("output").Int(&row.Output, 1, math.MaxInt32)
 			if v := m.At("can"); v.NameSet(&row.Can) {
 				kinds.CheckEach(v, "ability", llm.Abilities)
 				row.Can = append([]string{}, row.Can...)
@@ -84,7 +86,7 @@ func (m *Model) spec() llm.Spec {
 	if m == nil {
 		return llm.Spec{}
 	}
-	return llm.Spec{Price: m.Price, Window: m.Window, Can: m.Can}
+	return llm.Spec{Price: m.Price, Window: m.Window, Output: m.Output, Can: m.Can}
 }
 
 // table returns what is known of the models that pipelines ask themselves. A model has its server's provider, or

@@ -139,3 +139,16 @@ func ToolCall(id, name string, args []byte, ended bool) llm.ToolCall {
 	}
 	return call
 }
+
+// Says reports whether the field of an error has a value: servers send fields that say nothing.
+func Says(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "{}", "[]", `""`, "false", "0":
+		return false
+	}
+	return true
+}
+
+// Ping reports whether the data of an event is neither an object nor a page: a word or null that keeps a
+// stream alive.
+func Ping(data []byte) bool { return data[0] != '{' && data[0] != '<' }

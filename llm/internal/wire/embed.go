@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"slices"
+	"sync/atomic"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/transport"
@@ -18,6 +21,7 @@ type Embedder struct {
 	body   func(req *llm.EmbedRequest) map[string]any
 	client func() *Client // of the endpoint
 	read   func(data []byte) (Vectors, error)
+	most   atomic.Int32 // texts of a request, as far as the server has refused more; 0 is unknown
 }
 
 // Vectors is an answer as a provider gives it.
@@ -44,15 +48,68 @@ func NewEmbedder(s Setup, keyed []string, body func(*llm.EmbedRequest) map[strin
 	return e
 }
 
-// Embed implements llm.Embedder.
+// Embed implements llm.Embedder. Servers take 10, 32 or 2,048 texts at once, and so many bytes: what one refuses is
+// halved, and the number that it took is kept.
 func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
-	provider := e.model.setup.Provider
 	if err := e.Check(); err != nil {
 		return nil, err
 	}
 	if err := req.Check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", provider, err)
+		return nil, fmt.Errorf("%s: %w", e.model.setup.Provider, err)
 	}
+	sum := &llm.Embedding{}
+	err := e.all(ctx, req, req.Texts, sum)
+	if err == nil {
+		err = sum.Check(len(req.Texts))
+	}
+	if err != nil {
+		spent, _ := budget.CostOf(err)
+		return nil, budget.Costly(err, sum.Usage.Add(spent))
+	}
+	return sum, nil
+}
+
+// all embeds texts of a request, and adds the vectors to the sum.
+func (e *Embedder) all(ctx context.Context, req *llm.EmbedRequest, texts []string, sum *llm.Embedding) error {
+	for len(texts) > 0 {
+		n := len(texts)
+		if most := int(e.most.Load()); most > 0 {
+			n = min(n, most)
+		}
+		one, err := e.once(ctx, &llm.EmbedRequest{Texts: texts[:n], Query: req.Query})
+		switch half := (n + 1) / 2; {
+		case err == nil:
+			sum.Vectors, sum.Usage = append(sum.Vectors, one.Vectors...), sum.Usage.Add(one.Usage)
+			sum.Model, sum.RequestID = one.Model, one.RequestID
+		case !tooMany(err):
+			return err
+		case n == 1:
+			return fmt.Errorf("text %d of %d: %w", len(sum.Vectors)+1, len(req.Texts), err)
+		default:
+			for _, part := range [][]string{texts[:half], texts[half:n]} {
+				if err := e.all(ctx, req, part, sum); err != nil {
+					return err
+				}
+			}
+			if most := e.most.Load(); most == 0 || most > int32(half) { // it took both halves
+				e.most.Store(int32(half))
+			}
+		}
+		texts = texts[n:]
+	}
+	return nil
+}
+
+// tooMany reports whether a server may have refused a request because of its texts: of their number, or the length
+// of one.
+func tooMany(err error) bool {
+	refused, ok := errors.AsType[*llm.HTTPError](err)
+	return ok && slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, refused.Status)
+}
+
+// once sends one request.
+func (e *Embedder) once(ctx context.Context, req *llm.EmbedRequest) (*llm.Embedding, error) {
+	provider := e.model.setup.Provider
 	body := e.body(req)
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -68,7 +125,7 @@ func (e *Embedder) Embed(ctx context.Context, req *llm.EmbedRequest) (*llm.Embed
 	var got *vectorDecoder // of the last attempt
 	var failure error
 	var part *llm.Reply
-	reply := e.client().Stream(ctx, Body{data, tokens}, func(id string) Decoder {
+	reply := e.client().Stream(ctx, Body{data, tokens, body, false}, func(id string) Decoder {
 		got = &vectorDecoder{read: e.read, n: len(req.Texts), reply: llm.Reply{RequestID: id}}
 		return got
 	}, func(d llm.Delta, err error) bool {

@@ -35,7 +35,8 @@ type question struct {
 	method string
 	url    *url.URL
 	body   []byte
-	tokens int // estimated
+	tokens int  // estimated
+	answer bool // of a model is wanted, which is asked once more after an empty one
 }
 
 // exchange is one request and its answer. Its own goroutine sends and reads, so that the

@@ -40,7 +40,7 @@ func (m *Model) Schema(d *structured.Dialect, f *llm.Format, way Way, system str
 
 // A Question is a request in the form of a provider.
 type Question struct {
-	Fields  func(model string, way Way) (map[string]any, error)
+	Fields  func(req *llm.Request, model string, way Way) (map[string]any, error)
 	Decoder func(requestID string) Decoder
 	Client  func(model string) *Client // nil means the Model's client
 	// Relax reports that the next Fields leave out what the server refused with the error; nil is
@@ -49,13 +49,20 @@ type Question struct {
 }
 
 // Ask streams the answer to a request, as Client.Stream does. If the server refuses the response
-// format, it is asked for in the next way. The model remembers the way that the server took.
+// format, it is asked for in the next way. The model remembers the way that the server took, and likewise
+// a limit of the answer that it refused.
 func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield func(llm.Delta, error) bool) *llm.Reply {
+	if m.err != nil {
+		yield(llm.Delta{Reply: &llm.Reply{}}, m.err)
+		return nil
+	}
 	model := cmp.Or(req.Model, m.setup.Model)
 	permitted, _ := ctx.Value(formatKey{}).(Way)
 	way := m.next(max(permitted, m.ways.of(model, req.ResponseFormat)), req)
+	fit := m.fit(req)
 	for refused := error(nil); ; {
-		body, err := m.Body(req, func(model string) (map[string]any, error) { return q.Fields(model, way) })
+		asked := m.limits.within(model, fit.req)
+		body, err := m.Body(asked, func(model string) (map[string]any, error) { return q.Fields(asked, model, way) })
 		if err != nil {
 			yield(llm.Delta{Reply: &llm.Reply{}}, err)
 			return nil
@@ -64,13 +71,13 @@ func (m *Model) Ask(ctx context.Context, req *llm.Request, q Question, yield fun
 		if q.Client != nil {
 			client = q.Client(model)
 		}
-		a := &asking{model: m, name: model, format: req.ResponseFormat, way: way, earlier: refused, relax: q.Relax, yield: yield}
+		a := &asking{model: m, name: model, format: req.ResponseFormat, way: way, earlier: refused, relax: q.Relax, fit: &fit, body: body.fields, yield: yield}
 		reply := client.Stream(ctx, body, q.Decoder, a.pass)
 		if a.relaxed {
 			continue
 		}
 		if a.refused == nil {
-			return reply
+			return fit.reply(reply)
 		}
 		refused, way = a.refused, m.next(way+1, req)
 		if !yield(llm.Delta{Kind: llm.Restart, Err: fmt.Errorf("the response format is %s now: %w", way, refused), Reply: &llm.Reply{}}, nil) {
@@ -97,6 +104,8 @@ type asking struct {
 	earlier error // why the way before was refused
 	yield   func(llm.Delta, error) bool
 	relax   func(error) bool
+	fit     *fitted
+	body    map[string]any
 	said    bool // a piece of the answer was handed on
 	relaxed bool
 	refused error // the server takes the format in no such way
@@ -106,7 +115,10 @@ type asking struct {
 // the client repeats the request is in a Restart.
 func (a *asking) pass(d llm.Delta, err error) bool {
 	failed := cmp.Or(err, d.Err)
-	if a.relaxed = a.relax != nil && failed != nil && !a.said && a.relax(failed); a.relaxed {
+	if failed != nil && !a.said {
+		a.relaxed = a.relax != nil && a.relax(failed) || a.model.limits.learn(a.name, a.model.setup.limit(a.body), a.model.setup.DefaultMax > 0, failed)
+	}
+	if a.relaxed {
 		return false
 	}
 	if a.format != nil && a.way < Told && !a.said && refusesFormat(failed) {
@@ -122,6 +134,7 @@ func (a *asking) pass(d llm.Delta, err error) bool {
 	default:
 		a.said = true
 	}
+	a.fit.delta(&d)
 	return a.yield(d, err)
 }
 

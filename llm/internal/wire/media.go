@@ -1,11 +1,19 @@
 package wire
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
 	"fmt"
+	"image"
+	_ "image/gif"  // the size of a picture is in its head
+	_ "image/jpeg" // likewise
+	_ "image/png"  // likewise
 	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
 // MediaRule returns the reason why a protocol has no form for media in messages of a role, or nil.
@@ -17,10 +25,34 @@ func (m *Model) CheckMedia(role llm.Role, media *llm.Media) error {
 	if err := media.Check(); err != nil {
 		return err
 	}
+	if role == llm.RoleUser || role == llm.RoleTool {
+		media = sniffed(media)
+	}
 	if role == llm.RoleSystem {
 		return Misplaced(role, media)
 	}
-	return m.setup.Media(role, media)
+	if err := m.setup.Media(role, media); err != nil || role == llm.RoleAssistant {
+		return err
+	}
+	return checkPicture(rules.Pictures[m.setup.Protocol], media)
+}
+
+// checkPicture returns an error for a picture that the protocol refuses for its bytes.
+func checkPicture(rule rules.Picture, media *llm.Media) error {
+	if !strings.HasPrefix(media.Type, "image/") || len(media.Data) == 0 {
+		return nil
+	}
+	if size := base64.StdEncoding.EncodedLen(len(media.Data)); rule.MaxBytes > 0 && size > rule.MaxBytes {
+		return fmt.Errorf("media of type %q has %.1f MB: the protocol takes pictures up to %.1f MB, make it smaller", media.Type, float64(len(media.Data))/1e6, float64(rule.MaxBytes)/4*3/1e6)
+	}
+	if kind := media.Kind(); kind != media.Type {
+		return fmt.Errorf("media of type %q: its bytes are %s: the protocol takes %s", media.Type, cmp.Or(kind, "no picture"), strings.Join(rule.Types, ", "))
+	}
+	head, _, err := image.DecodeConfig(bytes.NewReader(media.Data))
+	if err == nil && rule.MaxSide > 0 && max(head.Width, head.Height) > rule.MaxSide {
+		return fmt.Errorf("media of type %q has %d by %d pixels: the protocol takes pictures up to %d pixels wide and high", media.Type, head.Width, head.Height, rule.MaxSide)
+	}
+	return nil
 }
 
 // Misplaced returns the error for media in a message of a role that has none.

@@ -28,7 +28,10 @@ type Setup struct {
 	Params     ParamRules
 	ParamsOf   func(model string) ParamRules // in place of Params, if they depend on the model
 	Media      MediaRule
-	JSONMode   bool // the protocol can ask for JSON without a schema
+	Protocol   string   // its name in package rules
+	Kept       []string // keys of metadata that only the server that sent them understands
+	MostField  []string // the path of the limit of answers in the body
+	JSONMode   bool     // the protocol can ask for JSON without a schema
 
 	Model      string
 	Key        llm.Secret
@@ -36,6 +39,8 @@ type Setup struct {
 	Extra      map[string]any
 	Repetition func() *repetition.Watcher
 	MaxRetries int
+	MaxTokens  int   // the configured limit of answers, 0 for none
+	DefaultMax int   // the limit of answers for which nothing else is known, 0 for none
 	Fault      error // of the provider's own fields
 	keyless    bool  // the Key is llm.NoKey
 	Options          // URL is the base; Header is set by Init
@@ -91,6 +96,7 @@ type Model struct {
 	err    error     // of the configuration
 	asked  llm.Model // with a guard if one is configured
 	ways   ways
+	limits limits
 }
 
 // Init initializes the model from a Setup that has its Defaults. Provider are the
@@ -128,6 +134,8 @@ func (m *Model) Init(s Setup, provider map[string]string, keyed []string, caller
 type Body struct {
 	json   []byte
 	tokens int
+	fields map[string]any // of json
+	answer bool           // of a model is wanted
 }
 
 // Body returns the body of a request; build makes the provider's own fields.
@@ -158,7 +166,7 @@ func (m *Model) Body(req *llm.Request, build func(model string) (map[string]any,
 		return none, fmt.Errorf("%s: the request is not JSON: %w", m.setup.Provider, err)
 	}
 	in, out := req.Tokens()
-	return Body{data, in + out}, nil
+	return Body{data, in + out, body, true}, nil
 }
 
 // Check returns every fault of the configuration in one line, or nil.
@@ -185,7 +193,22 @@ func (m *Model) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delt
 	if req.ResponseFormat != nil && !spec.Enforces() {
 		ctx = context.WithValue(ctx, formatKey{}, JSONMode)
 	}
-	return m.asked.Stream(ctx, spec.Within(req))
+	return m.asked.Stream(ctx, spec.Within(m.bounded(req, spec)))
+}
+
+// bounded returns the request with the smallest limit of the answer among its own, the configured one and the
+// model's.
+func (m *Model) bounded(req *llm.Request, spec llm.Spec) *llm.Request {
+	most := least(least(req.MaxTokens, m.setup.MaxTokens), spec.Output)
+	if most == 0 && spec.Window > 0 {
+		most = m.setup.DefaultMax
+	}
+	if most == req.MaxTokens {
+		return req
+	}
+	bounded := *req
+	bounded.MaxTokens = most
+	return &bounded
 }
 
 // String names the model and where it is, for every verb of package fmt.

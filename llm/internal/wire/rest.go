@@ -23,7 +23,7 @@ const restEvery = 2 * time.Second
 
 // later is the question for the rest of an answer.
 func (c *Client) later(path string) question {
-	return question{http.MethodGet, c.url.JoinPath(path), nil, 0}
+	return question{http.MethodGet, c.url.JoinPath(path), nil, 0, false}
 }
 
 // path returns where the rest of the answer is, if the server has not sent all of it.

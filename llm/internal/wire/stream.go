@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/sse"
 	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
 )
 
 // Decoder decodes one answer. Its methods append deltas to out and return it.
@@ -52,7 +56,7 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 	}
 	redact.From(ctx).Join(c.own)
 	start := time.Now()
-	q := question{http.MethodPost, c.url, body.json, body.tokens}
+	q := question{http.MethodPost, c.url, body.json, body.tokens, body.answer}
 	var rest Decoder // of an answer whose rest is requested
 	for attempt := 1; ; attempt++ {
 		s := &session{client: c, decoder: decoder, rest: rest, yield: yield, start: start, reply: &llm.Reply{}}
@@ -118,6 +122,12 @@ func (s *session) attempt(ctx context.Context, q question, n int) (o outcome) {
 		o.wait, o.again = restEvery, true
 		return o
 	}
+	if o.err == nil && o.path == "" && q.answer && n == 1 && s.client.retry.Max > 0 && rules.EndingOf(s.reply.StopReason) == rules.Whole {
+		if o.err = s.reply.CheckContent(); o.err != nil { // by reports once in some hundred turns, and not again
+			o.wait, o.again = retryafter.Pause(n, s.client.retry.Wait, s.client.retry.MaxWait, 0), true
+			return o
+		}
+	}
 	o.path = ""
 	o.wait, o.again = s.client.again(ctx, n, s, o.err)
 	return o
@@ -161,6 +171,7 @@ type session struct {
 	spoke     time.Time // when the answer last went on
 	went      bool      // it went on since spoke
 	deltas    []llm.Delta
+	halves    halves
 	said      int        // bytes of text and arguments
 	streamed  int        // bytes of events
 	reply     *llm.Reply // never nil
@@ -182,16 +193,32 @@ func (s *session) run(ctx context.Context, q question) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case mediaType == "application/json" || strings.HasSuffix(mediaType, "+json"):
-		err = s.whole(ctx, s.decoded)
-	case mediaType == "text/html":
-		err = &llm.ProtocolError{Reason: "got an HTML page instead of an event stream; check the URL", RequestID: s.requestID}
-	default:
-		err = s.events(ctx, s.decoded)
-	}
+	err = s.body(ctx, s.decoded, mediaType)
 	regular = err == nil
 	return err
+}
+
+// body decodes the body. Its first byte tells what it is, since media types of proxies are often wrong: an
+// object or a list is a document, also where a stream was asked for.
+func (s *session) body(ctx context.Context, d Decoder, mediaType string) error {
+	var first []byte
+	for len(first) == 0 {
+		piece, ok, err := s.await(ctx)
+		if err != nil {
+			return s.finish(d, err)
+		}
+		if !ok {
+			break
+		}
+		first = bytes.TrimLeft(bytes.TrimPrefix(piece, []byte("\xef\xbb\xbf")), " \t\r\n")
+	}
+	switch {
+	case len(first) == 0 && (mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")), len(first) > 0 && (first[0] == '{' || first[0] == '['):
+		return s.whole(ctx, d, first)
+	case len(first) > 0 && first[0] == '<', len(first) == 0 && mediaType == "text/html":
+		return &llm.ProtocolError{Reason: "got an HTML page instead of an event stream; check the URL", RequestID: s.requestID}
+	}
+	return s.events(ctx, d, first)
 }
 
 // open waits for the head of the response, makes its decoder and returns its media type.
@@ -221,16 +248,10 @@ func (s *session) open(ctx context.Context) (mediaType string, err error) {
 }
 
 // events decodes an event stream.
-func (s *session) events(ctx context.Context, d Decoder) error {
+func (s *session) events(ctx context.Context, d Decoder, first []byte) error {
 	var reader sse.Reader
-	for {
-		piece, ok, err := s.await(ctx)
-		if err != nil {
-			return s.finish(d, err)
-		}
-		if !ok {
-			break
-		}
+	head := string(first[:min(len(first), 100)])
+	for piece := first; ; {
 		reader.Feed(piece)
 		for {
 			ev, ok, err := reader.Next()
@@ -247,6 +268,14 @@ func (s *session) events(ctx context.Context, d Decoder) error {
 		if s.went { // the clock is read once a piece, which has many events
 			s.spoke, s.went = time.Now(), false
 		}
+		next, ok, err := s.await(ctx)
+		if err != nil {
+			return s.finish(d, err)
+		}
+		if !ok {
+			break
+		}
+		piece = next
 	}
 	cut := s.x.err
 	if ev, ok := reader.Flush(); ok && cut == nil {
@@ -262,11 +291,14 @@ func (s *session) events(ctx context.Context, d Decoder) error {
 	if cut != nil {
 		return s.finish(d, &llm.TruncatedError{RequestID: s.requestID, Err: cut})
 	}
+	if s.streamed == 0 && head != "" {
+		return s.finish(d, &llm.ProtocolError{Reason: fmt.Sprintf("the answer is neither an event stream nor JSON: %q", head), RequestID: s.requestID})
+	}
 	return s.finish(d, nil)
 }
 
 func (s *session) event(d Decoder, ev sse.Event) (bool, error) {
-	deltas, complete, err := d.Event(s.deltas[:0], ev.Name, ev.Data)
+	deltas, complete, err := d.Event(s.deltas[:0], ev.Name, s.halves.join(ev.Data))
 	if s.deltas = deltas; !s.pass() {
 		return false, errStopped
 	}
@@ -289,8 +321,8 @@ func (s *session) count(event int) error {
 }
 
 // whole decodes an answer that is not a stream.
-func (s *session) whole(ctx context.Context, d Decoder) error {
-	var doc []byte
+func (s *session) whole(ctx context.Context, d Decoder, first []byte) error {
+	doc := bytes.Clone(first)
 	for {
 		piece, ok, err := s.await(ctx)
 		if err != nil {
@@ -306,11 +338,41 @@ func (s *session) whole(ctx context.Context, d Decoder) error {
 	if s.x.err != nil {
 		return s.finish(d, &llm.TruncatedError{RequestID: s.requestID, Err: s.x.err})
 	}
-	deltas, err := d.Whole(s.deltas[:0], doc)
+	docs := documents(doc)
+	if len(docs) > 1 { // the events of a stream, one after the other
+		for _, one := range docs {
+			if complete, err := s.event(d, sse.Event{Data: one}); complete || err != nil {
+				return s.finish(d, err)
+			}
+		}
+		return s.finish(d, nil)
+	}
+	deltas, err := d.Whole(s.deltas[:0], docs[0])
 	if s.deltas = deltas; !s.pass() {
 		return errStopped
 	}
 	return s.finish(d, err)
+}
+
+// documents returns the JSON documents of a body, which most often is one. What an event stream may have after
+// its end is left out.
+func documents(body []byte) (docs [][]byte) {
+	if json.Valid(body) {
+		return [][]byte{body}
+	}
+	in := json.NewDecoder(bytes.NewReader(body))
+	for {
+		var one json.RawMessage
+		if err := in.Decode(&one); err == nil {
+			docs = append(docs, one)
+			continue
+		}
+		rest := bytes.TrimSpace(body[in.InputOffset():])
+		if len(docs) == 0 || len(rest) > 0 && !bytes.HasPrefix(rest, []byte("data:")) {
+			return [][]byte{body} // for the decoder's error
+		}
+		return docs
+	}
 }
 
 // finish ends the decoder and keeps its reply. A cause takes precedence over the
@@ -324,10 +386,14 @@ func (s *session) finish(d Decoder, cause error) error {
 	if !s.pass() {
 		return errStopped
 	}
-	if cause != nil {
+	if cause = cmp.Or(cause, err); cause != nil {
 		return cause
 	}
-	return err
+	switch rules.EndingOf(s.reply.StopReason) {
+	case rules.Failed, rules.Retry:
+		return &llm.ProviderError{Message: "the model stopped abnormally: " + s.reply.StopReason, Type: s.reply.StopReason, RequestID: s.requestID}
+	}
+	return nil
 }
 
 // pass yields the decoded deltas.

@@ -1,0 +1,472 @@
+package agent_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/gemini"
+	"github.com/stonelayer/stone/llm/openai"
+)
+
+// keeper is a server that refuses what the documentation of its protocol, or an error text quoted in a public
+// report, says that it refuses.
+type keeper struct {
+	url    string
+	check  func(*keeper, map[string]any) error
+	answer func(k *keeper, calls bool) string
+	wants  func(map[string]any) string // the text that the last message of a user has, "" after results
+
+	mu      sync.Mutex
+	down    func(n int) bool
+	n       int
+	given   map[string]bool // signatures, and ids of calls with thinking, that it gave
+	refused []string
+	missing []string // requests without the question that they answer
+	asks    string
+}
+
+func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	data, _ := io.ReadAll(r.Body)
+	var body map[string]any
+	err := json.Unmarshal(data, &body)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.n++
+	if err == nil {
+		err = k.check(k, body)
+	}
+	if !strings.Contains(string(data), k.asks) {
+		k.missing = append(k.missing, k.asks)
+	}
+	if err != nil {
+		k.refused = append(k.refused, err.Error()+"\n"+string(data))
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":%q}}`, err.Error())
+		return
+	}
+	if k.down(k.n) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	io.WriteString(w, k.answer(k, strings.Contains(k.wants(body), "question")))
+}
+
+func list(v any) []any { l, _ := v.([]any); return l }
+
+func object(v any) map[string]any { o, _ := v.(map[string]any); return o }
+
+func text(v any) string { s, _ := v.(string); return s }
+
+var (
+	plainName  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	geminiName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
+)
+
+// picture checks a picture in base64.
+func picture(mediaType, data string) error {
+	raw, err := base64.StdEncoding.DecodeString(data)
+	if kind := (&llm.Media{Data: raw}).Kind(); err != nil || kind != mediaType {
+		return fmt.Errorf("a picture of type %s is %s", mediaType, kind)
+	}
+	return nil
+}
+
+func checkChat(k *keeper, body map[string]any) error {
+	if n, _ := body["max_tokens"].(float64); n > 8192 {
+		return errors.New("max_tokens is too large")
+	}
+	for _, t := range list(body["tools"]) {
+		if name := text(object(object(t)["function"])["name"]); !plainName.MatchString(name) {
+			return fmt.Errorf("the name %q does not match", name)
+		}
+	}
+	before, open := "", []string(nil)
+	for _, m := range list(body["messages"]) {
+		m := object(m)
+		role := text(m["role"])
+		switch {
+		case role != "tool" && len(open) > 0:
+			return fmt.Errorf("no results of %v", open)
+		case role == before && role != "tool":
+			return errors.New("Conversation roles must alternate user/assistant/user/assistant/...")
+		case role == "tool":
+			i := slices.Index(open, text(m["tool_call_id"]))
+			if i < 0 {
+				return fmt.Errorf("a result of %q, which nothing calls", m["tool_call_id"])
+			}
+			open = slices.Delete(open, i, i+1)
+		}
+		for _, c := range list(m["tool_calls"]) {
+			id := text(object(c)["id"])
+			if slices.Contains(open, id) || len(id) > 40 || id == "" {
+				return fmt.Errorf("the id %q", id)
+			}
+			if !json.Valid([]byte(text(object(object(c)["function"])["arguments"]))) {
+				return errors.New("arguments are no JSON")
+			}
+			if open = append(open, id); k.given[id] && text(m["reasoning_content"]) == "" {
+				return errors.New("The `reasoning_content` in the thinking mode must be passed back to the API.")
+			}
+		}
+		if reasoning := text(m["reasoning_content"]); reasoning != "" && !k.given[reasoning] {
+			return fmt.Errorf("foreign reasoning %q", reasoning)
+		}
+		for _, p := range list(m["content"]) {
+			if url := text(object(object(p)["image_url"])["url"]); url != "" {
+				kind, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+				if err := picture(kind, data); err != nil {
+					return err
+				}
+			}
+		}
+		before = role
+	}
+	if len(open) > 0 || before == "assistant" {
+		return errors.New("the last message is the assistant's")
+	}
+	return nil
+}
+
+func answerChat(k *keeper, calls bool) string {
+	var b strings.Builder
+	send := func(delta string) {
+		fmt.Fprintf(&b, "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
+	}
+	thought := fmt.Sprintf("chat thinks %d", k.n)
+	k.given[thought] = true
+	send(fmt.Sprintf(`{"reasoning_content":%q}`, thought))
+	if !calls {
+		send(`{"content":"done"}`)
+		b.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+		return b.String()
+	}
+	k.given["functions.1c_read:0"] = true
+	send(`{"tool_calls":[{"index":0,"id":"functions.1c_read:0","function":{"name":"1c_read","arguments":"{\"text\":\"a\"}"}}]}`)
+	send(`{"tool_calls":[{"index":0,"id":"functions.shot:1","function":{"name":"shot","arguments":"{\"text\":\"b\"}"}}]}`)
+	send(`{"tool_calls":[{"index":0,"id":"functions.shot:2","function":{"name":"shot","arguments":"{\"text\":7}"}}]}`)
+	b.WriteString("data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n")
+	return b.String()
+}
+
+func checkMessages(k *keeper, body map[string]any) error {
+	if n, _ := body["max_tokens"].(float64); n < 1 || n > 16384 {
+		return errors.New("max_tokens")
+	}
+	for _, t := range list(body["tools"]) {
+		if name := text(object(t)["name"]); !plainName.MatchString(name) {
+			return fmt.Errorf("the name %q does not match", name)
+		}
+	}
+	thinking := object(body["thinking"])["type"] == "enabled"
+	before, ids, open, thought := "", map[string]bool{}, []string(nil), true
+	for _, m := range list(body["messages"]) {
+		m := object(m)
+		role, content := text(m["role"]), list(m["content"])
+		switch {
+		case role == before || before == "" && role != "user":
+			return errors.New("roles must alternate, and begin with the user")
+		case len(content) == 0:
+			return errors.New("messages must have non-empty content")
+		}
+		answers := 0
+		for i, b := range content {
+			b := object(b)
+			switch kind := text(b["type"]); kind {
+			case "text":
+				if strings.TrimSpace(text(b["text"])) == "" {
+					return errors.New("text content blocks must contain non-whitespace text")
+				}
+			case "thinking":
+				if !k.given[text(b["signature"])] {
+					return errors.New("Invalid `signature` in `thinking` block")
+				}
+			case "tool_use":
+				id := text(b["id"])
+				if ids[id] || !plainName.MatchString(id) {
+					return fmt.Errorf("the id %q", id)
+				}
+				ids[id], open = true, append(open, id)
+				if _, isObject := b["input"].(map[string]any); !isObject {
+					return errors.New("input")
+				}
+			case "tool_result":
+				at := slices.Index(open, text(b["tool_use_id"]))
+				if at < 0 || i != answers {
+					return fmt.Errorf("unexpected tool_result %q", b["tool_use_id"])
+				}
+				open, answers = slices.Delete(open, at, at+1), answers+1
+				if b["is_error"] == true && len(list(b["content"])) == 0 {
+					return errors.New("content cannot be empty if is_error is true")
+				}
+				content = append(content, list(b["content"])...)
+			case "image":
+				s := object(b["source"])
+				if err := picture(text(s["media_type"]), text(s["data"])); err != nil || len(text(s["data"])) > 5<<20 {
+					return fmt.Errorf("image: %v", err)
+				}
+			}
+		}
+		if role == "user" && len(open) > 0 {
+			return errors.New("tool_use ids were found without tool_result blocks immediately after")
+		}
+		if role == "user" && answers == 0 {
+			thought = true
+		} else if role == "assistant" {
+			thought = thought && object(content[0])["type"] == "thinking"
+		}
+		before = role
+	}
+	if before != "user" {
+		return errors.New("the conversation must end with a user message")
+	}
+	if thinking && !thought {
+		return errors.New("Expected `thinking` or `redacted_thinking`, but found `tool_use`")
+	}
+	return nil
+}
+
+func answerMessages(k *keeper, calls bool) string {
+	var b strings.Builder
+	send := func(format string, args ...any) { fmt.Fprintf(&b, "data: "+format+"\n\n", args...) }
+	signature := fmt.Sprintf("signature %d", k.n)
+	k.given[signature] = true
+	send(`{"type":"message_start","message":{"id":"m%d","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`, k.n)
+	send(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"hm","signature":%q}}`, signature)
+	send(`{"type":"content_block_stop","index":0}`)
+	send(`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":"\n\n"}}`)
+	send(`{"type":"content_block_stop","index":1}`)
+	reason := "tool_use"
+	if calls {
+		for i, name := range []string{"1c_read", "shot", "nothing"} {
+			send(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"toolu_%d_%d","name":%q,"input":{"text":"a"}}}`, i+2, k.n, i, name)
+			send(`{"type":"content_block_stop","index":%d}`, i+2)
+		}
+	} else {
+		reason = "end_turn"
+		send(`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"done"}}`)
+		send(`{"type":"content_block_stop","index":2}`)
+	}
+	send(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":2}}`, reason)
+	send(`{"type":"message_stop"}`)
+	return b.String()
+}
+
+func checkGemini(k *keeper, body map[string]any) error {
+	for _, t := range list(body["tools"]) {
+		for _, f := range list(object(t)["functionDeclarations"]) {
+			if name := text(object(f)["name"]); !geminiName.MatchString(name) {
+				return fmt.Errorf("Invalid function name %q", name)
+			}
+		}
+	}
+	contents := list(body["contents"])
+	last := 0 // the message of a user whose turn is open
+	for i, c := range contents {
+		for _, p := range list(object(c)["parts"]) {
+			if object(p)["text"] != nil && text(object(c)["role"]) == "user" {
+				last = i
+			}
+		}
+	}
+	before, calls := "", 0
+	for i, c := range contents {
+		c := object(c)
+		role, parts := text(c["role"]), list(c["parts"])
+		if role == before || before == "" && role != "user" || len(parts) == 0 {
+			return errors.New("turns must alternate, begin with the user, and have parts")
+		}
+		results, made := 0, 0
+		for _, p := range parts {
+			p := object(p)
+			if call := object(p["functionCall"]); call != nil {
+				if made++; made == 1 && i > last && text(p["thoughtSignature"]) == "" {
+					return errors.New("Function call is missing a thought_signature")
+				}
+			}
+			if s := text(p["thoughtSignature"]); s != "" && !k.given[s] && s != "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=" {
+				return errors.New("Thought signature is not valid")
+			}
+			if object(p["functionResponse"]) != nil {
+				results++
+			}
+			for _, media := range append(list(object(p["functionResponse"])["parts"]), any(p)) {
+				if data := object(object(media)["inlineData"]); data != nil {
+					if err := picture(text(data["mimeType"]), text(data["data"])); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if results != calls {
+			return errors.New("the number of function response parts must equal the number of function call parts")
+		}
+		before, calls = role, made
+	}
+	if before != "user" {
+		return errors.New("the last turn is the model's")
+	}
+	return nil
+}
+
+func answerGemini(k *keeper, calls bool) string {
+	signature := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "gemini %d", k.n))
+	k.given[signature] = true
+	parts := fmt.Sprintf(`[{"text":"done","thoughtSignature":%q}]`, signature)
+	if calls {
+		parts = fmt.Sprintf(`[{"functionCall":{"name":"_1c_read","args":{"text":"a"}},"thoughtSignature":%q},{"functionCall":{"name":"shot","args":{"text":"b"}}}]`, signature)
+	}
+	return fmt.Sprintf("data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":%s},\"finishReason\":\"STOP\"}]}\n\n", parts)
+}
+
+// lastOf returns what the last message of a user says, without results of tools.
+func lastOf(messages, parts string) func(map[string]any) string {
+	return func(body map[string]any) string {
+		all := list(body[messages])
+		last := object(all[len(all)-1])
+		if last["role"] != "user" {
+			return ""
+		}
+		content, _ := json.Marshal(last[parts])
+		if bytes.Contains(content, []byte(`"functionResponse"`)) || bytes.Contains(content, []byte(`"tool_result"`)) || bytes.Contains(content, []byte("Attachment ")) {
+			return ""
+		}
+		return string(content)
+	}
+}
+
+// TestPublishedRules holds ten conversations of ten turns, with calls of which some are refused, pictures, a
+// compaction, fallbacks between protocols in the middle of a turn and a kill, with servers that refuse what providers
+// refuse. They refuse nothing.
+func TestPublishedRules(t *testing.T) {
+	jpeg := &llm.Media{Type: "image/png", Data: []byte("\xff\xd8\xff\xe0\x00\x10JFIF")} // what an MCP server says
+	asked, compacted := 0, 0
+	for number := range 10 {
+		servers := map[string]*keeper{
+			"chat":     {check: checkChat, answer: answerChat, wants: lastOf("messages", "content")},
+			"messages": {check: checkMessages, answer: answerMessages, wants: lastOf("messages", "content")},
+			"gemini":   {check: checkGemini, answer: answerGemini, wants: lastOf("contents", "parts")},
+		}
+		for name, k := range servers {
+			server := httptest.NewServer(k)
+			defer server.Close()
+			k.url, k.given = server.URL, map[string]bool{}
+			every := 2 + (number+len(name))%3
+			k.down = func(n int) bool { return n%every == 0 }
+		}
+		retry := llm.Retry{Max: -1}
+		models := []llm.Model{
+			openai.New(openai.Config{Model: "chat", URL: servers["chat"].url, Key: llm.NoKey, Retry: retry}),
+			anthropic.New(anthropic.Config{Model: "claude", URL: servers["messages"].url, Key: llm.NoKey, Retry: retry, Extra: map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 1024}}}),
+			gemini.New(gemini.Config{Model: "gemini-3", URL: servers["gemini"].url, Key: llm.NoKey, Retry: retry}),
+		}
+		order := slices.Concat(models[number%3:], models[:number%3], models) // twice: one of six is up
+		ran := 0
+		read := tool("1c_read", func(string) (agent.Result, error) {
+			ran++
+			return agent.Result{Text: strings.Repeat("data ", 300)}, nil
+		})
+		shot := tool("shot", func(string) (agent.Result, error) { return agent.Result{Media: []*llm.Media{jpeg}}, nil })
+		talk := chatter(llm.Fallback(order...), agent.Use(read), agent.Use(shot), agent.Compact(agent.CompactConfig{MaxTokens: 1500}))
+		var d dag.DAG
+		for turn := range 10 {
+			words := fmt.Sprintf("question %d of %d", turn, number)
+			for _, k := range servers {
+				k.asks = words
+			}
+			cfg := stone.Config{Input: next(t, d, words), Recorder: &memory{left: -1}, RunID: "r"}
+			if turn == 5 { // it is killed after its calls, and resumed
+				cfg.Recorder.(*memory).left = 3
+				if _, err := run(t, talk, cfg); !errors.Is(err, errDied) {
+					t.Fatalf("conversation %d: %v", number, err)
+				}
+				cfg.Recorder.(*memory).left = -1
+			}
+			res, err := run(t, talk, cfg)
+			if err != nil {
+				t.Fatalf("conversation %d, turn %d: %v", number, turn, err)
+			}
+			if strings.Contains(transcript(conversation(t, res)), "are left out here") {
+				compacted++
+			}
+			d = res.DAG
+		}
+		for name, k := range servers {
+			asked += k.n
+			for _, why := range k.refused {
+				t.Errorf("conversation %d: %s refuses: %.3000s", number, name, why)
+			}
+			if k.missing != nil {
+				t.Errorf("conversation %d: requests to %s lack %q", number, name, k.missing)
+			}
+		}
+	}
+	if asked < 250 || compacted < 20 {
+		t.Errorf("%d requests, %d turns in a compacted conversation", asked, compacted)
+	}
+}
+
+// TestCutCall runs no call whose arguments did not arrive, whatever the reason.
+func TestCutCall(t *testing.T) {
+	for _, reason := range []string{"length", "content_filter", "model_length", "max_tokens", "model_context_window_exceeded", "refusal", "some_new_limit"} {
+		ran := false
+		wipe := agent.Tool{Tool: llm.Tool{Name: "wipe", Schema: json.RawMessage(`{"type":"object"}`)}, Run: func(context.Context, json.RawMessage) (agent.Result, error) {
+			ran = true
+			return agent.Result{}, nil
+		}}
+		cut := but(calls("wipe", ""), func(r *llm.Reply) { r.ToolCalls[0].Input, r.StopReason = nil, reason })
+		res, err := run(t, agent.New("talk", note, model(cut, says("done")), agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(wipe)}}), stone.Config{})
+		want := `{"text":"done"}`
+		if reason == "content_filter" || reason == "refusal" {
+			want = string(agent.KindRefused)
+		}
+		if reason == "model_context_window_exceeded" { // nothing is left out of so short a conversation
+			want = string(agent.KindOverflow)
+		}
+		if got := outcome(t, res, err); ran || got != want {
+			t.Errorf("%s: ran %v, %s (%v)", reason, ran, got, err)
+		}
+	}
+}
+
+// TestCutText takes no text that something else than the model ended.
+func TestCutText(t *testing.T) {
+	for reason, want := range map[string]string{"length": string(agent.KindTruncated), "model_length": string(agent.KindTruncated), "some_new_limit": string(agent.KindTruncated), "content_filter": string(agent.KindRefused), "stop": `{"text":"so it"}`, "": `{"text":"so it"}`} {
+		half := but(says("so it"), func(r *llm.Reply) { r.StopReason = reason })
+		res, err := run(t, agent.New("talk", note, model(half, half), agent.Config{User: agent.Say("begin")}), stone.Config{})
+		if got := outcome(t, res, err); got != want {
+			t.Errorf("%q: %s, want %s", reason, got, want)
+		}
+	}
+}
+
+// TestEmptyFallback asks the second model after an answer without content.
+func TestEmptyFallback(t *testing.T) {
+	empty := but(says(" \n"), func(r *llm.Reply) { r.StopReason, r.Reasoning = "STOP", "hm" })
+	res, err := run(t, agent.New("talk", note, llm.Fallback(model(empty), model(says("yes"))), agent.Config{User: agent.Say("begin")}), stone.Config{})
+	if got := outcome(t, res, err); got != `{"text":"yes"}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	refusal := but(says(""), func(r *llm.Reply) { r.StopReason = "refusal" })
+	res, err = run(t, agent.New("talk", note, model(refusal), agent.Config{User: agent.Say("begin")}), stone.Config{})
+	if got := outcome(t, res, err); got != string(agent.KindRefused) {
+		t.Errorf("a refusal without words: %s", got)
+	}
+}

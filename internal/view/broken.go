@@ -1,0 +1,105 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+)
+
+// What a model is told about the end of a turn that it did not answer.
+const (
+	notMade  = "This call was not made: the turn ended before."
+	notKnown = "It is not known whether this call was done: the turn ended before its result was recorded. Find out before you make it again."
+)
+
+// Broken returns the conversation of a run that ended without an answer, as far as its agent came: with the calls
+// that were made and their results, so that the next turn does nothing twice. Its last message says how the run
+// ended. It is nil if no agent of the run has started.
+func Broken(ctx context.Context, j journal.Journal, info journal.RunInfo) ([]llm.Message, error) {
+	steps, err := j.Steps(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	tried := map[string]bool{}
+	agent := ""
+	for _, s := range steps {
+		tried[s.Path] = tried[s.Path] || s.Attempts > 0
+		if path := address.Parent(s.Path); address.Last(s.Path) == "opening" && s.Kind == "value" && (agent == "" || strings.Count(path, "/") < strings.Count(agent, "/")) {
+			agent = path
+		}
+	}
+	if agent == "" {
+		return nil, nil
+	}
+	opening, err := OpeningOf(ctx, j, info.ID, agent)
+	if opening == nil {
+		return nil, err
+	}
+	b := broken{ctx, j, info.ID, agent, tried, slices.Clip(opening.Messages)}
+	for turn := 1; ; turn++ {
+		if more, err := b.turn(turn); err != nil || !more {
+			end := "[This turn ended without an answer: it is " + cmp.Or(string(info.State), "over") + ".]"
+			return append(b.said, llm.Assistant(end)), err
+		}
+	}
+}
+
+// broken is a conversation that is read.
+type broken struct {
+	ctx        context.Context
+	journal    journal.Journal
+	run, agent string
+	tried      map[string]bool // the steps that were started
+	said       []llm.Message
+}
+
+// turn adds a turn, and reports whether there is one.
+func (b *broken) turn(n int) (bool, error) {
+	reply, err := ReplyOf(b.ctx, b.journal, b.run, address.Child(b.agent, address.TurnStep(n), 1))
+	if reply == nil {
+		return false, err
+	}
+	if last := len(b.said) - 1; last >= 0 && b.said[last].Role == llm.RoleAssistant {
+		b.said = append(b.said, llm.User("Continue.")) // in place of what the answer was told
+	}
+	m := reply.Message()
+	b.said = append(b.said, m)
+	for i, call := range m.ToolCalls {
+		if string(call.Input) == "null" {
+			m.ToolCalls[i].Input = nil // it was cut off
+		}
+		path := address.Child(b.agent, address.ToolStep(n, i+1), 1)
+		result := llm.ToolResult(call.ID, notMade)
+		o, err := OutcomeOf(b.ctx, b.journal, b.run, path)
+		switch {
+		case err != nil:
+			return false, err
+		case o != nil:
+			result = o.message(call.ID)
+		case b.tried[path]:
+			result, result.IsError = llm.ToolResult(call.ID, notKnown), true
+		default:
+			result.IsError = true
+		}
+		b.said = append(b.said, result)
+	}
+	return true, nil
+}
+
+// message returns the result as the model gets it.
+func (o *Outcome) message(call string) llm.Message {
+	m := llm.ToolResult(call, o.Text)
+	for _, media := range o.Media {
+		m.Content = append(m.Content, llm.Part{Media: media})
+	}
+	if m.IsError = o.Failed; o.Meta != nil {
+		m.Metadata = map[string]json.RawMessage{"stone/meta": o.Meta}
+	}
+	return m
+}

@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/internal/rules"
+)
+
+// serverKey is the key of Message.Metadata for the address of the server that gave the rest of it, with the model
+// where another one cannot read it. Another server, which a fallback may ask, has neither its keys nor its signatures.
+const serverKey = "stone/server"
+
+// fitted is a request as the server accepts it.
+type fitted struct {
+	req    *llm.Request
+	server string            // that its metadata must be of
+	back   map[string]string // the names of tools by the names that the server gets; nil if all are the same
+}
+
+// fit returns the request with ids of calls, names of tools and media that the server accepts, and without what
+// only another server understands. It changes nothing in req.
+func (m *Model) fit(req *llm.Request) fitted {
+	f := fitted{req: req}
+	naming := rules.NamingOf(m.setup.Protocol, hostOf(m.setup.URL))
+	if naming == nil {
+		return f
+	}
+	if f.server = m.Client.Endpoint(); naming.OneModel {
+		f.server += " " + cmp.Or(req.Model, m.setup.Model)
+	}
+	names := f.names(naming)
+	for i := range req.Messages {
+		msg := &req.Messages[i]
+		var server string
+		if raw := msg.Metadata[serverKey]; raw != nil && json.Unmarshal(raw, &server) == nil && server != f.server {
+			f.message(i).Metadata = m.without(msg.Metadata)
+		}
+		for j := range msg.Content {
+			if media := msg.Content[j].Media; media != nil && (msg.Role == llm.RoleUser || msg.Role == llm.RoleTool) {
+				f.media(m, i, j, media)
+			}
+		}
+		for j := range msg.ToolCalls {
+			if name, ok := names[msg.ToolCalls[j].Name]; ok {
+				f.calls(i)[j].Name = name
+			}
+		}
+	}
+	f.ids(naming)
+	return f
+}
+
+// without returns metadata without what only the server that sent it understands.
+func (m *Model) without(metadata map[string]json.RawMessage) map[string]json.RawMessage {
+	kept := maps.Clone(metadata)
+	for _, key := range m.setup.Kept {
+		delete(kept, key)
+	}
+	return kept
+}
+
+// message returns a message of the request that may be changed.
+func (f *fitted) message(i int) *llm.Message {
+	f.own()
+	return &f.req.Messages[i]
+}
+
+// own makes the messages the request's own.
+func (f *fitted) own() {
+	if f.back == nil { // the mark of a copy
+		req := *f.req
+		req.Messages = slices.Clone(req.Messages)
+		f.req, f.back = &req, map[string]string{}
+	}
+}
+
+// calls returns the calls of a message that may be changed.
+func (f *fitted) calls(i int) []llm.ToolCall {
+	msg := f.message(i)
+	msg.ToolCalls = slices.Clone(msg.ToolCalls)
+	return msg.ToolCalls
+}
+
+// names replaces the names of tools that the server refuses, and returns the new names by the old.
+func (f *fitted) names(n *rules.Naming) map[string]string {
+	var names map[string]string
+	for i := range f.req.Tools {
+		name := f.req.Tools[i].Name
+		if f.req.Tools[i].Provider != nil || n.Name.MatchString(name) {
+			continue
+		}
+		if names == nil {
+			f.own()
+			f.req.Tools = slices.Clone(f.req.Tools)
+			names = map[string]string{}
+		}
+		other := n.Named(name)
+		for k := 2; f.taken(other); k++ {
+			other = fmt.Sprintf("%.*s_%d", n.MaxName-4, n.Named(name), k)
+		}
+		names[name], f.back[other], f.req.Tools[i].Name = other, name, other
+		if f.req.Params.ToolChoice == name {
+			f.req.Params.ToolChoice = other
+		}
+	}
+	return names
+}
+
+func (f *fitted) taken(name string) bool {
+	return slices.ContainsFunc(f.req.Tools, func(t llm.Tool) bool { return t.Name == name })
+}
+
+// ids replaces ids of calls that the server refuses, and those that an earlier call has: servers that count
+// the calls of each answer give the same ones again. Results follow their calls.
+func (f *fitted) ids(n *rules.Naming) {
+	seen := map[string]bool{}
+	var turn []llm.ToolCall // the calls of the last turn, as they were
+	var now []string        // their ids
+	for i := range f.req.Messages {
+		msg := &f.req.Messages[i]
+		switch {
+		case msg.Role == llm.RoleAssistant:
+			turn, now = msg.ToolCalls, nil
+			for j, call := range turn {
+				id := call.ID
+				for k := 0; seen[id] || !n.ID.MatchString(id); k++ {
+					id = fmt.Sprintf("c%x", sha256.Sum256(fmt.Appendf(nil, "%d %d %s", i, k, call.ID)))[:9]
+				}
+				seen[id] = true
+				if now = append(now, id); id != call.ID {
+					f.calls(i)[j].ID = id
+				}
+			}
+			turn = slices.Clone(turn)
+		case msg.Role == llm.RoleTool:
+			at := slices.IndexFunc(turn, func(c llm.ToolCall) bool { return c.ID == msg.CallID })
+			if at < 0 {
+				continue
+			}
+			if now[at] != msg.CallID {
+				f.message(i).CallID = now[at]
+			}
+			if again := slices.IndexFunc(turn[at+1:], func(c llm.ToolCall) bool { return c.ID == turn[at].ID }); again >= 0 {
+				turn[at].ID = "\x00" // the next result is of the next call with the id
+			}
+		}
+	}
+}
+
+// media gives media the type that its bytes have. What a server cannot be shown of a tool's result is told in
+// words, since the result may be of a record that every request repeats.
+func (f *fitted) media(m *Model, i, j int, media *llm.Media) {
+	role := f.req.Messages[i].Role
+	right := sniffed(media)
+	part := llm.Part{Media: right}
+	if err := checkPicture(rules.Pictures[m.setup.Protocol], right); err != nil && role == llm.RoleTool && m.setup.Media(role, right) == nil {
+		part = llm.Part{Text: fmt.Sprintf("[%s: not shown: %v]", right, err)}
+	} else if right == media {
+		return
+	}
+	msg := f.message(i)
+	msg.Content = slices.Clone(msg.Content)
+	msg.Content[j] = part
+}
+
+// sniffed returns the media, or a copy with the type of its bytes if it says to be another picture.
+func sniffed(media *llm.Media) *llm.Media {
+	kind := media.Kind()
+	if kind == "" || kind == media.Type || !strings.HasPrefix(media.Type, "image/") {
+		return media
+	}
+	right := *media
+	right.Type = kind
+	return &right
+}
+
+// reply puts the names of tools into a reply as the caller knows them, and notes which server gave its metadata.
+func (f *fitted) reply(r *llm.Reply) *llm.Reply {
+	if r == nil {
+		return nil
+	}
+	for i, call := range r.ToolCalls {
+		r.ToolCalls[i].Name = cmp.Or(f.back[call.Name], call.Name)
+	}
+	if len(r.Metadata) > 0 {
+		r.Metadata[serverKey] = JSON(f.server)
+	}
+	return r
+}
+
+// delta puts the name of a tool into a delta as the caller knows it.
+func (f *fitted) delta(d *llm.Delta) {
+	if d.Kind == llm.ToolCallStart && f.back[d.Call.Name] != "" {
+		d.Call = &llm.ToolCall{ID: d.Call.ID, Name: f.back[d.Call.Name]}
+	}
+}
+
+// hostOf returns the host of a URL, "" if it has none.
+func hostOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}

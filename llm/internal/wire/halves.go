@@ -1,0 +1,72 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// halves joins characters whose two halves come in two events: a server that cuts its text by UTF-16 units ends a
+// piece with the first and begins the next with the second.
+type halves struct{ first []byte }
+
+var (
+	escape     = []byte(`\u`)
+	firstHalf  = regexp.MustCompile(`^\\u[dD][89abAB][0-9a-fA-F]{2}$`)
+	secondHalf = regexp.MustCompile(`"\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+)
+
+const halfSize = 6 // \ud83d
+
+// join returns the event with the first half of an earlier one, and without the half that ends a text of it.
+func (h *halves) join(data []byte) []byte {
+	if !bytes.Contains(data, escape) {
+		return data
+	}
+	if h.first != nil {
+		if at := secondHalf.FindIndex(data); at != nil {
+			data = slices.Concat(data[:at[0]+1], h.first, data[at[0]+1:])
+			h.first = nil
+		}
+	}
+	for from := 0; ; {
+		at := bytes.Index(data[from:], escape)
+		if at < 0 {
+			return data
+		}
+		at += from
+		end := at + halfSize
+		if from = at + len(escape); end >= len(data) || data[end] != '"' || !firstHalf.Match(data[at:end]) || escaped(data, at) {
+			continue
+		}
+		h.first = bytes.Clone(data[at:end])
+		return slices.Concat(data[:at], data[end:])
+	}
+}
+
+// escaped reports whether the backslash at a place is itself escaped.
+func escaped(data []byte, at int) bool {
+	n := 0
+	for at > n && data[at-1-n] == '\\' {
+		n++
+	}
+	return n%2 == 1
+}
+
+// MadeIDs makes the ids of the tool calls of an answer whose server gives none. They are unique among all answers.
+type MadeIDs struct {
+	prefix string
+	n      int
+}
+
+// Next returns the next id.
+func (m *MadeIDs) Next() string {
+	if m.prefix == "" {
+		m.prefix = strings.ToLower(rand.Text()[:10])
+	}
+	m.n++
+	return fmt.Sprintf("call_%s_%d", m.prefix, m.n)
+}

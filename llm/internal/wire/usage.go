@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"encoding/json"
+	"math"
+
+	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/llm"
+)
+
+// Counts is an object of numbers, as the usage of an answer. What cannot be read loses only itself.
+type Counts map[string]json.RawMessage
+
+// ReadCounts reads an object of numbers; anything else has none.
+func ReadCounts(raw json.RawMessage) (c Counts) {
+	if len(raw) > 0 && raw[0] == '{' && jsonv2.UnmarshalLenient(raw, &c) != nil {
+		return nil
+	}
+	return c
+}
+
+// In returns the object in a field.
+func (c Counts) In(name string) Counts { return ReadCounts(c[name]) }
+
+// Known returns the number in a field, nil if it has none. Some servers write numbers of tokens as fractions.
+func (c Counts) Known(name string) *int {
+	var f float64
+	if len(c[name]) == 0 || c[name][0] == 'n' || jsonv2.UnmarshalLenient(c[name], &f) != nil || f < 0 || f > math.MaxInt32 {
+		return nil
+	}
+	return new(int(f))
+}
+
+// Of returns the largest number in the fields.
+func (c Counts) Of(names ...string) (most int) {
+	for _, name := range names {
+		if n := c.Known(name); n != nil {
+			most = max(most, *n)
+		}
+	}
+	return most
+}
+
+// Larger returns the larger numbers of two reports about one answer: a server may end with zeros.
+func Larger(a, b llm.Usage) llm.Usage {
+	b.InputTokens, b.OutputTokens = larger(a.InputTokens, b.InputTokens), larger(a.OutputTokens, b.OutputTokens)
+	b.CachedInputTokens, b.CacheWriteTokens = max(a.CachedInputTokens, b.CachedInputTokens), max(a.CacheWriteTokens, b.CacheWriteTokens)
+	b.CacheHourTokens, b.Searches = max(a.CacheHourTokens, b.CacheHourTokens), max(a.Searches, b.Searches)
+	if a.ReasoningTokens > b.ReasoningTokens {
+		b.ReasoningTokens, b.ReasoningApart = a.ReasoningTokens, a.ReasoningApart
+	}
+	return b
+}
+
+func larger(a, b *int) *int {
+	if a == nil || b != nil && *b >= *a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,53 @@
+package openai
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/stonelayer/stone/llm"
+)
+
+// echo says in which messages a server of Chat Completions wants its thinking back as reasoning_content. By
+// default these are the messages that came with one: DeepSeek, Moonshot, Qwen and others refuse a conversation
+// with tools without it. Older models refuse it, and some want it in each message of the model, also in those that
+// another server gave.
+type echo struct{ mode atomic.Int32 }
+
+const (
+	echoOwn int32 = iota
+	echoNone
+	echoAll
+)
+
+// put adds the field to a message of the model.
+func (e *echo) put(wired object, m llm.Message) {
+	reasoning := m.Metadata[reasoningKey]
+	switch e.mode.Load() {
+	case echoOwn:
+		if reasoning != nil {
+			wired["reasoning_content"] = reasoning
+		}
+	case echoAll:
+		if wired["reasoning_content"] = reasoning; reasoning == nil {
+			wired["reasoning_content"] = ""
+		}
+	}
+}
+
+// learn reports whether a server refused a request because of the field, and changes what is sent. By reports,
+// a server that wants the field says that it is missing or must be there, and any other wants none.
+func (e *echo) learn(err error) bool {
+	refused, ok := errors.AsType[*llm.HTTPError](err)
+	if !ok || refused.Status != http.StatusBadRequest && refused.Status != http.StatusUnprocessableEntity || !strings.Contains(refused.Body, "reasoning_content") {
+		return false
+	}
+	mode := echoNone
+	for _, word := range []string{"missing", "must be passed", "must be provided", "required", "absent", "must contain", "must include"} {
+		if strings.Contains(strings.ToLower(refused.Body), word) {
+			mode = echoAll
+		}
+	}
+	return e.mode.CompareAndSwap(echoOwn, mode)
+}
