@@ -167,8 +167,9 @@ func Parallel(name string, of ...FanPart) Ashlar {
 	return Ashlar{s}
 }
 
-// Reduce marks body as the step that brings the lanes of a fan-out together,
-// which it reads with All. It runs as body does and has its name.
+// Reduce marks body as the step that brings the lanes of a fan-out together, which it reads
+// with dag.Lanes, or dag.Lanes2 for rows of two types. It runs as body does and has its
+// name.
 func Reduce(body Ashlar) Ashlar {
 	return Ashlar{&spec{parts: parts{form: reduceForm, name: body.Name(), children: []Ashlar{body}, composite: noComposite}}}
 }

@@ -75,7 +75,7 @@
 //	})
 //	all := stone.Seq("shout",
 //		stone.Map("each-word", words, Word, loud, stone.AllLanes()),
-//		stone.Reduce(stone.Func("join", dag.All(Shout), Short, func(_ context.Context, said []string) (string, error) {
+//		stone.Reduce(stone.Func("join", dag.Lanes(Shout), Short, func(_ context.Context, said []string) (string, error) {
 //			return strings.Join(said, " "), nil
 //		})),
 //	)

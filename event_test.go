@@ -16,8 +16,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/trace"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/trace"
 )
 
 // events is a handler that keeps what it gets, from a level on.
@@ -196,18 +196,18 @@ func TestReplayEvents(t *testing.T) {
 func TestEventsInTraceFiles(t *testing.T) {
 	var file bytes.Buffer
 	p := stone.Seq("s", stone.Parallel("p", boom("a"), say("b", "x")), last, stone.Ask("ask", dag.Nothing, reply, text("Well?")))
-	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: trace.NewWriter(&file, slog.LevelDebug), Frontend: canned("fine")}); err != nil {
+	if _, err := stone.Run(t.Context(), p, stone.Config{Watch: event.NewWriter(&file, slog.LevelDebug), Frontend: canned("fine")}); err != nil {
 		t.Fatal(err)
 	}
 	var all, story int
 	var lines strings.Builder
-	for _, err := range trace.Read(bytes.NewReader(file.Bytes())) {
+	for _, err := range event.Read(bytes.NewReader(file.Bytes())) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		all++
 	}
-	for e, err := range trace.Lifecycle(trace.Read(&file)) {
+	for e, err := range trace.Lifecycle(event.Read(&file)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestLaneLabels(t *testing.T) {
 		}
 	})
 	nothing := stone.Func("nothing", thing, word, func(context.Context, any) (string, error) { return "", nil })
-	join := stone.Reduce(stone.Func("join", dag.All(word), word, func(context.Context, []string) (string, error) { return "", nil }))
+	join := stone.Reduce(stone.Func("join", dag.History(word), word, func(context.Context, []string) (string, error) { return "", nil }))
 	p := stone.Seq("p",
 		stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]any, error) { return items, nil }), thing, nothing, stone.Lanes(1)), join,
 		stone.Parallel("both", say("left", ""), say("right", ""), stone.Lanes(1)), join)

@@ -20,7 +20,7 @@ func ExampleParallel() {
 	}
 	p := stone.Seq("review",
 		stone.Parallel("vote", says("ann", true, nil), says("bob", true, nil), says("eve", false, errors.New("no answer")), stone.Quorum(2)),
-		stone.Reduce(stone.Func("count", dag.All(vote), verdict, func(_ context.Context, votes []bool) (string, error) {
+		stone.Reduce(stone.Func("count", dag.Lanes(vote), verdict, func(_ context.Context, votes []bool) (string, error) {
 			return fmt.Sprint(votes), nil
 		})),
 	)
@@ -37,7 +37,7 @@ func ExampleAllLanes() {
 			stone.Func0("left", part, func(context.Context) (string, error) { return "L", nil }),
 			stone.Func0("right", part, func(context.Context) (string, error) { return "", stone.Fail("absent", "there is no right") }),
 			stone.AllLanes()),
-		stone.Reduce(stone.Func("join", dag.All(part), part, func(_ context.Context, parts []string) (string, error) {
+		stone.Reduce(stone.Func("join", dag.Lanes(part), part, func(_ context.Context, parts []string) (string, error) {
 			return strings.Join(parts, ""), nil
 		})))
 	_, err := stone.Run(context.Background(), p, stone.Config{})

@@ -104,7 +104,7 @@ func ExampleMap() {
 				}
 				return len(w), nil
 			})),
-		stone.Reduce(stone.Func("add", dag.All(length), total, func(_ context.Context, all []int) (int, error) {
+		stone.Reduce(stone.Func("add", dag.Lanes(length), total, func(_ context.Context, all []int) (int, error) {
 			sum := 0
 			for _, n := range all {
 				sum += n

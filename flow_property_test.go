@@ -84,7 +84,7 @@ func (g *grove) queries(most int) (qs []dag.Query) {
 		q := t.Query()
 		switch g.upTo(9) {
 		case 0, 1:
-			q = t.Query().All()
+			q = t.Query().History()
 		case 2:
 			q = t.Query().Since(g.grain())
 		case 3:

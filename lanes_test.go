@@ -303,7 +303,7 @@ func TestLanesApart(t *testing.T) {
 			all, err := dag.All(word).From(d)
 			nearest, err2 := word.From(d)
 			return fmt.Sprint(len(all), " ", nearest), errors.Join(err, err2)
-		}, stone.Queries(dag.All(word), word))))
+		}, stone.Queries(dag.History(word), word))))
 	result, err := stone.Run(t.Context(), p, stone.Config{})
 	if err != nil || result.Node.JSON() != `"4 base"` {
 		t.Errorf("%v, %v; want four words and the nearest one before the lanes", result.Node.JSON(), err)

@@ -53,7 +53,7 @@ func (r *run) compose(f *frame, d dag.DAG) dag.DAG {
 	case parallelForm:
 		return r.parallel(f, d)
 	case reduceForm:
-		return r.visit(f.child(innerSegment, 0), d)
+		return r.visit(f.child(innerSegment, 0), d.Reduce()).Reduced(d)
 	case rescueForm:
 		return r.rescue(f, d)
 	default:
@@ -147,6 +147,9 @@ func (r *run) mapItems(f *frame, d dag.DAG) dag.DAG {
 	switch {
 	case len(starts) > 0:
 	case f.spec.allowEmpty:
+		if base, err = dag.Join(base, nil); err != nil {
+			return f.fail(d, err)
+		}
 		return base
 	default:
 		return f.fail(d, Fail(kind.MapEmpty, "there are no items to fan out over: give the Map the option AllowEmpty if that is fine"))

@@ -75,6 +75,18 @@ func (w *witness) read(ctx context.Context, d dag.DAG, q dag.Query) (uint32, err
 		if n, err = d.Nearest(name); err == nil {
 			nodes = append(nodes, n)
 		}
+	case q.IsLanes():
+		lanes, err := d.Lanes(q.Type().Name())
+		if err == nil && slices.Contains(lanes, nil) {
+			err = &dag.ReadError{Type: q.Type().Name(), Err: dag.ErrMissing}
+		}
+		if err != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.missed = append(w.missed, err)
+			return 0, err
+		}
+		nodes = lanes
 	case q.After() != nil:
 		name = q.Type().Name()
 		nodes, err = d.Since(name, q.After().Name())
@@ -87,7 +99,7 @@ func (w *witness) read(ctx context.Context, d dag.DAG, q dag.Query) (uint32, err
 	if err != nil && q.IsOptional() && !errors.Is(err, dag.ErrUndeclared) {
 		return 0, nil
 	}
-	if len(nodes) > 0 && ctx != nil {
+	if len(nodes) > 0 && ctx != nil && !q.IsLanes() { // of which the lost ones need have none
 		w.saw(ctx, name)
 	}
 	if err != nil {
@@ -122,7 +134,7 @@ func listing(d dag.DAG) string {
 }
 
 // share counts what the trees of a property were like.
-type share struct{ all, valid, fans, loops, lost, failures int }
+type share struct{ all, valid, fans, loops, lost, failures, rows int }
 
 func (s *share) count(d dag.DAG, p Ashlar) {
 	p.each(func(sp *spec) {
@@ -131,6 +143,9 @@ func (s *share) count(d dag.DAG, p Ashlar) {
 			s.fans++
 		case loopForm:
 			s.loops++
+		}
+		if slices.ContainsFunc(sp.queries, dag.Query.IsLanes) {
+			s.rows++
 		}
 	})
 	failures, _ := dag.All(dag.Failure).From(d)
@@ -161,7 +176,7 @@ func TestValidNeverMissesInput(t *testing.T) {
 	}
 	t.Logf("of %d trees %d are valid, with %d fan-outs and %d loops; their runs lost %d lanes and had %d other failures",
 		s.all, s.valid, s.fans, s.loops, s.lost, s.failures)
-	if s.valid < s.all/5 || s.valid > s.all*4/5 || s.fans < s.valid/2 || s.loops < s.valid/4 || s.lost == 0 || s.failures == 0 {
+	if s.valid < s.all/6 || s.valid > s.all*4/5 || s.fans < s.valid/2 || s.loops < s.valid/4 || s.lost == 0 || s.failures == 0 || s.rows < 10 {
 		t.Errorf("the trees do not exercise the rules: %+v", s)
 	}
 }
@@ -216,7 +231,7 @@ func checkDenied(t *rapid.T, w *witness, p Ashlar, findings finding.List) {
 			if f.Queried != "" && w.found[f.Path+" "+f.Queried] && !asksTwice(p, f) {
 				t.Fatalf("%v: but it was found\n%s", f, sketch(p))
 			}
-		case "fanout-not-reduced", "invalid-lens":
+		case "fanout-not-reduced", "invalid-lens", "mixed-lanes", "lanes-outside-reduce":
 		default:
 			t.Fatalf("a finding that no tree of this property gives reason for: %v\n%s", f, sketch(p))
 		}

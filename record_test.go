@@ -73,7 +73,7 @@ func (f *forest) name(form string) string {
 	return fmt.Sprintf("%s/%d", form, f.names)
 }
 
-var everyNumber = dag.Maybe(dag.All(number))
+var everyNumber = dag.Maybe(dag.History(number))
 
 func (f *forest) leaf() stone.Ashlar {
 	fails := f.outOf(6)

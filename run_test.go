@@ -46,7 +46,7 @@ func count(name string) stone.Ashlar {
 	return stone.New(name, number, func(_ context.Context, d dag.DAG) (int, error) {
 		all, err := dag.All(number).From(d)
 		return len(all), err
-	}, stone.Queries(dag.Maybe(dag.All(number))))
+	}, stone.Queries(dag.Maybe(dag.History(number))))
 }
 
 // numbers makes a leaf that writes the list 0, 1, … n-1.
@@ -62,9 +62,9 @@ func numbers(n int) stone.Ashlar {
 
 // last makes a reducer.
 var last = stone.Reduce(stone.New("last", word, func(_ context.Context, d dag.DAG) (string, error) {
-	all, err := dag.All(word).From(d)
+	all, err := dag.History(word).From(d)
 	return fmt.Sprint(len(all)), err
-}, stone.Queries(dag.Maybe(dag.All(word)))))
+}, stone.Queries(dag.Maybe(dag.History(word)))))
 
 // show lists the nodes of a DAG as "type content", and what is in flight after a "!".
 func show(d dag.DAG) []string {
@@ -166,7 +166,7 @@ func TestComposites(t *testing.T) {
 		},
 		{
 			name: "map empty, allowed", p: stone.Seq("s", numbers(0), stone.Map("m", list, number, say("a", "x"), stone.AllowEmpty()), last),
-			want: []string{"list []", `word "0"`},
+			want: []string{"list []", "stone/join {}", `word "0"`},
 		},
 		{
 			name: "parallel", p: stone.Seq("s", stone.Parallel("p", say("a", "x"), say("b", "y")), last),

@@ -74,6 +74,10 @@ type validator struct {
 	here    *place
 	last    latest
 	pending []*place // fan-outs not reduced yet
+	bare    bool     // on some way here no fan-out is pending
+	closes  *closing // what the Reduce around closes; nil outside of one
+	rounds  int32    // how many loops are around
+	makes   map[madeKey]made
 	silent  []*place // fan-outs that may lose lanes without declaring it
 
 	findings []located
@@ -89,16 +93,16 @@ type validator struct {
 	helpers      int     // the number of leaves around the place; nodes of their children are dropped
 	suggestions  int     // so far
 	places       []place // the rest of a block: allocating blocks is cheaper
-	order        int     // of the last place
 }
 
 // place is a current or an earlier position of the walk.
 type place struct {
 	up      *place
 	spec    *spec
-	index   int  // among the children of up
-	order   int  // in the tree
-	exposed bool // a fan-out that is known to lack its reducer
+	index   int   // among the children of up
+	order   int   // in the tree
+	rounds  int32 // of a fan-out: how many loops are around it
+	exposed bool  // a fan-out that is known to lack its reducer
 }
 
 // located is a finding with its order in the tree.

@@ -19,6 +19,7 @@ const (
 type fact struct {
 	line, all certainty
 	frame     int32 // in which it was set
+	since     int32 // the order of the place at which it came to exist
 }
 
 // entry has the facts of one type name.
@@ -62,6 +63,7 @@ type facts struct {
 	frames  int32  // so far
 	touched []int  // scratch of add
 	recent  int    // the id that was looked up last
+	order   int    // of the last place
 }
 
 type gain struct {
@@ -89,7 +91,11 @@ func (f *facts) set(id int, line, all certainty) {
 	if e.frame != f.frame {
 		f.trail = append(f.trail, gain{id, e.fact})
 	}
-	e.fact = fact{line, all, f.frame}
+	since := e.since
+	if e.all == never {
+		since = int32(f.order)
+	}
+	e.fact = fact{line, all, f.frame, since}
 }
 
 // mark is the start of a frame.

@@ -128,32 +128,68 @@ func TestValidateLanes(t *testing.T) {
 		`, Config{}},
 		{"a lane sees what was before", Seq("p", read, Parallel("fan", from("a", ticketType, draftType)), end(dag.All(draftType), ticketType)), ``, Config{}},
 		{"a lane type is read as one", Seq("p", Parallel("fan", first("a", draftType)), end(draftType)), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"a lane type is read as one, optional", Seq("p", Parallel("fan", first("a", draftType)), end(dag.Maybe(draftType))), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"a lane type is read as one, later", Seq("p", Parallel("fan", first("a", draftType)), end(dag.All(draftType)), from("late", draftType, reviewType)), `
 			warning [unused-produce] end: nothing reads "report", and it is not the result: remove it, or query it where it is needed (at p/end)
-			[lane-type-read-as-one] late: late queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/late)
+			[lane-type-read-as-one] late: late queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/late)
 		`, Config{}},
 		{"a lane type is read since", Seq("p", read, Parallel("fan", first("a", draftType)), end(dag.Since(draftType, ticketType))), `
-			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
+			[lane-type-read-as-one] end: end queries "draft", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"items are lane types", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), itemType)), `
-			[lane-type-read-as-one] end: end queries "item", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
+			[lane-type-read-as-one] end: end queries "item", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
-		{"all items", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), dag.All(itemType))), ``, Config{}},
+		{"all items, and all results", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType), dag.All(itemType))), `
+			[mixed-lanes] end: it reads "draft" and "item" of the lanes of p/each as two lists, which need not pair: read the lanes with dag.Lanes2, or the history with dag.History (at p/end)
+		`, Config{}},
+		{"all items, and all results, in two steps of a Reduce", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), Reduce(Seq("both", readingLeaf("one", reviewType, dag.All(draftType)), readingLeaf("two", reportType, dag.All(itemType), reviewType)))), `
+			[mixed-lanes] two: it reads "draft" and "item" of the lanes of p/each as two lists, which need not pair: read the lanes with dag.Lanes2, or the history with dag.History (at p/both/two)
+		`, Config{}},
+		{"the history of items and results", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.History(draftType), dag.History(itemType))), ``, Config{}},
+		{"rows", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), end(dag.Lanes2(itemType, draftType))), ``, Config{}},
+		{"rows of lanes of which some make it", Seq("p", Parallel("fan", Parts(both, AllLanes())...), end(dag.Lanes(draftType))), `
+			warning [unused-produce] b: nothing reads "review", and it is not the result: remove it, or query it where it is needed (at p/fan/b)
+			[missing-producer] end: end reads "draft" of each lane, but lane "b" of p/fan makes none: make it in every lane, or read the ones that exist with dag.All (at p/end)
+		`, Config{}},
+		{"rows of lanes that make it in a branch", Seq("p", read, overTickets("each", Match("m", On(itemType, textOf), Case("a", first("a", draftType)), Case("b", first("b", reviewType)))), end(dag.Lanes2(itemType, draftType), dag.Maybe(dag.All(reviewType)))), `
+			warning [maybe-unavailable] end: end reads "draft" of each lane, but a lane does not make it on every way: make it on all of them (at p/end)
+		`, Config{}},
+		{"rows of what lanes within lanes make", Seq("p", read, overTickets("each", Seq("lane", Parallel("inner", first("a", draftType)), gather("sum", draftType, reviewType))), end(dag.Lanes2(reviewType, draftType))), `
+			[missing-producer] end: end reads "draft" of each lane, but lane "lane" of p/each makes none: make it in every lane, or read the ones that exist with dag.All (at p/end)
+		`, Config{}},
+		{"rows outside of a Reduce", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), gather("sum", draftType, reviewType), readingLeaf("end", reportType, dag.Lanes(draftType), reviewType)), `
+			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but closes none: put it into the Reduce after the fan-out, or read the history with dag.All (at p/end)
+		`, Config{}},
+		{"rows of a fan-out on some ways", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", overTickets("each", from("lane", itemType, draftType))), Case("b", first("b", draftType))), end(dag.Lanes(draftType))), `
+			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but not on every way to it a fan-out ends: close each fan-out on its own way (at p/end)
+		`, Config{}},
+		{"rows of one of two fan-outs", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", overTickets("each", from("lane", itemType, draftType))), Case("b", Parallel("fan", first("b", draftType)))), end(dag.Lanes(draftType))), ``, Config{}},
+		{"all of an earlier fan-out too", Seq("p", Parallel("one", first("a", draftType)), gather("sum", draftType, reviewType), Parallel("two", from("b", reviewType, draftType)), end(dag.All(draftType))), `
+			[mixed-lanes] end: it reads every "draft", also those made before p/two: read those of its lanes with dag.Lanes, or the history with dag.History (at p/end)
+		`, Config{}},
+		{"rows after an earlier fan-out", Seq("p", Parallel("one", first("a", draftType)), gather("sum", draftType, reviewType), Parallel("two", from("b", reviewType, draftType)), end(dag.Lanes(draftType))), ``, Config{}},
+		{"all of earlier rounds too", Seq("p", read, Loop("l", Seq("round", overTickets("each", from("lane", itemType, draftType)), end(dag.All(draftType))), Until(reportType, done), 2)), `
+			[mixed-lanes] end: it reads every "draft", also of the rounds before: read those of this round with dag.Lanes, or the history with dag.History (at p/l/round/end)
+		`, Config{}},
+		{"rows of each round", Seq("p", read, Loop("l", Seq("round", overTickets("each", from("lane", itemType, draftType)), end(dag.Lanes(draftType))), Until(reportType, done), 2)), ``, Config{}},
+		{"all, in a loop within the Reduce", Seq("p", read, overTickets("each", from("lane", itemType, draftType)), Reduce(Loop("l", readingLeaf("end", reportType, dag.All(draftType)), Until(reportType, done), 2))), ``, Config{}},
 		{"items that are not read", Seq("p", read, overTickets("each", first("sample", draftType)), end(dag.All(draftType))), ``, Config{}},
-		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", from("a", draftType, draftType)), end(draftType, dag.All(draftType))), ``, Config{}},
+		{"one before, more in lanes", Seq("p", first("old", draftType), Parallel("fan", from("a", draftType, draftType)), end(draftType, dag.All(draftType))), `
+			[mixed-lanes] end: it reads every "draft", also those made before p/fan: read those of its lanes with dag.Lanes, or the history with dag.History (at p/end)
+		`, Config{}},
+		{"one before, more in lanes, as history", Seq("p", first("old", draftType), Parallel("fan", from("a", draftType, draftType)), end(draftType, dag.History(draftType))), ``, Config{}},
 		{"the latest node of lanes", Seq("p", Parallel("fan", first("a", draftType)), end(dag.Latest)), `
-			[lane-type-read-as-one] end: end reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All (at p/end)
+			[lane-type-read-as-one] end: end reads the latest node, which belongs to whichever lane is the last one: read the nodes of the lanes with dag.Lanes (at p/end)
 		`, Config{}},
 		{"the latest node of lanes in some branch", Seq("p", first("read", ticketType), Match("m", On(ticketType, textOf), Case("a", first("a", draftType)), Case("b", Parallel("fan", first("b", draftType)))), end(dag.Latest)), `
-			[lane-type-read-as-one] end: end reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All (at p/end)
+			[lane-type-read-as-one] end: end reads the latest node, which belongs to whichever lane is the last one: read the nodes of the lanes with dag.Lanes (at p/end)
 		`, Config{}},
 		{"a lens on lanes", Seq("p", Parallel("fan", first("a", draftType)), Reduce(Match("route", Lens("text"), Case("a", first("end", reportType))))), `
-			[lane-type-read-as-one] route: route reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All (at p/route)
+			[lane-type-read-as-one] route: route reads the latest node, which belongs to whichever lane is the last one: read the nodes of the lanes with dag.Lanes (at p/route)
 		`, Config{}},
 		{"more survivors than lanes", Seq("p", Parallel("fan", both[0], Quorum(2)), end(dag.All(draftType))), `
 			[bad-option] fan: Quorum(2): want at most 1, the number of lanes (at p/fan)
@@ -185,7 +221,7 @@ func TestValidateWalks(t *testing.T) {
 			warning [maybe-unavailable] x: x queries "draft", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/s/x)
 		`, Config{}},
 		{"lanes", Seq("p", scopedOver("s", Walk{}.Lanes(a, b)), Reduce(readingLeaf("end", reportType, dag.All(draftType), reviewType))), `
-			[lane-type-read-as-one] end: end queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/end)
+			[lane-type-read-as-one] end: end queries "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/end)
 		`, Config{}},
 		{"the body reads before its children", result(reportType, func(a, b Ashlar) Walk { return Walk{}.InOrder(a, b) }), `
 			[missing-producer] s: s queries "report" but no upstream ashlar produces it: s/b does, but not before it

@@ -21,6 +21,7 @@ type grower struct {
 	names     int
 	line, all []dag.AnyType // what is probably on the line, and what there is at all
 	joined    bool          // the latest node is that of some lane
+	closed    []dag.AnyType // within a Reduce: what its lanes probably have
 	grown     []Ashlar      // leaves, for being used again
 }
 
@@ -61,11 +62,18 @@ func one(q dag.Querier) dag.Query { return q.Queries()[0] }
 
 func (g *grower) query() dag.Query {
 	var q dag.Query
+	if len(g.closed) > 0 && g.oneIn(4) {
+		return pick(g, g.closed).Query().Lanes()
+	}
 	switch g.upTo(11) {
 	default:
 		q = g.known(g.line).Query()
-	case 5, 6, 7:
-		q = g.known(g.all).Query().All()
+	case 5, 6:
+		q = g.known(g.all).Query().History()
+	case 7:
+		if q = g.known(g.all).Query().History(); len(g.closed) == 0 || g.oneIn(10) {
+			q = q.Type().Query().All()
+		}
 	case 8:
 		q = g.known(g.line).Query().Since(g.known(g.line))
 	case 9:
@@ -96,6 +104,9 @@ func (g *grower) queries(most int) []dag.Query {
 // suits reports whether what a reads is probably there.
 func (g *grower) suits(a Ashlar) bool {
 	for _, q := range a.Queries() {
+		if q.IsLanes() {
+			return false
+		}
 		there := g.line
 		if !q.IsNearest() && q.After() == nil {
 			there = g.all
@@ -252,6 +263,7 @@ func (g *grower) fanOut(depth int) Ashlar {
 	if whole {
 		opts = append(opts, AllLanes())
 	}
+	var closed []dag.AnyType
 	var fan Ashlar
 	if item, queries := g.cells(), g.queries(2); g.oneIn(2) {
 		g.made(item)
@@ -260,6 +272,7 @@ func (g *grower) fanOut(depth int) Ashlar {
 			return []cell{newCell(n), newCell(n / 2), newCell(n)}[:n%4%3+min(1, n%9)], err
 		}, queriers(queries)...)
 		fan = Map(name, items, item, g.ashlar(depth-1), opts...)
+		closed = slices.Clone(g.line[min(len(line), len(g.line)):])
 	} else {
 		lanes := make([]Ashlar, 1+g.upTo(2))
 		kept := g.all
@@ -268,6 +281,11 @@ func (g *grower) fanOut(depth int) Ashlar {
 			if lanes[i] = g.ashlar(depth - 1); g.oneIn(3) {
 				lanes[i] = g.brittle(lanes[i])
 			}
+			made := g.line[min(len(line), len(g.line)):]
+			if i == 0 {
+				closed = slices.Clone(made)
+			}
+			closed = slices.DeleteFunc(closed, func(t dag.AnyType) bool { return !slices.Contains(made, t) })
 			if len(lanes) == 1 || whole || g.oneIn(6) {
 				kept = append(slices.Clip(kept), g.all...)
 			}
@@ -282,7 +300,10 @@ func (g *grower) fanOut(depth int) Ashlar {
 	if g.oneIn(20) {
 		return fan
 	}
+	outer := g.closed
+	g.closed = closed
 	reducer := Reduce(g.ashlar(min(1, depth-1)))
+	g.closed = outer
 	return Seq(g.name("seq"), fan, reducer)
 }
 
@@ -320,7 +341,10 @@ func (g *grower) scoped(depth int) Ashlar {
 		blocks = append(blocks, b)
 		if b.how == apart && !g.oneIn(20) {
 			g.joined = true
+			outer := g.closed
+			g.closed = nil
 			reducer := Reduce(Seq(g.name("seq"), g.leaf()))
+			g.closed = outer
 			blocks = append(blocks, block{how: inOrder, children: []Ashlar{reducer}})
 		}
 	}

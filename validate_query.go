@@ -47,7 +47,7 @@ func (v *validator) query(q dag.Query) {
 
 // noEnd reports whether q is a Since without the type that it starts after.
 func noEnd(q dag.Query) bool {
-	return !q.IsNearest() && !q.IsAll() && q.After() == nil
+	return !q.IsNearest() && !q.IsAll() && !q.IsLanes() && q.After() == nil
 }
 
 // want checks that a node of type t exists where q looks.
@@ -68,6 +68,13 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	case e.written != t:
 		v.readable(d)
 	}
+	if q.IsLanes() {
+		v.wantLanes(q, t)
+		return
+	}
+	if q.IsAll() && !q.IsHistory() {
+		v.mixed(t)
+	}
 	switch d.certainty(e.fact) {
 	case maybe:
 		v.unsure(d, "which is not produced on every way to it: produce it on all of them")
@@ -79,8 +86,8 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	}
 }
 
-// certainty says whether a node exists where the query looks: only All looks into
-// lanes.
+// certainty says whether a node exists where the query looks: of the queries that come
+// here, only All looks into lanes.
 func (d demand) certainty(f fact) certainty {
 	if d.query.IsNearest() || d.query.After() != nil {
 		return f.line
@@ -122,7 +129,7 @@ func (v *validator) late() {
 		switch {
 		case d.inLanes:
 			v.find(d.at, finding.Finding{Type: "lane-type-read-as-one", Queried: name},
-				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.All", d.at.spec.name, name)
+				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out", d.at.spec.name, name)
 		case d.query.IsOptional() || name == dag.Failure.Name() && !d.query.IsNearest():
 		case e.writer != nil && d.suggestion == "":
 			v.find(d.at, finding.Finding{Type: "missing-producer", Queried: name},
@@ -206,7 +213,7 @@ func (v *validator) wantLatest(optional bool) {
 	switch {
 	case v.last.lanes:
 		v.find(v.here, finding.Finding{Type: "lane-type-read-as-one"},
-			"%s reads the latest node, which belongs to whichever lane is the last one: read the nodes of lanes with dag.All", v.here.spec.name)
+			"%s reads the latest node, which belongs to whichever lane is the last one: read the nodes of the lanes with dag.Lanes", v.here.spec.name)
 	case optional:
 	default:
 		v.wantSome("the latest node")

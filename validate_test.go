@@ -52,7 +52,7 @@ func from[A, T any](name string, in dag.Type[A], out dag.Type[T]) Ashlar {
 
 // gather is a reducer that reads all nodes of a type.
 func gather[A, T any](name string, in dag.Type[A], out dag.Type[T]) Ashlar {
-	return Reduce(Func(name, dag.All(in), out, func(context.Context, []A) (v T, err error) { return }))
+	return Reduce(Func(name, dag.History(in), out, func(context.Context, []A) (v T, err error) { return }))
 }
 
 // readingLeaf is a leaf that reads what the queries name.
@@ -190,7 +190,7 @@ func TestValidateBranches(t *testing.T) {
 		`, Config{}},
 		{"heal reads what body did in lanes", Seq("p", first("read", ticketType), Rescue("r", Seq("body", overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), readingLeaf("heal", draftType, dag.All(reviewType), reviewType))), `
 			warning [maybe-unavailable] heal: heal queries "review", which is not produced on every way to it: produce it on all of them, or read it with dag.Maybe (at p/r/heal)
-			[lane-type-read-as-one] heal: heal queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/r/heal)
+			[lane-type-read-as-one] heal: heal queries "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/r/heal)
 		`, Config{}},
 	})
 }
@@ -210,7 +210,7 @@ func TestValidateLoops(t *testing.T) {
 			warning [maybe-unavailable] draft: draft queries "review", which only a round before can have produced: produce it before the loop, or read it with dag.Maybe (at p/outer/o/l/draft)
 		`, Config{}},
 		{"lanes of the round before", Seq("p", first("read", ticketType), loop(Seq("try", readingLeaf("draft", draftType, reviewType), overTickets("each", from("lane", itemType, reviewType)), gather("sum", reviewType, draftType)), 3)), `
-			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.All (at p/l/try/draft)
+			[lane-type-read-as-one] draft: draft queries "review", which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out (at p/l/try/draft)
 		`, Config{}},
 		{"the condition reads a type without a producer", Seq("p", Loop("l", first("read", ticketType), Until(draftType, done), 2), from("end", ticketType, reportType)), `
 			[missing-producer] l: l queries "draft" but no upstream ashlar produces it: put one before it that does, or give it with the input (at p/l)

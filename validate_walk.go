@@ -177,7 +177,8 @@ func (v *validator) named(out dag.AnyType) bool {
 // inside walks the children of a leaf. They see its draft; their own nodes are
 // dropped.
 func (v *validator) inside(s *spec) {
-	last, gains, m := v.last, len(v.gains), v.begin()
+	last, gains, rounds, m := v.last, len(v.gains), v.rounds, v.begin()
+	v.rounds = 0 // what a leaf's children make is dropped with each round
 	v.helpers++
 	if !s.walk.hasWrites() {
 		v.writes(s.out)
@@ -186,7 +187,7 @@ func (v *validator) inside(s *spec) {
 	v.unreduced(fmt.Sprintf("the body of %q", s.name))
 	v.helpers--
 	v.end(m)
-	v.gains, v.last = v.gains[:gains], last
+	v.gains, v.last, v.rounds = v.gains[:gains], last, rounds
 }
 
 func (v *validator) scoped(s *spec) {
@@ -243,7 +244,9 @@ func (v *validator) repeat(round func()) {
 	first, from := v.last, len(v.unmet)
 	before := &ways{of: []latest{first}, loop: true}
 	v.last = latest{there: first.there, lanes: first.lanes, ways: before}
+	v.rounds++
 	round()
+	v.rounds--
 	if len(v.pending) > 0 {
 		v.unreduced(fmt.Sprintf("%q at the end of a round", v.here.spec.name))
 	}
@@ -269,16 +272,18 @@ func (v *validator) either(n int, walk func(i int)) {
 	last, pending, from := v.last, v.pending, len(v.gains)
 	lasts := make([]latest, n)
 	var left []*place
+	bareBefore, bare := v.bare, false
 	for i := range n {
-		v.last, v.pending = last, pending
+		v.last, v.pending, v.bare = last, pending, bareBefore
 		m := v.begin()
 		walk(i)
 		v.end(m)
 		lasts[i] = v.last
 		left = append(left, v.pending...)
+		bare = bare || v.bare || len(v.pending) == 0
 	}
 	v.joinWays(from, n)
-	v.last, v.pending = oneOf(lasts), left
+	v.last, v.pending, v.bare = oneOf(lasts), left, bare
 }
 
 func (v *validator) mapItems(s *spec) {
@@ -334,8 +339,13 @@ func (v *validator) reduce(s *spec) {
 		v.find(v.here, finding.Finding{Type: "nothing-to-reduce", Warning: true},
 			"no fan-out comes before it: add one, or use its body without Reduce")
 	}
+	outer := v.closes
+	if v.closes = nil; len(v.pending) > 0 {
+		v.closes = &closing{fans: v.pending, always: !v.bare}
+	}
 	v.pending = nil
 	v.children(s)
+	v.closes = outer
 }
 
 // fan walks n lanes that do not see each other. At least survivors of them succeed.
@@ -357,7 +367,8 @@ func (v *validator) fan(start latest, n, survivors int, walk func(i int)) {
 		lasts[i] = v.last
 	}
 	v.joinLanes(from, n, survivors)
-	v.pending = []*place{v.here}
+	v.here.rounds = v.rounds
+	v.pending, v.bare = []*place{v.here}, false
 	v.last = latest{there: surely, lanes: true, ways: &ways{of: lasts}}
 }
 

@@ -204,7 +204,7 @@ func (a *agent) options() []stone.LeafOption {
 		}
 	}
 	if a.cfg.Conversation != nil {
-		queries = append(queries, a.cfg.Conversation, dag.Maybe(dag.All(keptType)))
+		queries = append(queries, a.cfg.Conversation, dag.Maybe(dag.History(keptType)))
 	}
 	if a.cfg.Media != nil {
 		queries = append(queries, a.cfg.Media)

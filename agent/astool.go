@@ -64,7 +64,7 @@ func AsTool(name, description string, p stone.Ashlar, in, out dag.AnyType, optio
 // Made returns a reader of all nodes of type t that earlier steps have made, also nodes of
 // pipelines that are tools. The list is empty if the model has not called them.
 func Made[T any](t dag.Type[T]) dag.Reader[[]T] {
-	return dag.Derive(dag.Maybe(dag.All(t)), func(list *[]T) []T {
+	return dag.Derive(dag.Maybe(dag.History(t)), func(list *[]T) []T {
 		if list == nil {
 			return nil
 		}

@@ -68,7 +68,7 @@ func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 			return win, tried, err
 		}
 		discard(lanes, nil)
-		if win.failure.Type != Disagreed && !s.goesOn(win) {
+		if win.failure.Type != disagreed && !s.goesOn(win) {
 			return win, tried, nil
 		}
 	}
@@ -115,7 +115,7 @@ func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) 
 		return lanes, win, nil
 	}
 	if s.disagreed != "" {
-		win.failure = &Error{Type: Disagreed, Message: s.disagreed}
+		win.failure = &Error{Type: disagreed, Message: s.disagreed}
 	}
 	return lanes, win, err
 }

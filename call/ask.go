@@ -107,6 +107,11 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 			req.Voice = at.Speak(e.ID)
 		}
 		a, err := e.ask(req.enter(ctx, call), req, loose)
+		if err == nil && a.Failure == nil && req.refuse != nil {
+			if a.Failure, err = req.refuse(req, a.Reply); a.Failure != nil {
+				a.Failure = cleaned(a.Failure)
+			}
+		}
 		if err == nil && a.Failure == nil {
 			a.Reply.speak(req.Voice)
 			req.Voice.End()

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
@@ -39,6 +41,9 @@ type lane struct {
 	tried    []Attempt
 	last     outcome
 	at       event.Place // where the last answer was streamed
+
+	compiling   sync.Mutex
+	compilation compilation
 }
 
 // discard retracts the streamed answers of the lanes that did not win.
@@ -52,7 +57,9 @@ func discard(lanes []*lane, win *outcome) {
 
 // An outcome is the result of an attempt.
 type outcome struct {
-	out     JSON // nil if there was none
+	out     JSON         // nil if there was none
+	plan    JSON         // the text of a plan that cannot run, as JSON
+	mended  finding.List // about an earlier draft of the plan
 	lane    dag.DAG
 	planned bool // out is what a plan emitted, whose nodes are in lane
 	verdict judgement
@@ -106,17 +113,32 @@ func (s *session) goesOn(o *outcome) bool {
 	return o.failure != nil && !o.final && s.recoverable(o.failure)
 }
 
-// attempt asks the candidate for the n-th time and has a rejected answer repaired.
-func (l *lane) attempt(n int) error {
-	step := address.AttemptStep(l.entry.ID, n)
-	if err := l.ask(l.entry, Attempt{Cap: l.entry.ID, Number: n}, l.request.Context, step); err != nil {
+// mends reports whether a repairer may be asked. A plan that cannot run is repaired whatever the call switches on.
+func (s *session) mends(o *outcome) bool {
+	if o.plan != nil {
+		return o.failure != nil && !o.final
+	}
+	return s.goesOn(o) && o.out != nil
+}
+
+// attempt asks the candidate for the n-th time and has a rejected answer repaired. A plan that could not run
+// is shown to the next attempt, too: without it the request would be the same.
+func (l *lane) attempt(n int) (err error) {
+	step, about := address.AttemptStep(l.entry.ID, n), l.request.Context
+	if n > 1 && l.last.plan != nil {
+		if about, err = repairContext(l.request.Context, &l.last); err != nil {
+			return err
+		}
+		l.last = outcome{}
+	}
+	if err := l.ask(l.entry, Attempt{Cap: l.entry.ID, Number: n}, about, step); err != nil {
 		return err
 	}
 	fixer := l.repairer
 	if fixer == nil {
 		fixer = l.entry
 	}
-	for k := 1; k <= l.repairs && l.goesOn(&l.last) && l.last.out != nil && !fixer.down(); k++ {
+	for k := 1; k <= l.repairs && l.mends(&l.last) && !fixer.down(); k++ {
 		about, err := repairContext(l.request.Context, &l.last)
 		if err != nil {
 			return err
@@ -131,7 +153,7 @@ func (l *lane) attempt(n int) error {
 // ask makes one invocation and passes its answer through the gate. Without a new out, a
 // further repair gets the one rejected before.
 func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
-	refused := l.last.out
+	refused, plan := l.last.out, l.last.plan
 	as.Version = e.Version
 	l.last = outcome{cap: e.ID, version: e.Version}
 	o := &l.last
@@ -149,6 +171,13 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 			return nil
 		}
 	}
+	var err error
+	if req.Guide, err = l.guide(&req); err != nil {
+		return err
+	}
+	if req.Guide != nil && req.Requires.Reply == Plan { // otherwise the plan is checked once the earlier steps have ended
+		req.refuse = l.refusal(step)
+	}
 	a, failure, err := l.pay(l.ctx, e, &req, step)
 	if failure != nil {
 		o.failure, o.final = failure, true
@@ -157,11 +186,16 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	as.Usage, l.at = Usage{Usage: a.Usage, Attempts: 1, LatencyMS: a.LatencyMS, Cap: e.ID}, a.at
 	if o.live = a.live; err == nil {
 		if o.failure = a.Failure; o.failure == nil {
-			o.mode = a.Reply.Usage.Mode
+			o.mode, o.mended = a.Reply.Usage.Mode, a.Reply.Mended
 			as.Usage.Mode, as.Usage.Sandbox = o.mode, a.Reply.Usage.Sandbox
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
 			o.failure.RetryAfter = a.RetryAfter // of what is replayed, too
+			if isRefused(o.failure) && a.Reply != nil {
+				if o.plan, err = canon.Append(nil, string(a.Reply.Plan)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	if err != nil {
@@ -170,8 +204,8 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 	if o.failure != nil {
 		l.at.Retract(o.failure.Error())
 	}
-	if o.out == nil && as.Repair {
-		o.out = refused
+	if o.out == nil && o.plan == nil && as.Repair && o.failure != nil {
+		o.out, o.plan = refused, plan
 	}
 	if as.Cancelled = err != nil; err == nil || l.lost(err) {
 		l.note(as, o)
@@ -190,6 +224,12 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	if o.planned = reply.Type == Plan; o.planned {
 		if o.out, o.lane, o.failure, err = l.runPlan(req, reply, step); o.failure != nil || err != nil {
 			return err
+		}
+	}
+	if s := l.outputs[e]; s != nil {
+		if invalid := s.Validate(l.ctx, o.out); invalid != nil {
+			o.failure = &Error{Type: SchemaInvalid, Message: fmt.Sprintf("%s promises %s: %v", e.ID, e.Out, invalid), Where: "result.out"}
+			return context.Cause(l.ctx)
 		}
 	}
 	sub := &Subject{Request: req, Out: o.out, Schema: l.outSchema(), Step: step}
@@ -303,10 +343,12 @@ func (s *session) lost(err error) bool {
 // repairContext adds the rejected answer, and the reasons, to the context of a request.
 func repairContext(context JSON, o *outcome) (JSON, error) {
 	repair, err := canon.Append(nil, struct {
-		Out     JSON          `json:"out"`
-		Failure *Error        `json:"failure"`
-		Failed  []failedCheck `json:"failed,omitempty"`
-	}{o.out, &Error{Type: o.failure.Type, Message: o.failure.Message}, slices.Concat(o.verdict.must, o.verdict.should)})
+		Out      JSON          `json:"out,omitempty"`
+		Plan     JSON          `json:"plan,omitempty"` // in place of an out
+		Failure  *Error        `json:"failure"`
+		Failed   []failedCheck `json:"failed,omitempty"`
+		Findings finding.List  `json:"findings,omitempty"` // of the plan
+	}{o.out, o.plan, &Error{Type: o.failure.Type, Message: o.failure.Message}, slices.Concat(o.verdict.must, o.verdict.should), o.failure.Findings()})
 	if err != nil {
 		return nil, err
 	}

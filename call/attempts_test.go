@@ -325,7 +325,7 @@ func TestGate(t *testing.T) {
 		{name: "nothing", spec: cap(call.Done{}), judge: map[string]string{"*": "null"}, calls: "a", want: "!judge/invalid"},
 		{name: "a judge that panics", spec: cap(call.Done{}), judge: map[string]string{"*": "panic"}, calls: "a", want: "!judge/invalid"},
 		{name: "which is ignored", spec: cap(done(1, "", "")), policy: def(call.Judge{OnError: "open"}), judge: map[string]string{"*": "panic"}, calls: "a", want: "a", score: "1"},
-		{name: "or switched on", spec: call.Spec{Dispatch: switchOn(caps("a", "b"), call.JudgeInvalid)}, judge: map[string]string{"a": "17", "b": "1"}, calls: "a b", want: "b"},
+		{name: "or switched on", spec: call.Spec{Dispatch: switchOn(caps("a", "b"), "judge/invalid")}, judge: map[string]string{"a": "17", "b": "1"}, calls: "a b", want: "b"},
 		{name: "of no call", spec: cap(done(1, "", "")), policy: def(call.Judge{Canary: &none}), judge: map[string]string{"*": "0"}, calls: "a", want: "a"},
 
 		{name: "the same repairs", spec: call.Spec{Dispatch: repair("", 1, caps("a", "b")), Done: done(0, "fix", "")}, checks: not, calls: "a a b", want: "b"},

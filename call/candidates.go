@@ -1,9 +1,13 @@
 package call
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/grants"
 )
 
 // Reasons for skipping a candidate, in the order of the tests.
@@ -90,6 +94,40 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 		return wrongTags
 	}
 	return ""
+}
+
+// why returns the reason with what was compared: the effect, schema, kind or tag, and who excludes it.
+func (c *candidate) why(s *Spec, grant []string) string {
+	if c.entry == nil {
+		return c.reason
+	}
+	m, r, detail := &c.entry.Metadata, &s.Requires, ""
+	switch c.reason {
+	case wrongEffects:
+		if missing := grants.Missing(m.Needs, s.Effects); s.Effects != nil && missing != nil {
+			detail = "it needs " + strings.Join(missing, ", ") + ", which the effects of the call exclude"
+		} else if missing := grants.Missing(m.Needs, grant); missing != nil {
+			detail = "it needs " + strings.Join(missing, ", ") + ", which the run does not grant"
+		} else if m.forbids(s) {
+			detail = "the call has the effects " + strings.Join(s.Effects, ", ") + ", and its :effects and :needs are " + cmp.Or(strings.Join(append(slices.Clone(m.Effects), m.Needs...), ", "), "none")
+		}
+	case wrongSchema:
+		detail = fmt.Sprintf("its out-schema is %q, and the call requires %q", m.Out, r.OutSchema)
+		if !meets(m.In, r.InSchema, AnyRequest) {
+			detail = fmt.Sprintf("its in-schema is %q, and the call requires %q", m.In, r.InSchema)
+		}
+	case wrongKind:
+		detail = fmt.Sprintf("its kind is %q, and the call requires %q", m.Kind, r.Kind)
+	case wrongTags:
+		lacks := slices.DeleteFunc(slices.Clone(r.Tags), func(tag string) bool { return slices.Contains(m.Tags, tag) })
+		detail = "the call requires the tags " + strings.Join(lacks, ", ")
+	case wrongReply:
+		detail = "the call requires a " + r.Reply
+	}
+	if detail == "" {
+		return c.reason
+	}
+	return c.reason + " (" + detail + ")"
 }
 
 // meets reports whether a schema of a capability meets the one that a call requires. One that

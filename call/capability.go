@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -113,8 +114,13 @@ type Request struct {
 	// end, also after a failed answer, a Done with what was received. It may be nil.
 	Hear func(llm.Delta)
 
-	judges   bool   // it is a judgement of an answer, which is not streamed
-	schemaID string // a digest of Schema
+	// Guide tells a model how to write the plan that the request wants. It is nil if it wants none, and
+	// not part of the envelope.
+	Guide *Guide
+
+	refuse   func(*Request, *Reply) (*Error, error) // checks the plan of a reply; nil for judgements
+	judges   bool                                   // it is a judgement of an answer, which is not streamed
+	schemaID string                                 // a digest of Schema
 }
 
 // A Trace identifies the conversation of a request.
@@ -139,6 +145,8 @@ type Reply struct {
 	Plan     []byte
 	Bindings JSON
 	Usage    Usage
+	// Mended are the findings about an earlier draft of the plan, which the capability has corrected by itself.
+	Mended finding.List
 
 	parts []string // of a Stream that was read whole
 }

@@ -24,6 +24,7 @@ var builtinChecks = map[string]Check{
 	"json":          isJSON,
 	"regex":         matches,
 	"no-repetition": noRepetition,
+	planValid:       func(context.Context, Subject) error { return nil }, // see check
 	"legal-move": func(context.Context, Subject) error {
 		return errors.New(`legal-move needs the rules of chess: give cli.Main the part of package github.com/stonelayer/stone/x/solve/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
 	},
@@ -33,6 +34,9 @@ var builtinChecks = map[string]Check{
 func (app *Applicator) check(name string) Check {
 	if c := app.Checks[name]; c != nil {
 		return c
+	}
+	if name == planValid {
+		return app.planValid
 	}
 	return builtinChecks[name]
 }
@@ -222,7 +226,7 @@ func matches(ctx context.Context, s Subject) error {
 	}
 	re, err := pattern.Compile(expr)
 	if err != nil {
-		return fmt.Errorf("constraints.regex: %w", err)
+		return &unusable{fmt.Errorf("constraints.regex: %w", err)}
 	}
 	text, _ := textOf(s.Out)
 	switch ok, err := re.Match(ctx, text); {
@@ -244,20 +248,28 @@ func noRepetition(_ context.Context, s Subject) error {
 	return nil
 }
 
+// unusable is the error of a check that can judge no answer.
+type unusable struct{ error }
+
+func (e *unusable) Unwrap() error { return e.error }
+
+// Broken says that no other answer can pass.
+func (*unusable) Broken() bool { return true }
+
 // constraint reads one of the constraints of a request.
 func constraint(r *Request, name string, to any) error {
 	var all map[string]json.RawMessage
 	if r.Constraints != nil {
 		if err := json.Unmarshal(r.Constraints, &all); err != nil {
-			return fmt.Errorf("the constraints are no object: %w", err)
+			return &unusable{fmt.Errorf("constraints must be an object: %w", err)}
 		}
 	}
 	value, ok := all[name]
 	if !ok || string(value) == "null" {
-		return fmt.Errorf("the check needs constraints.%s: add it to the call", name)
+		return &unusable{fmt.Errorf("the check needs constraints.%s: add it to the call", name)}
 	}
 	if err := json.Unmarshal(value, to); err != nil {
-		return fmt.Errorf("constraints.%s: %w", name, err)
+		return &unusable{fmt.Errorf("constraints.%s: %w", name, err)}
 	}
 	return nil
 }

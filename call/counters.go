@@ -51,7 +51,7 @@ func (c *Counters) Count(r *Record) {
 		if len(a.MustFailed) > 0 {
 			t.MustFailed++
 		}
-		if a.Judge != nil || a.Failure == JudgeInvalid {
+		if a.Judge != nil || a.Failure == judgeInvalid {
 			t.JudgeUsed++
 			if a.Failure == "" {
 				t.JudgePass++

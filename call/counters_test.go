@@ -15,7 +15,7 @@ func TestCounters(t *testing.T) {
 	records := []call.Record{
 		{Tried: []call.Attempt{{Cap: "a", Judge: &grade}}},
 		{Failure: call.MustFailed, Tried: []call.Attempt{
-			{Cap: "a", MustFailed: missed}, {Cap: "a", Repair: true, MustFailed: missed}, {Cap: "a"}, {Cap: "b", Judge: &grade, Failure: call.LowScore}, {Cap: "b"}, {Cap: "c", Failure: call.JudgeInvalid},
+			{Cap: "a", MustFailed: missed}, {Cap: "a", Repair: true, MustFailed: missed}, {Cap: "a"}, {Cap: "b", Judge: &grade, Failure: call.LowScore}, {Cap: "b"}, {Cap: "c", Failure: "judge/invalid"},
 		}},
 		{Failure: call.NoCandidate},
 		{Failure: call.SchemaInvalid, Tried: []call.Attempt{{Cap: "a"}, {Cap: "fix", Repair: true}}},

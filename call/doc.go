@@ -55,6 +55,7 @@
 // Applicator or of a built-in one:
 //
 //	schema-valid   the answer fits its schema, which is always checked
+//	plan-valid     it is a plan that can run, as text or data; a model is told how plans are written
 //	non-empty      it is not null, blank, [] or {}
 //	max-chars      its text has at most constraints.max-chars characters
 //	json           its text is JSON

@@ -9,9 +9,10 @@ const (
 	SchemaInvalid   = "schema/invalid"        // the reply is malformed, of the wrong type, or does not fit its schema
 	FormatDrift     = "format/drift"          // a model's answer was not in the form it was asked for
 	LowScore        = "eval/low-score"        // the gate's score is below score-min
-	Disagreed       = "eval/disagreed"        // the first candidates of an agreement disagree, and no other is left
+	disagreed       = "eval/disagreed"        // the first candidates of an agreement disagree, and no other is left
 	MustFailed      = "eval/must-failed"      // a must did not pass
-	JudgeInvalid    = "judge/invalid"         // the judge gave no score within 0..1
+	CheckBroken     = "eval/check-broken"     // a check cannot judge any answer; no further candidate is asked
+	judgeInvalid    = "judge/invalid"         // the judge gave no score within 0..1
 	SoftTimeout     = "timeout/soft"          // the capability took longer than its limit
 	NotRecorded     = "runtime/not-recorded"  // a recording has no answer to the request
 	Unavailable     = "runtime/unavailable"   // the capability is not available

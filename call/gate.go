@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
 )
@@ -31,6 +32,16 @@ type namedCheck struct {
 	name string
 	run  Check
 	CheckFacts
+	streak *fault.Streak
+}
+
+// breaks reports whether a check is broken: it can judge no value, or it could not judge the last ones, of which no schema is
+// known. With a schema, Validate has compared them, and an error depends on the value.
+func (c *namedCheck) breaks(err error, sub *Subject) bool {
+	if _, always := fault.Broken(err); sub.Schema != nil {
+		return always
+	}
+	return c.streak.Add(err)
 }
 
 // A bar is the checks that a value must pass: an answer, or an input.
@@ -90,9 +101,12 @@ func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) 
 	if v.must, err = v.run(ctx, "must", must, sub); err != nil {
 		return v, err
 	}
+	if v.failure != nil {
+		return v, nil
+	}
 	if len(v.must) > 0 {
 		v.skip("must", later)
-	} else if v.must, err = v.run(ctx, "must", later, sub); err != nil {
+	} else if v.must, err = v.run(ctx, "must", later, sub); err != nil || v.failure != nil {
 		return v, err
 	}
 	should, skipped := b.should, []namedCheck(nil)
@@ -103,6 +117,9 @@ func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) 
 		return v, err
 	}
 	v.skip("should", skipped)
+	if v.failure != nil {
+		return v, nil
+	}
 	v.score = 1
 	if n := len(b.should); n > 0 {
 		v.score = float64(len(should)-len(v.should)) / float64(n)
@@ -134,7 +151,8 @@ func (b *bar) low(v *judgement) *Error {
 	return &Error{Type: LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
-// run runs checks, records their verdicts and returns the failed checks. The error means that a check
+// run runs checks, records their verdicts and returns the failed checks. A broken check ends it with the failure
+// CheckBroken. The error means that a check
 // did not finish: ctx ended, the check waits for a person, or the account cannot pay for it.
 func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub *Subject) (failed []failedCheck, err error) {
 	for _, c := range checks {
@@ -144,6 +162,11 @@ func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub
 			return failed, context.Cause(ctx)
 		case errors.Is(err, kind.Waiting) || unpayable(err) != nil:
 			return failed, err
+		case c.breaks(err, sub):
+			said.State, said.Why = "broken", valid(err.Error())
+			v.all = append(v.all, said)
+			v.failure = &Error{Type: CheckBroken, Message: fmt.Sprintf("the check %q cannot judge %s: %s", c.name, sub.what(), said.Why)}
+			return failed, nil
 		case err != nil:
 			said.State, said.Why = "failed", valid(err.Error())
 			failed = append(failed, failedCheck{c.name, said.Why})

@@ -30,7 +30,7 @@ func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 
 // grade asks the judge. If the judge fails or gives no score within 0..1, it is asked
 // again, as often as the policy allows. Without a score, the policy decides: the answer
-// counts as not judged, or it fails with JudgeInvalid. A spent account is a failure too.
+// counts as not judged, or it fails with judgeInvalid. A spent account is a failure too.
 func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *Error, err error) {
 	e, why := l.judge, "there is no judge: register a capability with the intent "+EvalGrade
 	j := &l.effective.judge
@@ -56,7 +56,7 @@ func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *
 	if j.open {
 		return said, nil, nil
 	}
-	return said, &Error{Type: JudgeInvalid, Message: why}, nil
+	return said, &Error{Type: judgeInvalid, Message: why}, nil
 }
 
 // askJudge asks the judge for the n-th time about one answer.

@@ -3,6 +3,8 @@ package call
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/stonelayer/stone/schema"
 )
 
 // A Language compiles the expressions of guards, checks and scorers. The error of a method locates the
@@ -20,6 +22,9 @@ type Language interface {
 type Expression interface {
 	// Variables returns the names of the variables that the expression reads, sorted.
 	Variables() []string
+	// Fits compares the expression with what is known of its variables: schemas by path, as "output" or "call.input". A
+	// nil schema is ignored. The error locates the first use that no value of a schema allows.
+	Fits(schemas map[string]*schema.Schema) error
 	// Eval returns the value as canonical JSON. Variables that are absent are errors where they are read.
 	Eval(ctx context.Context, variables map[string]json.RawMessage) (json.RawMessage, error)
 }

@@ -118,6 +118,7 @@ type resolved struct {
 	effective
 	candidates []candidate
 	inputs     map[*entry]*schema.Schema // in-schemas of the candidates, if they differ from in
+	outputs    map[*entry]*schema.Schema // out-schemas of the candidates, if the call does not require the same
 	answer     bar                       // of an answer
 	door       bar                       // of the input
 	agree      []namedCheck              // compares the answers of an agreement, at most one

@@ -33,6 +33,11 @@ func (l *lane) note(a Attempt, o *outcome) {
 	if o.failure != nil {
 		a.Failure, a.Error = o.failure.Type, o.failure.Message
 	}
+	a.Findings = o.mended
+	if o.failure != nil && a.Findings == nil {
+		a.Findings = o.failure.Findings()
+	}
+	a.Findings = a.Findings[:min(len(a.Findings), mostFindings)]
 	l.tried = append(l.tried, a)
 	if at := event.At(l.ctx); at.Wants(slog.LevelInfo) {
 		at.Send(event.CallAttempt{

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 )
 
@@ -64,6 +65,9 @@ type Attempt struct {
 	// Verdicts has the verdicts of the checks and of the judge. The content of a node of type
 	// Failed does not have them.
 	Verdicts []Verdict `json:"-"`
+	// Findings are about the plan that it answered with and that cannot run, or, of an accepted plan, about the draft
+	// that the model has corrected; the first 100. They are kept as Verdicts are.
+	Findings finding.List `json:"-"`
 }
 
 // kept is the JSON of a Record in meta. The JSON of the Record itself omits strategy and verdicts,
@@ -71,9 +75,10 @@ type Attempt struct {
 // nodes, and their schema, which is part of the keys of their readers.
 type kept struct {
 	*Record
-	Strategy string      `json:"strategy,omitempty"`
-	Door     []Verdict   `json:"door,omitempty"`     // of Input
-	Verdicts [][]Verdict `json:"verdicts,omitempty"` // of Tried, by index
+	Strategy string         `json:"strategy,omitempty"`
+	Door     []Verdict      `json:"door,omitempty"`     // of Input
+	Verdicts [][]Verdict    `json:"verdicts,omitempty"` // of Tried, by index
+	Findings []finding.List `json:"findings,omitempty"` // of Tried, by index
 }
 
 // keep returns r as meta keeps it.
@@ -86,6 +91,10 @@ func (r *Record) keep() kept {
 		if len(a.Verdicts) > 0 {
 			k.Verdicts = append(k.Verdicts, make([][]Verdict, i-len(k.Verdicts))...)
 			k.Verdicts = append(k.Verdicts, a.Verdicts)
+		}
+		if len(a.Findings) > 0 {
+			k.Findings = append(k.Findings, make([]finding.List, i-len(k.Findings))...)
+			k.Findings = append(k.Findings, a.Findings)
 		}
 	}
 	return k
@@ -100,6 +109,9 @@ func (k *kept) restore() *Record {
 	}
 	for i, of := range k.Verdicts[:min(len(k.Verdicts), len(r.Tried))] {
 		r.Tried[i].Verdicts = of
+	}
+	for i, of := range k.Findings[:min(len(k.Findings), len(r.Tried))] {
+		r.Tried[i].Findings = of
 	}
 	return r
 }
@@ -138,6 +150,14 @@ func RecordIn(meta map[string]string) *Record {
 		r.Usage = Usage{Cap: r.Usage.Cap, From: r.From}
 	}
 	return r
+}
+
+// findings returns the findings about the plan because of which the call failed.
+func (r *Record) findings() finding.List {
+	if n := len(r.Tried); n > 0 && r.Failure != "" {
+		return r.Tried[n-1].Findings
+	}
+	return nil
 }
 
 // timeless returns the record without latencies and modes. They differ from run to run, and the id

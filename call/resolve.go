@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
 )
@@ -34,7 +35,7 @@ func (c *caller) resolve() *resolved {
 		}
 		r.resolveSchemas(c, app)
 		in := r.inputType(&c.spec)
-		r.answer = r.bar(app, r.done, in, nil)
+		r.answer = r.bar(app, r.done, in, r.outSchema())
 		r.door = r.bar(app, r.admit, in, in)
 		r.door.host = r.host
 		r.resolveCandidates(&c.spec, app)
@@ -207,7 +208,7 @@ func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema)
 	var all []namedCheck
 	for _, name := range names {
 		if run := app.check(name); run != nil {
-			c := namedCheck{name, run, app.CheckFacts[name]}
+			c := namedCheck{name, run, app.CheckFacts[name], new(fault.Streak)}
 			if c.Fits != nil {
 				if err := c.Fits(in, out); err != nil {
 					r.fault("bad-expression", "the check %q: %v", name, err).Queried = name
@@ -225,14 +226,14 @@ func (r *faults) checks(app *Applicator, names []string, in, out *schema.Schema)
 // metadata.
 func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 	r.candidates = app.candidates(s, nil)
-	r.inputs = map[*entry]*schema.Schema{}
+	r.inputs, r.outputs = map[*entry]*schema.Schema{}, map[*entry]*schema.Schema{}
 	var why []string
 	for _, c := range r.candidates {
 		if c.reason != "" {
-			why = append(why, c.id+" "+c.reason)
+			why = append(why, c.id+" "+c.why(s, nil))
 			continue
 		}
-		r.takes(app, c.entry)
+		r.promises(app, c.entry)
 	}
 	if len(why) == len(r.candidates) {
 		what := fmt.Sprintf("no capability can answer the intent %q", s.Intent)
@@ -268,24 +269,30 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 			} else if reason := r.repairer.refuses(&Spec{Intent: s.Intent, Effects: s.Effects}, nil); reason != "" {
 				r.fault("no-candidate", "%s cannot repair: %s", fix.Cap, reason)
 			}
-			r.takes(app, r.repairer)
+			r.promises(app, r.repairer)
 		}
 	}
 }
 
-// takes notes the schema of a capability's input, unless the gate of the intent checks it
-// or it accepts anything.
-func (r *resolved) takes(app *Applicator, e *entry) {
+// promises notes the schemas of a capability's input and output, unless the call requires the same or they accept
+// anything.
+func (r *resolved) promises(app *Applicator, e *entry) {
 	if e == nil {
 		return
 	}
-	s, ok := app.Schema(e.In)
-	if !ok {
-		f := r.fault("unknown-schema", "there is no schema %q, the in-schema of %s", e.In, e.ID)
-		f.Queried, f.Suggestion = e.In, suggest.Closest(e.In, app.schemaNames())
+	find := func(what, name string) *schema.Schema {
+		s, ok := app.Schema(name)
+		if !ok {
+			f := r.fault("unknown-schema", "there is no schema %q, the %s of %s", name, what, e.ID)
+			f.Queried, f.Suggestion = name, suggest.Closest(name, app.schemaNames())
+		}
+		return specific(s)
 	}
-	if s = specific(s); s != nil && s != r.in {
+	if s := find("in-schema", e.In); s != nil && s != r.in {
 		r.inputs[e] = s
+	}
+	if s := find("out-schema", e.Out); s != nil && !slices.Contains(r.outSchemas, s) {
+		r.outputs[e] = s
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/kind"
 )
@@ -108,12 +109,13 @@ func detailed(details JSON, rec *Record) JSON {
 		return details
 	}
 	told, err := json.Marshal(struct {
-		Attempts     int         `json:"attempts,omitempty"`
-		Score        *float64    `json:"score,omitempty"`
-		MustFailed   []string    `json:"must-failed,omitempty"`
-		ShouldFailed []string    `json:"should-failed,omitempty"`
-		Rejected     []Rejection `json:"rejected,omitempty"`
-	}{rec.Attempts, rec.Score, rec.MustFailed, rec.ShouldFailed, rec.Rejected})
+		Attempts     int          `json:"attempts,omitempty"`
+		Score        *float64     `json:"score,omitempty"`
+		MustFailed   []string     `json:"must-failed,omitempty"`
+		ShouldFailed []string     `json:"should-failed,omitempty"`
+		Rejected     []Rejection  `json:"rejected,omitempty"`
+		Findings     finding.List `json:"findings,omitempty"`
+	}{rec.Attempts, rec.Score, rec.MustFailed, rec.ShouldFailed, rec.Rejected, rec.findings()})
 	var more map[string]json.RawMessage
 	if err == nil {
 		err = json.Unmarshal(told, &more)

@@ -1,7 +1,10 @@
 package call
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/grants"
@@ -49,6 +52,36 @@ func (r Roles) meets(p Principal, e string) (met, ruled bool) {
 		}
 	}
 	return met, ruled
+}
+
+// Denied says why an effect is denied: the roles that its rule requires, and those of the principal. It returns "" for an
+// effect that no rule denies.
+func (r Roles) Denied(p Principal, e string) string {
+	has := "no role"
+	if len(p.Roles) > 0 {
+		has = "only " + strings.Join(p.Roles, ", ")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		rule := r[name]
+		if !grants.Covers(name, e) && !grants.Covers(e, name) || rule.allows(p.Roles) {
+			continue
+		}
+		if i := slices.IndexFunc(p.Roles, func(role string) bool { return slices.Contains(rule.Forbidden, role) }); i >= 0 {
+			return fmt.Sprintf("the effect %q is forbidden for the role %s, which the principal has", name, p.Roles[i])
+		}
+		var want []string
+		if len(rule.Any) > 0 {
+			want = append(want, "one of the roles "+strings.Join(rule.Any, ", "))
+		}
+		if len(rule.All) > 0 {
+			want = append(want, "all of the roles "+strings.Join(rule.All, ", "))
+		}
+		if want == nil {
+			return fmt.Sprintf("the rule of the effect %q names no role, so nobody may have it", name)
+		}
+		return fmt.Sprintf("the effect %q requires %s; the principal has %s", name, strings.Join(want, " or "), has)
+	}
+	return ""
 }
 
 // Allow splits effects into those that the principal may have and those that it may not.

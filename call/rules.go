@@ -60,6 +60,7 @@ func readIntents(v form.Value) map[string]Intent {
 	v.Entries(func(name string, v form.Value) {
 		var i Intent
 		v.Map(func(m *form.Map) {
+			m.At("description").Text(&i.Description)
 			m.At("in-schema").Name(&i.In)
 			m.At("out-schema").Name(&i.Out)
 		})

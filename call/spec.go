@@ -172,8 +172,11 @@ type Policy struct {
 	Routing Rules            `json:"routing,omitzero"` // retry, switch-on and fallback only
 }
 
-// An Intent names the schemas of a known intent.
+// An Intent describes a known intent: what it does, for people and for models that write plans, and the names of its
+// schemas.
 type Intent struct {
+	Description string `json:"description,omitempty"`
+
 	In  string `json:"in-schema,omitempty"`
 	Out string `json:"out-schema,omitempty"`
 }

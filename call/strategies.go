@@ -84,7 +84,9 @@ func (s *session) none() *outcome {
 		} else {
 			e.Message += ", "
 		}
-		e.Message += s.candidates[i].id + " " + reason + s.meant(s.candidates[i])
+		c := s.candidates[i]
+		c.reason = reason
+		e.Message += c.id + " " + c.why(&s.spec, stone.In(s.ctx).Grant()) + s.meant(c)
 		if reason == latencyExceeded || reason == costExceeded {
 			e.Type = BudgetExhausted
 		}
@@ -233,7 +235,13 @@ func together(lanes []*lane, errs []error) {
 // context for the draw of the next lane: once a lane has reserved an estimate, later lanes
 // fail instead of waiting for it.
 func (l *lane) reserve(ctx context.Context, ended *error) context.Context {
-	draw, err := l.entry.reserve(ctx, l.account, &l.request, l.entry.first())
+	req := l.request
+	req.Cap, req.Effects = l.entry.ID, l.granted(l.entry)
+	var draw *budget.Draw
+	var err error
+	if req.Guide, err = l.guide(&req); err == nil { // its text is paid for, too
+		draw, err = l.entry.reserve(ctx, l.account, &req, l.entry.first())
+	}
 	if err != nil {
 		*ended = l.ended(err)
 		return ctx

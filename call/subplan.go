@@ -19,19 +19,12 @@ type bounding interface {
 // runPlan checks and runs a plan that a capability returned. Out is the emission of the
 // plan. Ran is the DAG with the nodes of the plan, which is kept if out is accepted.
 func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran dag.DAG, failure *Error, err error) {
-	if l.app.Plans == nil {
-		return nil, ran, &Error{Type: PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
+	p, failure, err := l.compiled(req, reply, step)
+	if failure != nil || err != nil {
+		return nil, ran, failure, err
 	}
-	base, err := l.ground()
-	if err != nil {
-		return nil, ran, nil, err
-	}
+	base, _ := l.ground()
 	grant := append([]string{}, req.Effects...) // not nil, which would be everything
-	p, err := l.app.Plans.Plan(l.app, req, reply, base, dag.Types(l.spec.reads()...))
-	l.checked(step, err)
-	if err != nil {
-		return nil, ran, errorOf(err), nil
-	}
 	start, err := dag.Lane(base, 0)
 	if err != nil {
 		return nil, ran, nil, err

@@ -13,7 +13,7 @@ import (
 type Verdict struct {
 	By    string   `json:"by"`              // the name of the check, or the id of the judge
 	As    string   `json:"as"`              // "must", "should" or "judge"
-	State string   `json:"state"`           // "passed", "failed" or "skipped"
+	State string   `json:"state"`           // "passed", "failed", "broken" or "skipped"
 	Score *float64 `json:"score,omitempty"` // only of a judge
 	Why   string   `json:"why,omitempty"`   // the reason of a failure, or the reasons of the judge
 }
@@ -40,4 +40,6 @@ func bounded(ctx context.Context, all []Verdict) []Verdict {
 }
 
 // rank orders verdicts by how informative they are.
-func (v *Verdict) rank() int { return slices.Index([]string{"failed", "passed", "skipped"}, v.State) }
+func (v *Verdict) rank() int {
+	return slices.Index([]string{"broken", "failed", "passed", "skipped"}, v.State)
+}

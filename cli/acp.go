@@ -21,7 +21,7 @@ func (a *app) acp() *cobra.Command {
 		Example:               a.example("acp ./support", "acp :chat/answer --max-usd 2"),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.serveOne(c, args, db, publish.Config{Grace: grace}, a.linked.server.ACP)
+			return a.serveOne(c, args, db, publish.Config{Grace: grace, Protocols: a.linked.protocols}, a.linked.server.ACP)
 		},
 	}
 	a.describeOne(c, &db, &grace)

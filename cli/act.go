@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -175,5 +176,12 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 		}()
 	}
 	resp, _ = app.Act(ctx, trace, spec, cfg)
+	if e, ok := resp.Err.(*call.Error); ok && e.Cause != nil && strings.HasPrefix(e.Cause.Error(), call.ForbiddenEffect) {
+		for _, effect := range spec.Effects {
+			if why := a.calls.conf.Denied(effect); why != "" {
+				e.Message += "; " + why
+			}
+		}
+	}
 	return resp
 }

@@ -49,6 +49,9 @@ func sayCall(say func(name, value string), r *call.Record) {
 		}
 		say("attempt", name)
 		sayVerdicts(say, a.Verdicts)
+		for _, f := range a.Findings {
+			say("", "  "+f.String())
+		}
 	}
 	for _, j := range r.Rejected {
 		say("not asked", j.Cap+": "+j.Reason)

@@ -247,11 +247,20 @@ func (k *calls) subject() string {
 // findings returns the errors and warnings of a pipeline, or of the plan that it was made of.
 func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
 	cfg.Frontend = &person{} // whatever runs the pipeline asks at the terminal
-	unfit := a.calls.unfit(p)
+	found := a.calls.unfit(p)
 	if a.calls.file == "" {
-		return append(stone.Validate(p, cfg.Given()), unfit...)
+		found = append(stone.Validate(p, cfg.Given()), found...)
+	} else {
+		found = append(a.calls.findings(cfg), found...)
 	}
-	return append(a.calls.findings(cfg), unfit...)
+	for i := range found {
+		if f := &found[i]; f.Type == "effect-not-granted" && a.calls.conf != nil {
+			if why := a.calls.conf.Denied(f.Queried); why != "" {
+				f.Message = why
+			}
+		}
+	}
+	return found
 }
 
 // unfit finds what asks models that cannot answer, or whose price is not known although the budget bounds

@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/otlp"
-	"github.com/stonelayer/stone/trace"
 )
 
 // headersNames are the variables with headers for a collector; the first that is
@@ -36,7 +36,7 @@ func (a *app) exportTrace(ctx context.Context, url, path string) error {
 		return errors.New("--otlp is missing: want the URL of a collector, such as http://127.0.0.1:4318")
 	}
 	cfg := otlp.Config{URL: url, Skipped: func(err error) {
-		var bad *trace.LineError
+		var bad *event.LineError
 		if errors.As(err, &bad) {
 			a.complain("%s:%d: %s; line skipped", path, bad.Line, bad.Reason)
 		} else {

@@ -15,9 +15,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/trace"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -160,7 +160,7 @@ func (d *dagFile) put(record dag.DAG) error {
 // A traceFile is where the events of a run go. Nil is nowhere.
 type traceFile struct {
 	file   *os.File
-	writer *trace.Writer
+	writer *event.Writer
 }
 
 func openTrace(path string) (*traceFile, error) {
@@ -171,11 +171,11 @@ func openTrace(path string) (*traceFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := trace.Append(path)
+	f, err := event.Append(path)
 	if err != nil {
 		return nil, fmt.Errorf("--trace: %w", err)
 	}
-	return &traceFile{f, trace.NewWriter(f, level)}, nil
+	return &traceFile{f, event.NewWriter(f, level)}, nil
 }
 
 func (t *traceFile) close() error {

@@ -69,7 +69,7 @@ func (a *app) relinked(c *cobra.Command, others ...string) error {
 		return err
 	}
 	link := load.Linked{
-		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, postgresPackage, libraryPackage, indexPackage}),
+		Always:       slices.Concat(kinds.Packages(), []string{screenPackage, servePackage, editorPackage, postgresPackage, libraryPackage, indexPackage}),
 		Capabilities: missing, Dir: conf.Dir,
 	}
 	builder := a.Pipeline.(fromArgument)
@@ -151,6 +151,7 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 const (
 	screenPackage   = "github.com/stonelayer/stone/cli/screen"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
+	editorPackage   = "github.com/stonelayer/stone/x/acp"
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"
 	libraryPackage  = "github.com/stonelayer/stone/x/retrieve/commands"
 	indexPackage    = "github.com/stonelayer/stone/x/retrieve/postgres"
@@ -162,8 +163,10 @@ func (a *app) toLink(c *cobra.Command) (link load.Linked, err error) {
 	switch {
 	case c == c.Root():
 		link.Always = append(link.Always, screenPackage)
-	case c.Name() == "serve" || c.Name() == "mcp" || c.Name() == "acp":
+	case c.Name() == "serve" || c.Name() == "mcp":
 		link.Always = append(link.Always, servePackage)
+	case c.Name() == "acp":
+		link.Always = append(link.Always, servePackage, editorPackage)
 	case c.Name() == "eval":
 		link.Always = append(link.Always, kinds.Homes(kinds.Expression)...)
 	}

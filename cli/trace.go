@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/trace"
+	"github.com/stonelayer/stone/internal/trace"
 )
 
 func (a *app) trace() *cobra.Command {

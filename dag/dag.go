@@ -12,6 +12,8 @@ type DAG struct {
 	log  *entry  // the last entry; nil when empty
 	fail *flight // a failure in flight
 	view View    // limits what its reader may see; nil for no limit
+
+	closing *entry // the end of the fan-out that the Reduce around closes; nil outside of one
 }
 
 // An entry is one step of the log: a group, or most often one node that follows all
@@ -142,8 +144,8 @@ func (d DAG) Nearest(typ string) (*Node, error) {
 	return nil, &ReadError{Type: typ, Err: ErrMissing}
 }
 
-// All returns all nodes of the type in append order. The cost depends on the number of
-// nodes returned. The error is a *ReadError around ErrUndeclared.
+// All returns all nodes of the type in append order, but for the items of lost lanes. The
+// cost depends on the number of nodes returned. The error is a *ReadError around ErrUndeclared.
 func (d DAG) All(typ string) ([]*Node, error) {
 	if !d.allows(all, typ, "") {
 		return nil, d.refuse(typ, "")

@@ -70,39 +70,56 @@ func (n *Node) index() *trie[*Node] {
 type list struct {
 	before *list
 	nodes  []*Node
-	count  int // of nodes, earlier lists included
+	lost   []*Node // items of lost lanes, which are among the nodes of this list or of earlier ones
+	count  int     // of nodes, earlier lists included
 }
 
-// and returns the nodes of the list in append order, and then more.
-func (l *list) and(more []*Node) []*Node {
-	if l == nil {
-		return more
+// and returns the nodes of the list in append order, and then more, without the lost ones.
+func (l *list) and(more, lost []*Node) []*Node {
+	out := more
+	if l != nil {
+		out = make([]*Node, l.count+len(more))
+		copy(out[l.count:], more)
 	}
-	out := make([]*Node, l.count+len(more))
-	copy(out[l.count:], more)
 	for ; l != nil; l = l.before {
 		copy(out[l.count-len(l.nodes):], l.nodes)
+		lost = append(lost, l.lost...)
 	}
-	return out
+	if len(lost) == 0 {
+		return out
+	}
+	gone := idSet(lost)
+	return slices.DeleteFunc(out, func(n *Node) bool { return gone[n.id] })
+}
+
+// itemOfLost returns the item of the lane that was dropped with the failure n, or nil.
+func itemOfLost(n *Node) *Node {
+	if n.typ != Failure.Name() || !lostLane(n) {
+		return nil
+	}
+	return n.Parent()
 }
 
 // all returns the nodes of the type in append order.
 func (e *entry) all(typ string) []*Node {
 	indexed := e.indexed()
-	var recent []*Node
+	var recent, lost []*Node
 	for at := e; at != indexed; at = at.prev {
 		for _, n := range slices.Backward(at.nodes()) {
 			if n.typ == typ {
 				recent = append(recent, n)
 			}
+			if item := itemOfLost(n); item != nil && item.typ == typ {
+				lost = append(lost, item)
+			}
 		}
 	}
 	slices.Reverse(recent)
-	if indexed == nil {
-		return recent
+	var older *list
+	if indexed != nil {
+		older, _ = indexed.byType.Load().get(typ)
 	}
-	older, _ := indexed.byType.Load().get(typ)
-	return older.and(recent)
+	return older.and(recent, lost)
 }
 
 // Types returns the types of the nodes, each once, in no particular order. It does not
@@ -154,15 +171,29 @@ func (e *entry) index() {
 		}
 		log = append(log, at)
 	}
-	added := map[string][]*Node{}
+	added := map[string]*list{}
+	of := func(typ string) *list {
+		l := added[typ]
+		if l == nil {
+			l = new(list)
+			added[typ] = l
+		}
+		return l
+	}
 	for distance, at := range slices.Backward(log) {
 		for _, n := range at.nodes() {
-			added[n.typ] = append(added[n.typ], n)
+			l := of(n.typ)
+			l.nodes = append(l.nodes, n)
+			if item := itemOfLost(n); item != nil {
+				l := of(item.typ)
+				l.lost = append(l.lost, item)
+			}
 		}
 		if checkpoint(distance) {
-			for typ, nodes := range added {
-				before, _ := index.get(typ)
-				index = index.with(typ, &list{before: before, nodes: nodes, count: before.len() + len(nodes)})
+			for typ, l := range added {
+				l.before, _ = index.get(typ)
+				l.count = l.before.len() + len(l.nodes)
+				index = index.with(typ, l)
 			}
 			clear(added)
 			at.byType.Store(index)

@@ -22,7 +22,7 @@ type empty struct{}
 // The types of the nodes that a run itself writes.
 var (
 	laneMarker = NewType[laneContent]("stone/lane") // at the start of a lane
-	join       = NewType[empty]("stone/join")       // has the heads of up to joinWidth lanes as parents
+	join       = NewType[empty]("stone/join")       // has the heads of up to joinWidth lanes as parents, or stands for a fan-out without lanes
 	origin     = NewType[empty]("stone/origin")     // before a fan-out at the start of a run
 )
 
@@ -71,11 +71,16 @@ func (t Type[T]) Lanes(d DAG, items []T) ([]DAG, error) {
 // under join nodes. The cost is linear in the nodes of the lanes. Failures in flight in
 // a lane are dropped.
 //
+// Without lanes it adds a join node, so that a read of lanes finds none.
+//
 // It is an error if base is empty, if a lane does not extend base, or if two lanes have
 // the same node: start each with [Lane], or with an item of its own.
 func Join(base DAG, lanes []DAG) (DAG, error) {
 	if base.log == nil {
 		return base, errors.New("join: want a base with at least one node: call Origin before the lanes start")
+	}
+	if len(lanes) == 0 {
+		return join.Append(base, empty{})
 	}
 	total := 0
 	for i, lane := range lanes {

@@ -20,6 +20,9 @@ func Merge(ds ...DAG) DAG {
 		if out.view == nil {
 			out.view = d.view
 		}
+		if out.closing == nil {
+			out.closing = d.closing
+		}
 		m.add(d.log)
 	}
 	out.log = m.main.extend(m.added, m.from)

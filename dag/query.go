@@ -19,6 +19,7 @@ type Query struct {
 	after    AnyType // for Since
 	lens     *lens   // for Lens
 	optional bool
+	history  bool // All, and meant so; see History
 }
 
 // lens says what a query reads in the latest node.
@@ -35,6 +36,7 @@ const (
 	since
 	latest
 	everything
+	lanes
 )
 
 // A Querier names what a step reads. Queries and readers are Queriers.
@@ -67,6 +69,18 @@ func nameOf(t AnyType) string {
 // All returns the query for all nodes of the type.
 func (q Query) All() Query {
 	q.mode = all
+	return q
+}
+
+// History returns the query for all nodes of the type, see the function of that name.
+func (q Query) History() Query {
+	q.mode, q.history = all, true
+	return q
+}
+
+// Lanes returns the query for the nearest node of the type in each lane, see the function of that name.
+func (q Query) Lanes() Query {
+	q.mode = lanes
 	return q
 }
 
@@ -106,6 +120,12 @@ func (q Query) IsNearest() bool { return q.mode == nearest }
 // IsAll reports whether q asks for all nodes of its type.
 func (q Query) IsAll() bool { return q.mode == all }
 
+// IsHistory reports whether q asks for all nodes of its type, wherever they come from.
+func (q Query) IsHistory() bool { return q.history }
+
+// IsLanes reports whether q asks for the nearest node of its type in each lane.
+func (q Query) IsLanes() bool { return q.mode == lanes }
+
 // IsLatest reports whether q asks for the latest node of any type.
 func (q Query) IsLatest() bool { return q.mode == latest }
 
@@ -124,6 +144,8 @@ func (q Query) String() string {
 	switch q.mode {
 	case all:
 		name = "every " + name
+	case lanes:
+		name += " of each lane"
 	case since:
 		name += fmt.Sprintf(" since %q", nameOf(q.after))
 	case latest:
@@ -195,6 +217,8 @@ func (q Query) answer(d DAG, across bool) []*Node {
 		nodes, _ = d.Since(nameOf(q.typ), nameOf(q.after))
 	case latest:
 		nodes = []*Node{d.Latest()}
+	case lanes:
+		nodes, _ = d.Lanes(nameOf(q.typ))
 	case everything:
 		if !across {
 			return d.next()
@@ -217,6 +241,7 @@ var (
 type ReadError struct {
 	Type  string // empty if the query reads the whole DAG or the latest node
 	After string // for Since
+	Lane  string // for Lanes: the lane that has none
 	Err   error
 }
 
@@ -228,6 +253,12 @@ func (e *ReadError) Error() string {
 	}
 	if e.Type == "" && errors.Is(e.Err, ErrMissing) {
 		return "no node before this place"
+	}
+	switch {
+	case errors.Is(e.Err, errNoLanes):
+		return fmt.Sprintf("no fan-out is closed here, so there are no lanes with %s: read it in the Reduce after a fan-out", what)
+	case e.Lane != "":
+		return fmt.Sprintf("%s has no %s node: each lane that survives needs one, make it in each, or read all of them with dag.All", e.Lane, what)
 	}
 	if e.After != "" {
 		what += fmt.Sprintf(" since %q", e.After)

@@ -10,7 +10,7 @@ import (
 )
 
 // A Reader is a query with a Go type: it declares its queries and returns a value.
-// [Type] reads the nearest node; [All], [Maybe], [Since], [Latest] and
+// [Type] reads the nearest node; [All], [Lanes], [Maybe], [Since], [Latest] and
 // [Everything] read in other ways, and [Derive] makes readers of readers.
 type Reader[T any] interface {
 	Querier
@@ -20,9 +20,16 @@ type Reader[T any] interface {
 	From(d DAG) (T, error)
 }
 
-// All reads all nodes of a type in append order, such as the results of a
-// fan-out. Without such nodes it returns an empty list.
+// All reads all nodes of a type in append order, but for the items of lost lanes. Without
+// such nodes it returns an empty list. All does not stop at a fan-out: it also reads what
+// was there before, the lanes within lanes, and earlier rounds of a loop. Read the lanes
+// of one fan-out with [Lanes].
 func All[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().All()} }
+
+// History reads what All reads, and says that the whole history is meant: the validator accepts it
+// in the Reduce of a fan-out, also if an earlier round or an earlier step made nodes of
+// the type.
+func History[T any](t Type[T]) Reader[[]T] { return several[T]{t, t.Query().History()} }
 
 // Since reads the nodes of type t on the current line that follow the nearest node of
 // type after, oldest first; see [DAG.Since].

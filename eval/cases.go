@@ -107,7 +107,7 @@ func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 	for _, s := range e.Scorers {
 		steps = append(steps, s.leaf(e.data))
 	}
-	reads := []dag.Querier{dag.All(visited), dag.All(answered), dag.All(scored)}
+	reads := []dag.Querier{dag.History(visited), dag.History(answered), dag.History(scored)}
 	for _, s := range e.Scorers {
 		reads = append(reads, s.calls...)
 	}
@@ -252,10 +252,10 @@ func (a *answer) take(out, start dag.DAG) error {
 const planType = "stone/plan"
 
 // ends reports whether an error ends the run and not the case alone: an exhausted budget, a
-// question that waits, a recorder that failed.
+// question that waits, a recorder that failed, a broken check.
 func ends(err error) bool {
 	return fault.EndsRun(err) ||
-		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay}, func(k kind.Kind) bool { return errors.Is(err, k) })
+		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, call.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
 // ending returns the error by which a step ends the run. A call that finds no affordable

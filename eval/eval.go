@@ -12,7 +12,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -76,7 +78,7 @@ func newEvaluation(ctx context.Context, cfg Config, run stone.Config) (*evaluati
 		return nil, err
 	}
 	e := &evaluation{Config: cfg, data: set}
-	for _, check := range []func() error{e.checkExpected, func() error { return e.checkFit(ctx) }, e.checkAgainst, e.checkGate} {
+	for _, check := range []func() error{e.checkExpected, e.checkTypes, func() error { return e.checkFit(ctx) }, e.checkAgainst, e.checkGate} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -163,6 +165,57 @@ func (e *evaluation) checkExpected() error {
 	for _, s := range e.Scorers {
 		if s.needs && !e.data.expects {
 			return fmt.Errorf("the scorer %s needs an expectation, and no row has the column %q: name the column with it by --expected, or Data.Expected", s.name, e.data.Expected)
+		}
+	}
+	return nil
+}
+
+// checkTypes refuses scorers that read fields which no answer has.
+func (e *evaluation) checkTypes() error {
+	nodes, emitted := map[string]*schema.Schema{}, map[string]*schema.Schema{}
+	emits := 0
+	var visit func(a stone.Ashlar)
+	visit = func(a stone.Ashlar) {
+		for _, c := range tree.Children(a) {
+			visit(c)
+		}
+		if of, ok := a.Detail().Value.(kinds.Emitter); ok {
+			emitted = of.Emits()
+			emits++
+		}
+		if t := a.Result(); t != nil {
+			nodes[t.Name()] = t.Schema()
+		}
+	}
+	visit(e.Pipeline)
+	known := map[string]*schema.Schema{}
+	switch out := e.Pipeline.Result(); {
+	case emits == 1:
+		for path, s := range emitted {
+			known["output"+path] = s
+		}
+	case emits == 0 && out != nil:
+		known["output"] = out.Schema()
+	}
+	if len(e.data.inputs) == 1 && !e.data.inputs[0].Many {
+		known["input"] = e.data.inputs[0].Type.Schema()
+	}
+	for _, s := range e.Scorers {
+		if s.fits == nil {
+			continue
+		}
+		of := maps.Clone(known)
+		if s.node != "" {
+			maps.DeleteFunc(of, func(path string, _ *schema.Schema) bool { return strings.HasPrefix(path, "output") })
+			of["output"] = nodes[s.node]
+		}
+		if s.of != "" { // the scorer sees a part
+			whole := of["output"]
+			maps.DeleteFunc(of, func(path string, _ *schema.Schema) bool { return strings.HasPrefix(path, "output") })
+			of["output"], _ = whole.At(strings.Split(s.of, ".")...)
+		}
+		if err := s.fits(of); err != nil {
+			return fmt.Errorf("the scorer %s: %w", s.name, err)
 		}
 	}
 	return nil

@@ -223,7 +223,7 @@ func (i Improving) split(ctx context.Context, part string, run stone.Config) (*s
 			return all
 		}), visited, stone.Seq("case", e.answer(), i.Scorer.leaf(e.data)), stone.AllLanes(), stone.Lanes(i.Lanes)),
 		stone.Reduce(stone.Leaf("collect", attempted, func(_ context.Context, d dag.DAG) (*dag.Node, error) { return collectAttempts(d) },
-			stone.Queries(append([]dag.Querier{dag.All(visited), dag.All(answered), dag.All(scored)}, i.Scorer.calls...)...))))
+			stone.Queries(append([]dag.Querier{dag.History(visited), dag.History(answered), dag.History(scored)}, i.Scorer.calls...)...))))
 	return s, nil
 }
 

@@ -53,7 +53,7 @@ func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 			return s.judged(set, func(gs []grade) Score {
 				return Score{Value: gs[0].Score, Reason: strings.Join(gs[0].Reasons, "; ")}
 			}, s.ask(set, app, "judge", first, rubric, false))
-		}, calls: []dag.Querier{dag.All(first)}}, nil
+		}, calls: []dag.Querier{dag.History(first)}}, nil
 	}
 	rubric += "\n\nGrade 1 if the second of the two answers in \"out\" is better, 0 if the first is better, 0.5 if they are equally good."
 	return Scorer{name: s.name, leaf: func(set *dataset) stone.Ashlar {
@@ -61,7 +61,7 @@ func (s scorerSpec) judge(app *call.Applicator) (Scorer, error) {
 			turned := 1 - gs[1].Score
 			return Score{Value: (gs[0].Score + turned) / 2, Reason: fmt.Sprintf("as the second: %.2g, as the first: %.2g", gs[0].Score, turned)}
 		}, s.ask(set, app, "forth", first, rubric, false), s.ask(set, app, "back", second, rubric, true))
-	}, calls: []dag.Querier{dag.All(first), dag.All(second)}}, nil
+	}, calls: []dag.Querier{dag.History(first), dag.History(second)}}, nil
 }
 
 // asking is a step that asks a judge, with the type of its node.

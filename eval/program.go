@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/sandbox"
@@ -52,7 +53,8 @@ func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 	if err != nil {
 		return Scorer{}, err
 	}
-	return s.leafOf(func(ctx context.Context, c Case) (Score, error) {
+	var streak fault.Streak
+	scorer := s.leafOf(func(ctx context.Context, c Case) (Score, error) {
 		got, err := s.got(c)
 		if err != nil {
 			return Score{Reason: err.Error()}, nil
@@ -70,12 +72,27 @@ func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 			variables["expected"] = json.RawMessage("null")
 		}
 		found, err := program.Eval(ctx, variables)
+		if err != nil && ctx.Err() == nil {
+			if err = (unjudged{err}); streak.Add(err) {
+				err = &call.Error{Type: call.CheckBroken, Message: fmt.Sprintf("the scorer %s cannot score any answer: %v", s.name, err)}
+			}
+			return Score{}, err
+		}
+		streak.Add(err)
 		if err != nil {
 			return Score{}, err
 		}
 		return scoreOf(found)
-	}), nil
+	})
+	scorer.fits = program.Fits
+	return scorer, nil
 }
+
+// unjudged is the error of an expression that could not be evaluated over an answer.
+type unjudged struct{ error }
+
+// Broken says that the expression may work for another answer.
+func (unjudged) Broken() bool { return false }
 
 // scoreOf reads true, false or a number.
 func scoreOf(v json.RawMessage) (s Score, err error) {

@@ -55,7 +55,7 @@ func Read(app *call.Applicator, texts ...string) (all []Scorer, err error) {
 		}
 		for _, s := range specs {
 			made, err := s.scorer(app)
-			made.node = s.node
+			made.node, made.of = s.node, s.of
 			if err != nil {
 				return nil, fmt.Errorf("scorer %s: %w", s.name, err)
 			}

@@ -92,7 +92,7 @@ func (r Routing) Pipeline() (stone.Ashlar, error) {
 		}
 		lanes = append(lanes, stone.Seq(w.Name(), p, r.way(e)))
 	}
-	compare := stone.Func("compare", dag.All(wentType), Routed, func(_ context.Context, all []went) (RoutingReport, error) {
+	compare := stone.Func("compare", dag.Lanes(wentType), Routed, func(_ context.Context, all []went) (RoutingReport, error) {
 		if len(all) != len(ways) {
 			return RoutingReport{}, fmt.Errorf("%d of %d ways were evaluated", len(all), len(ways))
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/schema"
 )
 
 // The verdicts of a Score.
@@ -42,10 +43,12 @@ type Scorer struct {
 	leaf func(*dataset) stone.Ashlar
 	// calls are the nodes of its calls, which have a cost.
 	calls []dag.Querier
-	share bool   // all its scores are known to be between 0 and 1
-	needs bool   // an expectation
-	whole bool   // it wants the whole output to be equal to the expectation
-	node  string // the type of the node that it scores, "" for the output
+	share bool                                  // all its scores are known to be between 0 and 1
+	needs bool                                  // an expectation
+	whole bool                                  // it wants the whole output to be equal to the expectation
+	fits  func(map[string]*schema.Schema) error // compares it with what is known of output, input and node
+	of    string                                // the path of the fields that it sees of the output
+	node  string                                // the type of the node that it scores, "" for the output
 }
 
 // Func makes a scorer from a Go function. The function sees only cases with an answer.

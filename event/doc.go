@@ -47,6 +47,20 @@
 // [Event.Line] makes one object of JSON of an event, a line of a trace file, and
 // [Event.UnmarshalJSON] reads it. [Event.Attrs] has the same fields as attributes, for logs and spans.
 //
+//	{"event":"api-call","level":"info","seq":9,"timestamp":1760000000123.5,"trace-id":"run-7","span-id":"span-2","parent-span-id":"span-1","ashlar-name":"fix","path":"all/fix","data":{"turn-number":5,"model":"m","message-count":9}}
+//
+// The type of the event comes first, its own fields are under "data". Times are in milliseconds since
+// 1970, durations in milliseconds.
+//
+// # Trace files
+//
+// A [Writer] is a watcher: give it to a run, and every event becomes a line of a trace file. It writes each line with
+// one call, so a process that dies loses at most the line it was writing. [Append] opens a file for it.
+//
+// [Read] streams events from a reader, however long it is. Damage stays local: a line that is truncated or is not an event
+// yields a [*LineError] with its number, and reading continues with the next line. The command stone trace answers questions
+// about a file, and exports it to an OpenTelemetry collector.
+//
 // # Streamed text
 //
 // A model's answer arrives as a series of [Delta] events before it is accepted. The path

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/finding"
@@ -53,8 +54,42 @@ func (c *compiler) reads(n *node, known *scope, templates ...*template) reads {
 	r := reads{}
 	for _, t := range templates {
 		t.slots(func(ref *slotRef) { c.read(r, n, known, ref) }, func(name string, at *place) { c.word(r, n, known, name, at) })
+		t.formulas(func(text string, at *place) { c.formula(r, n, known, text, at) })
+		if t != nil {
+			c.misread(n, known, &t.at, n.op == "emit")
+		}
 	}
 	return r
+}
+
+// formula compiles an expression that is a value, and notes the slots that it reads.
+func (c *compiler) formula(r reads, n *node, known *scope, text string, at *place) {
+	program := c.formulas[text]
+	if program == nil {
+		language, err := kinds.Language(c.app)
+		if err == nil {
+			program, err = language.Formula(text, c.visible)
+		}
+		if err != nil {
+			c.find(at, finding.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", text, err)
+			return
+		}
+		c.formulas[text] = program
+	}
+	for _, name := range program.Variables() {
+		c.read(r, n, known, &slotRef{name: name, at: at})
+	}
+}
+
+// dotted reports a name that is a path into a slot, as other languages write it.
+func (c *compiler) dotted(n *node, known *scope, ref *slotRef) bool {
+	slot, rest, ok := strings.Cut(ref.name, ".")
+	if !ok || known.find(slot) == nil {
+		return false
+	}
+	c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name},
+		"no slot is named %q: write {:slot/id [:%s :%s]} for a part of a slot", ref.name, slot, strings.ReplaceAll(rest, ".", " :"))
+	return true
 }
 
 // access returns the access to a slot, which all reads of a node share.
@@ -133,6 +168,8 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 		return
 	case reserved(ref.name):
 		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
+		return
+	case def == nil && c.dotted(n, known, ref):
 		return
 	case def == nil || def.given: // from outside; the validator checks it
 		if def != nil && !ref.record {

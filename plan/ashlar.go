@@ -199,6 +199,9 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 			r.add(f)
 			continue
 		}
+		if f.Type == "lane-type-read-as-one" {
+			f.Message = fmt.Sprintf("%q is made in lanes: read it in the body of a node {:op :reduce :body […]} that follows them", f.Queried)
+		}
 		r.find(within(at, f), f, "%s", strings.ReplaceAll(f.Message, "stone.Reduce", "a node {:op :reduce …}"))
 	}
 }

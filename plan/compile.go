@@ -33,8 +33,9 @@ type compiler struct {
 	withheld map[string]bool // types that its call did not pass on
 	guards   []string        // that hold at the current node
 	apps     map[int]*call.Applicator
-	pending  map[string]laneSlot // of a fan-out without its reduce
-	fanned   bool                // pending is set
+	formulas map[string]call.Expression // of values, by their text
+	pending  map[string]laneSlot        // of a fan-out without its reduce
+	fanned   bool                       // pending is set
 	places   map[stone.Ashlar]*place
 	ashlar   stone.Ashlar // the result; zero if the plan is too large to check
 }
@@ -62,7 +63,7 @@ func newCompiler(p *Plan, app *call.Applicator, opts Options, hidden map[string]
 	c := &compiler{
 		plan: p, app: app, opts: opts, hidden: hidden, depth: depth,
 		census: census{definers: make(map[string][]*node, p.size), used: make(map[string]bool, p.size)},
-		types:  make(map[string]dag.AnyType, p.size), apps: map[int]*call.Applicator{}, places: make(map[stone.Ashlar]*place, p.size),
+		types:  make(map[string]dag.AnyType, p.size), apps: map[int]*call.Applicator{}, formulas: map[string]call.Expression{}, places: make(map[stone.Ashlar]*place, p.size),
 	}
 	c.findings = slices.Clone(p.faults)
 	c.take(p.nodes)

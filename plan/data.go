@@ -27,7 +27,7 @@ func (w *printer) misread(v edn.Value, words bool) {
 		w.fail(errSlot, words && ok && isKeyword(name))
 	case edn.KindMap:
 		for k, e := range v.Entries() {
-			w.fail(errSlot, isSlotKey(k.Text()))
+			w.fail(errSlot, isSlotKey(k.Text()) || v.Len() == 1 && strings.TrimPrefix(k.Text(), ":") == celKey && e.Kind() == edn.KindString)
 			w.misread(e, words)
 		}
 	case edn.KindVector, edn.KindList, edn.KindSet:
@@ -86,7 +86,7 @@ func (w *printer) exact(number string) {
 
 func (w *printer) dataKey(key []byte) {
 	name := key[1 : len(key)-1]
-	if utf8.Valid(name) && !strings.Contains(string(name), `\`) && !isSlotKey(string(name)) && isKeyword(string(name)) {
+	if utf8.Valid(name) && !strings.Contains(string(name), `\`) && !isSlotKey(string(name)) && string(name) != celKey && isKeyword(string(name)) {
 		w.text = append(append(w.text, ':'), name...)
 		return
 	}

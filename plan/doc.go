@@ -30,6 +30,8 @@
 // reads the nearest one. A plan can run between steps in Go: each reads the nodes of the
 // other, through a dag.NewType of the same name. The content of a slot is data; templates
 // in it are not expanded. A path such as [:x :items 0 :name] reads a part of a slot.
+// {:slot/text ["Deploy " {:slot/id :v} "?"]} is a text with slots in it, and {:cel "n + 1"}
+// the value of an expression over slots, which is checked like a guard.
 // {:slot/record :x} reads the record of its call: "cap/id", "attempts", "failure/type",
 // "error" and "out".
 //
@@ -83,8 +85,8 @@
 // # Nodes
 //
 // Beside its slots and emissions, a plan writes a node of type stone/plan at its start,
-// stone/passed for every node that its guard skipped, stone/lanes where lanes are
-// joined, and stone/result for calls without "as". The mode changes when a node runs,
+// stone/passed for every node that its guard skipped, and
+// stone/result for calls without "as". The mode changes when a node runs,
 // but not the nodes: ids are the same.
 //
 // # Answers that are plans

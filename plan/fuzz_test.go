@@ -43,6 +43,8 @@ func FuzzCheck(f *testing.F) {
 			}
 		}
 	}
+	f.Add(`{:nodes [{:op :ask :question ["a " {:slot/id :x} {:cel "x + 1"}] :as :q} {:op :emit :input {:t {:slot/text ["a" :q]} "cel" "1"}}]}`)
+	f.Add(`{"nodes": [{"op": "emit", "input": {"cel": "x", "t": {"cel": "x"}, "u": {"slot/text": ["{{x}}"]}}}]}`)
 	app := models()
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := plan.Read([]byte(text))

@@ -74,7 +74,7 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 		if handles, ok := c.constant(n, n.pin, known); ok && len(handles) == 1 && handles[0].bare {
 			spec.Cap = handles[0].Cap
 		} else {
-			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (call.Handle, error) { return view{r, d}.capability(n.pin) }, r.queries()...)
+			spec.CapFrom = dag.ReaderFunc(func(d dag.DAG) (call.Handle, error) { return view{r, d, nil}.capability(n.pin) }, r.queries()...)
 		}
 	}
 	if n.candidates == nil {
@@ -93,7 +93,7 @@ func (c *compiler) candidates(n *node, spec *call.Spec, r reads, known *scope) {
 		spec.Dispatch.Candidates = listed
 		return
 	}
-	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d}.listed(n.candidates) }, r.queries()...)
+	spec.CandidatesFrom = dag.ReaderFunc(func(d dag.DAG) ([]string, error) { return view{r, d, nil}.listed(n.candidates) }, r.queries()...)
 }
 
 // capability reads the one capability of a slot.

@@ -71,30 +71,16 @@ func (c *compiler) open(n *node, lanes []*scope, many bool) {
 	}
 }
 
-// laneCount is the content of the node that joins lanes.
-type laneCount struct {
-	Lanes int `json:"lanes"`
-}
-
-// closing is the type of that node. Its first parent is the node before the fan-out, the
-// others are the ends of the lanes.
-var closing = dag.NewType[laneCount]("stone/lanes")
-
 // reduce compiles a reduce: first the slots of the lanes, then its body. With a test, the
 // body runs only if the test holds.
 func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int, t *test) stone.Ashlar {
 	pending := c.pending
 	c.pending, c.fanned = nil, false
-	steps := []stone.Ashlar{stone.New("lanes", closing, func(_ context.Context, d dag.DAG) (laneCount, error) {
-		return laneCount{len(d.Next()) - 1}, nil
-	}).Glue()}
+	var steps []stone.Ashlar
 	for _, slot := range slices.Sorted(maps.Keys(pending)) {
 		if slot == call.EmitType || c.uses(slot) {
 			steps = append(steps, c.gather(slot, pending[slot], known)...)
 		}
-	}
-	if len(steps) == 1 {
-		steps = nil
 	}
 	within := inside.inner()
 	body := c.sequence("body", bodyOf(n), within, depth+1).Glue()
@@ -110,13 +96,14 @@ func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int,
 // gather compiles the steps that define a slot from a slot of the lanes: the value of one
 // lane, or a list of the values of all lanes.
 func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar {
-	read := []dag.Querier{closing}
 	if name == call.EmitType {
-		last := func(d dag.DAG) *dag.Node { return lastOf(inLanes(d, name, "")) }
+		read := []dag.Querier{Emission.Query().Lanes().Optional()}
+		last := func(d dag.DAG) *dag.Node { return lastOf(inLanes(d, name)) }
 		return []stone.Ashlar{c.copied("emission", Emission, last, read)}
 	}
 	typ := c.slotType(name)
 	failed := call.Failed(typ)
+	read := []dag.Querier{typ.Query().Lanes().Optional(), failed.Query().Lanes().Optional()}
 	if l.many {
 		known.define(name, slot{sure: true})
 		return []stone.Ashlar{stone.Leaf(name, typ, func(_ context.Context, d dag.DAG) (*dag.Node, error) {
@@ -165,43 +152,11 @@ func lastOf(nodes []*dag.Node) *dag.Node {
 	return nodes[len(nodes)-1]
 }
 
-// inLanes returns the nearest node of one of two types from every lane that survived, in
-// the order of the lanes.
-func inLanes(d dag.DAG, typ, or string) []*dag.Node {
-	at, err := d.Nearest(closing.Name())
-	if err != nil {
-		return nil
-	}
-	parents := at.Parents()
-	if len(parents) == 0 {
-		return nil
-	}
-	var out []*dag.Node
-	for _, end := range ends(parents[1:]) {
-		if end.Type() == dag.Failure.Name() { // a lost lane
-			continue
-		}
-		for n := end; n != nil && n.ID() != parents[0].ID(); n = n.Parent() {
-			if t := n.Type(); t == typ || t == or {
-				out = append(out, n)
-				break
-			}
-		}
-	}
-	return out
-}
-
-// ends returns the ends of lanes, which are grouped if there are many.
-func ends(heads []*dag.Node) []*dag.Node {
-	var out []*dag.Node
-	for _, h := range heads {
-		if h.Type() == "stone/join" {
-			out = append(out, ends(h.Parents()[1:])...)
-		} else {
-			out = append(out, h)
-		}
-	}
-	return out
+// inLanes returns the nearest node of one of the types from every lane that survived, in the
+// order of the lanes: not from the lanes without one, nor if the fan-out was skipped.
+func inLanes(d dag.DAG, types ...string) []*dag.Node {
+	nodes, _ := d.Lanes(types...)
+	return slices.DeleteFunc(nodes, func(n *dag.Node) bool { return n == nil })
 }
 
 // list reads the items of a map.

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/schema"
 )
 
 // This file compiles the nodes of each op except fan-outs, see lanes.go.
@@ -31,7 +32,7 @@ func (c *compiler) let(n *node, name string, known *scope) stone.Ashlar {
 
 // render fills a template of a node, within the limits of the plan.
 func (c *compiler) render(t *template, r reads, d dag.DAG) (json.RawMessage, error) {
-	value, err := t.render(view{r, d}, or(c.opts.Limits.NodeBytes, defaultNodeBytes))
+	value, err := t.render(view{r, d, c.formulas}, or(c.opts.Limits.NodeBytes, defaultNodeBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -42,12 +43,49 @@ func (c *compiler) emit(n *node, name string, known *scope) stone.Ashlar {
 	r := c.reads(n, known, n.value)
 	return stone.New(name, Emission, func(_ context.Context, d dag.DAG) (json.RawMessage, error) {
 		return c.render(n.value, r, d)
-	}, c.leafOptions(r)...)
+	}, append(c.leafOptions(r), stone.Detail{Value: emission{c, n.value}})...)
+}
+
+// An emission is the Detail of an emit. It is a kinds.Emitter.
+type emission struct {
+	*compiler
+	value *template
+}
+
+// Emits returns what is known of the emission.
+func (e emission) Emits() map[string]*schema.Schema {
+	all := map[string]*schema.Schema{}
+	e.shape(all, "", e.value)
+	return all
+}
+
+func (c *compiler) shape(all map[string]*schema.Schema, path string, t *template) {
+	switch {
+	case t.slot != nil && !t.slot.record:
+		var names []string
+		for _, s := range t.slot.path {
+			names = append(names, s.String())
+		}
+		all[path], _ = c.slotType(t.slot.name).Schema().At(names...)
+	case t.word != "" && c.definers[t.word] != nil:
+		all[path] = c.slotType(t.word).Schema()
+	case len(t.fields) > 0:
+		properties := map[string]any{}
+		for _, f := range t.fields {
+			properties[f.name] = true
+			c.shape(all, path+"."+f.name, f.value)
+		}
+		text, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "additionalProperties": false})
+		if err == nil {
+			all[path], _ = schema.Parse(text) // names of fields always make a schema
+		}
+	}
 }
 
 func (c *compiler) call(n *node, name string, known *scope, depth int) stone.Ashlar {
 	r := c.reads(n, known, n.value, n.context, n.constraints)
 	n.meant(func(ref *slotRef) { c.read(r, n, known, ref) })
+	c.takes(n)
 	fails := n.spec.Dispatch.AllowFailure
 	spec := n.spec
 	spec.Applicator = c.appAt(depth)

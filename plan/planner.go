@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/schema"
 )
 
 // Planner runs the plans that capabilities return, for call.Applicator.Plans. Calls in
@@ -67,6 +67,13 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	opts.Slots = slices.Concat(slots, names)
 	c := newCompiler(p, app, opts, hidden, depth)
 	c.answers, c.withheld = true, withheld
+	if pl.within != nil {
+		for _, name := range slots {
+			if s := pl.within.schemaIn(d, name); s != nil && len(c.definers[name]) == 0 && !slices.Contains(names, name) {
+				c.types[name] = open(name).WithSchema(s)
+			}
+		}
+	}
 	c.findings = append(c.findings, findings...)
 	c.compile()
 	if len(bound) > 0 && !c.ashlar.IsZero() {
@@ -84,9 +91,14 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 // refused returns the error of an invalid plan that a capability returned.
 func refused(findings finding.List) error {
 	err := findings.Err()
-	e := &call.Error{Type: call.PlanInvalid, Message: "the plan is invalid", Cause: err}
-	if invalid := (*finding.Invalid)(nil); errors.As(err, &invalid) {
-		e.Message = invalid.Error()
+	errs := findings.Errors()
+	told := make([]string, 0, mostTold)
+	for _, f := range errs[:min(len(errs), mostTold)] {
+		told = append(told, f.String())
+	}
+	e := &call.Error{Type: call.PlanInvalid, Cause: err}
+	if e.Message = "the plan is invalid: " + strings.Join(told, "; "); len(errs) > mostTold {
+		e.Message += fmt.Sprintf(" (and %d more)", len(errs)-mostTold)
 	}
 	details := map[string]any{"findings": findings.Errors()}
 	var denied []string
@@ -101,6 +113,38 @@ func refused(findings finding.List) error {
 	// Findings are made of text and always have JSON.
 	e.Details, _ = json.Marshal(details)
 	return e
+}
+
+// schemaIn returns the schema of a slot if the value that it has in d fits: after a fan-out it is a list of such values.
+func (c *compiler) schemaIn(d dag.DAG, name string) *schema.Schema {
+	s, n := c.slotType(name).Schema(), nearest(d, open(name))
+	if s == nil || n == nil || s.Validate(d.Context(), []byte(n.JSON())) != nil {
+		return nil
+	}
+	return s
+}
+
+// Valid implements the optional method of a call.Planner for the check plan-valid: it returns why a plan that a slot will
+// hold cannot run. A slot that neither it nor d defines may be given when it is applied, unless the plan states its inputs.
+func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []string) *call.Error {
+	p, err := read(text, pl.opts.Limits.nodes())
+	if err != nil {
+		return call.AsError(refused(asInvalid(err)))
+	}
+	opts := pl.opts
+	slots, hidden, _ := slotsOf(d, nil)
+	opts.Slots = slices.Concat(opts.Slots, slots)
+	c := newCompiler(p, app, opts, hidden, pl.depth)
+	c.answers = true
+	c.compile()
+	c.validate(&c.report, stone.Config{Input: d, Grant: grant})
+	found := slices.DeleteFunc(c.findings, func(f finding.Finding) bool {
+		return f.Type == "missing-producer" && !p.stated && len(c.definers[f.Queried]) == 0 && f.Suggestion == ""
+	})
+	if found.Err() == nil {
+		return nil
+	}
+	return call.AsError(refused(found))
 }
 
 // bindings returns the steps that write the slots bound with a plan.

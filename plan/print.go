@@ -95,7 +95,7 @@ func (w *printer) word(text string) {
 	if isSlotKey(text) { // a key of data
 		w.fail(errSlot, w.json)
 	}
-	if w.json || !isKeyword(text) || isSlotKey(text) {
+	if w.json || !isKeyword(text) || isSlotKey(text) || text == celKey {
 		w.string(text)
 	} else {
 		w.name(text)
@@ -282,6 +282,21 @@ func (w *printer) template(t *template, words bool) {
 		w.string(":" + t.word)
 	case t.word != "":
 		w.name(t.word)
+	case t.formula != "":
+		w.open('{')
+		w.key(celKey)
+		w.string(t.formula)
+		w.close('}')
+	case t.text:
+		w.open('{')
+		w.key(slotText)
+		w.open('[')
+		for _, item := range t.items {
+			w.next()
+			w.template(item, false)
+		}
+		w.close(']')
+		w.close('}')
 	case t.items != nil:
 		w.open('[')
 		for _, item := range t.items {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -62,8 +63,6 @@ func (r *reading) vector(at *place, what string) bool {
 	}
 	return true
 }
-
-var ops = []string{"apply", "ask", "call", "emit", "let", "loop", "map", "match", "parallel", "reduce", "seq", "tool"}
 
 // readerOf returns the function that reads the nodes of an op, except op, id and when.
 func readerOf(op string) func(*reading, *node, fields) {
@@ -132,6 +131,7 @@ func (r *reading) node(at *place, depth int) *node {
 		}
 	})
 	for i := range faults {
+		n.likened(&faults[i], at.value)
 		faults[i].Path = at.path() + joined(faults[i].Path)
 	}
 	r.faults(faults)
@@ -149,10 +149,31 @@ func joined(path string) string {
 }
 
 func meant(op string) string {
-	if near := suggest.Closest(op, slices.Values(ops)); near != "" {
+	if near := cmp.Or(suggest.Closest(op, slices.Values(ops)), likeOp(op)); near != "" {
 		return "; did you mean " + strconv.Quote(near) + "?"
 	}
 	return ""
+}
+
+// likened adds to the fault of a node what a name of another language means here.
+func (n *node) likened(f *form.Fault, v edn.Value) {
+	has := func(key string) bool { _, ok := v.Field(key); return ok }
+	switch o, known := opOf(n.op); {
+	case f.Kind == form.UnknownKey && known:
+		f.Suggestion = cmp.Or(likeKey(o, f.Path, has), f.Suggestion)
+	case f.Kind == form.Missing && f.Path == "op":
+		for k := range v.Entries() {
+			name, _ := k.Name()
+			if _, isOp := opOf(name); isOp {
+				f.Message += "; write {:op :" + name + " …} for {:" + name + " …}"
+				return
+			}
+			if slices.Contains(likeKeys["op"], name) {
+				f.Message += "; it has " + strconv.Quote(name) + ", which is no field: write op for it"
+				return
+			}
+		}
+	}
 }
 
 // name reads an identifier: a name, or a string.
@@ -289,7 +310,12 @@ func branchKey(v edn.Value) (string, bool) {
 
 func (r *reading) readAsk(n *node, f fields) {
 	f.Need("question", "as")
-	n.value = r.field(f, "question", false)
+	if v, ok := f.Field("question"); ok && v.EDN().Kind() == edn.KindVector {
+		n.value = &template{at: place{up: f.at, key: "question", value: v.EDN()}}
+		r.sentence(n.value, n.value.at)
+	} else {
+		n.value = r.field(f, "question", false)
+	}
 	if _, ok := f.Field("choices"); ok {
 		f.At("choices").Texts(&n.choices)
 	}

@@ -44,6 +44,18 @@ func TestReference(t *testing.T) {
 	for _, answer := range []string{"Fields of a response", "Result", "Error"} {
 		delete(has, "envelope.md "+answer)
 	}
+	page, err := os.ReadFile("../docs/reference/plan.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := plan.Reference(string(page)); want != string(page) {
+		if *update {
+			err = os.WriteFile("../docs/reference/plan.md", []byte(want), 0o644)
+		}
+		if !*update || err != nil {
+			t.Error("plan.md differs from the table of operations: write it with -update", err)
+		}
+	}
 	known := regexp.MustCompile(`unknown field \?\?; known are ([a-z0-9/?, -]+)`)
 	check := func(section, probe, faults string) {
 		t.Helper()

@@ -162,6 +162,7 @@ func (c *census) take(nodes []*node) {
 		}
 		for _, t := range []*template{n.value, n.context, n.constraints} {
 			t.slots(func(r *slotRef) { c.used[r.name] = true }, func(name string, _ *place) { c.used[name] = true })
+			t.formulas(func(text string, _ *place) { c.texts = append(c.texts, text) })
 		}
 		for _, g := range []*guard{n.when, n.until} {
 			if g != nil && g.form == expression {

@@ -82,7 +82,8 @@ func (r reads) queries() []dag.Querier {
 // A view reads slots in a DAG.
 type view struct {
 	reads
-	dag dag.DAG
+	dag      dag.DAG
+	formulas map[string]call.Expression
 }
 
 func (v view) slot(ref *slotRef) (json.RawMessage, error) {
@@ -167,7 +168,7 @@ type test struct {
 
 // holds reports whether the guard holds.
 func (t *test) holds(d dag.DAG) (bool, error) {
-	v := view{t.reads, d}
+	v := view{t.reads, d, nil}
 	switch t.form {
 	case always:
 		return true, nil
@@ -175,13 +176,9 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 		n, failure := v.reads[t.name].find(d)
 		return t.form == present && n != nil || t.form == failed && failure != nil, nil
 	case expression:
-		values := make(map[string]json.RawMessage)
-		for _, name := range t.program.Variables() {
-			value, err := v.slot(&slotRef{name: name})
-			if err != nil {
-				return false, err
-			}
-			values[name] = value
+		values, err := v.variables(t.program)
+		if err != nil {
+			return false, err
 		}
 		ok, err := isTrue(d.Context(), t.program, values)
 		if err != nil {
@@ -190,6 +187,31 @@ func (t *test) holds(d dag.DAG) (bool, error) {
 		return ok, nil
 	}
 	return false, nil
+}
+
+// variables returns the values of the slots that an expression reads.
+func (v view) variables(program call.Expression) (map[string]json.RawMessage, error) {
+	values := make(map[string]json.RawMessage)
+	for _, name := range program.Variables() {
+		value, err := v.slot(&slotRef{name: name})
+		if err != nil {
+			return nil, err
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+func (v view) formula(text string) (json.RawMessage, error) {
+	values, err := v.variables(v.formulas[text])
+	if err != nil {
+		return nil, err
+	}
+	value, err := v.formulas[text].Eval(v.dag.Context(), values)
+	if err != nil {
+		return nil, stone.Fail(badExpression, "%.200q: %w", text, err)
+	}
+	return value, nil
 }
 
 // isTrue evaluates the expression of a guard.

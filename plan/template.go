@@ -20,6 +20,8 @@ type template struct {
 	word     string // a keyword that refers to a slot, if one of that name is defined
 	fields   []field
 	items    []*template
+	text     bool   // the items are the parts of a text
+	formula  string // an expression over slots
 	at       place
 }
 
@@ -84,8 +86,18 @@ func (r *report) within(at place, words bool) (t *template, plain bool) {
 	}
 	switch v := at.value; v.Kind() {
 	case edn.KindMap:
-		if key := slotKey(v); key != "" {
+		switch key := slotKey(v); {
+		case key == slotText:
+			parts, _ := v.Field(key)
+			r.alone(&t.at, key)
+			r.sentence(t, place{up: &t.at, key: key, value: parts})
+			return t, false
+		case key != "":
 			t.slot = r.slot(&t.at, key)
+			return t, false
+		}
+		if text, ok := formulaIn(v); ok {
+			t.formula = text
 			return t, false
 		}
 		plain = r.fields(t, words)
@@ -107,6 +119,9 @@ func (r *report) within(at place, words bool) (t *template, plain bool) {
 // no further work.
 func flat(v edn.Value, words bool) bool {
 	if v.Len() == 0 || slotKey(v) != "" {
+		return false
+	}
+	if _, ok := formulaIn(v); ok {
 		return false
 	}
 	for _, e := range v.Entries() {
@@ -188,7 +203,50 @@ const (
 	slotID     = "slot/id"
 	slotPath   = "slot/path"
 	slotRecord = "slot/record"
+	slotText   = "slot/text"
+	celKey     = "cel"
 )
+
+// formulaIn returns the expression of a value {:cel "…"}.
+func formulaIn(v edn.Value) (text string, ok bool) {
+	if v.Kind() != edn.KindMap || v.Len() != 1 {
+		return "", false
+	}
+	for k, e := range v.Entries() {
+		if name, named := k.Name(); named && name == celKey && e.Kind() == edn.KindString {
+			return e.Text(), true
+		}
+	}
+	return "", false
+}
+
+// sentence reads the parts of a text, which are texts, slots and expressions.
+func (r *report) sentence(t *template, at place) {
+	t.text = true
+	if kind := at.value.Kind(); kind != edn.KindVector && kind != edn.KindList {
+		r.find(&at, finding.Finding{Type: badValue}, "expected a vector of the parts of a text, such as [\"Deploy \" {:slot/id :version} \"?\"]")
+		return
+	}
+	for i, e := range at.value.Elements() {
+		item, plain := r.within(place{up: &at, index: i, value: e}, false)
+		if plain {
+			r.constant(item)
+		}
+		t.items = append(t.items, item)
+	}
+}
+
+// alone reports the fields beside a key that allows none.
+func (r *report) alone(at *place, key string) {
+	if at.value.Len() == 1 {
+		return
+	}
+	for k := range at.value.Entries() {
+		if name, _ := k.Name(); name != key {
+			r.find(at.field(name, k), finding.Finding{Type: unknownField, Queried: name}, "%s allows no other field beside it", key)
+		}
+	}
+}
 
 // slotKey returns the key that makes a map a place for a slot, or "".
 func slotKey(v edn.Value) string {
@@ -204,7 +262,7 @@ func slotKey(v edn.Value) string {
 
 func isSlotKey(text string) bool {
 	switch text {
-	case slotID, slotPath, slotRecord, ":" + slotID, ":" + slotPath, ":" + slotRecord:
+	case slotID, slotPath, slotRecord, slotText, ":" + slotID, ":" + slotPath, ":" + slotRecord, ":" + slotText:
 		return true
 	}
 	return false
@@ -223,12 +281,10 @@ func word(v edn.Value) string {
 func (r *report) slot(at *place, key string) *slotRef {
 	v, _ := at.value.Field(key)
 	ref := &slotRef{record: key == slotRecord, at: at}
-	if at.value.Len() > 1 {
-		for k := range at.value.Entries() {
-			if name, _ := k.Name(); name != key {
-				r.find(at.field(name, k), finding.Finding{Type: unknownField, Queried: name}, "%s allows no other field beside it", key)
-			}
-		}
+	r.alone(at, key)
+	if key == slotText {
+		r.find(at, finding.Finding{Type: badValue}, "expected a slot, as {:slot/id :x}; %s makes a text", key)
+		return ref
 	}
 	if name, ok := v.Name(); ok && key != slotPath {
 		ref.name = name
@@ -288,8 +344,25 @@ func (t *template) slots(fn func(*slotRef), word func(name string, at *place)) {
 	}
 }
 
+// formulas calls fn for every expression in the template.
+func (t *template) formulas(fn func(text string, at *place)) {
+	switch {
+	case t == nil || t.constant != nil:
+		return
+	case t.formula != "":
+		fn(t.formula, &t.at)
+	}
+	for _, f := range t.fields {
+		f.value.formulas(fn)
+	}
+	for _, item := range t.items {
+		item.formulas(fn)
+	}
+}
+
 // A reader returns the values of slots while a plan runs.
 type reader interface {
+	formula(text string) (json.RawMessage, error)
 	slot(*slotRef) (json.RawMessage, error)
 	word(name string) (value json.RawMessage, ok bool, err error)
 }
@@ -337,6 +410,16 @@ func (t *template) append(dst []byte, r reader, most int) (_ []byte, err error) 
 			return nil, err
 		}
 		return append(dst, value...), nil
+	case t.formula != "":
+		if value, err = r.formula(t.formula); err == nil && len(dst)+len(value) > most {
+			err = tooManyBytes(most)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return append(dst, value...), nil
+	case t.text:
+		return t.say(dst, r, most)
 	case t.items != nil:
 		dst = append(dst, '[')
 		for i, item := range t.items {
@@ -359,6 +442,23 @@ func (t *template) append(dst []byte, r reader, most int) (_ []byte, err error) 
 		}
 	}
 	return append(dst, '}'), nil
+}
+
+// say appends the text that the items make: texts as they are, other values as JSON.
+func (t *template) say(dst []byte, r reader, most int) ([]byte, error) {
+	var said strings.Builder
+	for _, item := range t.items {
+		value, err := item.append(nil, r, most-len(dst)-said.Len())
+		if err != nil {
+			return nil, err
+		}
+		part, err := selector(value)
+		if err != nil {
+			return nil, err
+		}
+		said.WriteString(part)
+	}
+	return canon.Append(dst, said.String())
 }
 
 // walk follows a path into JSON. It returns false if the path does not exist.

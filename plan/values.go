@@ -92,7 +92,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 		}
 	}
 	return dag.ReaderFunc(func(d dag.DAG) (any, error) {
-		program, err := view{r, d}.slot(n.program)
+		program, err := view{r, d, nil}.slot(n.program)
 		if err != nil {
 			return nil, err
 		}

@@ -13,12 +13,12 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/stonetest"
 	"github.com/stonelayer/stone/stonetest/live"
-	"github.com/stonelayer/stone/trace"
 )
 
 var answers = []script.Answer{
@@ -177,7 +177,7 @@ func TestReports(t *testing.T) {
 func TestConfig(t *testing.T) {
 	var out strings.Builder
 	h := stonetest.Mock(t, answers...)
-	h.Config = stone.Config{Watch: trace.NewWriter(&out, slog.LevelDebug), RunID: "mine"}
+	h.Config = stone.Config{Watch: event.NewWriter(&out, slog.LevelDebug), RunID: "mine"}
 	p, _ := discover(h.Model())
 	res := h.Run(p, dag.Of(dir.With(dirDoc{"."})))
 	if res.RunID != "mine" || !strings.Contains(out.String(), "tool-dispatch") || len(h.Calls()) != 1 {

@@ -64,7 +64,7 @@ func check(expression string) (call.Check, call.CheckFacts, error) {
 		}
 		holds, err := program.Bool(ctx, variables)
 		if err != nil {
-			return fmt.Errorf("expression %q: %w", expression, err)
+			return &unjudged{fmt.Errorf("expression %q: %w", expression, err)}
 		}
 		if !holds {
 			return fmt.Errorf("%s does not hold", expression)
@@ -72,6 +72,14 @@ func check(expression string) (call.Check, call.CheckFacts, error) {
 		return nil
 	}, facts, nil
 }
+
+// unjudged is the error of an expression that could not be evaluated over an answer.
+type unjudged struct{ error }
+
+func (e *unjudged) Unwrap() error { return e.error }
+
+// Broken says that the expression may work for another answer.
+func (*unjudged) Broken() bool { return false }
 
 // subject is the call as an expression sees it. Its parts are already JSON.
 func subject(req *call.Request) call.JSON {

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -102,13 +103,15 @@ func (c Config) request(req *call.Request, want wanted) (*llm.Request, error) {
 	if req.Turn != nil {
 		return c.turn(req), nil
 	}
-	question, err := question(req)
+	asked, about := *req, []llm.Message(nil)
+	asked.Context, about = want.refused(req.Context)
+	question, err := question(&asked)
 	if err != nil {
 		return nil, err
 	}
 	return &llm.Request{
 		Model: c.Name, System: c.system(req.Intent, want), MaxTokens: llm.Bound(c.MaxTokens, req.Budget),
-		Messages: []llm.Message{question}, ResponseFormat: want.form.Format(), Params: c.Params,
+		Messages: append([]llm.Message{question}, about...), ResponseFormat: want.form.Format(), Params: c.Params,
 	}, nil
 }
 
@@ -134,7 +137,8 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 	if err != nil {
 		return nil, used, err
 	}
-	for repaired := false; ; repaired = true {
+	var drafted finding.List
+	for repaired, helped := false, false; ; {
 		heard, spent, err := c.ask(ctx, req, request)
 		used = used.Add(spent)
 		if err != nil {
@@ -147,12 +151,28 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 		clean := *heard
 		clean.Text = redact.From(ctx).Text(heard.Text)
 		reply, misfit, err := want.read(ctx, &clean)
+		help := want.guide != nil && !helped && asksHelp(clean.Text)
+		if help {
+			misfit = want.helped()
+		}
 		if misfit == nil {
+			if reply != nil {
+				reply.Mended = drafted
+			}
 			return reply, used, err
 		}
 		request.Messages = append(request.Messages, heard.Message(), llm.User(misfit.Tell))
-		if repaired || !c.affords(ctx, req, request, used) {
+		if repaired && !help || !c.affords(ctx, req, request, used) {
+			if reply != nil { // the call refuses the plan, with its findings
+				return reply, used, nil
+			}
 			return nil, used, drift("%v", misfit.Err)
+		}
+		if helped = helped || help; !help {
+			repaired = true
+		}
+		if refused, ok := errors.AsType[*call.Error](misfit.Err); ok {
+			drafted = refused.Findings()
 		}
 		req.Voice.Again("the answer does not fit")
 		request.MaxTokens = llm.Bound(c.MaxTokens, less(req.Budget, used))

@@ -1,20 +1,108 @@
 package model
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/llm"
 )
 
 // planShaped checks that a text could be a plan: a map with nodes. The planner checks the
-// rest.
+// rest. The error says what the text is instead.
 func planShaped(text string) error {
 	v, err := edn.ReadEither([]byte(text), edn.Limits{})
 	if err != nil {
+		switch first := strings.IndexAny(text, "{["); {
+		case strings.Contains(text, "```"):
+			return fmt.Errorf("it has several code blocks, or text in front of one that does not end: give the plan alone, without a code block (%w)", err)
+		case first < 0:
+			return errors.New("it is text: want a map with nodes")
+		case first > 0 || !strings.HasSuffix(text, "}"):
+			return fmt.Errorf("there is text around it: want the map with nodes and nothing else (%w)", err)
+		}
 		return err
 	}
-	if _, ok := v.Field("nodes"); v.Kind() != edn.KindMap || !ok {
-		return errors.New("want a map with nodes")
+	if _, ok := v.Field("nodes"); v.Kind() == edn.KindMap && ok {
+		return nil
 	}
-	return nil
+	switch v.Kind() {
+	case edn.KindVector:
+		return errors.New(`it is a list: want a map with the list under "nodes"`)
+	case edn.KindList:
+		return errors.New(`forms are not evaluated: want a map with nodes, such as {:nodes [{:op :emit :input "done"}]}`)
+	case edn.KindMap:
+		if _, ok := v.Field("op"); ok {
+			return errors.New(`it is one node: want a map with a list of nodes under "nodes"`)
+		}
+		for key, inner := range v.Entries() {
+			name, _ := key.Name()
+			if _, ok := inner.Field("nodes"); ok {
+				return fmt.Errorf("the plan is within %q: want the map with nodes alone", name)
+			}
+			if inner.Kind() == edn.KindVector && inner.Len() > 0 && inner.At(0).Kind() == edn.KindMap {
+				return fmt.Errorf("it has a list under %q: write \"nodes\" for it", name)
+			}
+		}
+	}
+	return errors.New("want a map with nodes")
+}
+
+// again is what a model shall do that is told what is wrong with its plan.
+const again = "Answer with the whole corrected plan and nothing else."
+
+// draft returns why a plan cannot run, with what the model is told of it; nil if it can.
+func (w *wanted) draft(body string) *structured.Misfit {
+	if err := planShaped(body); err != nil {
+		return noPlan(err)
+	}
+	refused := w.guide.Refuse([]byte(body))
+	if refused == nil {
+		return nil
+	}
+	return &structured.Misfit{Tell: w.guide.Tell([]byte(body), refused.Findings()) + again, Err: refused}
+}
+
+// asksHelp reports whether an answer asks for the whole guide.
+func asksHelp(text string) bool {
+	v, err := edn.ReadEither([]byte(text), edn.Limits{})
+	if err != nil || v.Kind() != edn.KindMap || v.Len() != 1 {
+		return false
+	}
+	_, ok := v.Field("help")
+	return ok
+}
+
+// refused makes of the context of a request that repairs a plan what a model is told in place of it: the plan, as its own
+// answer, and the findings.
+func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message) {
+	var fields map[string]json.RawMessage
+	var repair struct {
+		Plan     string
+		Failure  struct{ Message string }
+		Findings finding.List
+	}
+	if w.guide == nil || json.Unmarshal(context, &fields) != nil || json.Unmarshal(fields["repair"], &repair) != nil || repair.Plan == "" {
+		return context, nil
+	}
+	delete(fields, "repair")
+	if len(fields) > 0 {
+		rest, _ = json.Marshal(fields) // it was just read
+	}
+	tell := w.guide.Tell([]byte(repair.Plan), repair.Findings)
+	if len(repair.Findings) == 0 {
+		tell = "The plan was refused: " + repair.Failure.Message + "\n"
+	}
+	tell += again
+	return rest, []llm.Message{llm.Assistant(repair.Plan), llm.User(tell)}
+}
+
+// helped is the message to a model that asks for the whole guide.
+func (w *wanted) helped() *structured.Misfit {
+	return &structured.Misfit{Tell: planned + w.guide.Whole, Err: errors.New("the model asks for help")}
 }

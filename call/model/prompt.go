@@ -19,10 +19,11 @@ import (
 
 // wanted is the form of the answer that a call wants.
 type wanted struct {
-	plan bool
-	may  bool // reply with an envelope: plans are among what the capability produces
-	json bool // form is not text
-	form *structured.Form
+	plan  bool
+	guide *call.Guide // of the plan; nil if there is none
+	may   bool        // reply with an envelope: plans are among what the capability produces
+	json  bool        // form is not text
+	form  *structured.Form
 }
 
 // texts are the schemas that plain text fits.
@@ -36,9 +37,10 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 		return w, nil
 	}
 	if req.Requires.Reply == call.Plan {
-		w.plan = true
+		w.plan, w.guide = true, req.Guide
 		return w, nil
 	}
+	w.guide = req.Guide // of a plan that is a value
 	name, s := cmp.Or(req.Requires.OutSchema, m.Out), req.Schema
 	if s == nil && c.Schema != nil && !texts[name] {
 		s, _ = c.Schema(name)
@@ -63,9 +65,16 @@ func isText(s *schema.Schema) bool {
 		!slices.ContainsFunc(properties, func(name string) bool { return name != "text" && name != "content" })
 }
 
+// planned comes before the guide of a plan.
+const planned = `Answer with a plan, one JSON object, and nothing else. It is checked as a whole before it runs, and you are told every fault. ` +
+	`If the following is not enough, answer {"help":true} first to read all fields.
+`
+
 func (c Config) system(intent string, want wanted) string {
 	layers := []string{c.Prompt, c.Role, c.Intents[intent]}
-	if want.plan {
+	if want.guide != nil {
+		layers = append(layers, planned+want.guide.Brief)
+	} else if want.plan {
 		layers = append(layers, "Answer with a plan as data, in EDN or JSON, and nothing else.")
 	}
 	var said []string
@@ -179,7 +188,8 @@ func plain(input call.JSON) string {
 	return string(input)
 }
 
-// read makes a call's reply of the model's. A misfit is an answer that the model may repair.
+// read makes a call's reply of the model's. A misfit is an answer that the model may repair. A plan that cannot run
+// comes with one: the call refuses it, too, and keeps its findings.
 func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structured.Misfit, error) {
 	body := structured.Unfence(r.Text)
 	if w.may && strings.TrimSpace(r.Text) == body { // a fenced envelope is a quotation
@@ -195,11 +205,22 @@ func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structure
 		if err := planShaped(body); err != nil {
 			return nil, noPlan(err), nil
 		}
-		return &call.Reply{Type: call.Plan, Plan: []byte(body)}, nil, nil
+		if w.guide != nil {
+			misfit = w.draft(body)
+		}
+		return &call.Reply{Type: call.Plan, Plan: []byte(body)}, misfit, nil
 	case w.json:
 		return &call.Reply{Type: call.Value, Out: data}, nil, nil
 	}
-	out, err := json.Marshal(map[string]string{"text": r.Text})
+	text := r.Text
+	if w.guide != nil {
+		if misfit := w.draft(body); misfit != nil {
+			out, err := json.Marshal(map[string]string{"text": body})
+			return &call.Reply{Type: call.Value, Out: out}, misfit, err
+		}
+		text = body
+	}
+	out, err := json.Marshal(map[string]string{"text": text})
 	return &call.Reply{Type: call.Value, Out: out}, nil, err
 }
 

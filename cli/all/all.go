@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/cli/screen"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
 	"github.com/stonelayer/stone/x/retrieve/search"
@@ -21,7 +22,12 @@ import (
 	"github.com/stonelayer/stone/x/solve/uci"
 )
 
-// Parts returns every part.
+// Parts returns every part. An extra, which is a package below x, has one entry and its import.
 func Parts() []cli.Part {
-	return []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, screen.Part, commands.Part, serve.Part, postgres.Part, indexes.Part}
+	return []cli.Part{
+		cel.Part, mcp.Part, screen.Part, serve.Part, postgres.Part,
+		acp.Part,
+		search.Part, commands.Part, indexes.Part,
+		sat.Part, uci.Part,
+	}
 }

@@ -1,5 +1,5 @@
 // Package serve has the server of the command: with its part, cli.Main has the
-// sub-commands serve, mcp and acp, and run and chat take the names of intents and capabilities.
+// sub-commands serve, mcp and, with acp.Part of package x/acp, acp, and run and chat take the names of intents and capabilities.
 //
 //	func main() { cli.Main(Pipeline, serve.Part) }
 package serve
@@ -21,15 +21,19 @@ import (
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/mcp"
-	"github.com/stonelayer/stone/x/acp"
 )
 
 // Part is the server.
 var Part = &publish.Server{Serve: run, MCP: serveMCP, ACP: serveACP, HTML: serve.WriteHTML, Chat: chat}
 
-// A Protocol is a part of programs whose server speaks another protocol, by patterns of
-// http.ServeMux as in serve.Config.
-type Protocol struct{ Mounts map[string]serve.Mount }
+// A Protocol is a part of programs whose server speaks another protocol.
+type Protocol struct {
+	// Mounts are by patterns of http.ServeMux, as in serve.Config.
+	Mounts map[string]serve.Mount
+	// Editor serves one editor over standard input and output, for the command acp, until it ends or ctx is
+	// done. The user has the name by. It is nil if the protocol is not for editors.
+	Editor func(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error
+}
 
 // Part makes a Protocol a part of a program, see cli.Part.
 func (Protocol) Part() {}
@@ -116,9 +120,14 @@ func serveMCP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writ
 
 // serveACP serves one editor.
 func serveACP(ctx context.Context, cfg publish.Config, in io.Reader, out io.Writer) error {
-	return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
-		return acp.Serve(ctx, s, acp.Config{By: cfg.By}, in, out)
-	})
+	for _, p := range cfg.Protocols {
+		if editor := p.(Protocol).Editor; editor != nil {
+			return serveOne(ctx, cfg, func(ctx context.Context, s *serve.Server) error {
+				return editor(ctx, s, cfg.By, in, out)
+			})
+		}
+	}
+	return errors.New("this program speaks with no editors: give cli.Main the part of package github.com/stonelayer/stone/x/acp")
 }
 
 // serveOne serves one client. Its calls get what became of their runs when the server is

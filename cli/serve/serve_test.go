@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/cli"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/x/acp"
 )
 
 var (
@@ -29,7 +30,7 @@ func greet() stone.Ashlar {
 	return stone.Func("greet", name, greeting, func(_ context.Context, n string) (string, error) { return "Hello, " + n, nil })
 }
 
-var parts = []cli.Part{serve.Part}
+var parts = []cli.Part{serve.Part, acp.Part}
 
 // command runs the command and returns its exit code and what it printed.
 func command(ctx context.Context, stderr io.Writer, args ...string) (int, string) {

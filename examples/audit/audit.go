@@ -127,7 +127,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 				stone.Map("each-package", dag.Derive(worklist, func(w Worklist) []Package { return w.Packages }), pkg,
 					check, stone.Lanes(runtime.NumCPU())),
 				stone.Reduce(stone.New("collect", ledger, collect,
-					stone.Queries(module, dag.All(checked), dag.All(dag.Failure)))),
+					stone.Queries(module, dag.History(checked), dag.All(dag.Failure)))),
 				stone.Func("retry", ledger, worklist, unbuilt),
 			),
 			stone.Until(worklist, func(w Worklist) bool { return len(w.Packages) == 0 }),
@@ -155,13 +155,13 @@ func sumUp(_ context.Context, d dag.DAG) (c Checked, err error) {
 	return c, err
 }
 
-// collect keeps the latest result of every package, in the order of the first results.
+// collect keeps the latest result of every package from all rounds, in the order of the first results.
 func collect(_ context.Context, d dag.DAG) (Ledger, error) {
 	m, err := module.From(d)
 	if err != nil {
 		return Ledger{}, err
 	}
-	all, err := dag.All(checked).From(d)
+	all, err := dag.History(checked).From(d)
 	if err != nil {
 		return Ledger{}, err
 	}

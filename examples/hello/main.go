@@ -22,7 +22,7 @@ var (
 func Pipeline() stone.Ashlar {
 	return stone.Seq("shout",
 		stone.Map("each-line", Poem, Line, stone.Func("upper", Line, Loud, upper), stone.AllLanes()),
-		stone.Reduce(stone.Func("join", dag.All(Loud), Text, join)),
+		stone.Reduce(stone.Func("join", dag.Lanes(Loud), Text, join)),
 	)
 }
 

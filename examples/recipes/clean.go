@@ -53,7 +53,7 @@ func Clean(m llm.Model) stone.Ashlar {
 	)
 	return stone.Seq("clean",
 		stone.Map("rows", RawDays, RawDay, row, stone.Quorum(1)),
-		stone.Reduce(stone.Func("write", dag.All(Cleaned), CleanCSV, func(_ context.Context, all []Day) (string, error) {
+		stone.Reduce(stone.Func("write", dag.Lanes(Cleaned), CleanCSV, func(_ context.Context, all []Day) (string, error) {
 			var out strings.Builder
 			for _, d := range all {
 				fmt.Fprintf(&out, "%s,%q\n", d.ISO, d.Raw)

@@ -42,7 +42,7 @@ func research(m llm.Model, search func(context.Context, string) ([]Passage, erro
 		}),
 		stone.Map("searches", dag.Derive(Asked, func(q Queries) []string { return q.Queries }), QueryOf,
 			stone.Func("search", QueryOf, Found, search, stone.Effects("net"), stone.Timeout(patience)), stone.Quorum(1)),
-		stone.Reduce(stone.Func("join", dag.All(Found), Retrieved, func(_ context.Context, all [][]Passage) (out []Passage, err error) {
+		stone.Reduce(stone.Func("join", dag.Lanes(Found), Retrieved, func(_ context.Context, all [][]Passage) (out []Passage, err error) {
 			seen := map[string]bool{}
 			for _, found := range all {
 				for _, p := range found {

@@ -61,7 +61,7 @@ func Review(m llm.Model) stone.Ashlar {
 	return stone.Seq("review",
 		stone.Func("split", PullRequest, FileDiffs, split),
 		stone.Map("files", FileDiffs, OneFile, file, stone.AllLanes()),
-		stone.Reduce(stone.Func("sort", dag.All(Checked), Reviewed, sorted)),
+		stone.Reduce(stone.Func("sort", dag.Lanes(Checked), Reviewed, sorted)),
 	)
 }
 

@@ -55,7 +55,7 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	return stone.Seq("triage",
 		stone.Func0("read", Tickets, func(context.Context) ([]Ticket, error) { return read(args...) }),
 		stone.Map("each-ticket", Tickets, OneTicket, handle(m), stone.AllLanes()),
-		stone.Reduce(stone.Func3("report", dag.All(OneTicket), dag.All(Classified), dag.All(Outcomes), Report, report)),
+		stone.Reduce(stone.Func("report", dag.Lanes3(OneTicket, Classified, Outcomes), Report, report)),
 	), nil
 }
 
@@ -150,11 +150,11 @@ func read(file ...string) (tickets []Ticket, err error) {
 	return tickets, nil
 }
 
-func report(_ context.Context, tickets []Ticket, classes []Class, outcomes []Outcome) (string, error) {
+func report(_ context.Context, lanes []dag.Row3[Ticket, Class, Outcome]) (string, error) {
 	var b bytes.Buffer
 	rows := [][]string{{"ticket", "area", "reply"}}
-	for i, t := range tickets {
-		rows = append(rows, []string{strconv.Itoa(t.ID), classes[i].Area, outcomes[i].Reply})
+	for _, l := range lanes {
+		rows = append(rows, []string{strconv.Itoa(l.A.ID), l.B.Area, l.C.Reply})
 	}
 	err := csv.NewWriter(&b).WriteAll(rows)
 	return b.String(), err

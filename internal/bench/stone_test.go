@@ -66,7 +66,7 @@ func stoneFan(lanes int) stone.Ashlar {
 		stone.Func0("split", aBatch, func(context.Context) (batch, error) { return batch{Lanes: lanes}, nil }),
 		stone.Map("lanes", dag.Derive(aBatch, batch.items), anItem,
 			stone.Func("work", anItem, aResult, func(_ context.Context, it item) (result, error) { return it.work(), nil })),
-		stone.Reduce(stone.Func("count", dag.All(aResult), aTotal, func(_ context.Context, all []result) (total, error) {
+		stone.Reduce(stone.Func("count", dag.Lanes(aResult), aTotal, func(_ context.Context, all []result) (total, error) {
 			return total{Lanes: len(all)}, nil
 		})),
 	)

@@ -5,6 +5,7 @@ package fault
 
 import (
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -49,6 +50,45 @@ type Counter interface {
 type Sender interface {
 	error
 	Sent() bool
+}
+
+// A Breaker says of a check that it could not judge. Broken reports whether it can judge no other value either.
+type Breaker interface {
+	error
+	Broken() (always bool)
+}
+
+// Broken reports whether a check could not judge, and whether it can judge no other value either.
+func Broken(err error) (broken, always bool) {
+	e, ok := errors.AsType[Breaker](err)
+	return ok, ok && e.Broken()
+}
+
+// A Streak counts consecutive values that a check could not judge for the same reason. The zero Streak is ready, and safe
+// for concurrent use.
+type Streak struct {
+	mu  sync.Mutex
+	why string
+	n   int
+}
+
+// mostUnjudged is the length of a streak that shows that a check is broken.
+const mostUnjudged = 3
+
+// Add counts the error of a check, nil if it has judged. It reports whether the check is broken.
+func (s *Streak) Add(err error) bool {
+	unjudged, always := Broken(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !unjudged:
+		s.why, s.n = "", 0
+	case err.Error() == s.why:
+		s.n++
+	default:
+		s.why, s.n = err.Error(), 1
+	}
+	return always || s.n >= mostUnjudged
 }
 
 // Kind returns the kind of the failure that err names, or "".

@@ -28,10 +28,11 @@ var table = []struct{ pkg, imports string }{
 	{"internal/view", "call internal/text journal llm"},
 	{"internal/progress", ". internal/text internal/view tree"},
 	{"schema", "internal/fields internal/pattern"},
-	{"event", "budget internal/bounds internal/jsonv2 schema"},
+	{"event", "budget internal/bounds internal/jsonv2 internal/lines schema"},
 	{"internal/spans", "event"},
-	{"trace", "event internal/jsonv2"},
-	{"internal/otlp", "trace internal/redact internal/retryafter internal/spans"},
+	{"internal/lines", ""},
+	{"internal/trace", "event internal/jsonv2"},
+	{"internal/otlp", "event internal/redact internal/retryafter internal/spans"},
 	{"internal/jsonv2", ""},
 	{"internal/fields", ""},
 	{"internal/flock", ""},
@@ -100,11 +101,12 @@ var table = []struct{ pkg, imports string }{
 	{"tree", ". schema internal/prompts internal/suggest"},
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
+	{"tool/plan", "plan tool"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
 	{"stonetest", "agent call llm/script internal/test/eventtest"},
 	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
 
-	{"x/acp", "serve internal/inside llm internal/view internal/turn"},
+	{"x/acp", "cli/serve serve internal/inside llm internal/view internal/turn"},
 	{"x/retrieve", ". budget llm internal/redact"},
 	{"x/retrieve/search", "call internal/kinds internal/redact llm x/retrieve x/retrieve/sqlite"},
 	{"x/retrieve/searchtool", "tool x/retrieve"},
@@ -140,7 +142,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/stores", "journal"},
 	{"cli/internal/tui", "cli/internal/display internal/progress internal/view"},
 	{"cli/internal/...", "internal/regular . internal/text tree"},
-	{"internal/...", "internal/regular . internal/text trace tree"},
+	{"internal/...", "internal/regular . internal/text tree"},
 	{"serve/api", "journal internal/retryafter internal/sse"},
 	{"serve/internal/answers", "internal/text"},
 	{"serve/internal/page", "journal internal/export call eval eval/stat llm serve/api serve/internal/answers internal/progress internal/text internal/view"},
@@ -149,7 +151,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve/mcp", "serve internal/inside"},
 	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/screen", "cli/internal/display cli/internal/tui"},
-	{"cli/serve", "agent call serve serve/mcp x/acp cli/internal/publish cli/internal/token"},
+	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
 	{"cli/all", "cli cli/screen cli/serve call/... journal/postgres x/..."},
 	{"cli", "*"},
 	{"cmd/...", "*"},
@@ -164,11 +166,12 @@ var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script",
 type pkg struct {
 	ImportPath, Dir, Name, Doc string
 	Imports                    []string
+	TestImports, XTestImports  []string
 }
 
 func load(t *testing.T) []pkg {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Doc,Imports", module+"/...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Name,Doc,Imports,TestImports,XTestImports", module+"/...")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)

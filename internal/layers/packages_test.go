@@ -9,7 +9,7 @@ import (
 )
 
 // library are the packages that programs are written with, in the order in which one meets them. The
-// others are parts that a program adds when it needs them.
+// others are parts that a program adds when it needs them; those below x are extras, which nothing else needs.
 var library = []string{".", "dag", "agent", "llm", "tool", "call", "journal", "journal/sqlite", "eval", "cli"}
 
 const packagesPage = "../../docs/reference/packages.md"
@@ -38,14 +38,27 @@ func TestPackagesPage(t *testing.T) {
 		b.WriteString(rows[name])
 		delete(rows, name)
 	}
-	b.WriteString("\nThe other packages are parts that a program adds when it needs them:\n\n" + header)
-	parts := make([]string, 0, len(rows))
+	var parts, extras []string
 	for name := range rows {
-		parts = append(parts, name)
+		if strings.HasPrefix(name, "x/") {
+			extras = append(extras, name)
+		} else {
+			parts = append(parts, name)
+		}
 	}
-	slices.Sort(parts)
-	for _, name := range parts {
-		b.WriteString(rows[name])
+	for _, list := range []struct {
+		what  string
+		names []string
+	}{
+		{"The other packages are parts that a program adds when it needs them:", parts},
+		{"Packages below `x` are extras. Nothing else needs one: the command `stone` links them, and programs that name them. " +
+			"`x/a2a`, `x/otel` and `x/temporal` are modules of their own.", extras},
+	} {
+		b.WriteString("\n" + list.what + "\n\n" + header)
+		slices.Sort(list.names)
+		for _, name := range list.names {
+			b.WriteString(rows[name])
+		}
 	}
 	if *update {
 		if err := os.WriteFile(packagesPage, []byte(b.String()), 0o644); err != nil {

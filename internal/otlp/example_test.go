@@ -10,7 +10,6 @@ import (
 
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/otlp"
-	"github.com/stonelayer/stone/trace"
 )
 
 // A trace is sent to a collector, which here is a server that takes everything.
@@ -19,7 +18,7 @@ func Example() {
 	defer collector.Close()
 
 	var file strings.Builder
-	w := trace.NewWriter(&file, nil)
+	w := event.NewWriter(&file, nil)
 	for i, data := range []event.Data{event.RunStarted{}, event.ToolDone{ToolCall: event.ToolCall{Tool: "read_file"}, OK: true}, event.RunEnded{OK: true}} {
 		w.Watch(context.Background(), event.Event{Run: "run-7", Span: "span-1", Name: "fix", Seq: uint64(i + 1), Time: time.Unix(1760000000, int64(i)), Data: data})
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/spans"
-	"github.com/stonelayer/stone/trace"
 )
 
 // Config configures an export.
@@ -32,7 +32,7 @@ type Config struct {
 	// Retry-After ends the export.
 	Patience time.Duration
 
-	// Skipped is called with each [*trace.LineError] of the file, and with each warning of
+	// Skipped is called with each [*event.LineError] of the file, and with each warning of
 	// the collector. Nil drops them.
 	Skipped func(error)
 
@@ -72,8 +72,8 @@ func export(ctx context.Context, r io.Reader, out *sender) error {
 			failed = out.add(ctx, sp)
 		}
 	}})
-	for e, err := range trace.Read(r) {
-		var bad *trace.LineError
+	for e, err := range event.Read(r) {
+		var bad *event.LineError
 		switch {
 		case errors.As(err, &bad):
 			out.skipped(err)

@@ -17,17 +17,17 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	part "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/internal/inside"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// Config configures how pipelines are served. Its zero value is usable.
-type Config struct {
-	// By names the user of the editor in the record of its answers, as "user ada".
-	By string
-}
+// Part gives programs with the part of package cli/serve the command acp:
+//
+//	func main() { cli.Main(Pipeline, serve.Part, acp.Part) }
+var Part = part.Protocol{Editor: Serve}
 
 // The labels of the runs of a session.
 const (
@@ -42,9 +42,10 @@ const (
 // maxPrompt is how much of a prompt is kept as a label, in bytes.
 const maxPrompt = 500
 
-// Serve serves the pipelines to one editor, who may do everything, until it ends or ctx is done. When it
-// returns, a read of in may still be in progress.
-func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out io.Writer) error {
+// Serve serves the pipelines to one editor, who may do everything, until it ends or ctx is done. The user of the
+// editor has the name by in the record of its answers, as "user ada". When Serve returns, a read of in may still be
+// in progress.
+func Serve(ctx context.Context, of *serve.Server, by string, in io.Reader, out io.Writer) error {
 	all, err := of.Pipelines()
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func Serve(ctx context.Context, of *serve.Server, cfg Config, in io.Reader, out 
 	if len(all) == 0 {
 		return errors.New("acp: there is no pipeline to talk with: name one")
 	}
-	a := &agent{name: rand.Text(), api: inside.As(of, serve.Principal{By: cfg.By, Interactive: true}), sessions: map[sdk.SessionId]*session{}}
+	a := &agent{name: rand.Text(), api: inside.As(of, serve.Principal{By: by, Interactive: true}), sessions: map[sdk.SessionId]*session{}}
 	for _, p := range all {
 		shape, err := inside.ShapeOf(p.Input)
 		if err != nil {

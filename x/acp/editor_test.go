@@ -140,7 +140,7 @@ func start(t *testing.T, db journal.Journal) *editor {
 	fromAgent, out := io.Pipe()
 	running, served := make(chan struct{}), make(chan error, 1)
 	go func() { s.Run(ctx); close(running) }()
-	go func() { served <- acp.Serve(ctx, s, acp.Config{By: "user ada"}, in, out) }()
+	go func() { served <- acp.Serve(ctx, s, "user ada", in, out) }()
 	e := &editor{T: t, gate: gate}
 	e.ClientSideConnection = sdk.NewClientSideConnection(e, toAgent, fromAgent)
 	e.SetLogger(slog.New(slog.DiscardHandler))

@@ -28,7 +28,6 @@ import (
 	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/trace"
 	"github.com/stonelayer/stone/x/otel"
 )
 
@@ -43,7 +42,7 @@ func TestAgrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rec := tracetest.NewSpanRecorder()
 			var file bytes.Buffer
-			w := event.All(otel.Watch(sdk.NewTracerProvider(sdk.WithSpanProcessor(rec))), trace.NewWriter(&file, slog.LevelDebug))
+			w := event.All(otel.Watch(sdk.NewTracerProvider(sdk.WithSpanProcessor(rec))), event.NewWriter(&file, slog.LevelDebug))
 			for _, e := range events {
 				if w.Wants(t.Context(), e.Level()) {
 					w.Watch(t.Context(), e)

@@ -151,11 +151,11 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
 			stone.Func("document", oneTask, entry, func(ctx context.Context, t task) (entered, error) { return x.enter(ctx, files, t) }, reads),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
-		stone.Reduce(stone.Func2("batches", surveyed, dag.All(entry), allBatches, x.batches, puts)),
+		stone.Reduce(stone.Func2("batches", surveyed, dag.Lanes(entry), allBatches, x.batches, puts)),
 		stone.Map("batches-of-texts", allBatches, oneBatch,
 			stone.Func("vectors", oneBatch, vectors, x.embed, needs),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(8)),
-		stone.Reduce(stone.Func3("report", surveyed, dag.All(entry), dag.All(vectors), Indexed, x.report, puts)),
+		stone.Reduce(stone.Func3("report", surveyed, dag.All(entry), dag.Lanes(vectors), Indexed, x.report, puts)),
 	)
 }
 

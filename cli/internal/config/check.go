@@ -34,6 +34,7 @@ func (r *reader) readChecks(m *form.Map) {
 			v.Map(func(m *form.Map) { check = r.check(name, m) })
 		}
 		r.App.Checks[name] = check
+		r.checkPlaces[name] = v
 		r.Checks++
 	})
 }
@@ -205,6 +206,19 @@ func (r *reader) checkGraders() {
 		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
 		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
 			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
+		}
+	}
+}
+
+// checkTypes reports checks that no answer to an intent can pass: an expression that reads a field which the
+// schema of the answer, or of the input, does not have.
+func (r *reader) checkTypes() {
+	for _, intent := range slices.Sorted(maps.Keys(r.App.Intents)) {
+		ask := call.New("check", verdictType, call.Spec{Applicator: r.App, Intent: intent})
+		for _, f := range ask.Detail().Check() {
+			if place, ok := r.checkPlaces[f.Queried]; ok && f.Type == "bad-expression" {
+				place.Fault(form.Invalid, "the intent %s: %s", intent, f.Message)
+			}
 		}
 	}
 }

@@ -64,6 +64,9 @@ func (c *Config) Grant(beside []string) []string {
 	return c.roles.Grant(c.principal, slices.Concat(c.granted, beside))
 }
 
+// Denied says why the roles of the principal deny an effect; "" if they do not.
+func (c *Config) Denied(effect string) string { return c.roles.Denied(c.principal, effect) }
+
 // Grants reports whether the configuration has a grant.
 func (c *Config) Grants() bool { return c.granted != nil }
 
@@ -167,6 +170,8 @@ type reader struct {
 	linked    *kinds.Set
 	providers map[string]*provider
 	graders   []grader
+
+	checkPlaces map[string]form.Value
 }
 
 func read(v edn.Value, file, dir string, linked *kinds.Set) (*Config, error) {
@@ -176,7 +181,7 @@ func read(v edn.Value, file, dir string, linked *kinds.Set) (*Config, error) {
 		maps.Copy(app.Checks, k.Checks)
 	}
 	c := &Config{File: file, Dir: dir, App: app}
-	r := &reader{Config: c, linked: linked, Reader: &kinds.Reader{Dir: dir, Applicator: app, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}}
+	r := &reader{Config: c, linked: linked, Reader: &kinds.Reader{Dir: dir, Applicator: app, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}, checkPlaces: map[string]form.Value{}}
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
@@ -209,6 +214,7 @@ func (r *reader) read(m *form.Map) {
 			r.checkPolicy(v)
 		}
 	}
+	r.checkTypes()
 	r.readRubrics(m)
 	r.readRights(m)
 	r.readWebhooks(m)

@@ -24,11 +24,11 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/internal/spans"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
-	"github.com/stonelayer/stone/trace"
 )
 
 // collected are the spans that the collector's receiver got.
@@ -142,7 +142,7 @@ func pipeline() stone.Ashlar {
 
 func TestCollector(t *testing.T) {
 	var out strings.Builder
-	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-7", Watch: trace.NewWriter(&out, slog.LevelDebug)}); err != nil {
+	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-7", Watch: event.NewWriter(&out, slog.LevelDebug)}); err != nil {
 		t.Fatal(err)
 	}
 	c, url := start(t)

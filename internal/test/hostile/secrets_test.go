@@ -37,7 +37,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/tool"
-	"github.com/stonelayer/stone/trace"
 )
 
 // The keys of the user. They have what JSON and URLs escape.
@@ -451,12 +450,12 @@ func TestNoKeyOfAgents(t *testing.T) {
 		t.Run(fmt.Sprint("kept ", kept), func(t *testing.T) {
 			turn = 0
 			project := newProject(t, nil)
-			file, err := trace.Append(filepath.Join(project.dir, "t.jsonl"))
+			file, err := event.Append(filepath.Join(project.dir, "t.jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var r eventtest.Recorder
-			cfg := stone.Config{Watch: event.All(&r, trace.NewWriter(file, slog.LevelDebug)), Recorder: journal.Redact()}
+			cfg := stone.Config{Watch: event.All(&r, event.NewWriter(file, slog.LevelDebug)), Recorder: journal.Redact()}
 			if kept {
 				db, err := sqlite.Open(filepath.Join(project.dir, "runs.db"), sqlite.Options{})
 				if err != nil {

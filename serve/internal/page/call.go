@@ -54,10 +54,10 @@ func checksOf(verdicts []call.Verdict, must, should []string) []call.Verdict {
 	return verdicts
 }
 
-// Why returns the failure of an attempt, without the reasons that its checks list.
+// Why returns the failure of an attempt, without the reasons that its checks and findings list.
 func (a attempt) Why() string {
 	switch {
-	case len(a.Verdicts) > 0 && a.Failure == call.MustFailed:
+	case len(a.Verdicts) > 0 && a.Failure == call.MustFailed, len(a.Findings) > 0:
 		return ""
 	case len(a.Verdicts) > 0 && a.Failure == call.LowScore:
 		score, _, _ := strings.Cut(a.Error, ": ")

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/decls"
+	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 
 	"github.com/stonelayer/stone/schema"
@@ -50,77 +52,125 @@ type fitting struct {
 	tree    *ast.AST
 	fields  []*decls.VariableDecl
 	fault   *Error
+	hidden  int64 // operands that loosen hid
 }
 
-// walk visits an expression; bound are the variables of the macros around it.
-func (f *fitting) walk(e ast.Expr, bound []string) {
+// walk visits an expression and returns the schema of its value and how it is written; a nil schema accepts anything.
+// bound are the variables of the macros around it.
+func (f *fitting) walk(e ast.Expr, bound map[string]*schema.Schema) (s *schema.Schema, path string) {
 	if f.fault != nil {
-		return
+		return nil, ""
 	}
 	switch e.Kind() {
-	case ast.SelectKind, ast.IdentKind:
-		if path := fieldPath(e); path != nil && !slices.Contains(bound, path[0]) {
-			f.field(e, path)
-			return
+	case ast.IdentKind:
+		path = strings.TrimPrefix(e.AsIdent(), ".")
+		var ok bool
+		if s, ok = bound[path]; !ok {
+			s = f.schemas[path]
+		}
+	case ast.SelectKind:
+		of := e.AsSelect()
+		up, name := f.walk(of.Operand(), bound)
+		if of.IsTestOnly() { // the field may be missing
+			return nil, ""
+		}
+		path = name + "." + of.FieldName()
+		root, _, _ := strings.Cut(name, ".")
+		if _, macro := bound[root]; f.schemas[path] != nil && !macro {
+			s = f.schemas[path]
+		} else {
+			s = f.at(e, up, name, of.FieldName())
+		}
+	case ast.CallKind:
+		if call := e.AsCall(); call.FunctionName() == operators.Index {
+			f.walk(call.Args()[1], bound)
+			list, name := f.walk(call.Args()[0], bound)
+			s, path = elements(list), name+"[…]"
+			break
+		}
+		before := len(f.fields)
+		for _, part := range children(e) {
+			f.walk(part, bound)
+		}
+		if slices.Contains(loose, e.AsCall().FunctionName()) && len(f.fields) > before {
+			f.loosen(e)
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
-		f.walk(c.IterRange(), bound)
+		list, _ := f.walk(c.IterRange(), bound)
 		f.walk(c.AccuInit(), bound)
-		after := append(slices.Clip(bound), c.AccuVar())
-		inside := append(slices.Clip(after), c.IterVar(), c.IterVar2())
+		after := maps.Clone(bound)
+		if after == nil {
+			after = map[string]*schema.Schema{}
+		}
+		after[c.AccuVar()] = nil
+		inside := maps.Clone(after)
+		inside[c.IterVar()] = elements(list)
+		if c.HasIterVar2() { // the first is the index
+			inside[c.IterVar()], inside[c.IterVar2()] = nil, elements(list)
+		}
 		f.walk(c.LoopCondition(), inside)
 		f.walk(c.LoopStep(), inside)
 		f.walk(c.Result(), after)
-		return
+	default:
+		for _, part := range children(e) {
+			f.walk(part, bound)
+		}
 	}
-	for _, child := range children(e) {
-		f.walk(child, bound)
+	if t := scalar(s); t != nil && f.fault == nil {
+		name := "@field" + strconv.Itoa(len(f.fields))
+		f.fields = append(f.fields, decls.NewVariable(name, t))
+		e.SetKindCase(ast.NewExprFactory().NewIdent(e.ID(), name))
 	}
+	return s, path
 }
 
-// fieldPath returns the names of a field, as [call input text]; nil if e is no field of a
-// variable, or one whose presence is tested.
-func fieldPath(e ast.Expr) []string {
-	switch e.Kind() {
-	case ast.IdentKind:
-		return []string{strings.TrimPrefix(e.AsIdent(), ".")}
-	case ast.SelectKind:
-		s := e.AsSelect()
-		if up := fieldPath(s.Operand()); up != nil && !s.IsTestOnly() {
-			return append(up, s.FieldName())
+// loose are the operators that compare an integer with any number when they run, but not when types are checked.
+var loose = []string{operators.Equals, operators.NotEquals, operators.In, operators.Conditional}
+
+// loosen hides the types of integer operands from the checker.
+func (f *fitting) loosen(e ast.Expr) {
+	make, of := ast.NewExprFactory(), e.AsCall()
+	parts := slices.Clone(of.Args())
+	for i, part := range parts {
+		if part.Kind() == ast.IdentKind && f.isInteger(part.AsIdent()) || part.Kind() == ast.CallKind {
+			f.hidden++
+			parts[i] = make.NewCall(1<<40+f.hidden, "dyn", part)
 		}
 	}
-	return nil
+	e.SetKindCase(make.NewCall(e.ID(), of.FunctionName(), parts...))
 }
 
-// field looks a field up in its schema.
-func (f *fitting) field(e ast.Expr, path []string) {
-	for prefix, s := range f.schemas {
-		root := strings.Split(prefix, ".")
-		if s == nil || len(path) < len(root) || !slices.Equal(path[:len(root)], root) {
-			continue
-		}
-		for i := len(root); i < len(path); i++ {
-			up, _ := s.At(path[len(root):i]...)
-			if _, ok := up.At(path[i]); ok {
-				continue
-			}
-			reason := strings.Join(path[:i], ".") + " has no field " + path[i]
-			if up != nil {
-				reason += hint(path[i], up.Properties())
-			}
-			f.fault = at(f.locate(e.ID()), reason)
-			return
-		}
-		below, _ := s.At(path[len(root):]...)
-		if t := scalar(below); t != nil {
-			name := "@field" + strconv.Itoa(len(f.fields))
-			f.fields = append(f.fields, decls.NewVariable(name, t))
-			e.SetKindCase(ast.NewExprFactory().NewIdent(e.ID(), name))
-		}
-		return
+func (f *fitting) isInteger(name string) bool {
+	return slices.ContainsFunc(f.fields, func(v *decls.VariableDecl) bool { return v.Name() == name && v.Type() == types.IntType })
+}
+
+// at looks a field up. A field that no value of the schema has is a fault.
+func (f *fitting) at(e ast.Expr, s *schema.Schema, path, field string) *schema.Schema {
+	below, ok := s.At(field)
+	if !ok && f.fault == nil {
+		f.fault = at(f.locate(e.ID()), path+" has no field "+field+hint(field, s.Properties()))
 	}
+	return below
+}
+
+// elements returns the schema of every element of an array, or nil if the elements differ or s is not known to be an array.
+func elements(s *schema.Schema) *schema.Schema {
+	var of struct{ Type any }
+	if s == nil || json.Unmarshal(s.JSON(), &of) != nil {
+		return nil
+	}
+	if list, ok := of.Type.([]any); ok && len(list) == 2 && slices.Contains(list, any("null")) && slices.Contains(list, any("array")) {
+		of.Type = "array" // a slice of Go
+	}
+	if of.Type != "array" {
+		return nil
+	}
+	first, _ := s.At("0")
+	if far, _ := s.At("1000000"); first == nil || far == nil || first.String() != far.String() {
+		return nil
+	}
+	return first
 }
 
 // scalar returns the type of a schema whose values have one simple type, or nil.

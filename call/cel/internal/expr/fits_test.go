@@ -23,7 +23,17 @@ func TestFits(t *testing.T) {
 	for text, want := range map[string]string{
 		"size(call.input.text) < 9 && call.input.count > 0":              "",
 		"call.input.items.all(i, i.Q > 0 && call.input.count < i.Q)":     "",
-		"call.input.items.all(call, call.input.nothing > 0)":             "", // another call
+		"call.input.items.map(i, {'q': i.Q}).all(j, j.whatever == 1)":    "",
+		"call.input.count == 2.0 && call.input.count > 1.5":              "",
+		"call.input.count != 2.0 || call.input.count in [1.0]":           "",
+		"(call.intent == 'x' ? call.input.count : 1.5) > 0":              "",
+		"call.input.count + 0.5 > 1.0":                                   "1:18: found no matching overload", // as when it runs
+		"call.input.items.all(i, i.q > 0)":                               "1:26: i has no field q, did you mean Q?",
+		"call.input.items[0].q > 0":                                      "1:20: call.input.items[…] has no field q, did you mean Q?",
+		"call.input.items[size(call.input.txt)].Q > 0":                   "1:33: call.input has no field txt, did you mean text?",
+		"call.input.items.exists(i, i.Q.startsWith('a'))":                "found no matching overload",
+		"call.input.items.all(call, call.input.nothing > 0)":             "1:32: call has no field input", // another call
+		"[{'input': {}}].map(call, call.input.nothing).size() == 0":      "",
 		"has(call.input.txt) && call.context.x == 1":                     "",
 		"call.input.extra.whatever == 1 && call.input.any.x.y.z == 'a'":  "",
 		"call.intent == 'x' && call.input.text.matches('[a-z]+')":        "",

@@ -23,12 +23,12 @@ const writerEnv = "STONE_TRACE_TEST_FILE"
 
 // writeUntilKilled prints the numbers of the written events.
 func writeUntilKilled(path string) {
-	f, err := Append(path)
+	f, err := event.Append(path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	w := NewWriter(f, slog.LevelDebug)
+	w := event.NewWriter(f, slog.LevelDebug)
 	for lane := range 4 {
 		go func() {
 			for n := 0; ; n++ {
@@ -55,7 +55,7 @@ func TestKilledWriterLosesAtMostTheLastLine(t *testing.T) {
 	}
 	defer f.Close()
 	events, bad := 0, 0
-	for _, err := range Read(f) {
+	for _, err := range event.Read(f) {
 		if err != nil {
 			bad++
 		} else {

@@ -61,7 +61,7 @@ func printLifecycle(out *bufio.Writer, f io.Reader, report func(error)) {
 			printed++
 		}
 	}
-	for e := range valid(Read(f), report) {
+	for e := range valid(event.Read(f), report) {
 		if !e.Time.IsZero() {
 			last = e.Time
 		}
@@ -98,7 +98,7 @@ func (c Command) RunPayload(path string, opts PayloadOptions) error {
 		var found event.Event
 		var request event.ModelRequest
 		others := 0
-		for e := range valid(Read(f), report) {
+		for e := range valid(event.Read(f), report) {
 			r, ok := e.Data.(event.ModelRequest)
 			if !ok || r.Messages == nil {
 				continue
@@ -134,16 +134,16 @@ func (c Command) run(path string, inspect func(out *bufio.Writer, f io.Reader, r
 	if stderr == nil {
 		stderr = os.Stderr
 	}
-	f, err := open(path)
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("trace file cannot be read: %w", err)
 	}
 	defer f.Close()
 
 	var failed error
 	out := bufio.NewWriter(stdout)
 	inspect(out, f, func(err error) {
-		var bad *LineError
+		var bad *event.LineError
 		if !errors.As(err, &bad) {
 			failed = err
 		} else if _, err := fmt.Fprintf(stderr, "%s:%d: %s; line skipped\n", path, bad.Line, bad.Reason); err != nil {

@@ -10,6 +10,8 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stonelayer/stone/event"
 )
 
 func TestRead(t *testing.T) {
@@ -40,7 +42,7 @@ func TestRead(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for e, err := range Read(iotest.OneByteReader(strings.NewReader(test.in))) {
+			for e, err := range event.Read(iotest.OneByteReader(strings.NewReader(test.in))) {
 				if err != nil {
 					got = append(got, err.Error())
 				} else {
@@ -54,32 +56,10 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestLinesLimit(t *testing.T) {
-	const limit = readBuffer + 10
-	fits, over := strings.Repeat("a", limit-1), strings.Repeat("b", limit)
-	in := fits + "\n" + over + "\n" + "c\n" + over + over + over + "\nd"
-	var got []string
-	for l, err := range lines(strings.NewReader(in), limit) {
-		var bad *LineError
-		switch {
-		case errors.As(err, &bad):
-			got = append(got, err.Error())
-		case err != nil:
-			t.Fatal(err)
-		default:
-			got = append(got, string(l.text))
-		}
-	}
-	want := []string{fits, "line 2: longer than 262154 bytes", "c", "line 4: longer than 262154 bytes", "d"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestReadStopsWithTheReader(t *testing.T) {
 	broken := io.MultiReader(strings.NewReader("{\"event\":\"failure\"}\n{}\n{"), iotest.ErrReader(errors.New("link down")))
 	var got []error
-	for _, err := range Read(broken) {
+	for _, err := range event.Read(broken) {
 		got = append(got, err)
 	}
 	if len(got) != 3 || got[2] == nil || got[2].Error() != "trace: reading line 3: link down" {
@@ -89,10 +69,10 @@ func TestReadStopsWithTheReader(t *testing.T) {
 
 func TestReadIsLazy(t *testing.T) {
 	in := &stream{block: []byte("{\"event\":\"failure\"}\n"), left: 1 << 30}
-	for range Read(in) {
+	for range event.Read(in) {
 		break
 	}
-	if used := 1<<30 - in.left; used > readBuffer {
+	if used := 1<<30 - in.left; used > 256<<10 {
 		t.Errorf("one event cost %d bytes of the reader", used)
 	}
 }
@@ -105,9 +85,9 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		results := 0
 		var noObject []int
-		for _, err := range Read(bytes.NewReader(in)) {
+		for _, err := range event.Read(bytes.NewReader(in)) {
 			results++
-			var line *LineError
+			var line *event.LineError
 			switch {
 			case err == nil:
 			case errors.As(err, &line):

@@ -1,4 +1,4 @@
-package trace
+package event
 
 import (
 	"bytes"
@@ -7,11 +7,9 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-
-	"github.com/stonelayer/stone/event"
 )
 
-// A Writer is an [event.Watcher] that writes each event as a line of a trace file. It leaves out
+// A Writer is a [Watcher] that writes each event as a line of a trace file. It leaves out
 // replayed responses, which belong to an earlier run. It may watch several runs at once.
 type Writer struct {
 	level slog.Leveler
@@ -32,14 +30,14 @@ func NewWriter(w io.Writer, level slog.Leveler) *Writer {
 	return &Writer{w: w, level: level}
 }
 
-// Wants implements event.Watcher.
+// Wants implements Watcher.
 func (w *Writer) Wants(_ context.Context, level slog.Level) bool {
-	return level > event.LevelDelta && level >= w.level.Level()
+	return level > LevelDelta && level >= w.level.Level()
 }
 
-// Watch implements event.Watcher. An error is kept for Err.
-func (w *Writer) Watch(_ context.Context, e event.Event) {
-	if r, ok := e.Data.(event.ModelResponse); ok && r.Replayed {
+// Watch implements Watcher. An error is kept for Err.
+func (w *Writer) Watch(_ context.Context, e Event) {
+	if r, ok := e.Data.(ModelResponse); ok && r.Replayed {
 		return
 	}
 	line := append(e.Line(w.level.Level() <= slog.LevelDebug), '\n')

@@ -82,12 +82,12 @@ func sameTally(t *testing.T, in []byte) {
 	want := map[string]int{}
 	var wantBad []string
 	lines := bytes.Split(in, []byte("\n"))
-	for e, err := range Read(bytes.NewReader(in)) {
+	for e, err := range event.Read(bytes.NewReader(in)) {
 		if err == nil {
 			want[e.Type()]++
 			continue
 		}
-		text := lines[err.(*LineError).Line-1]
+		text := lines[err.(*event.LineError).Line-1]
 		typ, first := strings.CutPrefix(string(text), `{"event":"`)
 		typ, _, closed := strings.Cut(typ, `"`)
 		if first && closed && !strings.Contains(typ, `\`) && json.Valid(text) {
@@ -168,7 +168,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // payload with a conversation for each call of the model.
 func runBlock() []byte {
 	var buf bytes.Buffer
-	w := NewWriter(&buf, slog.LevelDebug)
+	w := event.NewWriter(&buf, slog.LevelDebug)
 	var conversation []map[string]any
 	for turn := range 10 {
 		conversation = append(conversation, map[string]any{"role": "user", "content": strings.Repeat("The test fails:\n\tgot \"a\", want \"b\"\n", 6)})
@@ -226,7 +226,7 @@ func BenchmarkRead(b *testing.B) {
 	block := runBlock()
 	b.SetBytes(size)
 	for b.Loop() {
-		for _, err := range Read(&stream{block: block, left: size}) {
+		for _, err := range event.Read(&stream{block: block, left: size}) {
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -235,7 +235,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func BenchmarkWriter(b *testing.B) {
-	w := NewWriter(io.Discard, nil)
+	w := event.NewWriter(io.Discard, nil)
 	e := event.Event{Run: "run-1760000000123-48213", Span: "span-1760000000456-90311", Name: "fix", Path: "all/fix", Seq: 17, Time: time.UnixMicro(1760000000123456), Data: event.ModelRequest{Turn: 5, Model: "m"}}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package trace
+package lines
 
 import (
 	"strconv"
@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// cut returns the first n characters of s, followed by … if there are more.
-func cut(s string, n int) string {
+// Cut returns the first n characters of s, followed by … if there are more.
+func Cut(s string, n int) string {
 	for i := range s {
 		if n == 0 {
 			return s[:i] + "…"
@@ -17,9 +17,9 @@ func cut(s string, n int) string {
 	return s
 }
 
-// printable returns s with every character escaped that would break the line or control
+// Printable returns s with every character escaped that would break the line or control
 // the terminal.
-func printable(s string) string {
+func Printable(s string) string {
 	clean := func(r rune) bool { return r != unicode.ReplacementChar && strconv.IsPrint(r) }
 	if strings.IndexFunc(s, func(r rune) bool { return !clean(r) }) < 0 {
 		return s
@@ -36,9 +36,9 @@ func printable(s string) string {
 	return b.String()
 }
 
-// preview returns the first n characters of s as one printable line, with runs
+// Preview returns the first n characters of s as one printable line, with runs
 // of white space as one space.
-func preview(s string, n int) string {
+func Preview(s string, n int) string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(s) {
 		if b.Len() > 0 {
@@ -49,5 +49,5 @@ func preview(s string, n int) string {
 			break
 		}
 	}
-	return printable(cut(b.String(), n))
+	return Printable(Cut(b.String(), n))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/lines"
 )
 
 // Lifecycle returns the events that show the course of the run, in their order: starts
@@ -63,7 +64,7 @@ func FormatLifecycleLine(e event.Event) string {
 	separator := "  "
 	for _, x := range extras {
 		if value, ok := scalar(fields[x.field]); ok {
-			b.WriteString(separator + x.label + "=" + quoteIfNeeded(cut(value, maxExtra)))
+			b.WriteString(separator + x.label + "=" + quoteIfNeeded(lines.Cut(value, maxExtra)))
 			separator = " "
 		}
 	}
@@ -107,11 +108,11 @@ func orDash(s string) string {
 	if s == "" {
 		return "-"
 	}
-	return printable(cut(s, maxExtra))
+	return lines.Printable(lines.Cut(s, maxExtra))
 }
 
 func quoteIfNeeded(s string) string {
-	if strings.ContainsAny(s, " \"=") || printable(s) != s {
+	if strings.ContainsAny(s, " \"=") || lines.Printable(s) != s {
 		return strconv.Quote(s)
 	}
 	return s

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/lines"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into testdata")
@@ -221,12 +222,12 @@ func TestCut(t *testing.T) {
 		{"", 2, ""}, {"é", 1, "é"}, {"éa", 2, "éa"}, {"éab", 2, "éa…"}, {"a", 0, "…"},
 	}
 	for _, test := range tests {
-		if got := cut(test.s, test.n); got != test.want {
+		if got := lines.Cut(test.s, test.n); got != test.want {
 			t.Errorf("cut(%q, %d) = %q, want %q", test.s, test.n, got, test.want)
 		}
 	}
 	long := strings.Repeat("word \n\t", 1000)
-	if got := preview(long, 12); got != "word word wo…" {
+	if got := lines.Preview(long, 12); got != "word word wo…" {
 		t.Errorf("preview = %q", got)
 	}
 }

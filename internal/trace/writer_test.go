@@ -37,7 +37,7 @@ func TestLevels(t *testing.T) {
 		slog.LevelError + 4: "",
 	} {
 		var buf bytes.Buffer
-		w := NewWriter(&buf, level)
+		w := event.NewWriter(&buf, level)
 		for _, d := range []event.Data{event.StepStarted{}, event.Delta{Text: "SECRET"}, event.ModelRequest{System: "SECRET"}, event.ModelResponse{Turn: 1},
 			event.ModelResponse{Replayed: true}, event.AttemptFailed{}, event.StepFailed{}} {
 			watch(w, d)
@@ -46,7 +46,7 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%v: contents %v", level, secret)
 		}
 		var got []string
-		for e, err := range Read(&buf) {
+		for e, err := range event.Read(&buf) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func (f *flaky) Write(b []byte) (int, error) {
 
 func TestWriteErrors(t *testing.T) {
 	out := &flaky{take: map[int]int{2: 10, 3: 0}}
-	w := NewWriter(out, nil)
+	w := event.NewWriter(out, nil)
 	for i := range 5 {
 		watch(w, note(i, ""))
 	}
@@ -95,7 +95,7 @@ func TestWriteErrors(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	const lanes, each = 8, 200
 	out := &flaky{}
-	w := NewWriter(out, nil)
+	w := event.NewWriter(out, nil)
 	var wg sync.WaitGroup
 	for i := range lanes {
 		wg.Go(func() {
@@ -112,7 +112,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 func TestUnwantedIsFree(t *testing.T) {
-	w := NewWriter(io.Discard, nil)
+	w := event.NewWriter(io.Discard, nil)
 	if n := testing.AllocsPerRun(100, func() {
 		if w.Wants(t.Context(), slog.LevelDebug) || w.Wants(t.Context(), event.LevelDelta) {
 			t.Error("wanted")
@@ -125,11 +125,11 @@ func TestUnwantedIsFree(t *testing.T) {
 func TestAppendEndsACutLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.jsonl")
 	for range 3 {
-		f, err := Append(path)
+		f, err := event.Append(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		watch(NewWriter(f, nil), event.RunStarted{})
+		watch(event.NewWriter(f, nil), event.RunStarted{})
 		if _, err := f.WriteString(`{"event":"ru`); err != nil { // as after a crash
 			t.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func TestAppendEndsACutLine(t *testing.T) {
 	if _, total, bad := Tally(f); total != 3 || len(bad) != 3 {
 		t.Errorf("%d events, %v, want 3 and 3", total, bad)
 	}
-	if _, err := Append(filepath.Join(path, "x")); err == nil {
+	if _, err := event.Append(filepath.Join(path, "x")); err == nil {
 		t.Error("Append below a file succeeds")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/lines"
 )
 
 const (
@@ -45,14 +46,14 @@ func printPayload(w *bufio.Writer, e event.Event, r event.ModelRequest) {
 		fmt.Fprintf(w, "tools     %s\n", strings.Join(tools, ", "))
 	}
 
-	system := cut(r.System, systemPreview)
+	system := lines.Cut(r.System, systemPreview)
 	if system == "" {
 		system = "-"
 	}
 	system = strings.NewReplacer("\r\n", "\n", "\t", "    ").Replace(system)
 	label := "system"
 	for line := range strings.SplitSeq(strings.TrimRight(system, "\n"), "\n") {
-		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-8s  %s", label, printable(line)), " "))
+		fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-8s  %s", label, lines.Printable(line)), " "))
 		label = ""
 	}
 
@@ -76,7 +77,7 @@ func list(v any) (all []any) {
 func messageLine(v any) string {
 	m, _ := v.(map[string]any)
 	role, _ := m["role"].(string)
-	line := fmt.Sprintf("%-9s  %s", orDash(role), preview(contentText(m["content"]), messagePreview))
+	line := fmt.Sprintf("%-9s  %s", orDash(role), lines.Preview(contentText(m["content"]), messagePreview))
 	switch n := toolCalls(m); n {
 	case 0:
 	case 1:

@@ -3,11 +3,14 @@ package trace
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/internal/lines"
 )
 
 // A Count is the number of events of one type.
@@ -18,7 +21,7 @@ type Count struct {
 
 // Tally counts the events of a trace file by type: the most frequent first, equal counts by name, and
 // the total. It checks that a line is JSON, and decodes it only if the type is not at its beginning.
-// Other lines are reported with the errors of [Read], in file order.
+// Other lines are reported with the errors of [event.Read], in file order.
 func Tally(r io.Reader) (counts []Count, total int, bad []error) {
 	counts, total = tally(r, func(err error) { bad = append(bad, err) })
 	return counts, total, bad
@@ -27,21 +30,29 @@ func Tally(r io.Reader) (counts []Count, total int, bad []error) {
 func tally(r io.Reader, bad func(error)) (counts []Count, total int) {
 	c := make(counter)
 	var in jsonv2.Scanner
-	for l, err := range lines(r, maxLine) {
+	for l, err := range lines.Read(r, lines.Max) {
 		if err != nil {
 			bad(err)
 			continue
 		}
-		if typ, ok := typeOf(&in, l.text); ok {
+		if l.Fault != "" {
+			bad(&event.LineError{Line: l.Number, Reason: l.Fault})
+			continue
+		}
+		if typ, ok := typeOf(&in, l.Text); ok {
 			c.add(typ)
 			continue
 		}
-		e, err := l.parse()
-		if err != nil {
+		for e, err := range event.Read(bytes.NewReader(l.Text)) {
+			if err == nil {
+				c.add([]byte(e.Type()))
+				continue
+			}
+			if of, ok := errors.AsType[*event.LineError](err); ok {
+				of.Line = l.Number
+			}
 			bad(err)
-			continue
 		}
-		c.add([]byte(e.Type()))
 	}
 	return c.sorted()
 }

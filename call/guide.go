@@ -1,0 +1,159 @@
+package call
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+)
+
+// A Guide tells a model how to write a plan that can run in place of its answer.
+type Guide struct {
+	// Brief says what a plan is, and lists what this one may use: operations, slots, intents, effects and what is left of
+	// the budget. Whole adds every field, for a model that asks for it.
+	Brief, Whole string
+	// Refuse returns why a plan cannot run, with all findings in the details; nil if it can. The call sets it for a plan that
+	// is the reply.
+	Refuse func(plan []byte) *Error
+	// Tell says what is wrong with a refused plan, for the model that wrote it: every finding, with its place and what is
+	// meant. It ends with a line break, for what the model shall do next.
+	Tell func(plan []byte, findings finding.List) string
+}
+
+// A guiding Planner can say how its plans are written.
+type guiding interface {
+	Guide(app *Applicator, req *Request, d dag.DAG, passed []dag.Query) *Guide
+}
+
+// A validating Planner can check a plan that is a value, before it is known where it will be applied.
+type validating interface {
+	Valid(app *Applicator, plan []byte, d dag.DAG, grant []string) *Error
+}
+
+// guide returns the guide for a request that wants a plan, as its reply or as a value that the check plan-valid gates; nil
+// for any other. A plan reads the whole DAG, so every earlier step must have ended.
+func (l *lane) guide(req *Request) (*Guide, error) {
+	planner, ok := l.app.Plans.(guiding)
+	if !ok || l.turn != nil || req.Requires.Reply != Plan && !slices.Contains(req.Done.Must, planValid) {
+		return nil, nil
+	}
+	base, err := l.ground()
+	if err != nil {
+		return nil, err
+	}
+	left := *req
+	left.Budget = l.account.Left()
+	if req.Requires.Reply != Plan { // whoever applies it says which effects it has
+		left.Effects = stone.In(l.ctx).Grant()
+	}
+	g := planner.Guide(l.app, &left, base, dag.Types(l.spec.reads()...))
+	if g.Refuse != nil && req.Requires.Reply != Plan {
+		return g, nil
+	}
+	g.Refuse = func(text []byte) *Error {
+		_, failure, err := l.compiled(req, &Reply{Type: Plan, Plan: text}, "")
+		if err != nil {
+			return nil // the run is over
+		}
+		return failure
+	}
+	return g, nil
+}
+
+// compiled checks the plan of a reply and compiles it, once. Watchers are told of it if step is not empty. The error
+// says that the lane was stopped.
+func (l *lane) compiled(req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
+	if l.app.Plans == nil {
+		return stone.Ashlar{}, &Error{Type: PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
+	}
+	base, err := l.ground()
+	if err != nil {
+		return stone.Ashlar{}, nil, err
+	}
+	l.compiling.Lock() // a model that was abandoned may still check its plan
+	defer l.compiling.Unlock()
+	c := &l.compilation
+	bindings := strings.TrimPrefix(string(reply.Bindings), "null") // as a record has none
+	if c.plan == "" || string(reply.Plan) != c.plan || bindings != c.bindings || !slices.Equal(req.Effects, c.effects) {
+		*c = compilation{plan: string(reply.Plan), bindings: bindings, effects: req.Effects}
+		c.ashlar, c.err = l.app.Plans.Plan(l.app, req, reply, base, dag.Types(l.spec.reads()...))
+	}
+	if step != "" {
+		l.checked(step, c.err)
+	}
+	if c.err != nil {
+		return stone.Ashlar{}, errorOf(c.err), nil
+	}
+	return c.ashlar, nil, nil
+}
+
+// A compilation is the last plan that a lane compiled.
+type compilation struct {
+	plan, bindings string
+	effects        []string
+	ashlar         stone.Ashlar
+	err            error
+}
+
+// refusal returns the failure of a reply with a plan that cannot run. It makes the invocation a
+// failed one, so that a resumed run asks again in place of replaying the plan. It does so only for a call
+// that requires a plan: waiting for the earlier steps within any other invocation would delay the record of what
+// was paid.
+func (l *lane) refusal(step string) func(*Request, *Reply) (*Error, error) {
+	return func(req *Request, reply *Reply) (*Error, error) {
+		if want := req.Requires.Reply; reply.Type != Plan || want == Value {
+			return nil, nil
+		}
+		_, failure, err := l.compiled(req, reply, "")
+		if failure != nil {
+			l.checked(step, failure)
+		}
+		return failure, err
+	}
+}
+
+// isRefused reports whether a failure says that a plan cannot run.
+func isRefused(failure *Error) bool {
+	return failure != nil && (failure.Type == PlanInvalid || failure.Type == PlanTooDeep)
+}
+
+// mostFindings bounds the findings that the record of an attempt keeps.
+const mostFindings = 100
+
+// Findings returns the findings in the details of a refused plan.
+func (e *Error) Findings() finding.List {
+	var details struct {
+		Findings finding.List `json:"findings"`
+	}
+	if e == nil || !isRefused(e) || json.Unmarshal(e.Details, &details) != nil {
+		return nil
+	}
+	return details.Findings
+}
+
+// planValid is the name of the built-in check that a plan which is a value can run: its text, or its data.
+const planValid = "plan-valid"
+
+func (a *Applicator) planValid(ctx context.Context, s Subject) error {
+	text := []byte(s.Out)
+	if said, isText := textOf(s.Out); isText {
+		text = []byte(said)
+	}
+	var refused *Error
+	if g := s.Request.Guide; g != nil && g.Refuse != nil {
+		refused = g.Refuse(text)
+	} else if planner, ok := a.Plans.(validating); ok {
+		refused = planner.Valid(a, text, dag.DAG{}, stone.In(ctx).Grant())
+	} else {
+		return errors.New("plan-valid needs a planner: set Applicator.Plans to plan.Planner(plan.Options{})")
+	}
+	if refused == nil {
+		return nil
+	}
+	return errors.New(refused.Message)
+}

@@ -1,0 +1,191 @@
+package dag
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// This file reads the lanes of a fan-out, in the Reduce that closes it.
+
+// Lanes reads, in the Reduce that closes a fan-out, the nearest node of type t within each
+// lane that survived, in the order of the lanes. The type of the items is such a type too.
+// Of a fan-out within a lane it sees what the Reduce there made. A lane without such a node
+// is an error that names the lane.
+func Lanes[A any](t Type[A]) Reader[[]A] {
+	return readerOf[[]A]{[]Query{t.Query().Lanes()}, func(d DAG) ([]A, error) { return column(d, t) }}
+}
+
+// Row2 is what one lane made.
+type Row2[A, B any] struct {
+	A A
+	B B
+}
+
+// Lanes2 reads two types as Lanes does, a row for each lane:
+//
+//	stone.Reduce(stone.Func("report", dag.Lanes2(Ticket, Reply), Report, report))
+func Lanes2[A, B any](a Type[A], b Type[B]) Reader[[]Row2[A, B]] {
+	return readerOf[[]Row2[A, B]]{[]Query{a.Query().Lanes(), b.Query().Lanes()}, func(d DAG) ([]Row2[A, B], error) {
+		as, err := column(d, a)
+		if err != nil {
+			return nil, err
+		}
+		bs, err := column(d, b)
+		if err != nil {
+			return nil, err
+		}
+		rows := make([]Row2[A, B], len(as))
+		for i := range rows {
+			rows[i] = Row2[A, B]{as[i], bs[i]}
+		}
+		return rows, nil
+	}}
+}
+
+// Row3 is what one lane made.
+type Row3[A, B, C any] struct {
+	A A
+	B B
+	C C
+}
+
+// Lanes3 reads three types as Lanes does, a row for each lane.
+func Lanes3[A, B, C any](a Type[A], b Type[B], c Type[C]) Reader[[]Row3[A, B, C]] {
+	return Derive2(Lanes2(a, b), Lanes(c), func(pairs []Row2[A, B], cs []C) []Row3[A, B, C] {
+		rows := make([]Row3[A, B, C], len(pairs))
+		for i, p := range pairs {
+			rows[i] = Row3[A, B, C]{p.A, p.B, cs[i]}
+		}
+		return rows
+	})
+}
+
+// column reads one type from every lane.
+func column[T any](d DAG, t Type[T]) ([]T, error) {
+	nodes, err := d.Lanes(t.Name())
+	if err != nil {
+		return nil, err
+	}
+	out := make([]T, len(nodes))
+	for i, n := range nodes {
+		if n == nil {
+			return nil, &ReadError{Type: t.Name(), Lane: d.laneName(i), Err: ErrMissing}
+		}
+		if out[i], err = t.Of(n); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// Reduce returns d for the body of the Reduce that closes the fan-out with which d ends:
+// reads of lanes find the lanes of that fan-out, whatever the body appends.
+func (d DAG) Reduce() DAG {
+	d.closing = d.log
+	return d
+}
+
+// Reduced returns d, with which the body of a Reduce ended, for the steps after it: before is
+// the DAG with which the Reduce started.
+func (d DAG) Reduced(before DAG) DAG {
+	d.closing = before.closing
+	return d
+}
+
+// Lanes returns, for each surviving lane of the fan-out that the Reduce around closes, the
+// nearest node within the lane that has one of the types, or nil. The cost is linear in the
+// nodes of the lanes. The error is a *ReadError around ErrUndeclared, or around ErrMissing
+// outside of such a Reduce.
+func (d DAG) Lanes(types ...string) ([]*Node, error) {
+	for _, typ := range types {
+		if !d.allows(lanes, typ, "") {
+			return nil, d.refuse(typ, "")
+		}
+	}
+	ends, base, ok := d.ends()
+	if !ok {
+		return nil, &ReadError{Type: strings.Join(types, ", "), Err: errNoLanes}
+	}
+	out := make([]*Node, 0, len(ends))
+	var last *Node // where the lane before started
+	for _, end := range ends {
+		if lostLane(end) {
+			continue
+		}
+		var found, start *Node
+		for n := end; n != nil && !n.is(base); n = n.Parent() {
+			if start = n; found == nil && slices.Contains(types, n.typ) {
+				found = n
+			}
+		}
+		if start != nil && start == last { // a lane that ends in several nodes: the last one counts
+			out = out[:len(out)-1]
+		}
+		out, last = append(out, found), start
+	}
+	return out, nil
+}
+
+// ends returns the last nodes of the lanes that the Reduce around closes, lost lanes included,
+// and the node before the fan-out. It reports whether there is such a fan-out.
+func (d DAG) ends() (ends []*Node, base *Node, ok bool) {
+	if d.closing == nil {
+		return nil, nil, false
+	}
+	heads, from := d.closing.heads(), d.closing.from()
+	for i, h := range heads {
+		if from[i] != h {
+			base, ends = from[i], ungrouped(ends, h)
+		}
+	}
+	return ends, base, base != nil || heads[0].typ == join.Name() // of a fan-out without lanes
+}
+
+// ungrouped adds the ends of lanes, which are grouped if there are many.
+func ungrouped(ends []*Node, head *Node) []*Node {
+	if head.typ != join.Name() || len(head.parents) < 2 {
+		return append(ends, head)
+	}
+	for _, h := range head.parents[1:] {
+		ends = ungrouped(ends, h)
+	}
+	return ends
+}
+
+func (n *Node) is(other *Node) bool { return n == other || n.id == other.id }
+
+// laneName names the i-th surviving lane: by its number, and by the item with which it
+// started.
+func (d DAG) laneName(i int) string {
+	ends, base, _ := d.ends()
+	for at, end := range ends {
+		if lostLane(end) {
+			continue
+		}
+		if i--; i >= 0 {
+			continue
+		}
+		start := end
+		for up := end.Parent(); up != nil && !up.is(base); up = up.Parent() {
+			start = up
+		}
+		if start.typ == laneMarker.Name() {
+			return fmt.Sprintf("lane %d", at)
+		}
+		return fmt.Sprintf("lane %d (%.60s)", at, start.Text())
+	}
+	return "a lane"
+}
+
+// lostLane reports whether n is the failure with which a lane was dropped.
+func lostLane(n *Node) bool {
+	if n.typ != Failure.Name() {
+		return false
+	}
+	f, err := Failure.Of(n)
+	return err == nil && f.Lane != nil
+}
+
+// errNoLanes is the error of a read of lanes where no fan-out is closed.
+var errNoLanes = fmt.Errorf("%w: no fan-out is closed here", ErrMissing)

@@ -1,0 +1,69 @@
+// Package lines reads files with a JSON value in each line, and shows texts of them.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"iter"
+)
+
+const (
+	Max        = 64 << 20  // bytes of a line
+	readBuffer = 256 << 10 // bytes
+)
+
+// A Line is one line of a file, without its newline. The text is valid until the next line is read.
+type Line struct {
+	Number int // from 1
+	Text   []byte
+	Fault  string // why there is no text: the line is too long
+}
+
+// Read yields the lines that are not blank, and last the error of the reader. It keeps at most limit bytes of a line.
+func Read(r io.Reader, limit int) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		br := bufio.NewReaderSize(r, readBuffer)
+		var long []byte // a line that does not fit br's buffer
+		for n := 1; ; n++ {
+			text, err := br.ReadSlice('\n')
+			size := len(text)
+			if err == bufio.ErrBufferFull {
+				long, size, err = readLong(br, append(long[:0], text...), limit)
+				text = long
+			}
+			if err != nil && err != io.EOF {
+				yield(Line{}, fmt.Errorf("trace: reading line %d: %w", n, err))
+				return
+			}
+			var more bool
+			switch {
+			case size > limit:
+				more = yield(Line{Number: n, Fault: fmt.Sprintf("longer than %d bytes", limit)}, nil)
+			case len(bytes.TrimSpace(text)) == 0:
+				more = true
+			default:
+				more = yield(Line{Number: n, Text: bytes.TrimSuffix(text, []byte{'\n'})}, nil)
+			}
+			if !more || err == io.EOF {
+				return
+			}
+		}
+	}
+}
+
+// readLong reads the rest of a line that starts with head. It keeps at most limit bytes,
+// and returns the number of bytes of the line.
+func readLong(br *bufio.Reader, head []byte, limit int) (text []byte, size int, err error) {
+	text, size, err = head, len(head), bufio.ErrBufferFull
+	for err == bufio.ErrBufferFull {
+		var part []byte
+		part, err = br.ReadSlice('\n')
+		size += len(part)
+		if size <= limit {
+			text = append(text, part...)
+		}
+	}
+	return text, size, err
+}

@@ -1,0 +1,460 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/schema"
+)
+
+// This file writes what a model is told that writes a plan.
+
+// A writer makes the texts for the plans of one call.
+type writer struct {
+	app     *call.Applicator
+	effects []string // that the plan may have
+	slots   map[string]*schema.Schema
+	budget  string
+}
+
+// Guide implements the optional method of a call.Planner: what a model is told that answers the request with a plan.
+func (pl planner) Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide {
+	w := writer{app: app, effects: req.Effects, slots: map[string]*schema.Schema{}, budget: left(req.Budget)}
+	slots, _, _ := slotsOf(d, pl.passes(passed))
+	for _, name := range slots {
+		w.slots[name] = nil
+		if pl.within != nil {
+			w.slots[name] = pl.within.slotType(name).Schema()
+		}
+	}
+	if req.Context != nil {
+		w.slots[contextSlot] = nil
+	}
+	return &call.Guide{Brief: w.brief(), Whole: w.whole(), Tell: w.tell, Refuse: func(text []byte) *call.Error {
+		return pl.Valid(app, text, d, req.Effects)
+	}}
+}
+
+const opening = `A plan is an object {"nodes":[…]}, in JSON or EDN. Nodes are objects with "op" and run in order; those that do not read each other run at once. Any node may have "when".`
+
+const values = `A value is JSON in which {"slot/id":"x"} is the value of slot x, {"slot/id":["x","items",0]} a part of it, {"slot/text":["Dear ",{"slot/id":"x"},"!"]} a text with slots, and %s. Nothing else is replaced: no {{x}}, no ${x}, no nested calls. A slot must be defined by an earlier node, or be listed below.
+"when" and "until" are {"present?":"x"}, {"failed?":"x"}%s.`
+
+// brief is the text that every request has.
+func (w *writer) brief() string {
+	var b strings.Builder
+	b.WriteString(opening + "\n\nOperations:\n")
+	for _, o := range operations {
+		if o.name == "tool" && len(w.tools()) == 0 || o.name == "apply" || o.name == "seq" {
+			continue // a model needs them rarely
+		}
+		fmt.Fprintf(&b, "%s  %s\n", o.example, inJSON(short(o.does)))
+	}
+	formula, guard := `no expression`, ""
+	if _, err := kinds.Language(w.app); err == nil {
+		formula, guard = `{"cel":"n + 1"} an expression in CEL over slots`, `, or an expression in CEL such as "n > 3"`
+	}
+	fmt.Fprintf(&b, "\n"+values+"\n", formula, guard)
+	w.world(&b)
+	return b.String()
+}
+
+// world lists what a plan can use here.
+func (w *writer) world(b *strings.Builder) {
+	b.WriteString("\nSlots:")
+	if len(w.slots) == 0 {
+		b.WriteString(" none")
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.slots)) {
+		fmt.Fprintf(b, "\n- %s%s", name, typed(": ", w.slots[name]))
+	}
+	b.WriteString("\nIntents (input → answer):")
+	n := 0
+	for intent, i := range w.intents() {
+		if n++; n > mostIntents {
+			continue
+		}
+		fmt.Fprintf(b, "\n- %s", intent)
+		if i.Description != "" {
+			b.WriteString(": " + i.Description)
+		}
+		in, _ := w.app.Schema(i.In)
+		out, _ := w.app.Schema(i.Out)
+		fmt.Fprintf(b, "%s%s", typed(" ", in), typed(" → ", out))
+	}
+	if n == 0 {
+		b.WriteString(" none")
+	} else if n > mostIntents {
+		fmt.Fprintf(b, "\n(and %d more)", n-mostIntents)
+	}
+	if tools := w.tools(); len(tools) > 0 {
+		b.WriteString("\nTools: " + strings.Join(tools, ", "))
+	}
+	b.WriteString("\nEffects that the plan may have: ")
+	if w.effects == nil {
+		b.WriteString("any")
+	} else if len(w.effects) == 0 {
+		b.WriteString("none")
+	} else {
+		b.WriteString(strings.Join(w.effects, ", "))
+	}
+	if w.budget != "" {
+		b.WriteString("\nBudget left: " + w.budget)
+	}
+}
+
+// mostIntents bounds the intents that are listed.
+const mostIntents = 50
+
+// intents ranges over the intents that some capability answers with the effects of the plan, by name.
+func (w *writer) intents() iter.Seq2[string, call.Intent] {
+	names := slices.Collect(maps.Keys(w.app.Intents))
+	if w.app.Intents == nil && w.app.Registry != nil {
+		names = slices.Collect(w.app.Registry.Intents())
+	}
+	return func(yield func(string, call.Intent) bool) {
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+			asked, _ := w.app.Candidates(call.Spec{Intent: name}, call.Budget{}, w.effects)
+			if len(asked) == 0 || name == call.EvalGrade || name == call.EvalCheck {
+				continue
+			}
+			intent := w.app.Intents[name]
+			if m, ok := w.app.Registry.Lookup(asked[0]); ok && intent.In == "" {
+				intent.In = m.In
+			}
+			if m, ok := w.app.Registry.Lookup(asked[0]); ok && intent.Out == "" {
+				intent.Out = m.Out
+			}
+			if !yield(name, intent) {
+				return
+			}
+		}
+	}
+}
+
+// tools are the ids of the tools that the plan may call.
+func (w *writer) tools() (ids []string) {
+	for _, id := range w.app.Tools.IDs() {
+		if asked, _ := w.app.Candidates(call.Spec{Tool: id}, call.Budget{}, w.effects); len(asked) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// whole is the brief text with every field of every operation.
+func (w *writer) whole() string {
+	var b strings.Builder
+	b.WriteString(opening + "\n\n")
+	for _, o := range operations {
+		b.WriteString(o.fields())
+	}
+	b.WriteString(dispatching)
+	formula := `{"cel":"n + 1"} an expression over slots`
+	fmt.Fprintf(&b, "\n"+values+"\n", formula, `, or an expression in CEL such as "n > 3"`)
+	w.world(&b)
+	return b.String()
+}
+
+const dispatching = `"dispatch" has "candidates" (ids of capabilities, in order), "strategy" ("cascade", "tournament", "race", "agreement"), "retry":{"same-cap-max":1,"fallback-max":1}, "repair":{"max":1} and "allow-failure?":true, after which the slot is read under {"present?":"x"} and {"slot/record":"x"} has what failed.
+"done" has "must" and "should", names of checks, and "score-min".
+`
+
+// fields lists every field of an operation, after its example.
+func (o op) fields() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n  %s\n", o.name, inJSON(short(o.does)), o.example)
+	for _, k := range o.keys {
+		fmt.Fprintf(&b, "  %s: %s\n", k.names, inJSON(short(k.is)))
+	}
+	return b.String()
+}
+
+// short returns a text of the reference page without its links and marks.
+func short(text string) string {
+	for {
+		before, rest, ok := strings.Cut(text, "](")
+		if !ok {
+			break
+		}
+		_, after, _ := strings.Cut(rest, ")")
+		i := strings.LastIndexByte(before, '[')
+		text = before[:max(i, 0)] + before[i+1:] + after
+	}
+	return strings.NewReplacer("`", "", "\n", " ").Replace(text)
+}
+
+// tell says what is wrong with a plan, to the model that wrote it: every finding, and the part of the grammar
+// that they are about.
+func (w *writer) tell(text []byte, findings finding.List) string {
+	json := true
+	if v, err := edn.ReadEither(text, edn.Limits{}); err == nil {
+		json = v.IsJSON()
+	}
+	var b strings.Builder
+	b.WriteString("The plan was refused, and nothing of it ran:\n")
+	about, slots, intents := map[string]bool{}, false, false
+	for i, f := range findings.Errors() {
+		if i == mostTold {
+			fmt.Fprintf(&b, "- and %d more\n", len(findings.Errors())-i)
+			break
+		}
+		b.WriteString("- " + saidTo(f, json) + "\n")
+		switch f.Type {
+		case "missing-producer", "maybe-unavailable":
+			slots = true
+		case "no-candidate", "effect-not-granted":
+			intents = true
+		case unknownField, missingField, badValue, "missing-until", "missing-max":
+			about[opAt(text, f.Path)] = true
+		}
+	}
+	for _, o := range operations {
+		if about[o.name] {
+			b.WriteString(o.fields())
+		}
+	}
+	if slots {
+		b.WriteString("Slots given to the plan: " + listed(maps.Keys(w.slots)) + "\n")
+	}
+	if intents {
+		names := map[string]call.Intent{}
+		maps.Insert(names, w.intents())
+		b.WriteString("Intents: " + listed(maps.Keys(names)) + "\n")
+	}
+	return b.String()
+}
+
+// mostTold bounds the findings that a model is told at once.
+const mostTold = 30
+
+func listed(names iter.Seq[string]) string {
+	all := slices.Sorted(names)
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all[:min(len(all), mostIntents)], ", ")
+}
+
+// saidTo returns a finding in the notation of the plan.
+func saidTo(f finding.Finding, json bool) string {
+	line := f.Message
+	if f.Suggestion != "" {
+		line += fmt.Sprintf("; did you mean %q?", f.Suggestion)
+	}
+	if json {
+		line = inJSON(line)
+	}
+	if f.Path != "" {
+		line = f.Path + " " + line
+	}
+	return line
+}
+
+// opAt returns the operation of the node at a path such as nodes[2].body[0].input, or "".
+func opAt(text []byte, path string) string {
+	v, err := edn.ReadEither(text, edn.Limits{})
+	if err != nil {
+		return ""
+	}
+	found := ""
+	for _, part := range strings.Split(path, ".") {
+		name, indexes, _ := strings.Cut(part, "[")
+		var ok bool
+		if v, ok = v.Field(name); !ok {
+			break
+		}
+		for index := range strings.SplitSeq(strings.TrimSuffix(indexes, "]"), "][") {
+			if i, err := strconv.Atoi(index); err == nil && i < v.Len() && v.Kind() == edn.KindVector {
+				v = v.At(i)
+			}
+		}
+		if op, ok := v.Field("op"); ok {
+			found, _ = op.Name()
+		}
+	}
+	return found
+}
+
+// inJSON writes the EDN within a text as JSON: {:present? :x} as {"present?":"x"}, and :x as "x". An ellipsis stays.
+func inJSON(text string) string {
+	var b strings.Builder
+	for text != "" {
+		i := strings.IndexAny(text, "{:[")
+		if i < 0 {
+			break
+		}
+		b.WriteString(text[:i])
+		text = text[i:]
+		n := 0
+		switch word := keyword.FindString(text); {
+		case strings.HasPrefix(text, "{:"), strings.HasPrefix(text, "[\""), strings.HasPrefix(text, "[:"):
+			n = formEnd(text)
+		case word != "" && (b.Len() == 0 || strings.HasSuffix(b.String(), " ")):
+			n = len(word)
+		}
+		if n == 0 {
+			n = 1
+			b.WriteString(text[:n])
+		} else {
+			writeJSON(&b, text[:n])
+		}
+		text = text[n:]
+	}
+	return b.String() + text
+}
+
+var (
+	keyword = regexp.MustCompile(`^:[a-z][\w?/-]*`)
+	tokens  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|:[\w?/.-]+|[{}\[\]]|#\{|[^\s{}\[\],]+`)
+)
+
+// writeJSON writes a form of EDN as JSON.
+func writeJSON(b *strings.Builder, form string) {
+	type level struct {
+		isMap bool
+		n     int
+	}
+	var levels []level
+	for _, token := range tokens.FindAllString(form, -1) {
+		if closes := token == "}" || token == "]"; closes {
+			if top := levels[len(levels)-1]; !top.isMap && token == "}" {
+				token = "]" // of a set
+			}
+			levels = levels[:len(levels)-1]
+			b.WriteString(token)
+			continue
+		}
+		if len(levels) > 0 {
+			top := &levels[len(levels)-1]
+			switch {
+			case top.isMap && top.n%2 == 1:
+				b.WriteByte(':')
+			case top.n > 0:
+				b.WriteByte(',')
+			}
+			top.n++
+		}
+		switch {
+		case token == "{" || token == "[" || token == "#{":
+			levels = append(levels, level{isMap: token == "{"})
+			b.WriteString(strings.Replace(token, "#{", "[", 1))
+		case token[0] == ':' && len(token) > 1:
+			b.WriteString(strconv.Quote(token[1:]))
+		default:
+			b.WriteString(token)
+		}
+	}
+}
+
+// formEnd returns the length of the form in brackets at the start of a text, or 0.
+func formEnd(text string) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+// typed returns a short form of a schema after a text, or "" if it allows anything.
+func typed(before string, s *schema.Schema) string {
+	if s == nil || s.String() == "{}" || s.String() == "true" {
+		return ""
+	}
+	var data map[string]any
+	if json.Unmarshal(s.JSON(), &data) != nil {
+		return ""
+	}
+	text := shape(data, 3)
+	if len(text) > mostShape {
+		text = shape(data, 1)
+	}
+	return before + text
+}
+
+// mostShape bounds the text of a schema, in bytes, that is told at three levels.
+const mostShape = 400
+
+// shape writes a schema for a reader: {"text":string,"tags"?:[string]}.
+func shape(s any, depth int) string {
+	data, _ := s.(map[string]any)
+	if values, ok := data["enum"].([]any); ok {
+		text, _ := json.Marshal(values)
+		return "one of " + string(text)
+	}
+	properties, _ := data["properties"].(map[string]any)
+	items, isList := data["items"]
+	switch {
+	case depth == 0:
+	case len(properties) > 0:
+		required, _ := data["required"].([]any)
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			key, _ := json.Marshal(name)
+			if !slices.Contains(required, any(name)) {
+				key = append(key, '?')
+			}
+			part := string(key) + ":" + shape(properties[name], depth-1)
+			if of, ok := properties[name].(map[string]any); ok {
+				if about, ok := of["description"].(string); ok && depth > 1 && len(about) < 80 {
+					part += " (" + about + ")"
+				}
+			}
+			parts = append(parts, part)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case isList:
+		return "[" + shape(items, depth-1) + "]"
+	}
+	switch typ := data["type"].(type) {
+	case string:
+		return typ
+	case []any:
+		return strings.Trim(fmt.Sprint(typ...), "[]")
+	}
+	if _, ok := data["anyOf"]; ok {
+		return "any of several"
+	}
+	return "any"
+}
+
+// left writes what is left of a budget.
+func left(b call.Budget) string {
+	var parts []string
+	if b.Roundtrips != 0 {
+		parts = append(parts, fmt.Sprintf("%d calls", max(b.Roundtrips, 0)))
+	}
+	if b.Tokens != 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", max(b.Tokens, 0)))
+	}
+	if b.USD != 0 {
+		parts = append(parts, fmt.Sprintf("%.4g USD", max(b.USD, 0)))
+	}
+	if b.Latency != 0 {
+		parts = append(parts, b.Latency.Round(1e9).String())
+	}
+	return strings.Join(parts, ", ")
+}

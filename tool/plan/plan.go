@@ -1,0 +1,131 @@
+// Package plan has a tool with which the model of an agent runs plans that it writes.
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/plan"
+	"github.com/stonelayer/stone/schema"
+)
+
+// Options say what plans may use. The zero value gives them the intents that need no effect.
+type Options struct {
+	// Effects are the most that a plan may have. The run must grant them.
+	Effects []string
+	// Slots are the names of node types of the agent's DAG that plans read as slots.
+	Slots []string
+	// Limits bound the plans, as of any that a capability returns.
+	Limits plan.Limits
+}
+
+// Tool makes a tool with which an agent runs plans over the intents of app. A plan does in one call what takes many
+// turns otherwise, and its intermediate values never reach the conversation:
+//
+//	assistant := agent.New("assistant", Report, model, agent.Config{
+//		User: …,
+//		Use:  []agent.Middleware{plan.Tool("run_plan", app, plan.Options{Effects: []string{"net/http"}})},
+//	})
+//
+// The system text of each turn says how plans are written, and what they may use. A plan is checked as a whole before it
+// runs. If it cannot run, the model is told every finding, and can call the tool again. The plan draws on the account of the agent. Its last
+// emission is the result of the call.
+func Tool(name string, app *call.Applicator, opts Options) agent.Middleware {
+	own := *app
+	planner := plan.Planner(plan.Options{Slots: opts.Slots, Limits: opts.Limits})
+	own.Plans = planner
+	effects := append([]string{}, opts.Effects...) // not nil, which would be those that a candidate needs
+	queries, slots := []dag.Querier{arguments}, map[string]any{}
+	for _, slot := range opts.Slots {
+		queries, slots[slot] = append(queries, dag.NewType[json.RawMessage](slot).Query().Optional()), nil
+	}
+	run := call.New(name, result, call.Spec{Applicator: &own, Tool: call.Apply, Effects: effects, Input: dag.ReaderFunc(func(d dag.DAG) (any, error) {
+		return arguments.From(d)
+	}, queries...)})
+	guide := &call.Guide{}
+	if p, ok := planner.(guiding); ok {
+		d, _ := plan.Bind(dag.DAG{}, slots) // a name that is reserved is refused when a plan reads it
+		guide = p.Guide(app, &call.Request{Effects: effects}, d, nil)
+	}
+	m := agent.AsTool(name, "Runs a plan that you write. The system text says how.", run, arguments, result, func(t *agent.Tool) {
+		inner := t.Run
+		t.Run = func(ctx context.Context, input json.RawMessage) (agent.Result, error) {
+			result, err := inner(ctx, input)
+			if findings := findingsIn(err); len(findings) > 0 {
+				err = &refusedError{guide.Tell(planIn(input), findings) + "Call the tool again with the whole corrected plan.", err}
+			}
+			return result, err
+		}
+	})
+	m.Wrap = func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+		before := c.System
+		if c.System != "" {
+			c.System += "\n\n"
+		}
+		c.System += "The argument \"plan\" of the tool " + name + " is a plan. It is checked as a whole before it runs. " + guide.Brief
+		c, err := next(ctx, c)
+		c.System = before
+		return c, err
+	}
+	return m
+}
+
+// A guiding call.Planner says how its plans are written.
+type guiding interface {
+	Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide
+}
+
+// arguments is the type of the arguments of the tool, result that of its result.
+var (
+	arguments = dag.NewType[json.RawMessage]("plan/arguments").WithSchema(argumentSchema)
+	result    = dag.NewType[json.RawMessage]("plan/result")
+)
+
+var argumentSchema = func() *schema.Schema {
+	s, err := schema.Parse([]byte(`{"type": "object", "required": ["plan"], "additionalProperties": false, "properties": {
+		"plan": {"type": "object", "description": "the plan, an object with nodes", "required": ["nodes"], "properties": {"nodes": {"type": "array", "items": {"type": "object"}}}}}}`))
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	return s
+}()
+
+// planIn returns the plan in the arguments of a call, or nil.
+func planIn(input json.RawMessage) []byte {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(input, &fields) != nil {
+		return nil
+	}
+	return fields["plan"]
+}
+
+// findingsIn returns the findings about the plan because of which a call failed, now or as recorded.
+func findingsIn(err error) finding.List {
+	if refused, ok := errors.AsType[*call.Error](err); ok && refused.Type == call.PlanInvalid {
+		return refused.Findings()
+	}
+	var noted interface{ FailureMeta() map[string]string }
+	if !errors.As(err, &noted) {
+		return nil
+	}
+	record := call.RecordIn(noted.FailureMeta())
+	if record == nil || record.Failure != call.PlanInvalid || len(record.Tried) == 0 {
+		return nil
+	}
+	return slices.Clone(record.Tried[len(record.Tried)-1].Findings)
+}
+
+// A refusedError is a plan that cannot run, as the model is told of it.
+type refusedError struct {
+	told string
+	error
+}
+
+func (e *refusedError) Error() string { return e.told }
+func (e *refusedError) Unwrap() error { return e.error }

@@ -1,0 +1,209 @@
+package stone
+
+import (
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
+)
+
+// This file checks what a Reduce reads of the lanes that it closes.
+
+// closing is what is known in the body of a Reduce.
+type closing struct {
+	fans   []*place      // the fan-outs that it closes, one for each way to it
+	always bool          // one on every way
+	read   []dag.AnyType // the types of the lanes that its body reads with All so far
+}
+
+// lanesOf returns the lanes of a fan-out, and the type of its items or markers.
+func (p *place) lanesOf() (lanes []Ashlar, start dag.AnyType) {
+	switch p.spec.form {
+	case mapForm:
+		return p.spec.children, p.spec.out
+	case parallelForm:
+		return p.spec.children, laneType
+	}
+	for _, b := range p.spec.blocks() { // of a Scoped the last ones are open
+		if b.how == apart {
+			lanes = b.children
+		}
+	}
+	return lanes, laneType
+}
+
+// made says whether something leaves a node of a type: on its line, and anywhere.
+type made struct{ line, all certainty }
+
+type madeKey struct {
+	spec *spec
+	name string
+}
+
+// made returns what a makes of the type with the name.
+func (v *validator) made(a Ashlar, name string) made {
+	s := a.spec()
+	key := madeKey{s, name}
+	if m, ok := v.makes[key]; ok {
+		return m
+	}
+	var m made
+	switch s.form {
+	case leafForm:
+		if s.out != nil && s.out.Name() == name {
+			m = made{surely, surely}
+		}
+	case matchForm:
+		m = v.madeOnOneOf(s.children, name)
+	case rescueForm:
+		body, heal := v.made(s.children[0], name), v.made(s.children[1], name)
+		if name == dag.Failure.Name() {
+			heal = made{surely, surely}
+		}
+		healed := made{max(heal.line, min(body.line, maybe)), max(heal.all, min(body.all, maybe))}
+		m = made{shared(min(body.line, healed.line), max(body.line, healed.line)), shared(min(body.all, healed.all), max(body.all, healed.all))}
+	case mapForm, parallelForm:
+		m.all = v.madeInOrder(s.children, name).all
+		if s.form == mapForm && s.out != nil && s.out.Name() == name {
+			m.all = surely
+		}
+	case scopedForm:
+		m = v.madeByWalk(s, name)
+	default:
+		m = v.madeInOrder(s.children, name)
+	}
+	if v.makes == nil {
+		v.makes = map[madeKey]made{}
+	}
+	v.makes[key] = m
+	return m
+}
+
+func (v *validator) madeInOrder(children []Ashlar, name string) (m made) {
+	for _, c := range children {
+		next := v.made(c, name)
+		m = made{max(m.line, next.line), max(m.all, next.all)}
+	}
+	return m
+}
+
+func (v *validator) madeOnOneOf(children []Ashlar, name string) made {
+	if len(children) == 0 {
+		return made{}
+	}
+	least := made{surely, surely}
+	var most made
+	for _, c := range children {
+		m := v.made(c, name)
+		least = made{min(least.line, m.line), min(least.all, m.all)}
+		most = made{max(most.line, m.line), max(most.all, m.all)}
+	}
+	return made{shared(least.line, most.line), shared(least.all, most.all)}
+}
+
+func (v *validator) madeByWalk(s *spec, name string) (m made) {
+	for _, b := range s.blocks() {
+		var next made
+		switch b.how {
+		case inOrder, again:
+			next = v.madeInOrder(b.children, name)
+		case exactlyOne:
+			next = v.madeOnOneOf(b.children, name)
+		case inOrderOrNot:
+			next = v.madeInOrder(b.children, name)
+			next = made{min(next.line, maybe), min(next.all, maybe)}
+		case apart:
+			next.all = v.madeInOrder(b.children, name).all
+		case writing:
+			for _, t := range b.types {
+				if t != nil && t.Name() == name {
+					next = made{surely, surely}
+				}
+			}
+		}
+		m = made{max(m.line, next.line), max(m.all, next.all)}
+	}
+	return m
+}
+
+// inLane is what a lane with that body has of the type.
+func (v *validator) inLane(lane Ashlar, start dag.AnyType, name string) made {
+	if start != nil && start.Name() == name {
+		return made{surely, surely}
+	}
+	return v.made(lane, name)
+}
+
+// wantLanes checks that each lane has what a query of lanes reads.
+func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
+	name := t.Name()
+	switch {
+	case v.closes == nil:
+		v.find(v.here, finding.Finding{Type: "lanes-outside-reduce", Queried: name},
+			"%s reads %q of the lanes of a fan-out, but closes none: put it into the Reduce after the fan-out, or read the history with dag.All", v.here.spec.name, name)
+		return
+	case q.IsOptional():
+		return
+	case !v.closes.always:
+		v.find(v.here, finding.Finding{Type: "lanes-outside-reduce", Queried: name},
+			"%s reads %q of the lanes of a fan-out, but not on every way to it a fan-out ends: close each fan-out on its own way", v.here.spec.name, name)
+		return
+	}
+	unsure := false
+	for _, fan := range v.closes.fans {
+		lanes, item := fan.lanesOf()
+		for _, lane := range lanes {
+			switch v.inLane(lane, item, name).line {
+			case never:
+				f := finding.Finding{Type: "missing-producer", Queried: name, Suggestion: v.suggest(name)}
+				v.find(v.here, f, "%s reads %q of each lane, but lane %q of %s makes none: make it in every lane, or read the ones that exist with dag.All", v.here.spec.name, name, start(lane.Name()), fan.path())
+				return
+			case maybe:
+				unsure = true
+			}
+		}
+	}
+	if unsure {
+		v.find(v.here, finding.Finding{Type: "maybe-unavailable", Warning: true, Queried: name},
+			"%s reads %q of each lane, but a lane does not make it on every way: make it on all of them", v.here.spec.name, name)
+	}
+}
+
+// mixed refuses a Reduce that reads as one list what belongs to several fan-outs, or side by
+// side what belongs together lane by lane.
+func (v *validator) mixed(t dag.AnyType) {
+	name := t.Name()
+	if v.closes == nil || dag.Reserved(name) || name == dag.Failure.Name() {
+		return
+	}
+	inLanes := false
+	for _, fan := range v.closes.fans {
+		lanes, item := fan.lanesOf()
+		for _, lane := range lanes {
+			if v.inLane(lane, item, name).all == never {
+				continue
+			}
+			inLanes = true
+			for _, other := range v.closes.read {
+				if other.Name() != name && v.inLane(lane, item, other.Name()).all != never {
+					v.find(v.here, finding.Finding{Type: "mixed-lanes", Queried: name},
+						"it reads %q and %q of the lanes of %s as two lists, which need not pair: read the lanes with dag.Lanes2, or the history with dag.History", other.Name(), name, fan.path())
+					return
+				}
+			}
+		}
+		e := &v.entries[v.id(name)]
+		switch {
+		case !inLanes:
+		case fan.rounds > 0:
+			v.find(v.here, finding.Finding{Type: "mixed-lanes", Queried: name},
+				"it reads every %q, also of the rounds before: read those of this round with dag.Lanes, or the history with dag.History", name)
+			return
+		case e.all != never && int(e.since) < fan.order:
+			v.find(v.here, finding.Finding{Type: "mixed-lanes", Queried: name},
+				"it reads every %q, also those made before %s: read those of its lanes with dag.Lanes, or the history with dag.History", name, fan.path())
+			return
+		}
+	}
+	if inLanes {
+		v.closes.read = append(v.closes.read, t)
+	}
+}
