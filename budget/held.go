@@ -17,15 +17,15 @@ type ExhaustedError struct {
 	Part  bool   // the account is of a part of the run, see [Account.Sub]
 
 	Spent float64 // what is known, and what running steps have reserved
-	Held  float64 // the estimates of lost attempts, which started and have no known cost
-	Lost  int     // number of the lost attempts
-	Max   float64 // the limit
-	// Shared is the budget over several runs that cannot pay, nil for an account of a run. Then Reserved is
-	// what other steps may cost, Needs what the refused one may, and Later says that the step
-	// could be paid if the others turn out to cost little.
-	Shared          *Balance
-	Reserved, Needs float64
-	Later           bool
+	// Held has the estimates of lost attempts, which started and have no known cost; for a Shared budget, of
+	// what is in flight.
+	Held float64
+	Lost int     // number of the lost attempts
+	Max  float64 // the limit
+	// Shared is the budget over several runs that has no room, nil for an account of a run. Needs is what the
+	// refused step may cost.
+	Shared *Balance
+	Needs  float64
 	// Enough is a limit that pays for the step that was refused. It also pays for what Max
 	// would have paid for, had no attempt been lost. It is zero for a Shared budget.
 	Enough float64

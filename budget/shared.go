@@ -9,13 +9,12 @@ import (
 )
 
 // A Shared budget bounds what many runs spend together, in all processes that share a journal. A run
-// draws on it through journal.Options. Each step reserves the most that it may cost in the
-// transaction that records its start, and is refused if the budget cannot pay that. So the
-// budget is never exceeded, unless a step costs more than its quote.
+// draws on it through journal.Options. A paid step starts only if three sums leave room for the most that it may cost:
+// what all processes have recorded in the period, the estimates of batches whose answers were not read, and
+// what is in flight in this process. A step without room is refused at once.
 //
-// The result of a step replaces its reservation by its cost. A reservation whose process died counts until
-// the step is done or its run ends, and then as cost: the provider may have billed it. A request that waits for a batch of
-// its provider keeps its reservation, whatever process has its run. The latency of its limits is ignored.
+// So one process keeps the limit, unless a step costs more than its quote. Several processes can exceed it by what the others have
+// in flight. What a killed process had in flight is recorded when its run is resumed and ends. The latency of its limits is ignored.
 type Shared struct {
 	Name string `json:"name"`
 	Per  Period `json:"per,omitempty"`
@@ -81,7 +80,7 @@ func (s Shared) counted() Shared {
 }
 
 // A Period is the time after which a Shared budget is renewed. Days and months are in UTC. A
-// step counts in the period in which it started.
+// step counts in the period in which its result is recorded.
 type Period string
 
 // The periods of a budget.
@@ -124,12 +123,12 @@ func (s Shared) Key(at time.Time) (account string, day int64) {
 // A Balance is the state of a Shared budget in a period.
 type Balance struct {
 	Shared
-	Used   Amount    `json:"used"`            // includes attempts that were lost, at the most that they may have cost
-	Held   Amount    `json:"held"`            // by steps that have started
+	Used   Amount    `json:"used"`            // recorded; includes attempts that were lost, at what they may have cost
+	Held   Amount    `json:"held"`            // estimates of what is in flight in this process, and of batches that were not read
 	Renews time.Time `json:"renews,omitzero"` // absent if never renewed
 }
 
-// Left returns what may still be reserved. As in Limits, 0 means unlimited and a negative value nothing.
+// Left returns what may still be spent. As in Limits, 0 means unlimited and a negative value nothing.
 func (b Balance) Left() Limits {
 	a := Account{tree: new(tree), limits: b.Limits, spent: b.Used.Add(b.Held)}
 	a.limits.Latency = 0
@@ -143,22 +142,20 @@ func (b Balance) Pays(q Quote) error {
 		return &UnpricedError{Model: q.Unpriced}
 	}
 	most := q.Most.sane()
-	without := Account{limits: b.Limits, spent: b.Used}
-	without.limits.Latency = 0
-	with := without
-	with.spent = b.Used.Add(b.Held)
-	limit := with.exceeded(most, time.Time{})
+	a := Account{limits: b.Limits, spent: b.Used.Add(b.Held)}
+	a.limits.Latency = 0
+	limit := a.exceeded(most, time.Time{})
 	if limit == "" {
 		return nil
 	}
-	e := &ExhaustedError{Limit: limit, Shared: &b, Later: without.exceeded(most, time.Time{}) == ""}
+	e := &ExhaustedError{Limit: limit, Shared: &b}
 	switch limit {
 	case "max-usd":
-		e.Spent, e.Reserved, e.Max, e.Needs = b.Used.USD, b.Held.USD, b.Limits.USD, most.USD
+		e.Spent, e.Held, e.Max, e.Needs = b.Used.USD, b.Held.USD, b.Limits.USD, most.USD
 	case "max-tokens":
-		e.Spent, e.Reserved, e.Max, e.Needs = float64(b.Used.Tokens), float64(b.Held.Tokens), float64(b.Limits.Tokens), float64(most.Tokens)
+		e.Spent, e.Held, e.Max, e.Needs = float64(b.Used.Tokens), float64(b.Held.Tokens), float64(b.Limits.Tokens), float64(most.Tokens)
 	default:
-		e.Spent, e.Reserved, e.Max, e.Needs = float64(b.Used.Roundtrips), float64(b.Held.Roundtrips), float64(b.Limits.Roundtrips), float64(most.Roundtrips)
+		e.Spent, e.Held, e.Max, e.Needs = float64(b.Used.Roundtrips), float64(b.Held.Roundtrips), float64(b.Limits.Roundtrips), float64(most.Roundtrips)
 	}
 	e.Max = max(e.Max, 0)
 	return e
@@ -178,8 +175,8 @@ func (s Shared) String() string {
 
 // shared is the text of an error of a Shared budget.
 func (e *ExhaustedError) shared() string {
-	text := fmt.Sprintf("%s: %s cannot pay a step of up to %s: used %s, reserved by running steps %s, %s %s", Kind, e.Shared.Shared, e.amount(e.Needs),
-		e.amount(e.Spent), e.amount(e.Reserved), e.Limit, e.exact(e.Max))
+	text := fmt.Sprintf("%s: %s has no room for a step of up to %s: used %s, in flight %s, %s %s", Kind, e.Shared.Shared, e.amount(e.Needs),
+		e.amount(e.Spent), e.amount(e.Held), e.Limit, e.exact(e.Max))
 	if r := e.Shared.Renews; !r.IsZero() {
 		text += ", renewed on " + r.UTC().Format("2006-01-02 15:04 UTC")
 	}

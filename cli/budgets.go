@@ -32,10 +32,10 @@ func (a *app) budgets() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "budgets",
-		Short: "Show usage and reservations of shared budgets",
+		Short: "Show usage of shared budgets",
 		Long: "Budgets shows the :budgets of the configuration in their present day or month (UTC), over all runs of the\n" +
-			"database. RESERVED is the most that running steps and requests in batches may cost, and what steps may\n" +
-			"have cost whose process died: it becomes used when their run is resumed or ends.",
+			"database. IN FLIGHT is the most that requests in batches may cost. What running steps of other processes\n" +
+			"may cost is known to these alone: see the overview page of a server.",
 		Example:           a.example("budgets", "budgets --json"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -73,7 +73,7 @@ func (a *app) printBudgets(rules []budget.Rule, asJSON bool, balance func(budget
 		return failed("%w", err)
 	}
 	all := []budget.Balance{}
-	rows := []column{{name: "BUDGET"}, {name: "RUNS"}, {name: "UNIT"}, {name: "USED", right: true}, {name: "RESERVED", right: true}, {name: "LIMIT", right: true}, {name: "RENEWED"}}
+	rows := []column{{name: "BUDGET"}, {name: "RUNS"}, {name: "UNIT"}, {name: "USED", right: true}, {name: "IN FLIGHT", right: true}, {name: "LIMIT", right: true}, {name: "RENEWED"}}
 	for _, b := range found {
 		all = append(all, b.Balance)
 		for _, l := range b.Lines() {

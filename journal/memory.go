@@ -11,7 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/purse"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/step"
 )
@@ -27,14 +27,13 @@ type memory struct {
 	runs     map[string]*memoryRun
 	order    []*memoryRun             // the oldest first
 	reusable map[dag.ID][]*memoryStep // by step.Key.Reuse, the oldest first
-	purses   memoryPurses
+	spending memorySpending
 	news     chan struct{} // closed at the next change; nil without a waiting caller
 }
 
 // memoryRun is a run. Started is zero without Begin.
 type memoryRun struct {
 	info      RunInfo
-	number    int64
 	held      bool
 	tenure    context.Context // ends when the run is left
 	leave     context.CancelCauseFunc
@@ -60,12 +59,7 @@ type memoryStep struct {
 
 // Do implements [step.Recorder].
 func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	var found *memoryStep
-	var attempt int
-	err := m.purses.lines.Wait(ctx, func() (err error) {
-		found, attempt, err = m.find(ctx, key)
-		return err
-	})
+	found, attempt, err := m.find(ctx, key)
 	if err != nil {
 		return step.Record{}, err
 	}
@@ -76,7 +70,7 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 	}
 	rec, err := work(record.WithAttempt(ctx, attempt))
 	if err != nil {
-		m.ended(ctx, key, err)
+		m.attempted(ctx, key, err)
 		return step.Record{}, err
 	}
 	raw, err := json.Marshal(rec)
@@ -89,23 +83,20 @@ func (m *Memory) Do(ctx context.Context, key step.Key, work func(context.Context
 	return rec, nil
 }
 
-// ended records that an attempt ended without a result.
-func (m *Memory) ended(ctx context.Context, key step.Key, cause error) {
+// attempted records that an attempt ended without a result.
+func (m *Memory) attempted(ctx context.Context, key step.Key, cause error) {
 	used, known := record.Ended(record.Declared(ctx), cause)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch s := m.run(key.RunID).index[key.Digest]; {
 	case s == nil:
 	case !known:
-		if holds, _ := m.purses.Holds(s.run.number, key.Digest); purse.InBatch(holds) {
-			_ = purse.Lapse(&m.purses, s.run.number, key.Digest) // it has used up the answer of its batch
-		}
+		m.spending.flight.Lose(key.RunID, key.Digest, record.Declared(ctx))
 	default:
 		s.Failures++
 		s.Settle(used)
 		m.append(s, true, used)
-		m.spend(s.run, used.Sane().USD)
-		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, purse.EndOf(cause), time.Now()) // it never fails
+		m.ended(s, used, cause)
 	}
 }
 
@@ -138,9 +129,10 @@ func (m *Memory) find(ctx context.Context, key step.Key) (found *memoryStep, att
 		m.append(s, true, budget.Usage{})
 		return s, 0, nil
 	}
-	if claim := purse.Claimed(ctx); claim != (purse.Claim{}) {
-		if err, _ := purse.Reserve(&m.purses, r.number, key.Digest, r.budgets(), claim, time.Now()); err != nil {
-			return nil, 0, err
+	if claim, of := flight.Claimed(ctx), r.budgets(); len(of) > 0 && claim != (flight.Claim{}) {
+		start := flight.Start{Run: key.RunID, Step: key.Digest, Of: of, Claim: claim, Again: s.Attempts > 0}
+		if refused, _ := m.spending.flight.Admit(memorySums{&m.memory}, start, time.Now()); refused != nil {
+			return nil, 0, refused
 		}
 	}
 	if _, goesOn := record.Child(ctx); goesOn {
@@ -231,13 +223,11 @@ func (m *Memory) keep(ctx context.Context, key step.Key, rec step.Record, raw []
 		m.reusable[key.Reuse] = append(m.reusable[key.Reuse], s)
 	}
 	m.append(s, true, used)
-	if child, _ := record.Child(ctx); child {
+	if child, _ := record.Child(ctx); child { // the run elsewhere counts for the sums of a period
+		m.spending.flight.End(s.run.info.ID, s.digest)
 		return nil
 	}
-	m.spend(s.run, used.Sane().USD)
-	if s.Declared != (budget.Amount{}) {
-		_ = purse.Settle(&m.purses, s.run.number, key.Digest, s.run.budgets(), used, purse.Over, time.Now())
-	}
+	m.ended(s, used, nil)
 	return nil
 }
 
@@ -248,8 +238,7 @@ func (m *Memory) run(id string) *memoryRun {
 	}
 	r := m.runs[id]
 	if r == nil {
-		m.purses.runs++
-		r = &memoryRun{number: m.purses.runs, info: RunInfo{ID: id}, index: map[dag.ID]*memoryStep{}, places: map[dag.ID]*memoryStep{}}
+		r = &memoryRun{info: RunInfo{ID: id}, index: map[dag.ID]*memoryStep{}, places: map[dag.ID]*memoryStep{}}
 		m.runs[id], m.order = r, append(m.order, r)
 	}
 	return r

@@ -13,7 +13,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
-	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/internal/record"
 )
 
@@ -106,6 +105,7 @@ func (m *Memory) Begin(_ context.Context, info RunInfo, input dag.DAG) error {
 			}
 		}
 	}
+	m.spending.flight.Leave(info.ID, false)
 	r.info, r.dag = info, dag.DAG{}
 	r.info.Owner, r.info.Outcome = "", Outcome{State: Running, Steps: info.Steps, Usage: info.Usage}
 	m.tell()
@@ -139,15 +139,16 @@ func (m *Memory) End(_ context.Context, id string, o Outcome) error {
 	if r == nil || !r.held {
 		return notHeld(id)
 	}
-	m.spend(r, o.Usage.Possible.USD-r.info.Usage.Possible.USD) // what lost attempts may have cost is known now
+	// What lost attempts may have cost is known now.
+	now, then := o.Usage.Possible, r.info.Usage.Possible
+	m.spend(r, budget.Amount{Roundtrips: now.Attempts - then.Attempts, Tokens: now.Tokens - then.Tokens, USD: now.USD - then.USD})
 	if o.State != Refused {
 		r.dag, o.Heads = o.DAG, record.HeadsOf(o.DAG)
 	}
 	o.DAG = dag.DAG{}
 	r.info.Outcome = o
-	_ = purse.Ended(&m.purses, r.number, o.State.lapses(), o.State == Waiting)
 	r.stops()
-	m.release(r)
+	m.release(r, o.State == Waiting)
 	return nil
 }
 
@@ -156,13 +157,15 @@ func (m *Memory) Release(id string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.runs[id]; r != nil {
-		m.release(r)
+		m.release(r, false)
 	}
 	return nil
 }
 
-func (m *Memory) release(r *memoryRun) {
+// release leaves a run. It waits if it may be about to make batches of its requests.
+func (m *Memory) release(r *memoryRun, waits bool) {
 	for _, left := range append(m.within(r), r) {
+		m.spending.flight.Leave(left.info.ID, waits && left == r)
 		if left.held {
 			left.leave(notHeld(left.info.ID))
 		}
@@ -272,7 +275,6 @@ func (m *Memory) remove(id string) error {
 	case r.held:
 		return m.held(id)
 	}
-	_ = purse.Lapse(&m.purses, r.number)
 	m.forget(r)
 	return nil
 }

@@ -48,7 +48,7 @@ func newMeters() *meters {
 	m.active = m.set.Gauge("stone_runs_active", "Runs that this process runs.", "pipeline")
 	m.unfinished = m.set.Gauge("stone_runs_unfinished", "Unfinished runs in the journal that do not run; at most 15 s old.", "pipeline", "state")
 	m.questions = m.set.Gauge("stone_questions_open", "Unfinished runs that do not run and have an open question.", "pipeline")
-	m.budgets = m.set.Gauge("stone_budget", "Budgets over several runs in their present period: per is day, month or ever, kind is used, reserved or limit, unit is usd, tokens or roundtrips.", "budget", "per", "kind", "unit")
+	m.budgets = m.set.Gauge("stone_budget", "Budgets over several runs in their present period: per is day, month or ever, kind is used, in-flight or limit, unit is usd, tokens or roundtrips.", "budget", "per", "kind", "unit")
 	m.stopped = m.set.Counter("stone_runs_stopped_total", "Runs that stopped in this process, by their state then.", "pipeline", "state")
 	m.steps = m.set.Counter("stone_steps_total", "Steps that ended; result is ok, failed or replayed.", "pipeline", "result")
 	m.usd = m.set.Counter("stone_usd_total", "Cost of models and capabilities in USD, counted when a run stops.", "pipeline")
@@ -142,7 +142,7 @@ func (s *Server) gaugeJournal(ctx context.Context) error {
 func readings(b budget.Balance) (all []metrics.Reading) {
 	add := func(unit string, limit, used, held float64) {
 		if limit != 0 {
-			for kind, value := range map[string]float64{"limit": max(limit, 0), "used": used, "reserved": held} {
+			for kind, value := range map[string]float64{"limit": max(limit, 0), "used": used, "in-flight": held} {
 				all = append(all, metrics.Reading{Value: value, Labels: []string{b.Name, cmp.Or(string(b.Per), "ever"), kind, unit}})
 			}
 		}

@@ -34,7 +34,7 @@ func In[Amount any](ctx context.Context) Amount {
 
 type claimKey struct{}
 
-// Claim returns the context for a recorded step with its quote, which budgets over several runs reserve.
+// Claim returns the context for a recorded step with its quote, by which budgets over several runs admit it.
 func Claim[Quote any](ctx context.Context, q Quote) context.Context {
 	return context.WithValue(ctx, claimKey{}, q)
 }

@@ -13,6 +13,14 @@ func (r reader) Notes(ctx context.Context, table log.Beside, run int64) ([]*log.
 	}, "SELECT name, open, data, seal FROM stone."+string(table)+" WHERE run = $1 ORDER BY name", run)
 }
 
+// Outstanding implements [log.Reader].
+func (r reader) Outstanding(ctx context.Context) ([]*log.Outstanding, error) {
+	return rows(ctx, r, func(v [][]byte) *log.Outstanding {
+		note := log.Note{Run: integer(v[0]), Name: string(v[1]), Open: v[2][0] == 1, Data: clone(v[3]), Seal: clone(v[4])}
+		return &log.Outstanding{Note: note, ID: string(v[5]), Info: clone(v[6])}
+	}, "SELECT b.run, name, open, data, b.seal, id, info FROM stone.batches b JOIN stone.runs r ON r.run = b.run WHERE open")
+}
+
 // Due implements [log.Reader].
 func (r reader) Due(ctx context.Context, now, far int64, but []string, most int) ([]*log.Notice, error) {
 	return rows(ctx, r, func(v [][]byte) *log.Notice {

@@ -98,33 +98,17 @@ CREATE TABLE stone.questions (
 	PRIMARY KEY (run, path)
 );
 
--- What each account has spent by day of Unix time, and what running steps have reserved.
+-- What each account has spent by day of Unix time.
 CREATE TABLE stone.spending (
 	account         text COLLATE "C" NOT NULL,
 	day             bigint NOT NULL,
 	usd             double precision NOT NULL,
 	tokens          bigint NOT NULL DEFAULT 0,
 	roundtrips      bigint NOT NULL DEFAULT 0,
-	held_usd        double precision NOT NULL DEFAULT 0,
-	held_tokens     bigint NOT NULL DEFAULT 0,
-	held_roundtrips bigint NOT NULL DEFAULT 0,
 	PRIMARY KEY (account, day)
 );
 
 CREATE INDEX days ON stone.spending (day);
-
--- State tells reservations of running steps, 0, from those of requests in batches.
-CREATE TABLE stone.holds (
-	run        bigint NOT NULL,
-	step       bytea NOT NULL,
-	account    text COLLATE "C" NOT NULL,
-	day        bigint NOT NULL,
-	usd        double precision NOT NULL,
-	tokens     bigint NOT NULL,
-	roundtrips bigint NOT NULL,
-	state      bigint NOT NULL DEFAULT 0,
-	PRIMARY KEY (run, step, account)
-);
 
 -- Each process counts its commits here, so that it can find out about a commit whose
 -- answer it did not get.

@@ -18,8 +18,8 @@ import (
 	"github.com/stonelayer/stone/step"
 )
 
-// The day and the month end while one step runs, one is lost and one waits for the budget. Each counts in the period in
-// which it started, and a clock that is set back finds the earlier period as it was.
+// The day and the month end while a step runs. It counts in the period in which its result is recorded, what is in flight in both,
+// and a clock that is set back finds the earlier period as it was.
 func TestBudgetOverBorder(t *testing.T) {
 	last := time.Date(2027, 2, 28, 23, 59, 59, 0, time.UTC)
 	for _, per := range []budget.Period{budget.Day, budget.Month} {
@@ -29,73 +29,65 @@ func TestBudgetOverBorder(t *testing.T) {
 			set(last)
 			now = func() time.Time { return time.Unix(0, clock.Load()) }
 			t.Cleanup(func() { now = time.Now })
-			file := filepath.Join(memdir.New(t), "stone.db")
-			j, other := open(t, file, Options{}), open(t, file, Options{})
-			of := budget.Shared{Name: "project", Per: per, Limits: budget.Limits{USD: 2}}
-			begin := func(j *DB, run string) {
-				t.Helper()
-				if _, err := j.Acquire(t.Context(), run); err != nil {
-					t.Fatal(err)
-				}
-				if err := j.Begin(t.Context(), journal.RunInfo{ID: run, Started: now(), Budgets: []budget.Shared{of}}, dag.DAG{}); err != nil {
-					t.Fatal(err)
-				}
+			j := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{})
+			of := budget.Shared{Name: "project", Per: per, Limits: budget.Limits{USD: 1.5}}
+			if _, err := j.Acquire(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Begin(t.Context(), journal.RunInfo{ID: "a", Started: now(), Budgets: []budget.Shared{of}}, dag.DAG{}); err != nil {
+				t.Fatal(err)
 			}
 			// do does a step that may cost a dollar and costs a quarter.
-			do := func(j *DB, run, name string, work func() error) error {
+			do := func(name string, work func()) error {
 				price := budget.Amount{Roundtrips: 1, USD: 1}
-				key := step.Key{RunID: run, Path: run + "/" + name, Kind: "step", Name: name, Digest: sha256.Sum256([]byte(run + name))}
+				key := step.Key{RunID: "a", Path: "a/" + name, Kind: "step", Name: name, Digest: sha256.Sum256([]byte(name))}
 				ctx := declared.Claim(declared.With(t.Context(), price), budget.Fixed(price))
 				_, err := j.Do(ctx, key, func(context.Context) (step.Record, error) {
-					return step.Record{Content: []byte(`{"usage":{"usd":0.25}}`), Time: now()}, work()
+					work()
+					return step.Record{Content: []byte(`{"usage":{"usd":0.25}}`), Time: now()}, nil
 				})
 				return err
 			}
 			balance := func(at time.Time, used, held budget.Amount) {
 				t.Helper()
-				b, err := other.Balance(t.Context(), of, at)
+				b, err := j.Balance(t.Context(), of, at)
 				if err != nil || b.Used != used || b.Held != held {
-					t.Errorf("%v: used %+v, reserved %+v, %v; want %+v and %+v", at, b.Used, b.Held, err, used, held)
+					t.Errorf("%v: used %+v, in flight %+v, %v; want %+v and %+v", at, b.Used, b.Held, err, used, held)
 				}
 			}
 			next := last.Add(2 * time.Second)
 			none, one, quarter := budget.Amount{}, budget.Amount{Roundtrips: 1, USD: 1}, budget.Amount{Roundtrips: 1, USD: 0.25}
-
-			begin(j, "a")
-			begin(other, "b")
-			running, release, slow, waits := make(chan struct{}), make(chan struct{}), make(chan error, 1), make(chan error, 1)
-			lost := errors.New("lost")
-			if err := do(j, "a", "lost", func() error { return lost }); !errors.Is(err, lost) {
-				t.Fatal(err)
+			if err := do("early", func() {}); err != nil {
+				t.Error(err)
 			}
-			go func() { slow <- do(j, "a", "slow", func() error { close(running); <-release; return nil }) }()
+			running, release, slow := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			go func() { slow <- do("slow", func() { close(running); <-release }) }()
 			<-running
-			balance(last, none, budget.Amount{Roundtrips: 2, USD: 2})
-			go func() { waits <- do(other, "b", "waits", func() error { return nil }) }()
-			time.Sleep(50 * time.Millisecond) // perhaps it is refused before the border, and perhaps after
+			balance(last, quarter, one)
 			set(next)
-			if err := <-waits; err != nil {
-				t.Errorf("a step that waits while the budget is renewed: %v", err)
+			balance(next, none, one)
+			var spent *budget.ExhaustedError
+			if err := do("refused", func() {}); !errors.As(err, &spent) {
+				t.Errorf("a dollar of the 0.50 that the step in flight leaves: %v", err)
 			}
-			balance(next, quarter, none)
 			close(release)
 			if err := <-slow; err != nil {
 				t.Error(err)
 			}
-			balance(last, quarter, one)
+			balance(last, quarter, none)
 			balance(next, quarter, none)
-			if err := do(j, "a", "lost", func() error { return nil }); err != nil {
+			set(last)
+			if err := do("back", func() {}); err != nil {
 				t.Error(err)
 			}
-			balance(last, budget.Amount{Roundtrips: 2, USD: 1.25}, none)
-			balance(next, budget.Amount{Roundtrips: 2, USD: 0.5}, none)
-
-			set(last)
-			var spent *budget.ExhaustedError
-			if err := do(other, "b", "back", func() error { return nil }); !errors.As(err, &spent) || !spent.Shared.Renews.Equal(last.Add(time.Second)) {
+			if err := do("refused", func() {}); err != nil {
+				t.Error(err)
+			}
+			balance(last, budget.Amount{Roundtrips: 3, USD: 0.75}, none)
+			if err := do("beyond", func() {}); !errors.As(err, &spent) || !spent.Shared.Renews.Equal(last.Add(time.Second)) {
 				t.Errorf("a dollar of the 0.75 that the earlier period has left: %v", err)
 			}
-			balance(next, budget.Amount{Roundtrips: 2, USD: 0.5}, none)
+			balance(next, quarter, none)
 		})
 	}
 }

@@ -16,6 +16,14 @@ func (r reader) Notes(ctx context.Context, table log.Beside, run int64) ([]*log.
 	}, "SELECT name, open, data, seal FROM "+string(table)+" WHERE run = ? ORDER BY name", run)
 }
 
+// Outstanding implements [log.Reader].
+func (r reader) Outstanding(ctx context.Context) ([]*log.Outstanding, error) {
+	return all(ctx, r, func(rows *sql.Rows) (*log.Outstanding, error) {
+		n := new(log.Outstanding)
+		return n, rows.Scan(&n.Run, &n.Name, &n.Open, &n.Data, &n.Seal, &n.ID, &n.Info)
+	}, "SELECT b.run, name, open, data, b.seal, id, info FROM batches b JOIN runs r ON r.run = b.run WHERE open")
+}
+
 // Due implements [log.Reader].
 func (r reader) Due(ctx context.Context, now, far int64, but []string, most int) ([]*log.Notice, error) {
 	without, err := json.Marshal(append([]string{}, but...)) // an empty list, and not null

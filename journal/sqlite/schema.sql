@@ -85,33 +85,17 @@ CREATE TABLE questions (
 
 CREATE INDEX open ON questions (run) WHERE open;
 
--- What each account has spent by day of Unix time, and what running steps have reserved.
+-- What each account has spent by day of Unix time.
 CREATE TABLE spending (
 	account         TEXT NOT NULL,
 	day             INTEGER NOT NULL,
 	usd             REAL NOT NULL,
 	tokens          INTEGER NOT NULL DEFAULT 0,
 	roundtrips      INTEGER NOT NULL DEFAULT 0,
-	held_usd        REAL NOT NULL DEFAULT 0,
-	held_tokens     INTEGER NOT NULL DEFAULT 0,
-	held_roundtrips INTEGER NOT NULL DEFAULT 0,
 	PRIMARY KEY (account, day)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX days ON spending (day);
-
--- State tells reservations of running steps, 0, from those of requests in batches.
-CREATE TABLE holds (
-	run        INTEGER NOT NULL,
-	step       BLOB NOT NULL,
-	account    TEXT NOT NULL,
-	day        INTEGER NOT NULL,
-	usd        REAL NOT NULL,
-	tokens     INTEGER NOT NULL,
-	roundtrips INTEGER NOT NULL,
-	state      INTEGER NOT NULL DEFAULT 0,
-	PRIMARY KEY (run, step, account)
-) STRICT, WITHOUT ROWID;
 
 -- What a run has beside its records until it is removed: the batches of its requests, the receivers of notices about it, with
 -- their secrets, and the notices that are owed. A notice is settled when nothing is next; it stays so that it is owed once.

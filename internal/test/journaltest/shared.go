@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/step"
 )
 
 // project is a budget of some dollars.
@@ -20,13 +19,13 @@ func project(usd float64) []budget.Shared {
 	return []budget.Shared{{Name: "project", Limits: budget.Limits{USD: usd}}}
 }
 
-// balance fails unless a budget is in the state.
-func balance(t *testing.T, j tested, b budget.Shared, used, held float64) {
+// balance fails unless a budget is in the state, as the process sees it that has the journal.
+func balance(t *testing.T, j journal.Journal, b budget.Shared, used, held float64) {
 	t.Helper()
-	got, err := j.open().Balance(t.Context(), b, time.Now())
+	got, err := j.Balance(t.Context(), b, time.Now())
 	must(t, err)
 	if fmt.Sprintf("%.6f %.6f", got.Used.USD, got.Held.USD) != fmt.Sprintf("%.6f %.6f", used, held) {
-		t.Errorf("%s has used %+v and reserved %+v, want %v and %v USD", b.Name, got.Used, got.Held, used, held)
+		t.Errorf("%s has used %+v and in flight %+v, want %v and %v USD", b.Name, got.Used, got.Held, used, held)
 	}
 }
 
@@ -41,8 +40,9 @@ func dollars(lanes int, paid func()) stone.Ashlar {
 	return stone.Flow("all", steps...)
 }
 
-// Four runs in four journals have twenty dollars to pay, and a budget of seven. Who is refused can be resumed with
-// more. A second budget of a run counts on its own, and a run that names none keeps its own.
+// Four runs have twenty dollars to pay, and a budget of seven. Who is refused can be resumed with
+// more. A second budget of a run counts on its own, and a run that names none keeps its own. Another process knows
+// what was paid.
 func testShared(t *testing.T, j tested) {
 	var paid counter
 	p := dollars(5, func() { paid.add("all") })
@@ -53,7 +53,7 @@ func testShared(t *testing.T, j tested) {
 			wait.Go(func() {
 				cfg := config()
 				cfg.RunID = fmt.Sprint("run-", i)
-				_, err := stone.Run(t.Context(), p, kept(cfg, tested{j.open(), j.open}, opts))
+				_, err := stone.Run(t.Context(), p, kept(cfg, j, opts))
 				mu.Lock()
 				defer mu.Unlock()
 				var spent *budget.ExhaustedError
@@ -74,6 +74,12 @@ func testShared(t *testing.T, j tested) {
 		t.Errorf("%d dollars were paid of 7", n)
 	}
 	balance(t, j, project(7)[0], 7, 0)
+	balance(t, j.open(), project(7)[0], 7, 0)
+	other := config()
+	other.RunID = "other"
+	if _, err := stone.Run(t.Context(), p, kept(other, tested{j.open(), j.open}, journal.Options{Budgets: project(7)})); !errors.As(err, new(*budget.ExhaustedError)) {
+		t.Errorf("another process: %v", err)
+	}
 	if info, err := j.Find(t.Context(), "run-0"); err != nil || info.State == journal.Failed && info.Failure.Kind != budget.Kind {
 		t.Errorf("%+v, %v", info.Outcome, err)
 	}
@@ -100,11 +106,12 @@ func testShared(t *testing.T, j tested) {
 	balance(t, j, project(0)[0], 22, 0)
 }
 
-// Two steps may cost 0.60 of one dollar and cost 0.10. The second one waits for the first.
-func testSharedWaits(t *testing.T, j tested) {
+// A step may cost 0.60 of one dollar and costs 0.10. While it is in flight, its process refuses another one at once. A process
+// that does not know of it starts one.
+func testSharedRefuses(t *testing.T, j tested) {
 	started, release := make(chan struct{}), make(chan struct{})
-	ask := func(name string, work func()) stone.Ashlar {
-		return stone.Func0(name, final, func(ctx context.Context) (string, error) {
+	ask := func(work func()) stone.Ashlar {
+		return stone.Func0("one", final, func(ctx context.Context) (string, error) {
 			q := budget.Quote{Least: budget.Amount{Roundtrips: 1}, Most: budget.Amount{Roundtrips: 1, USD: 0.6}}
 			draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), "ask", q)
 			if err != nil {
@@ -122,70 +129,66 @@ func testSharedWaits(t *testing.T, j tested) {
 			return "ok", err
 		})
 	}
-	opts := journal.Options{Budgets: project(1)}
-	first := make(chan error, 1)
-	go func() {
+	day := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{USD: 1}}
+	run := func(j tested, id string, work func()) error {
 		cfg := config()
-		cfg.RunID = "first"
-		_, err := stone.Run(t.Context(), ask("slow", func() { close(started); <-release }), kept(cfg, tested{j.open(), j.open}, opts))
-		first <- err
-	}()
+		cfg.RunID = id
+		_, err := stone.Run(t.Context(), ask(work), kept(cfg, j, journal.Options{Budgets: []budget.Shared{day}}))
+		return err
+	}
+	first := make(chan error, 1)
+	go func() { first <- run(j, "first", func() { close(started); <-release }) }()
 	<-started
-	balance(t, j, project(1)[0], 0, 0.6)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	cfg := config()
-	cfg.RunID = "impatient"
-	if _, err := stone.Run(ctx, ask("fast", func() { t.Error("it was not refused") }), kept(cfg, j, opts)); err == nil {
-		t.Error("a step did not wait")
+	balance(t, j, day, 0, 0.6)
+	var spent *budget.ExhaustedError
+	err := run(j, "refused", func() { t.Error("it was not refused") })
+	if _, next := budget.Day.Bounds(time.Now()); !errors.As(err, &spent) || spent.Spent != 0 || spent.Held != 0.6 || spent.Needs != 0.6 || !spent.Shared.Renews.Equal(next) ||
+		!strings.Contains(err.Error(), "has no room for a step of up to 0.60") || !strings.Contains(err.Error(), next.Format("renewed on 2006-01-02 15:04 UTC")) {
+		t.Errorf("a step of 0.60 beside one in flight: %v", err)
 	}
-	time.AfterFunc(50*time.Millisecond, func() { close(release) })
-	cfg.RunID = "second"
-	if _, err := stone.Run(t.Context(), ask("fast", func() {}), kept(cfg, j, opts)); err != nil {
-		t.Error(err)
+	if other := j.open(); other != j.Journal {
+		must(t, run(tested{other, j.open}, "other", func() {}))
+		balance(t, other, day, 0.1, 0)
+	} else {
+		close(release) // a journal in memory has one process
+		must(t, <-first)
+		must(t, run(j, "other", func() {}))
+		must(t, run(j, "refused", func() {}))
+		balance(t, j, day, 0.3, 0)
+		return
 	}
+	close(release)
 	must(t, <-first)
-	balance(t, j, project(1)[0], 0.2, 0)
+	must(t, run(j, "refused", func() {}))
+	balance(t, j, day, 0.3, 0)
 }
 
-// The reservation of an attempt that is lost is cost once the step starts again, or the run ends.
+// What a lost attempt may have cost is in flight until its run leaves, and recorded then.
 func testSharedLost(t *testing.T, j tested) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lose := true
 	p := stone.Func0("lost", final, func(ctx context.Context) (string, error) {
-		return "ok", pay(ctx, "ask", func(context.Context) error {
+		err := pay(ctx, "ask", func(context.Context) error {
 			if lose {
 				cancel()
 			}
 			return ctx.Err()
 		})
+		if lose {
+			balance(t, j, project(0)[0], 0, 1)
+		}
+		return "ok", err
 	})
 	opts := journal.Options{Budgets: project(10)}
 	if _, err := stone.Run(ctx, p, kept(config(), j, opts)); err == nil {
 		t.Fatal("a run that was canceled ended well")
 	}
 	balance(t, j, project(0)[0], 1, 0)
+	if got, err := j.open().Balance(t.Context(), project(0)[0], time.Now()); err != nil || got.Used != dollar {
+		t.Errorf("%+v, %v: want a round trip and a dollar", got.Used, err)
+	}
 	lose = false
 	_, err := stone.Run(t.Context(), p, kept(config(), j, journal.Options{}))
 	must(t, err)
 	balance(t, j, project(0)[0], 2, 0)
 }
-
-// What a worker announces on the board reserves, and the result that the holder records settles it.
-func testSharedDropped(t *testing.T, j tested) {
-	begin(t, j, journal.RunInfo{ID: "run", Budgets: project(2)})
-	ctx := declared.Claim(declared.With(t.Context(), dollar), budget.Fixed(dollar))
-	key := step.Key{RunID: "run", Path: "run/ask", Kind: "step", Name: "ask", Digest: [32]byte{1}}
-	lost := errors.New("lost")
-	if _, err := j.Do(ctx, key, func(context.Context) (step.Record, error) { return step.Record{}, lost }); !errors.Is(err, lost) {
-		t.Fatal(err)
-	}
-	finish(t, j, "run", journal.Outcome{State: journal.Drained})
-	balance(t, j, project(0)[0], 0, 1)
-	again := tested{j.open(), j.open}
-	begin(t, again, journal.RunInfo{ID: "run", Budgets: []budget.Shared{}})
-	finish(t, again, "run", journal.Outcome{State: journal.Done})
-	balance(t, j, project(0)[0], 1, 0)
-}
-
-// A run is resumed with another budget while a worker does a step: both pay what it costs, and the one that reserved it

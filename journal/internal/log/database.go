@@ -9,7 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/purse"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -83,9 +83,8 @@ type Reader interface {
 	// Named returns up to limit runs that others may see and whose id begins with prefix, in
 	// the order of their ids.
 	Named(ctx context.Context, prefix string, limit int) ([]*Run, error)
-	// Purse returns what is paid of a budget in a period, and reserved. In a Tx no other transaction
-	// changes it until this one ends.
-	Purse(ctx context.Context, k purse.Key) (used, held budget.Amount, err error)
+	// Spent returns what is recorded of a budget in a period.
+	Spent(ctx context.Context, k flight.Key) (budget.Amount, error)
 	// Rows returns records of a run in the order of their numbers.
 	Rows(ctx context.Context, run int64, s Selection) iter.Seq2[*Row, error]
 	// Reusable returns records of all runs but one that have the Reuse, the oldest first;
@@ -98,6 +97,8 @@ type Reader interface {
 	Open(ctx context.Context, runs []string) ([]*Question, error)
 	// Notes returns what a run has in a table beside its records, by name.
 	Notes(ctx context.Context, table Beside, run int64) ([]*Note, error)
+	// Outstanding returns the open batches of all runs.
+	Outstanding(ctx context.Context) ([]*Outstanding, error)
 	// Due returns up to most notices whose Next is at most now or more than far, the smallest first, without those for the
 	// receivers in but.
 	Due(ctx context.Context, now, far int64, but []string, most int) ([]*Notice, error)
@@ -152,13 +153,8 @@ type Tx interface {
 	Put(r *Run) error
 	// Label replaces the labels of a run, by which Runs selects it: see Column.
 	Label(run int64, labels map[string]string) error
-	// Spend adds to both amounts of a budget. Remove does not change them.
-	Spend(k purse.Key, used, held budget.Amount) error
-	// Holds returns what steps of a run have reserved of budgets; without steps, of all.
-	Holds(run int64, steps ...dag.ID) ([]purse.Hold, error)
-	// Hold stores a reservation, and Drop removes it.
-	Hold(purse.Hold) error
-	Drop(purse.Hold) error
+	// Spend adds to the sum of a budget, which is never less than zero. Remove does not change it.
+	Spend(k flight.Key, more budget.Amount) error
 	// ForgetSpending removes the budgets of periods that began more than so many days before the last day before today on
 	// which something was spent: a clock that is wrong for a while, and years ahead, removes nothing.
 	ForgetSpending(today, kept int64) error

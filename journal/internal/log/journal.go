@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stonelayer/stone/internal/purse"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -39,8 +39,8 @@ type Journal struct {
 	now   func() time.Time
 
 	listening sync.Once
-	lines     purse.Lines // steps that wait for budgets
-	day       int64       // on which the writer has forgotten old spending
+	flight    flight.Flight // of budgets over several runs
+	day       int64         // on which the writer has forgotten old spending
 
 	mu     sync.Mutex
 	runs   map[string]*run

@@ -225,6 +225,7 @@ func (j *Journal) Release(id string) error {
 	}
 	lost := r.acquired && !r.held.Load()
 	if r.acquired = false; !r.held.Load() {
+		j.flight.Leave(id, false)
 		if delete(j.runs, id); lost {
 			if len(j.losses) >= mostLosses {
 				clear(j.losses) // runs that others hold now are in the way of none here
@@ -235,7 +236,7 @@ func (j *Journal) Release(id string) error {
 		return nil
 	}
 	x := j.leave(r)
-	x.then = func(error) { j.left(r) }
+	x.then = func(error) { j.left(r, false) }
 	r.leaving = x
 	j.mu.Unlock()
 	r.endTenure(j.notHeld(id))
@@ -251,8 +252,9 @@ func (j *Journal) Release(id string) error {
 	return cmp.Or(j.out.wait(x), r.failure())
 }
 
-// left forgets a run that this Journal has left.
-func (j *Journal) left(r *run) {
+// left forgets a run that this Journal has left. It waits if it may be about to make batches of its requests.
+func (j *Journal) left(r *run, waits bool) {
+	j.flight.Leave(r.id, waits)
 	r.endTenure(j.notHeld(r.id))
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -30,6 +30,13 @@ type Note struct {
 	Seal []byte // of the fields above
 }
 
+// Outstanding is an open batch, with the id of its run and the JSON of its journal.RunInfo.
+type Outstanding struct {
+	Note
+	ID   string
+	Info []byte
+}
+
 func (n *Note) fields() [][]byte {
 	open := byte(0)
 	if n.Open {

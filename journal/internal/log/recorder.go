@@ -8,7 +8,6 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -45,18 +44,19 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 			break
 		}
 		j.opts.Reached("before intent")
-		err := j.lines.Wait(ctx, func() error { return j.out.write(&write{run: r, intent: intent}) })
+		intent.again = r.hasStarted(key.Digest)
+		err := j.out.write(&write{run: r, intent: intent})
 		if started = err == nil; !started && !errors.Is(err, errStale) {
 			return step.Record{}, err
 		}
 	}
 	j.opts.Reached("after intent")
 	if rec, err := j.fromAside(ctx, r, key); err != nil || rec.Replayed {
-		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}, purse.Over))
+		return rec, errors.Join(err, j.attempted(r, key, budget.Usage{}, nil))
 	}
 	rec, err := work(record.WithAttempt(ctx, r.begin(key.Digest)))
 	if err != nil {
-		return step.Record{}, errors.Join(err, j.ended(ctx, r, intent, key, err))
+		return step.Record{}, errors.Join(err, j.ended(ctx, r, key, err))
 	}
 	j.opts.Reached("after work")
 	result, err := newResult(ctx, key, rec, "", j.now())
@@ -92,18 +92,17 @@ func (r *run) orFail(err error) {
 }
 
 // ended records that an attempt ended without a result.
-func (j *Journal) ended(ctx context.Context, r *run, started *intent, key step.Key, cause error) error {
-	switch used, known := record.Ended(record.Declared(ctx), cause); {
-	case known:
-		return j.attempted(r, key, used, purse.EndOf(cause))
-	case started.sent: // it has used up the answer of its batch
-		return j.out.write(&write{run: r, do: func(t *transaction) error { return purse.Lapse(t.ledger(), t.part(r).row, key.Digest) }})
+func (j *Journal) ended(ctx context.Context, r *run, key step.Key, cause error) error {
+	used, known := record.Ended(record.Declared(ctx), cause)
+	if known {
+		return j.attempted(r, key, used, cause)
 	}
+	j.flight.Lose(r.id, key.Digest, record.Declared(ctx))
 	return nil
 }
 
-// attempted records an attempt that has no result, with its usage.
-func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, end purse.End) error {
+// attempted records an attempt that has no result, with its usage. Why is nil if it has one that was put aside.
+func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) error {
 	row := new(Row)
 	h := head{Kind: key.Kind, Name: key.Name, At: j.now().UnixMilli(), Usage: used, Step: key.Digest.String(), Path: key.Path}
 	if err := row.fill(h, step.Record{}, nil); err != nil {
@@ -115,7 +114,7 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, end purse.E
 			return refused{errStale}
 		}
 		t.append(p, row, h.event(key.Path, 0))
-		p.settled = append(p.settled, settled{key.Digest, used, end})
+		t.end(p, key.Digest, why)
 		return nil
 	}})
 }
@@ -172,6 +171,13 @@ func (r *run) put(digest dag.ID, x *write, out *writer) (first, ready bool, err 
 	r.known.pending[halfOf(digest)] = x
 	r.unwritten.Add(1)
 	return true, true, nil
+}
+
+// hasStarted reports whether a step without a result has started before.
+func (r *run) hasStarted(digest dag.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.attempts[digest] > 0
 }
 
 // begin counts an attempt of a step.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/internal/jsonv2"
-	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal/internal/outline"
 	"github.com/stonelayer/stone/step"
@@ -57,13 +57,13 @@ type intent struct {
 
 	Declared *budget.Amount `json:"declared,omitempty"` // what it may cost; nil if nothing was declared
 
-	text  []byte      // JSON
-	quote purse.Claim // what it reserves of the budgets of its run
-	sent  bool        // a batch has its request, see purse.InBatch
+	text  []byte // JSON
+	claim flight.Claim
+	again bool // it has started before
 }
 
 func newIntent(ctx context.Context, key step.Key) (*intent, error) {
-	i := &intent{digest: key.Digest, quote: purse.Claimed(ctx), Path: key.Path, Kind: key.Kind, Name: key.Name}
+	i := &intent{digest: key.Digest, claim: flight.Claimed(ctx), Path: key.Path, Kind: key.Kind, Name: key.Name}
 	if amount := record.Declared(ctx); amount != (budget.Amount{}) {
 		i.Declared = &amount
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/bounds"
-	"github.com/stonelayer/stone/internal/purse"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
@@ -94,6 +93,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 		return err
 	}
 	r.stopLoading()
+	j.flight.Leave(info.ID, false)
 	x := &write{run: r, do: func(t *transaction) error {
 		as := Run{State: string(journal.Running), Pipeline: Column(info.Pipeline), Started: millis(info.Started), Info: text, Shape: shape, Outcome: outcome}
 		return t.begin(r, as, info.Labels, given)
@@ -305,11 +305,6 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		if err := t.possible(p, row, o); err != nil {
 			return err
 		}
-		if !fresh || len(r.budgets()) > 0 { // it may have drawn on others before
-			if err := purse.Ended(t.ledger(), p.row, lapses(o.State), o.State == journal.Waiting); err != nil {
-				return err
-			}
-		}
 		row.State, row.Outcome, row.Tail, row.Tip = string(o.State), text, 0, 0
 		row.Ended = millis(o.Ended)
 		if tail <= p.next {
@@ -324,7 +319,7 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	}}
 	x.then = func(err error) {
 		if err == nil {
-			j.left(r)
+			j.left(r, o.State == journal.Waiting)
 			return
 		}
 		j.mu.Lock()
@@ -357,8 +352,9 @@ func (t *transaction) possible(p *part, row *Run, o journal.Outcome) error {
 	if err := json.Unmarshal([]byte(cmp.Or(string(row.Outcome), "{}")), &before); err != nil {
 		return refused{&journal.DamageError{Where: t.j.data.Name(), Run: row.ID, Reason: err.Error()}}
 	}
-	p.spent += o.Usage.Possible.USD - before.Usage.Possible.USD
-	return t.spend()
+	now, then := o.Usage.Possible, before.Usage.Possible
+	p.paid.USD, p.paid.Tokens, p.paid.Roundtrips = p.paid.USD+now.USD-then.USD, p.paid.Tokens+now.Tokens-then.Tokens, p.paid.Roundtrips+now.Attempts-then.Attempts
+	return nil
 }
 
 // refuse records an outcome that keeps the nodes of the last one.

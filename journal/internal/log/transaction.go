@@ -7,8 +7,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/internal/purse"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/internal/outline"
@@ -21,9 +22,11 @@ type transaction struct {
 	parts    []*part
 	rows     []*Row // to be appended
 	since    []*write
-	careful  bool // asks which run is lost
-	purses   purses
-	returned bool // a reservation was returned
+	careful  bool                         // asks which run is lost
+	sums     map[flight.Key]budget.Amount // that were read
+	open     []*Outstanding               // that were read
+	admitted []ended                      // steps that start
+	over     []ended                      // steps that are in flight no longer
 }
 
 // part is the part of a transaction that belongs to one run.
@@ -40,9 +43,8 @@ type part struct {
 	counted int64 // number of records that the database knows
 	gone    bool  // removed from the database
 	intents []*intent
-	nodes   []half  // new in the database
-	spent   float64 // USD, by the rows to be appended
-	settled []settled
+	nodes   []half        // new in the database
+	paid    budget.Amount // by the rows to be appended, less what was not paid after all
 
 	recent   recent
 	outlined int64
@@ -130,9 +132,6 @@ func (t *transaction) lock(group []*write) error {
 // apply executes the writes of a group. What comes before the first change of its run is written first, with a
 // sign of life for each run that will be changed: one round trip for all.
 func (t *transaction) apply(group []*write) error {
-	if err := t.openPurses(group); err != nil {
-		return err
-	}
 	if err := t.lock(group); err != nil {
 		return err
 	}
@@ -171,7 +170,10 @@ func (t *transaction) apply(group []*write) error {
 			return err
 		}
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return t.spend()
 }
 
 // write executes a write.
@@ -190,15 +192,10 @@ func (t *transaction) write(x *write) error {
 	case t.part(x.run).rows < 0:
 		x.err = errStale
 	case x.intent != nil:
-		p, c := t.part(x.run), x.claim()
 		var err error
-		if x.err, err = t.reserve(p.row, c); x.err == nil {
+		if x.err, err = t.admit(x.run, x.intent); x.err == nil && err == nil {
+			p := t.part(x.run)
 			p.intents = append(p.intents, x.intent)
-		}
-		if err == nil && x.err == nil && c.quote.Batched {
-			var holds []purse.Hold
-			holds, err = t.ledger().Holds(p.row, c.step)
-			x.intent.sent = purse.InBatch(holds)
 		}
 		return err
 	default:
@@ -210,9 +207,6 @@ func (t *transaction) write(x *write) error {
 // remove removes a run from the database.
 func (t *transaction) remove(p *part) error {
 	p.rows, p.gone = 0, true
-	if err := purse.Lapse(t.ledger(), p.row); err != nil {
-		return err
-	}
 	return t.Remove(p.row)
 }
 
@@ -225,13 +219,15 @@ func (t *transaction) record(p *part, r *result) error {
 			}
 		}
 	}
+	before := p.paid
 	t.append(p, r.Row, r.event)
 	if r.child { // sums over several runs have its cost from the run elsewhere
-		p.spent -= r.event.Usage.Sane().USD
+		p.paid = before
+		t.over = append(t.over, ended{p.run.id, id(r.Digest)})
 		return nil
 	}
 	if r.costs {
-		p.settled = append(p.settled, settled{id(r.Digest), r.event.Usage, purse.Over})
+		t.end(p, id(r.Digest), nil)
 	}
 	return nil
 }
@@ -251,7 +247,9 @@ func (t *transaction) append(p *part, r *Row, events ...outline.Event) {
 	r.Run, r.Seq = p.row, p.next
 	for _, e := range events {
 		e.Seq = r.Seq
-		p.spent += e.Usage.Sane().USD
+		if cost := e.Usage.Amount(); cost != (budget.Amount{}) {
+			p.paid.Tokens, p.paid.USD = p.paid.Tokens+cost.Tokens, p.paid.USD+cost.USD
+		}
 		p.recent.events = append(p.recent.events, e)
 	}
 	if r.Node != nil && !p.run.hasNode(id(r.Node)) {
@@ -288,9 +286,6 @@ func (t *transaction) flush() error {
 		}
 	}
 	t.rows, t.since = nil, nil
-	if err == nil {
-		err = t.spend()
-	}
 	if err != nil {
 		return err
 	}
@@ -380,8 +375,12 @@ func (t *transaction) lost(p *part, why error) error {
 
 // finish tells the runs whether the transaction was committed.
 func (t *transaction) finish(ok bool) {
-	if ok && t.returned {
-		t.j.lines.Returned()
+	landed := t.over
+	if !ok {
+		landed = t.admitted
+	}
+	for _, s := range landed {
+		t.j.flight.End(s.run, s.step)
 	}
 	for _, p := range t.parts {
 		if p.now != nil {
