@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -78,6 +79,9 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 		return Text{r.Text}, nil
 	}
 	if wrong == nil {
+		if plain, err := canon.AppendJSON(nil, data); err == nil {
+			data = plain // 3.0 is the integer 3, as in the arguments of tools
+		}
 		v, err := d.parse(data)
 		if err == nil {
 			return v, nil

@@ -113,7 +113,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 		return t.printResult(result, t.flags.json, false)
 	}
 	t.halted[number] = true
-	t.printLost(result, err)
+	t.printLost(nil, result, err)
 	return t.failed(ctx, run, number, err)
 }
 

@@ -18,15 +18,14 @@ func (a *app) backup() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy a database to a new file while it is in use",
-		Long: "Backup writes the state of one moment to a new file. Runs continue meanwhile. A file of an\n" +
-			"earlier version is not upgraded. To restore a copy, stop all processes of the database, move its three\n" +
-			"files away (stone.db, stone.db-wal, stone.db-shm), and copy the backup to stone.db. Runs then resume from\n" +
-			"the last step that the copy has.",
+		Long: "Backup writes the state of one moment to a new file. Runs continue meanwhile. To restore a copy, stop\n" +
+			"all processes of the database, move its three files away (stone.db, stone.db-wal, stone.db-shm), and copy\n" +
+			"the backup to stone.db. Runs then resume from the last step that the copy has.",
 		Example:           a.example("db backup stone-2026-11-27.db", "db backup copy.db --db runs.db"),
 		Args:              oneFile,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(c *cobra.Command, args []string) error {
-			as := sqlite.Options{ReadOnly: true} // a file of an earlier version is copied as it is: the copy is the way back
+			as := sqlite.Options{ReadOnly: true}
 			return a.withStoreAs(c.Context(), db, as, func(s *store) error {
 				file, ok := s.Store.(interface {
 					Backup(ctx context.Context, name string) (int64, error)

@@ -24,7 +24,7 @@ func (a *app) explain() *cobra.Command {
 		Long: "Explain shows, for each call, which capabilities would be tried and why the others were rejected,\n" +
 			"with the rules, the budget and the effects that apply. For each agent it shows the model, the\n" +
 			"prompts, the tools, the bounds and the effects. It runs nothing and sends no request.",
-		Example: a.example("explain ./examples/puzzle", "explain plan.edn --json"),
+		Example: a.example("explain ./examples/triage", "explain plan.edn --json"),
 	}, func(ctx context.Context, p stone.Ashlar) error {
 		all := explainedAll(p, budget.From(ctx).Left(), a.calls.base.Grant)
 		if asJSON {

@@ -90,7 +90,7 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 			return shownNode{}, failed("%w", err)
 		}
 	}
-	step, err := stepOf(run, steps, word)
+	step, err := stepOf(run, journal.Current(steps), word)
 	if err != nil {
 		return shownNode{}, err
 	}

@@ -14,13 +14,10 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/step"
 )
 
 // aRun ends the help text of every command that takes a RUN.
@@ -77,13 +74,13 @@ func (a *app) resume() *cobra.Command {
 			"flag raises or lowers it.\n\n" +
 			"With all in place of a run, it resumes one after another the runs of this command that can continue without a person:\n" +
 			"interrupted, drained, answered and refused ones, the oldest first. A run that fails does not stop the others.",
-		Example: a.example("resume last", "resume nightly --max-usd 5", "resume all -q"),
+		Example: a.example("resume last", "resume nightly --max-usd 5", "resume nightly --lost", "resume all -q"),
 	}, 1, 1, func(c *cobra.Command, args []string) error {
 		switch {
 		case args[0] != everyRun:
 			return a.goOn(c, db, args[0])
-		case c.Flags().Changed("again"):
-			return errors.New("--again names steps of one run: want its name in place of all")
+		case c.Flags().Changed("again"), c.Flags().Changed("lost"):
+			return errors.New("--again and --lost are about one run: want its name in place of all")
 		}
 		return a.resumeAll(c, db)
 	})
@@ -91,7 +88,8 @@ func (a *app) resume() *cobra.Command {
 	dbFlag(f, &db)
 	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
 	f.Bool("force", false, "resume although the pipeline changed; recorded steps are not repeated, new ones use what changed")
-	f.StringArray("again", nil, "do the recorded step `STEP` again, with all below it and all that reads what it made; repeatable")
+	f.StringArray("again", nil, "do the recorded step or lane `STEP` again, such as \"each[46]\", with all below it and all that reads what it made; repeatable")
+	f.Bool("lost", false, "do the lost lanes again, and what reads them")
 	graceFlag(f, &flags.keep.grace)
 	budgetFlags(f, new(budget.Limits)) // which run reads
 	flags.shown(f)
@@ -213,6 +211,7 @@ func (a *app) stopped(ctx context.Context, db, id string) (stopped bool, err err
 // goOn runs the command line that was kept with a run, with more flags, in its directory.
 func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error) {
 	var line []string
+	lost, _ := c.Flags().GetBool("lost") // false for a command without it
 	var from source
 	err = a.withStore(c.Context(), db, func(s *store) error {
 		info, err := s.find(c.Context(), name)
@@ -230,7 +229,7 @@ func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error
 		if err != nil {
 			return err
 		}
-		again, err := a.again(c.Context(), s, info, repeatable(c.Flags(), "again"))
+		again, err := a.again(c.Context(), s, info, repeatable(c.Flags(), "again"), lost)
 		line = append(line, again...)
 		return err
 	})
@@ -265,47 +264,11 @@ func repeatable(flags *pflag.FlagSet, name string) []string {
 	return all
 }
 
-// again returns the flags for the steps that are done again, and says what that repeats and what it has
-// cost.
-func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string) (line []string, err error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	steps, err := s.Steps(ctx, info.ID)
-	if err != nil {
-		return nil, failed("%w", err)
-	}
-	for _, name := range names {
-		at, err := stepOf(info.ID, steps, name)
-		if err != nil {
-			return nil, err
-		}
-		var repeated []journal.Step
-		calls := 0
-		for _, st := range steps {
-			if st.Recorded && st.Kind != step.Value && (st.Path == at.Path || address.Within(st.Path, at.Path)) {
-				repeated = append(repeated, st)
-				if view.IsToolCall(st) {
-					calls++
-				}
-			}
-		}
-		n, cost := journal.Total(repeated)
-		said := fmt.Sprintf("%s is done again: %s, of them %s, and every later step that reads what changes", at.Path, text.Plural(n, "recorded step"), text.Plural(calls, "tool call"))
-		if c := total(cost); c != "" {
-			said += "; they have cost " + c
-		}
-		a.complain("%s", said)
-		line = append(line, "--again="+at.Path)
-	}
-	return line, nil
-}
-
 // fromAnywhere returns the flags that were set as they are typed in any directory.
 func fromAnywhere(flags *pflag.FlagSet) []string {
 	var line []string
 	flags.Visit(func(f *pflag.Flag) {
-		if f.Name == "again" { // as whole paths, see app.again
+		if f.Name == "again" || f.Name == "lost" { // as whole paths, see app.again
 			return
 		}
 		if path, err := filepath.Abs(f.Value.String()); err == nil && f.Annotations[namesFile] != nil && !redact.IsDatabase(f.Value.String()) && f.Value.String() != "" {

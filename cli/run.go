@@ -142,7 +142,7 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 		}
 	}
 	result, err := a.execute(ctx, p, cfg, run, trace, flags)
-	a.printLost(result, err)
+	a.printLost(run, result, err)
 	a.printNotices(result.Notices)
 	err = a.ended(run, err)
 	// Each of these is tried whatever became of the others.
@@ -228,8 +228,9 @@ func (a *app) printNotices(notices []event.Notice) {
 // maxLost is how many of the lanes that were lost are listed.
 const maxLost = 5
 
-// printLost says how many lanes were lost, and why the first of them.
-func (a *app) printLost(result stone.Result, err error) {
+// printLost says how many lanes were lost, why the first of them, and how to repeat them. Run is nil if the
+// run is not recorded.
+func (a *app) printLost(run *keptRun, result stone.Result, err error) {
 	said := dag.CountLost(result.Lost).String()
 	if said == "" {
 		return
@@ -245,5 +246,8 @@ func (a *app) printLost(result stone.Result, err error) {
 	}
 	if more := len(result.Lost) - maxLost; more > 0 {
 		fmt.Fprintf(a.Stderr, "  … and %d more\n", more)
+	}
+	if run != nil && run.store != nil {
+		a.complain("to do these lanes again, and what reads them: %s", a.command(run.store, "resume", run.id, "--lost"))
 	}
 }

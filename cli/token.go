@@ -62,8 +62,8 @@ func (a *app) createToken() *cobra.Command {
 		Long: "Create makes a token for a caller of the server and prints it. It is kept nowhere: if it is lost, make\n" +
 			"another one. The roles are read (see pipelines, runs and questions), start (start, cancel, resume and\n" +
 			"remove runs), force (with start: resume runs although their pipeline changed), grant (with start: narrow the\n" +
-			"grant of a run), answer (answer questions), act (ask capabilities) and scrape (read /metrics). A caller with a tenant sees only what that tenant has\n" +
-			"started.",
+			"grant of a run), answer (answer questions), act (ask capabilities) and scrape (read /metrics). A caller\n" +
+			"with a tenant sees only what that tenant has started.",
 		Example:               a.example("token create ci --role read,start --tenant acme --max-usd 1 --ttl 720h"),
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,

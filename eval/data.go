@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -342,14 +343,21 @@ func (d Data) open() (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := lines(f)
+	text := bufio.NewReader(f)
+	if mark, err := text.Peek(len(byteOrder)); err == nil && string(mark) == byteOrder {
+		_, _ = text.Discard(len(byteOrder)) // which are read already
+	}
+	rows := lines(text)
 	if strings.EqualFold(filepath.Ext(d.File), ".csv") {
-		if rows, err = table(f); err != nil {
+		if rows, err = table(text); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", d.File, err), f.Close())
 		}
 	}
 	return &source{d.File, rows, f.Close}, nil
 }
+
+// byteOrder is the mark that spreadsheets and editors put before a text.
+const byteOrder = "\ufeff"
 
 // Columns returns the first row's column names.
 func (d Data) Columns() ([]string, error) {

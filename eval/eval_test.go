@@ -234,6 +234,9 @@ func TestData(t *testing.T) {
 		{"i.csv", "text,hard\na\n", "row 1: 1 columns, and the header names 2"},
 		{"j.csv", "text,text\n", `two columns are named "text"`},
 		{"k.jsonl", "", "has no rows"},
+		{"l.jsonl", "\ufeff" + `{"text":"a","expected":"A"}` + "\r\n", ""},
+		{"m.csv", "\ufeff\"text\",expected\r\na,A\r\n", ""},
+		{"n.csv", "text,expected,,\na,A,,\nb,B,,x\n", ""},
 	} {
 		_, err := eval.Pipeline(t.Context(), eval.Config{Pipeline: shout(&asks), Data: eval.Data{File: file(c.name, c.text)}, Scorers: scorers(t, "exact")}, stone.Config{})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

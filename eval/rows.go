@@ -160,9 +160,11 @@ func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 	if err != nil {
 		return nil, errors.New("the first line has to name the columns")
 	}
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	at := map[string]int{}
 	for i, name := range header {
+		if name == "" { // of spreadsheets, beside the table
+			continue
+		}
 		if _, twice := at[name]; twice {
 			return nil, fmt.Errorf("two columns are named %q", name)
 		}
@@ -173,7 +175,7 @@ func table(f io.Reader) (iter.Seq2[numbered, error], error) {
 			cells, err := r.Read()
 			miscounted := errors.Is(err, csv.ErrFieldCount)
 			if miscounted {
-				err = fmt.Errorf("%d columns, and the header names %d", len(cells), len(at))
+				err = fmt.Errorf("%d columns, and the header names %d", len(cells), len(header))
 			}
 			if err == io.EOF || !yield(numbered{record{at, cells}, n}, err) || err != nil && !miscounted {
 				return

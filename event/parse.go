@@ -62,8 +62,6 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 		read.Data, err = custom(l.Event, l.Level, l.Data)
 	case typ != nil:
 		read.Data, err = decode(typ, l.Data)
-	case l.Event == "" && bytes.Contains(l.Data, []byte(`"event"`)):
-		err = errors.New("written by an older version of Stone, whose trace files this one does not read: run the pipeline again")
 	case l.Event == "":
 		err = errors.New(`no event: want an object that begins with "event", as run --trace writes it`)
 	default:

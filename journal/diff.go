@@ -93,7 +93,7 @@ func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs [
 	if err != nil {
 		return nil, nil, err
 	}
-	for s, err := range j.EachStep(ctx, one.id) {
+	for s, err := range one.current(ctx, j) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -110,7 +110,7 @@ func unequal(ctx context.Context, j Journal, one, other *opened) (ours, theirs [
 	if left.unmet == 0 {
 		return ours, nil, nil
 	}
-	for s, err := range j.EachStep(ctx, other.id) {
+	for s, err := range other.current(ctx, j) {
 		if err != nil {
 			return nil, nil, err
 		}
@@ -134,7 +134,7 @@ type leaves struct {
 
 func leavesOf(ctx context.Context, j Journal, r *opened) (*leaves, error) {
 	l := &leaves{sorted: make([]record.Half, 0, r.steps)}
-	for s, err := range j.EachStep(ctx, r.id) {
+	for s, err := range r.current(ctx, j) {
 		if err != nil {
 			return nil, err
 		}
@@ -162,6 +162,7 @@ func isResult(s Step) bool { return s.Kind == "leaf" && s.Recorded }
 type opened struct {
 	id    string
 	steps int
+	again bool // steps were started anew
 	parts map[string]Part
 }
 
@@ -170,7 +171,7 @@ func openRun(ctx context.Context, j Journal, prefix string) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{id: info.ID, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
+	return &opened{id: info.ID, again: len(info.Again) > 0, steps: min(max(info.Steps, 0), 1<<24), parts: index(info.Shape)}, nil
 }
 
 // compared is what is compared of the node of a step.

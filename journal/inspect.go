@@ -272,6 +272,9 @@ func (o *stepsOutline) Places(context.Context) (out []Place, err error) {
 
 func (b *Branch) add(s Step) {
 	if s.Path == b.Path {
+		if b.Step != nil && b.Step.place() == s.place() {
+			b.supersede()
+		}
 		own := s
 		b.Step = &own
 	} else {
@@ -293,6 +296,22 @@ func (b *Branch) add(s Step) {
 		b.Ended = s.Ended
 	}
 	b.Usage = b.Usage.Add(s.Usage)
+}
+
+// supersede takes back what the own step of the branch has counted: it was started anew. Its cost stays.
+func (b *Branch) supersede() {
+	switch {
+	case !b.Step.Recorded:
+		b.Open--
+	case b.Step.Failure != "":
+		b.Failed--
+		fallthrough
+	default:
+		b.Recorded--
+	}
+	if b.Below == 0 {
+		b.Started, b.Ended = time.Time{}, time.Time{}
+	}
 }
 
 // below returns the path one level below path that leads to inner, "" if inner is

@@ -279,9 +279,8 @@ var (
 	ErrNoRun = errors.New("no such run: list the runs to see their names")
 	// ErrNoStep means that the run has no result of such a step.
 	ErrNoStep = errors.New("no such step with a result")
-	// ErrNoInput means that the input of a run was not recorded. Earlier versions recorded it
-	// after the start, so a process could end in between.
-	ErrNoInput = errors.New("the input of the run was not recorded before its process ended: start the run again with the same id and input")
+	// ErrNoInput means that the journal lacks the input with which a run was started.
+	ErrNoInput = errors.New("the input of the run is not recorded: start the run again with the same id and input")
 	// ErrDone means that a completed run has no record of a step, so its pipeline now does different work.
 	ErrDone = errors.New("the run is done and has no record of this step: force the run to continue with it")
 	// ErrNoQuestion means that no such question is open.

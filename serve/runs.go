@@ -123,9 +123,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	}
 	switch info, err := s.same(ctx, who, cfg.RunID, src); {
 	case err == nil:
-		if inputless, err := s.inputless(ctx, info); !inputless {
-			return info, false, err
-		}
+		return info, false, nil
 	case !errors.Is(err, journal.ErrNoRun):
 		return info, false, err
 	}
@@ -160,19 +158,6 @@ func (s *Server) same(ctx context.Context, who Principal, key string, src source
 		return journal.RunInfo{}, conflict("the run exists and another request started it: choose another id")
 	}
 	return info, nil
-}
-
-// inputless reports whether a run has no holder and lacks its input, so that only its request can
-// continue it: see journal.ErrNoInput.
-func (s *Server) inputless(ctx context.Context, info journal.RunInfo) (bool, error) {
-	if info.State != journal.Interrupted {
-		return false, nil
-	}
-	_, err := journal.Input(ctx, s.cfg.Journal, info)
-	if errors.Is(err, journal.ErrNoInput) {
-		return true, nil
-	}
-	return false, err
 }
 
 // exactly returns the run with the id, which is not only the beginning of one.

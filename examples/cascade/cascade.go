@@ -4,16 +4,17 @@
 //	go run ./cmd/stone run ./examples/cascade -- --data ./examples/cascade/testdata/five.jsonl
 //
 // Both are capabilities for one intent, and a gate of checks decides. The checks know the solution, but not
-// the right answer. Two of four are used: they reject a solution that calculates wrongly, or that does not
-// end in a plausible number. They were chosen on the dev split alone: see TestChosen.
+// the right answer: they reject a solution that calculates wrongly, or that does not end in a plausible number.
 package cascade
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -24,15 +25,14 @@ import (
 	"github.com/stonelayer/stone/eval"
 )
 
-// Question is the input of a model: the column of the data with this name.
-type Question struct {
-	Text string `json:"question"`
-}
-
-// Text is the answer of a model.
-type Text struct {
-	Text string `json:"text"`
-}
+type (
+	Question struct { // the column of the data with this name
+		Text string `json:"question"`
+	}
+	Text struct { // the answer of a model
+		Text string `json:"text"`
+	}
+)
 
 var (
 	Asked    = dag.NewType[Question]("task")
@@ -45,12 +45,11 @@ const small, large = "mixtral-8x7b-instruct-v0.1", "gpt-4-1106-preview"
 
 var prices = map[string]budget.Price{small: {In: 0.6, Out: 0.6}, large: {In: 10, Out: 30}}
 
-// Pipeline takes the arguments --data FILE, --split dev or test, and --checks NAME,….
+// Pipeline takes the arguments --data FILE and --split dev or test.
 func Pipeline(args []string) (stone.Ashlar, error) {
 	flags := flag.NewFlagSet("cascade", flag.ContinueOnError)
 	data := flags.String("data", "", "the recorded answers, in JSON Lines")
 	split := flags.String("split", "", "ask only one half of the questions: dev or test")
-	names := flags.String("checks", chosen, "the checks of an answer, with commas between them")
 	err := flags.Parse(args)
 	if err == nil && *data == "" {
 		err = errors.New("want --data FILE after --, as in stone run ./examples/cascade -- --data ./examples/cascade/testdata/five.jsonl")
@@ -59,10 +58,15 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		return stone.Ashlar{}, err
 	}
 	app := &call.Applicator{Checks: map[string]call.Check{}}
-	for _, c := range checks {
-		app.Checks[c.name] = c.call
+	var must []string
+	for name, check := range checks {
+		app.Checks[name] = func(_ context.Context, s call.Subject) error {
+			var said Text
+			return cmp.Or(json.Unmarshal(s.Out, &said), check(said.Text))
+		}
+		must = append(must, name)
 	}
-	must := strings.Split(*names, ",")
+	slices.Sort(must)
 	var models []call.Capability
 	for _, name := range []string{small, large} {
 		from := answers.Config{File: *data, Key: answers.Key{"question": {"question"}}, Text: answers.Path{"responses", name, "text"}}

@@ -1,49 +1,18 @@
 package cascade
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math/big"
-
-	"github.com/stonelayer/stone/call"
+	"regexp"
+	"strings"
 )
 
-// A check judges a solution without knowing the right answer.
-type check struct {
-	name string
-	fn   func(solution string) error
-}
-
-var checks = []check{
-	{"ends-in-an-answer", endsInAnAnswer},
-	{"calculations-come-out", calculationsComeOut},
-	{"answer-follows", answerFollows},
-	{"sensible-number", sensibleNumber},
-}
-
-// chosen is the default of --checks.
-const chosen = "calculations-come-out,sensible-number"
-
-// call is the check as a call.Check.
-func (c check) call(_ context.Context, s call.Subject) error {
-	var said Text
-	if err := json.Unmarshal(s.Out, &said); err != nil {
-		return err
-	}
-	return c.fn(said.Text)
-}
-
-var errNoAnswer = errors.New("it does not end in an answer")
-
-// endsInAnAnswer rejects solutions that were cut off or have no final answer.
-func endsInAnAnswer(solution string) error {
-	if _, ok := answer(solution); !ok {
-		return errNoAnswer
-	}
-	return nil
-}
+// checks judge a solution without knowing the right answer.
+var checks = map[string]func(solution string) error{"calculations-come-out": calculationsComeOut, "sensible-number": sensibleNumber}
 
 // calculationsComeOut repeats every calculation.
 func calculationsComeOut(solution string) error {
@@ -59,39 +28,100 @@ func calculationsComeOut(solution string) error {
 	return nil
 }
 
-// answerFollows compares the answer with the last result: in marks, which are often a
-// few words before the end of a sentence, or in the text around them.
-func answerFollows(solution string) error {
-	said, ok := answer(solution)
-	if !ok {
-		return errNoAnswer
-	}
-	shown := "nothing"
-	for _, result := range results(solution) {
-		if equal(result, said) {
-			return nil
-		}
-		shown = result.RatString()
-	}
-	return fmt.Errorf("it answers %s, but works out %s", said.RatString(), shown)
-}
-
-// sensibleNumber expects an amount: a whole number, not below zero, without thousandths
-// in the results before it.
+// sensibleNumber expects a whole number, not below zero, without thousandths in the results before it.
 func sensibleNumber(solution string) error {
-	said, ok := answer(solution)
-	switch {
-	case !ok:
-		return errNoAnswer
-	case said.Sign() < 0:
-		return fmt.Errorf("%s is less than nothing", said.RatString())
-	case !said.IsInt():
-		return fmt.Errorf("%s is not whole", said.FloatString(3))
+	said := final.FindStringSubmatch(solution)
+	if said == nil {
+		return errors.New("it does not end in an answer")
+	}
+	if v, ok := evaluate(said[1]); !ok || v.Sign() < 0 || !v.IsInt() {
+		return fmt.Errorf("%s is no number of things", said[1])
 	}
 	for _, chain := range calculations(solution) {
-		if v, ok := evaluate(chain[len(chain)-1]); ok && !new(big.Rat).Mul(v, hundred).IsInt() {
+		if v, ok := evaluate(chain[len(chain)-1]); ok && !new(big.Rat).Mul(v, big.NewRat(100, 1)).IsInt() {
 			return fmt.Errorf("it works with %s, which is neither whole nor cents", v.FloatString(3))
 		}
 	}
 	return nil
+}
+
+var (
+	marked = regexp.MustCompile(`<<([^<>]*)>>`)
+	// plain matches a calculation in running text: arithmetic around an equals sign.
+	plain = regexp.MustCompile(`[\d$(.][-\d$().,\s+*/x×÷%\\=]*=[-\d$().,\s+*/x×÷%\\=]*[\d)%]`)
+	// final matches the answer in the form that the prompt requires.
+	final = regexp.MustCompile(`####\s*\$?(-?[\d,]*\.?\d+)`)
+	// foreign matches what is no arithmetic, and numbers that are too long.
+	foreign = regexp.MustCompile(`[^-0-9.+*/()% \t\r\n]|[0-9.]{41}`)
+	percent = regexp.MustCompile(`([0-9.]+)\s*%`)
+	leading = regexp.MustCompile(`(^|[^0-9.])0+([0-9])`)
+)
+
+// calculations returns the calculations of a solution, each a chain of expressions, as in 3 * 4 = 12.
+func calculations(solution string) [][]string {
+	var out [][]string
+	for line := range strings.Lines(solution) {
+		for _, m := range marked.FindAllStringSubmatch(line, -1) {
+			out = append(out, strings.Split(m[1], "="))
+		}
+		for _, m := range plain.FindAllString(marked.ReplaceAllString(line, ""), -1) {
+			out = append(out, strings.Split(m, "="))
+		}
+	}
+	return out
+}
+
+// equal allows for rounding where a number is not whole: half a percent, but at least a cent.
+func equal(a, b *big.Rat) bool {
+	if a.IsInt() && b.IsInt() {
+		return a.Cmp(b) == 0
+	}
+	off := new(big.Rat).Abs(new(big.Rat).Sub(a, b))
+	return off.Cmp(big.NewRat(1, 100)) <= 0 || off.Cmp(new(big.Rat).Quo(new(big.Rat).Abs(a), big.NewRat(200, 1))) <= 0
+}
+
+var replacer = strings.NewReplacer("$", "", ",", "", `\*`, "*", "x", "*", "×", "*", "÷", "/")
+
+// evaluate computes an arithmetic expression as people write it: with $ and thousands separators, x or × for times, % for
+// hundredths. It is false for everything else, and for expressions that are too long. The parser of Go knows the rest.
+func evaluate(expr string) (*big.Rat, bool) {
+	expr = replacer.Replace(expr)
+	if len(expr) > 1000 || foreign.MatchString(expr) {
+		return nil, false
+	}
+	expr = strings.ReplaceAll(percent.ReplaceAllString(expr, "($1/100)"), "%", "/100")
+	expr = leading.ReplaceAllString(strings.ReplaceAll(expr, "-", " - "), "$1$2") // no octal numbers, and no operator --
+	tree, err := parser.ParseExpr(strings.Join(strings.Fields(expr), " "))
+	if err != nil {
+		return nil, false
+	}
+	return rational(tree)
+}
+
+var operations = map[token.Token]func(z, a, b *big.Rat) *big.Rat{
+	token.ADD: (*big.Rat).Add, token.SUB: (*big.Rat).Sub, token.MUL: (*big.Rat).Mul, token.QUO: (*big.Rat).Quo,
+}
+
+func rational(e ast.Expr) (*big.Rat, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return new(big.Rat).SetString(e.Value)
+	case *ast.ParenExpr:
+		return rational(e.X)
+	case *ast.UnaryExpr:
+		v, ok := rational(e.X)
+		if !ok || e.Op != token.SUB {
+			return nil, false
+		}
+		return v.Neg(v), true
+	case *ast.BinaryExpr:
+		a, ok := rational(e.X)
+		b, also := rational(e.Y)
+		op := operations[e.Op]
+		if !ok || !also || op == nil || e.Op == token.QUO && b.Sign() == 0 {
+			return nil, false
+		}
+		return op(new(big.Rat), a, b), true
+	}
+	return nil, false
 }

@@ -24,9 +24,6 @@ type Store interface {
 type Server struct {
 	// Open opens a database. Listen is its address for notifications, or "".
 	Open func(ctx context.Context, address, listen string) (Store, error)
-	// Migrate brings the tables to the version of this program, and returns the versions
-	// before and after.
-	Migrate func(ctx context.Context, address string) (from, to int, err error)
 	// Secret returns the password that goes with an address, wherever it is kept.
 	Secret func(address string) string
 }

@@ -15,7 +15,6 @@ var Part = stores.Server{
 		}
 		return db, nil
 	},
-	Migrate: Migrate,
 	Secret: func(address string) string {
 		config, err := parse(address)
 		if err != nil {

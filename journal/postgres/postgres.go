@@ -84,7 +84,7 @@ type database struct {
 // Open connects to a database: "postgres://user:password@host/name", or "host=… user=…
 // dbname=…". What the address lacks comes from the environment (PGHOST, PGPASSWORD,
 // PGSSLMODE, …) as for PostgreSQL's own programs, TLS included. Open makes the tables of a
-// database that has none. It refuses a schema of another version: see Migrate.
+// database that has none. It refuses a schema of another version.
 func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 	d, err := connect(ctx, address, &opts)
 	if err != nil {
@@ -97,20 +97,6 @@ func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll, Schema: version,
 		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
 	}), d}, nil
-}
-
-// Migrate brings the tables of a database to the version of this program and returns the
-// versions before and after. Processes of the version before keep running until they exit, and refuse the
-// database when they open it. There is no way back but a copy of the database.
-func Migrate(ctx context.Context, address string) (from, to int, err error) {
-	d, err := connect(ctx, address, new(Options))
-	if err != nil {
-		return 0, 0, err
-	}
-	if from, err = d.migrate(ctx); err != nil {
-		return 0, 0, errors.Join(d.Explain(err), d.Close())
-	}
-	return from, version, d.Close()
 }
 
 func parse(address string) (*pgconn.Config, error) {

@@ -96,7 +96,7 @@ func (f *file) Verify(ctx context.Context, found func(string)) error {
 	return nil
 }
 
-// tables compares tables and indexes with those a new database of the file's version has.
+// tables compares tables and indexes with those a new database has.
 func (f *file) tables(ctx context.Context, found func(string)) error {
 	fresh, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *file) tables(ctx context.Context, found func(string)) error {
 	}
 	defer fresh.Close()
 	fresh.SetMaxOpenConns(1) // each connection has a database of its own
-	if _, err := fresh.ExecContext(ctx, schema+";"+strings.Join(upgrades[:f.made-oldest], ";")); err != nil {
+	if _, err := fresh.ExecContext(ctx, schema); err != nil {
 		return err
 	}
 	const query = "SELECT type || ' ' || name || char(0) || coalesce(sql, '') FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name"

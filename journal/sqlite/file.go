@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -20,38 +19,16 @@ import (
 //go:embed schema.sql
 var schema string
 
-//go:embed schema4.sql
-var schema4 string
-
-//go:embed schema5.sql
-var schema5 string
-
-//go:embed schema6.sql
-var schema6 string
-
-//go:embed schema7.sql
-var schema7 string
-
-//go:embed schema8.sql
-var schema8 string
-
-// upgrades turn a file of the version before into one of version 4, and so on.
-var upgrades = []string{schema4, schema5, schema6, schema7, schema8}
-
 const (
-	oldest      = 3          // version of schema.sql, the oldest that can be upgraded
-	released    = 5          // version of 0.1.0, the oldest that can be read as it is
+	version     = 1          // of the schema
 	application = 0x73746e65 // "stne" marks the file as ours
 )
-
-var version = oldest + len(upgrades) // of the schema
 
 // file is the [log.Database] of a DB.
 type file struct {
 	name, path string
 	retry      time.Duration
 	readOnly   bool
-	made       int         // version of the schema when it was opened
 	opened     os.FileInfo // nil if the disk is not one of the operating system
 
 	reader
@@ -104,21 +81,12 @@ func (f *file) open() error {
 		// nor its directory can read it only in this mode.
 		tables, err = f.look(f.source("immutable"))
 	}
-	switch {
-	case err != nil || !f.readOnly:
-	case tables == 0:
+	if err == nil && tables == 0 && f.readOnly {
 		err = fmt.Errorf("database %s has no tables", f.name)
-	case f.made < released:
-		err = fmt.Errorf("database %s has schema %d, which can be read from %d on: open a copy, which upgrades it", f.name, f.made, released)
 	}
 	if err == nil && tables == 0 {
 		if err = f.make(); err == nil {
 			_, err = f.look(f.source())
-		}
-	}
-	if err == nil && f.made < version && !f.readOnly {
-		if err = f.patiently(f.connect); err != nil {
-			err = fmt.Errorf("database %s has schema %d, this program needs %d and cannot upgrade it: %w", f.name, f.made, version, f.Explain(err))
 		}
 	}
 	if err == nil {
@@ -163,16 +131,16 @@ func (f *file) look(source string) (tables int, err error) {
 	}
 	f.pool.SetMaxOpenConns(readers)
 	f.reader = reader{&statements{on: f.pool}}
-	var app int
+	var app, made int
 	err = f.pool.QueryRow(`SELECT (SELECT user_version FROM pragma_user_version),
-		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&f.made, &app, &tables)
+		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&made, &app, &tables)
 	switch {
 	case err != nil || tables == 0:
 		return tables, err
 	case app != application:
 		return tables, fmt.Errorf("database %s belongs to another program: name another file", f.name)
-	case f.made < oldest || f.made > version:
-		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, f.made, version)
+	case made != version:
+		return tables, fmt.Errorf("database %s has schema %d, this program knows %d: use the version that made it, or a newer one", f.name, made, version)
 	}
 	// A truncated file is detected when each table is read.
 	_, err = f.pool.Exec("SELECT max(seq) FROM records UNION SELECT max(seq) FROM questions UNION SELECT max(run) FROM runs")
@@ -199,7 +167,7 @@ func (f *file) make() error {
 		if err := f.conn.QueryRowContext(background, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil || tables > 0 {
 			return err
 		}
-		_, err := f.conn.ExecContext(background, fmt.Sprintf("%s; %s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, strings.Join(upgrades, ";"), version, application))
+		_, err := f.conn.ExecContext(background, fmt.Sprintf("%s; PRAGMA user_version = %d; PRAGMA application_id = %d", schema, version, application))
 		return err
 	})
 }
@@ -228,34 +196,7 @@ func (f *file) connect() (err error) {
 		return errors.Join(err, conn.Close())
 	}
 	f.conn, f.tx = conn, tx{reader{&statements{on: conn}}}
-	if err := f.upgrade(); err != nil {
-		f.conn = nil
-		return errors.Join(err, f.tx.sql.close(), conn.Close())
-	}
 	return nil
-}
-
-// upgrade upgrades a file with tables to the version of this program.
-func (f *file) upgrade() error {
-	old := func() (made int, err error) {
-		tables := 0
-		err = f.conn.QueryRowContext(background, "SELECT (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_schema)").Scan(&made, &tables)
-		if tables == 0 {
-			made = version
-		}
-		return made, err
-	}
-	if made, err := old(); made >= version || err != nil {
-		return err
-	}
-	return f.transact(func() error {
-		made, err := old() // another process may have done it
-		if made >= version || err != nil {
-			return err
-		}
-		_, err = f.conn.ExecContext(background, fmt.Sprintf("%s; PRAGMA user_version = %d", strings.Join(upgrades[made-oldest:], ";"), version))
-		return err
-	})
 }
 
 // Update implements [log.Database].

@@ -25,8 +25,7 @@ type Options struct {
 	// written when that becomes possible, as long as the DB is open. Trouble that lasts longer
 	// than Retry is logged once, with slog.Default.
 	RetryResults time.Duration
-	// ReadOnly opens an existing file as it is: it is not upgraded, and every write fails. A file of an
-	// older version than 0.1.0 is refused.
+	// ReadOnly opens an existing file only for reading: every write fails.
 	ReadOnly bool
 }
 
@@ -55,7 +54,7 @@ var (
 )
 
 // Open opens the file, and creates it if it does not exist; its directory must exist. It
-// refuses files of other programs and of newer versions of this one. Reading needs
+// refuses files of other programs and with another schema. Reading needs
 // neither the write lock nor write permission.
 func Open(name string, opts Options) (*DB, error) {
 	abs, err := filepath.Abs(name)

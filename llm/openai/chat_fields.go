@@ -87,6 +87,9 @@ func (d *chatDecoder) keepMetadata() {
 // cached tokens beside the prompt: then there are more of them than of the prompt, or the total has them too.
 func usage(raw json.RawMessage) (llm.Usage, bool) {
 	v := wire.ReadCounts(raw)
+	if v == nil {
+		return llm.Usage{}, false
+	}
 	in, details := v.In("prompt_tokens_details"), v.In("completion_tokens_details")
 	u := llm.Usage{
 		InputTokens:       v.Known("prompt_tokens"),

@@ -163,11 +163,17 @@ func (p *place) edit(in editInput, limit int64) (old, edited []byte, at int, err
 	if old, err = p.load(limit); err != nil {
 		return nil, nil, 0, err
 	}
+	if n := bytes.Count(old, []byte("\n")); n > 0 && n == bytes.Count(old, []byte("\r\n")) { // models write "\n"
+		in.Old, in.New = ending.Replace(in.Old), ending.Replace(in.New)
+	}
 	if at, err = only(p.shown, old, in.Old, in.New); err != nil {
 		return nil, nil, 0, err
 	}
 	return old, append(append(bytes.Clone(old[:at]), in.New...), old[at+len(in.Old):]...), at, nil
 }
+
+// ending ends lines as in files of Windows.
+var ending = strings.NewReplacer("\r\n", "\r\n", "\n", "\r\n")
 
 // load returns the file as a whole, if it is not larger than limit.
 func (p *place) load(limit int64) ([]byte, error) {

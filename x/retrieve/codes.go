@@ -242,7 +242,7 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	}
 	if c.large = n*widthOf(st.Dimensions) > s.codes.room; !c.large {
 		var known []block
-		if before != nil && before.centre == c.centre && s.inBlocks(st) {
+		if before != nil && before.centre == c.centre {
 			known = before.blocks
 		}
 		newest := int64(0)
@@ -266,15 +266,8 @@ func (s *Store) coded(ctx context.Context, st *State) (*coded, error) {
 	return c, nil
 }
 
-// inBlocks reports whether all codes are stored. An older program has stored none, or not in blocks.
-func (s *Store) inBlocks(st *State) bool { return st.about != "" && !s.dialect.Uncoded }
-
-// eachBlock visits all blocks in the order of their ids. Those up to newest have no content: who knows them knows it. It
-// computes codes that are not stored.
+// eachBlock visits all blocks in the order of their ids. Those up to newest have no content: who knows them knows it.
 func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit func(block)) error {
-	if !s.inBlocks(st) {
-		return s.computed(ctx, st, visit)
-	}
 	width := widthOf(st.Dimensions)
 	return s.each(ctx, func(rows *sql.Rows) error {
 		var b block
@@ -288,44 +281,6 @@ func (s *Store) eachBlock(ctx context.Context, st *State, newest int64, visit fu
 		visit(b)
 		return nil
 	}, `SELECT id, CASE WHEN id > ? THEN keys END, CASE WHEN id > ? THEN codes END FROM blocks ORDER BY id`, newest, newest)
-}
-
-// computed visits blocks that it computes of all vectors.
-func (s *Store) computed(ctx context.Context, st *State, visit func(block)) error {
-	centre, err := st.centre()
-	if err != nil {
-		return err
-	}
-	var b block
-	var digest, raw sql.RawBytes
-	err = s.each(ctx, func(rows *sql.Rows) error {
-		if err := rows.Scan(&digest, &raw); err != nil {
-			return err
-		}
-		k, err := keyOf(digest)
-		if err == nil {
-			err = checkVector(string(digest), raw, st.Dimensions)
-		}
-		if err != nil {
-			return err
-		}
-		s.codes.read.Add(1)
-		if b.add(k, codeOf(decode(raw), centre)); b.len() == blockSize {
-			visit(b)
-			b = block{id: b.id + 1}
-		}
-		return nil
-	}, `SELECT digest, vector FROM vectors`)
-	visit(b)
-	return err
-}
-
-// checkVector checks the length of a vector.
-func checkVector(digest string, raw []byte, dimensions int) error {
-	if len(raw) != 4*dimensions {
-		return fmt.Errorf("damaged: the vector of %s has another length: index the documents again with --rebuild", digest)
-	}
-	return nil
 }
 
 // store writes a block, if there is anything in it.
@@ -395,67 +350,8 @@ func (s *Store) untidy(ctx context.Context, tx *sql.Tx, gone map[key]bool) (ids 
 	return ids, small, rows.Err()
 }
 
-// recode makes the codes of an index that an older program has built, which kept no centre, or none that is used.
-func (s *Store) recode(ctx context.Context, tx *sql.Tx) (done bool, err error) {
-	st, err := s.made(ctx, tx)
-	if err != nil || st.Embedder == "" || st.about != "" {
-		return false, err
-	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM blocks`); err != nil {
-		return false, err
-	}
-	var centre []float32
-	for last := ""; ; {
-		digests, vectors, err := s.page(ctx, tx, last, st.Dimensions)
-		if err != nil || len(digests) == 0 {
-			return centre != nil, err
-		}
-		if last = digests[len(digests)-1]; centre == nil {
-			centre = centreOf(vectors)
-			if _, err := tx.ExecContext(ctx, s.bind(note), "centre", base64.StdEncoding.EncodeToString(appendFloats(nil, centre))); err != nil {
-				return false, err
-			}
-		}
-		var b block
-		for i, v := range vectors {
-			k, err := keyOf([]byte(digests[i]))
-			if err != nil {
-				return false, err
-			}
-			b.add(k, codeOf(v, centre))
-		}
-		if err := b.store(ctx, s, tx); err != nil {
-			return false, err
-		}
-	}
-}
-
-// page returns the next vectors after a digest.
-func (s *Store) page(ctx context.Context, tx *sql.Tx, after string, dimensions int) (digests []string, vectors [][]float32, err error) {
-	rows, err := tx.QueryContext(ctx, s.bind(`SELECT digest, vector FROM vectors WHERE digest > ? ORDER BY digest LIMIT ?`), after, blockSize)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var digest string
-		var raw []byte
-		if err := rows.Scan(&digest, &raw); err != nil {
-			return nil, nil, err
-		}
-		if err := checkVector(digest, raw, dimensions); err != nil {
-			return nil, nil, err
-		}
-		digests, vectors = append(digests, digest), append(vectors, decode(raw))
-	}
-	return digests, vectors, rows.Err()
-}
-
 // centre returns the centre of the codes.
 func (st *State) centre() ([]float32, error) {
-	if st.about == "" { // of an older program
-		return make([]float32, st.Dimensions), nil
-	}
 	raw, err := base64.StdEncoding.DecodeString(st.about)
 	if err != nil || len(raw) != 4*st.Dimensions {
 		return nil, errors.New("damaged: the centre of the vectors has another length")

@@ -15,12 +15,12 @@ import (
 	"unicode"
 )
 
-// words returns at most 64 distinct words of a question. It omits English function words, unless the question has no
+// words returns at most 64 distinct words of a question, as indexable writes them. It omits English function words, unless the question has no
 // others.
 func words(question string) (all []string) {
 	const most = 64
 	var common []string
-	for word := range strings.FieldsFuncSeq(question, func(r rune) bool { return !isWord(r) }) {
+	for word := range strings.FieldsFuncSeq(pairs(question, false), func(r rune) bool { return !isWord(r) }) {
 		list := &all
 		if word = strings.ToLower(word); slices.Contains(function, word) {
 			list = &common

@@ -80,7 +80,7 @@ type Report struct {
 	Skipped  []Skipped    `json:"skipped,omitempty"`
 }
 
-// Skipped is a file that was left out.
+// Skipped is a file that was left out, or a part of it that has no vector.
 type Skipped struct {
 	File string `json:"file"`
 	Why  string `json:"why"`
@@ -114,8 +114,9 @@ type batch []string
 
 // embedded is a batch whose vectors are in the store.
 type embedded struct {
-	Texts int          `json:"texts"`
-	Usage budget.Usage `json:"usage,omitzero"`
+	Texts   int          `json:"texts"`
+	Usage   budget.Usage `json:"usage,omitzero"`
+	Refused []refusal    `json:"refused,omitempty"`
 }
 
 var (
@@ -129,7 +130,8 @@ var (
 
 // Pipeline returns a pipeline that synchronises the store with a folder: it reads new and changed documents, embeds
 // texts without a vector, and removes deleted documents. It produces a node of type Indexed. Requests draw on the
-// account of the run. Unreadable files are skipped. Any other failure ends the run, which can be resumed or started
+// account of the run. Unreadable files are skipped. So are texts that the embedder refuses, whose words are found all the same; later
+// runs try them again. Any other failure ends the run, which can be resumed or started
 // again: see the package comment.
 func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 	if x.Store == nil {
@@ -146,6 +148,7 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 			surveys = stone.Effects(effect.FSRead, effect.Net)
 		}
 	}
+	e := &embedding{Index: x}
 	return stone.Seq(name,
 		stone.New("survey", surveyed, func(ctx context.Context, _ dag.DAG) (survey, error) { return x.survey(ctx, files) }, surveys),
 		stone.Map("documents", dag.Derive(surveyed, func(s survey) []task { return s.Files }), oneTask,
@@ -153,7 +156,7 @@ func (x *Index) Pipeline(name string, files fs.FS) stone.Ashlar {
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(16)),
 		stone.Reduce(stone.Func2("batches", surveyed, dag.Lanes(entry), allBatches, x.batches, puts)),
 		stone.Map("batches-of-texts", allBatches, oneBatch,
-			stone.Func("vectors", oneBatch, vectors, x.embed, needs),
+			stone.Func("vectors", oneBatch, vectors, e.embed, needs),
 			stone.AllLanes(), stone.AllowEmpty(), stone.Lanes(8)),
 		stone.Reduce(stone.Func3("report", surveyed, dag.All(entry), dag.Lanes(vectors), Indexed, x.report, puts)),
 	)
@@ -213,7 +216,7 @@ func (x *Index) probe(ctx context.Context) error {
 	_, err := paid(ctx, "test", x.name(), llm.QuoteEmbed(ctx, x.Embedder, req), func(ctx context.Context) (done embedded, err error) {
 		got, err := x.Embedder.Embed(ctx, req)
 		if err == nil {
-			done = embedded{1, got.Usage}
+			done = embedded{Texts: 1, Usage: got.Usage}
 		}
 		return done, err
 	}, func(e embedded) budget.Usage { return e.Usage })
@@ -328,30 +331,6 @@ func (x *Index) batches(ctx context.Context, s survey, _ []entered) (all []batch
 	return all, err
 }
 
-// embed makes the missing vectors of a batch.
-func (x *Index) embed(ctx context.Context, b batch) (done embedded, err error) {
-	digests, texts, err := x.Store.bare(ctx, b)
-	if err != nil || len(digests) == 0 {
-		return done, err
-	}
-	req := &llm.EmbedRequest{Texts: texts}
-	return paid(ctx, "embed", b, llm.QuoteEmbed(ctx, x.Embedder, req), func(ctx context.Context) (done embedded, err error) {
-		got, err := x.Embedder.Embed(ctx, req)
-		if err != nil {
-			return done, err
-		}
-		if err := got.Check(len(texts)); err != nil {
-			return done, budget.Costly(err, got.Usage)
-		}
-		made := map[string][]float32{}
-		for i, d := range digests {
-			made[d] = got.Vectors[i]
-		}
-		err = x.Store.change(ctx, change{vectors: made, embedder: x.name()})
-		return embedded{len(made), got.Usage}, budget.Costly(err, got.Usage)
-	}, func(e embedded) budget.Usage { return e.Usage })
-}
-
 // report removes unused vectors and counts what was done.
 func (x *Index) report(ctx context.Context, s survey, docs []entered, made []embedded) (r Report, err error) {
 	if err := x.Store.change(ctx, change{sweep: true}); err != nil {
@@ -373,6 +352,11 @@ func (x *Index) report(ctx context.Context, s survey, docs []entered, made []emb
 	}
 	for _, m := range made {
 		r.Embedded, r.Usage = r.Embedded+m.Texts, r.Usage.Add(m.Usage)
+		for _, refused := range m.Refused {
+			if r.Skipped, err = x.Store.places(ctx, r.Skipped, refused); err != nil {
+				return r, err
+			}
+		}
 	}
 	return r, nil
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -147,42 +146,6 @@ func TestCodes(t *testing.T) {
 	if got := first(small, retrieve.Query{Text: "note78"}); got != "78.txt" || small.Store.InMemory() != 0 {
 		t.Errorf("without room: %q, %d in memory", got, small.Store.InMemory())
 	}
-	db, err := sql.Open("sqlite", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for version, made := range []string{
-		1: "DELETE FROM about WHERE name IN ('centre', 'version')",
-		2: "CREATE TABLE codes (digest TEXT PRIMARY KEY, code BLOB NOT NULL) WITHOUT ROWID",
-	} {
-		if made == "" {
-			continue
-		}
-		if _, err := db.Exec(made + "; DROP TABLE blocks; PRAGMA user_version = " + strconv.Itoa(version)); err != nil {
-			t.Fatal(err)
-		}
-		reader, err := sqlite.Read(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if x := (&retrieve.Index{Store: reader, Embedder: e}); first(x, retrieve.Query{Text: "note78"}) != "78.txt" || reader.InMemory() != 1200 {
-			t.Errorf("a reader of version %d: %d in memory", version, reader.InMemory())
-		}
-		reader.Close()
-		old := open()
-		for _, coded := range []int{0, 1200} { // indexing stores the codes
-			if first(old, retrieve.Query{Text: "note78"}) != "78.txt" || old.Store.InMemory() != 1200 {
-				t.Errorf("an index of version %d: %d in memory", version, old.Store.InMemory())
-			}
-			var codes, centres, tables int
-			err := db.QueryRow("SELECT (SELECT coalesce(sum(length(keys)), 0) / 16 FROM blocks), (SELECT count(*) FROM about WHERE name = 'centre'), (SELECT count(*) FROM sqlite_schema WHERE name = 'codes')").Scan(&codes, &centres, &tables)
-			if err != nil || codes != coded || centres != min(coded, 1) || tables != 0 {
-				t.Errorf("an index of version %d has %d codes and %d centres, want %d: %v", version, codes, centres, coded, err)
-			}
-			build(t, old, files)
-		}
-	}
 }
 
 // However an index is changed, it has one code for each vector, in few blocks. What a process keeps in memory is what another
@@ -289,7 +252,6 @@ func TestAllFar(t *testing.T) {
 func TestDamagedLengths(t *testing.T) {
 	for _, damage := range []string{
 		"UPDATE blocks SET codes = substr(codes, 2)",
-		"DELETE FROM about WHERE name = 'centre'; UPDATE vectors SET vector = substr(vector, 5) WHERE digest = (SELECT max(digest) FROM vectors)",
 	} {
 		file := filepath.Join(t.TempDir(), "index.db")
 		store, err := sqlite.Open(file)

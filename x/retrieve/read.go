@@ -141,7 +141,7 @@ func paragraphs(all []string, from int) (blocks []Block) {
 var (
 	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$`)
 	underline = regexp.MustCompile(`^ {0,3}(=+|-+)[ \t]*$`)
-	fence     = regexp.MustCompile("^ {0,3}(`{3,}|~{3,})")
+	fence     = regexp.MustCompile("^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$") // CommonMark 4.5
 )
 
 // Markdown reads Markdown: headings, paragraphs, and blocks of code between fences, which are kept whole. The first
@@ -152,16 +152,23 @@ func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 	flush := func(end int) {
 		blocks = append(blocks, paragraphs(all[start:end], start+1)...)
 	}
-	if len(all) > 0 && all[0] == "---" { // metadata in YAML, which has no sections
-		if end := slices.Index(all[1:], "---"); end > 0 {
-			blocks, start = append(blocks, Block{Text: strings.Join(all[1:end+1], "\n"), From: 2, To: end + 1}), end+2
+	if len(all) > 0 && strings.TrimRight(all[0], " \t") == "---" { // metadata in YAML, which has no sections
+		end := slices.IndexFunc(all[1:], func(line string) bool {
+			line = strings.TrimRight(line, " \t")
+			return line == "---" || line == "..."
+		})
+		if end > 0 {
+			blocks = append(blocks, Block{Text: strings.Join(all[1:end+1], "\n"), From: 2, To: end + 1})
+		}
+		if end >= 0 {
+			start = end + 2
 		}
 	}
 	for i := start; i < len(all); i++ {
 		if m := fence.FindStringSubmatch(all[i]); m != nil {
 			flush(i)
 			end := i + 1
-			for end < len(all) && !strings.HasPrefix(strings.TrimSpace(all[end]), m[1]) {
+			for end < len(all) && !closes(all[end], m[1]+m[2]) {
 				end++
 			}
 			end = min(end, len(all)-1)
@@ -188,6 +195,12 @@ func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 		}
 	}
 	return blocks, nil, nil
+}
+
+// closes reports whether a line ends a block of code: a fence of the same mark, at least as long, without anything behind it.
+func closes(line, open string) bool {
+	inner := strings.TrimLeft(line, " ")
+	return len(line)-len(inner) <= 3 && strings.HasPrefix(inner, open) && strings.Trim(inner, open[:1]+" \t") == ""
 }
 
 // hidden are elements whose text is not shown. inline ones do not end a paragraph.

@@ -35,8 +35,9 @@ type Dialect struct {
 	Numbered bool
 	// Lock makes a transaction wait for others that change the store.
 	Lock string
-	// Uncoded means that the table blocks is missing and may not be made. Searches then compute the codes.
-	Uncoded bool
+	// PutWords adds the words of a piece. Its parameters are the id, and heading and text with words that the database can
+	// tell apart.
+	PutWords string
 	// Remote means that the database is reached over the network.
 	Remote bool
 	// Claim implements Store.Claim. Ours reports whether the index was claimed. Nil claims nothing.
@@ -259,14 +260,23 @@ func (s *Store) put(ctx context.Context, tx *sql.Tx, d *document) error {
 	if _, err := tx.ExecContext(ctx, s.bind(`DELETE FROM pieces WHERE document = ?`), id); err != nil {
 		return err
 	}
-	insert, err := tx.PrepareContext(ctx, s.bind(`INSERT INTO pieces (document, digest, heading, text, first, last, page) VALUES (?, ?, ?, ?, ?, ?, ?)`))
+	insert, err := tx.PrepareContext(ctx, s.bind(`INSERT INTO pieces (document, digest, heading, text, first, last, page) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`))
 	if err != nil {
 		return err
 	}
 	defer insert.Close()
+	words, err := tx.PrepareContext(ctx, s.bind(s.dialect.PutWords))
+	if err != nil {
+		return err
+	}
+	defer words.Close()
 	for i := range d.pieces {
 		p := &d.pieces[i]
-		if _, err := insert.ExecContext(ctx, id, p.digest(), p.Heading, p.Text, p.From, p.To, p.Page); err != nil {
+		var piece int64
+		if err := insert.QueryRowContext(ctx, id, p.digest(), p.Heading, p.Text, p.From, p.To, p.Page).Scan(&piece); err != nil {
+			return err
+		}
+		if _, err := words.ExecContext(ctx, piece, indexable(p.Heading), indexable(p.Text)); err != nil {
 			return err
 		}
 	}
@@ -315,10 +325,8 @@ func (s *Store) putVectors(ctx context.Context, tx *sql.Tx, c *change) error {
 			fresh.add(k, codeOf(units[digest], centre))
 		}
 	}
-	if st.about != "" { // else recode stores all
-		if err := fresh.store(ctx, s, tx); err != nil {
-			return err
-		}
+	if err := fresh.store(ctx, s, tx); err != nil {
+		return err
 	}
 	for name, value := range map[string]string{"embedder": c.embedder, "dimensions": strconv.Itoa(dimensions), "centre": st.about} {
 		if _, err := tx.ExecContext(ctx, s.bind(note), name, value); err != nil {
@@ -350,11 +358,7 @@ func (s *Store) sweep(ctx context.Context, tx *sql.Tx) (changed bool, err error)
 	if err := rows.Err(); err != nil {
 		return false, err
 	}
-	if err := s.compact(ctx, tx, gone); err != nil {
-		return false, err
-	}
-	recoded, err := s.recode(ctx, tx)
-	return recoded || len(gone) > 0, err
+	return len(gone) > 0, s.compact(ctx, tx, gone)
 }
 
 // bind writes the parameters of a query as the database wants them.

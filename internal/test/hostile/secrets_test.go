@@ -29,7 +29,6 @@ import (
 	"github.com/stonelayer/stone/examples/audit"
 	"github.com/stonelayer/stone/examples/cascade"
 	"github.com/stonelayer/stone/examples/fix"
-	"github.com/stonelayer/stone/examples/puzzle"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
@@ -394,7 +393,7 @@ func TestNoKeyOfExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOCACHE", filepath.Join(cache, "go-build"))
-	for name, pipeline := range map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline, "puzzle": puzzle.Pipeline} {
+	for name, pipeline := range map[string]any{"audit": audit.Pipeline, "cascade": cascade.Pipeline, "fix": fix.Pipeline} {
 		t.Run(name, func(t *testing.T) {
 			p := newProject(t, map[string]string{"module/go.mod": "module m\n\ngo 1.26\n", "module/m.go": "package m\n", "responses.jsonl": `{"id": "q", "question": "1 and 3?", "responses": {"mixtral-8x7b-instruct-v0.1": ` +
 				`{"text": "#### 4", "correct": true}, "gpt-4-1106-preview": {"text": "#### 4", "correct": true}}}` + "\n"})

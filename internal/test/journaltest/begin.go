@@ -44,7 +44,7 @@ func testAcquired(t *testing.T, j tested) {
 }
 
 // A start and its input are one commit: a process that dies afterwards leaves a run that can
-// continue. The input of a run that an older program started is recorded when it is given again.
+// continue. Another input that is given later is recorded too.
 func testStartsWithInput(t *testing.T, j tested) {
 	input := words(t, "one", "two")
 	info := journal.RunInfo{ID: "run", Started: moment, Input: digestOf(input)}

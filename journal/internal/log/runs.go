@@ -65,7 +65,7 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 	if r == nil {
 		return j.notHeld(info.ID)
 	}
-	if err := j.bounded(ctx, r, info); err != nil {
+	if err := bounds.CheckRun(info.Pipeline, info.Labels); err != nil {
 		return err
 	}
 	var given *result
@@ -113,19 +113,6 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 		r.reuse, r.begun = reuse, err == nil && r.outer == nil
 	} else {
 		r.ready = false // the records in memory may be forgotten
-	}
-	return err
-}
-
-// bounded refuses a run whose name or labels are too large. A run of an earlier version keeps its own.
-func (j *Journal) bounded(ctx context.Context, r *run, now journal.RunInfo) error {
-	large := bounds.CheckRun(now.Pipeline, now.Labels)
-	if large == nil {
-		return nil
-	}
-	before, err := j.info(ctx, r)
-	if err == nil && (before.Pipeline != now.Pipeline || !maps.Equal(before.Labels, now.Labels)) {
-		err = large
 	}
 	return err
 }

@@ -52,6 +52,9 @@ func (m *Model) fit(req *llm.Request) fitted {
 			if name, ok := names[msg.ToolCalls[j].Name]; ok {
 				f.calls(i)[j].Name = name
 			}
+			if string(msg.ToolCalls[j].Input) == "null" {
+				f.calls(i)[j].Input = nil // it was cut off, and has been JSON since
+			}
 		}
 	}
 	f.ids(naming)

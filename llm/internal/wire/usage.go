@@ -12,8 +12,12 @@ import (
 type Counts map[string]json.RawMessage
 
 // ReadCounts reads an object of numbers; anything else has none.
-func ReadCounts(raw json.RawMessage) (c Counts) {
-	if len(raw) > 0 && raw[0] == '{' && jsonv2.UnmarshalLenient(raw, &c) != nil {
+func ReadCounts(raw json.RawMessage) Counts {
+	if len(raw) == 0 || raw[0] != '{' { // most events have none
+		return nil
+	}
+	var c Counts
+	if jsonv2.UnmarshalLenient(raw, &c) != nil {
 		return nil
 	}
 	return c
@@ -24,8 +28,12 @@ func (c Counts) In(name string) Counts { return ReadCounts(c[name]) }
 
 // Known returns the number in a field, nil if it has none. Some servers write numbers of tokens as fractions.
 func (c Counts) Known(name string) *int {
+	raw := c[name]
+	if len(raw) == 0 || raw[0] == 'n' {
+		return nil
+	}
 	var f float64
-	if len(c[name]) == 0 || c[name][0] == 'n' || jsonv2.UnmarshalLenient(c[name], &f) != nil || f < 0 || f > math.MaxInt32 {
+	if jsonv2.UnmarshalLenient(raw, &f) != nil || f < 0 || f > math.MaxInt32 {
 		return nil
 	}
 	return new(int(f))

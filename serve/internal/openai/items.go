@@ -144,10 +144,14 @@ func (t talk) call(param, id, name, arguments string) error {
 	if arguments == "" {
 		input = json.RawMessage("{}")
 	}
-	if !json.Valid(input) || !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")) {
+	made := llm.ToolCall{ID: id, Name: name, Input: input}
+	switch {
+	case !json.Valid(input): // it was cut off, and clients send what they got
+		made.Input, made.InputText = nil, arguments
+	case !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")):
 		return wrong(param, "invalid_value", "the arguments of the call %s are no JSON object", quote(id))
 	}
-	t.add(llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: id, Name: name, Input: input}}})
+	t.add(llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{made}})
 	return nil
 }
 

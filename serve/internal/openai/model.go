@@ -258,6 +258,11 @@ func (m Model) Answer(run api.Run) (*llm.Reply, error) {
 	if t := m.Ashlar.Result(); t != nil && t.Err() == nil && t.Name() == run.Result.Type && bytes.Equal(t.Schema().Ordered(), replySchema) {
 		reply := &llm.Reply{}
 		err := json.Unmarshal(content, reply)
+		for i, call := range reply.ToolCalls {
+			if string(call.Input) == "null" {
+				reply.ToolCalls[i].Input = nil // it was cut off
+			}
+		}
 		return reply, err
 	}
 	var text string

@@ -32,28 +32,6 @@ type attempt struct {
 	Cut    int    // bytes that are left out of it
 }
 
-// Checks returns the verdicts on the answer. The record of an older run has only the names of
-// failed checks.
-func (a attempt) Checks() []call.Verdict { return checksOf(a.Verdicts, a.MustFailed, a.ShouldFailed) }
-
-// DoorChecks returns the verdicts on the input of the call.
-func (c *called) DoorChecks() []call.Verdict {
-	return checksOf(c.Input.Verdicts, c.Input.MustFailed, c.Input.ShouldFailed)
-}
-
-func checksOf(verdicts []call.Verdict, must, should []string) []call.Verdict {
-	if len(verdicts) > 0 {
-		return verdicts
-	}
-	for _, name := range must {
-		verdicts = append(verdicts, call.Verdict{By: name, As: "must", State: "failed"})
-	}
-	for _, name := range should {
-		verdicts = append(verdicts, call.Verdict{By: name, As: "should", State: "failed"})
-	}
-	return verdicts
-}
-
 // Why returns the failure of an attempt, without the reasons that its checks and findings list.
 func (a attempt) Why() string {
 	switch {

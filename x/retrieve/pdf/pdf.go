@@ -11,6 +11,7 @@ package pdf
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -59,6 +60,7 @@ func Read(data []byte) ([]retrieve.Block, map[string]string, error) {
 var errNoText = errors.New("PDF without text: its pages may be pictures")
 
 func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err error) {
+	data = bare(data)
 	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("damaged or encrypted PDF: %w", err)
@@ -68,17 +70,35 @@ func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err err
 		return nil, nil, err
 	}
 	for i, page := range pages {
-		for _, text := range paragraphs(page.Content().Text) {
+		var w writing
+		err = cmp.Or(err, w.page(page)) // other pages are not lost with it
+		for _, text := range paragraphs(w.letters) {
 			blocks = append(blocks, retrieve.Block{Text: text, Page: i + 1})
 		}
 	}
 	if blocks == nil {
-		return nil, nil, errNoText
+		return nil, nil, cmp.Or(err, errNoText)
 	}
 	if title := strings.TrimSpace(r.Trailer().Key("Info").Key("Title").Text()); title != "" {
 		meta = map[string]string{"title": title}
 	}
 	return blocks, meta, nil
+}
+
+// bare returns a file from its header to its end, as one of version 1.7: the library knows no later version, of which the text
+// is the same.
+func bare(data []byte) []byte {
+	if start := bytes.Index(data[:min(len(data), 1024)], []byte("%PDF-")); start > 0 {
+		data = data[start:]
+	}
+	if end := bytes.LastIndex(data, []byte("%%EOF")); end >= 0 {
+		data = data[:end+len("%%EOF")]
+	}
+	if len(data) > 9 && bytes.HasPrefix(data, []byte("%PDF-2.")) {
+		data = bytes.Clone(data)
+		copy(data[5:], "1.7")
+	}
+	return data
 }
 
 // pagesOf returns the pages below a node of the tree of pages. The library would follow a loop in it for ever.
@@ -106,7 +126,7 @@ func pagesOf(v pdf.Value, pages []pdf.Page, depth int) ([]pdf.Page, error) {
 
 // paragraphs joins letters to words, lines and paragraphs by the places at which they are printed. Where a font does
 // not say how wide its letters are, only the spaces of the text itself separate words.
-func paragraphs(letters []pdf.Text) (all []string) {
+func paragraphs(letters []letter) (all []string) {
 	var text strings.Builder
 	flush := func() {
 		if s := strings.TrimSpace(text.String()); s != "" {
@@ -114,29 +134,24 @@ func paragraphs(letters []pdf.Text) (all []string) {
 		}
 		text.Reset()
 	}
-	var before *pdf.Text
+	var before *letter
 	for i := range letters {
 		l := &letters[i]
-		if l.S == "\n" { // the library ends each list of strings with it
-			continue
-		}
 		if before != nil {
-			small, size := minmax(math.Abs(l.FontSize), math.Abs(before.FontSize))
-			down, gap := math.Abs(before.Y-l.Y), l.X-(before.X+before.W)
+			small, size := max(min(l.size, before.size), 1), max(l.size, before.size, 1)
+			down, gap := math.Abs(before.across-l.across), l.along-(before.along+before.width)
 			switch {
 			case down > 1.8*small && down > 0.5*size:
 				flush()
 			case down > 0.5*size:
 				text.WriteByte('\n')
-			case before.W > 0 && (gap > 0.2*size || gap < -size) && before.S != " " && l.S != " ":
+			case before.width > 0 && (gap > 0.2*size || gap < -size) && before.text != " " && l.text != " ":
 				text.WriteByte(' ')
 			}
 		}
-		text.WriteString(norm.NFKC.String(strings.ToValidUTF8(strings.ReplaceAll(l.S, "\x00", ""), ""))) // ligatures are letters
+		text.WriteString(norm.NFKC.String(strings.ToValidUTF8(strings.ReplaceAll(l.text, "\x00", ""), ""))) // ligatures are letters
 		before = l
 	}
 	flush()
 	return all
 }
-
-func minmax(a, b float64) (float64, float64) { return max(min(a, b), 1), max(a, b, 1) }

@@ -13,7 +13,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/stonelayer/stone/internal/stores"
@@ -23,7 +22,7 @@ import (
 // schema is the name of the schema with the tables of an index.
 const schema = "stone_index"
 
-// format is the newest form of the tables that this program knows. Indexes that do not name theirs have the first.
+// format is the form of the tables that this program knows.
 const format = 1
 
 var tables = []string{
@@ -32,7 +31,7 @@ var tables = []string{
 	`CREATE TABLE IF NOT EXISTS documents (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, digest text NOT NULL, meta jsonb NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS pieces (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, document bigint NOT NULL REFERENCES documents, digest text NOT NULL,
 		heading text NOT NULL, text text NOT NULL, first int NOT NULL, last int NOT NULL, page int NOT NULL,
-		words tsvector GENERATED ALWAYS AS (setweight(to_tsvector('english', heading), 'A') || setweight(to_tsvector('english', text), 'B')) STORED)`,
+		words tsvector)`,
 	`CREATE INDEX IF NOT EXISTS pieces_document ON pieces (document)`,
 	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
 	`CREATE INDEX IF NOT EXISTS pieces_words ON pieces USING gin (words)`,
@@ -40,8 +39,6 @@ var tables = []string{
 	`CREATE TABLE IF NOT EXISTS blocks (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, keys bytea NOT NULL, codes bytea NOT NULL)`,
 	`ALTER TABLE blocks ALTER COLUMN codes SET STORAGE EXTERNAL`, // they cannot be compressed
 	fmt.Sprintf(`INSERT INTO about (name, value) VALUES ('format', '%[1]d') ON CONFLICT (name) DO UPDATE SET value = '%[1]d'`, format),
-	`DROP TABLE IF EXISTS codes`,              // of older programs
-	`DELETE FROM about WHERE name = 'centre'`, // so that the next indexing stores the codes
 }
 
 // Open opens the index in a database, as "postgres://stone@db.example.com/docs", and makes its tables in a schema
@@ -63,10 +60,10 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 	cfg.RuntimeParams["search_path"] = schema
 	db := stdlib.OpenDB(*cfg)
 	name := cfg.Host + "/" + cfg.Database
-	var there, coded, readable bool
-	err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE c.relname = 'vectors') > 0, count(*) FILTER (WHERE c.relname = 'blocks') > 0,
+	var there, readable bool
+	err = db.QueryRowContext(ctx, `SELECT count(*) FILTER (WHERE c.relname = 'vectors') > 0,
 		coalesce(bool_and(has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')), true)
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`, schema).Scan(&there, &coded, &readable)
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'`, schema).Scan(&there, &readable)
 	switch {
 	case err != nil:
 		err = fmt.Errorf("index %s: %w", name, err)
@@ -83,35 +80,33 @@ func open(ctx context.Context, address string, make bool) (*retrieve.Store, erro
 		return nil, errors.Join(err, db.Close())
 	}
 	missing := tables
-	if coded || !make { // a role that only searches may not create a schema, even if it exists
+	if there || !make { // a role that only searches may not create a schema, even if it exists
 		missing = nil
 	}
 	d := retrieve.Dialect{
-		Name: name, Schema: missing, Uncoded: !coded && missing == nil, Numbered: true, Remote: true, Claim: claim, Words: fewWords.query(), Choose: fewWords.choose, Among: ` AND p.document IN (SELECT d.id FROM documents d WHERE true %s)`, Meta: `d.meta ->> ?::text = ?`,
+		Name: name, Schema: missing, Numbered: true, Remote: true, Claim: claim, PutWords: putWords, Words: fewWords.query(), Choose: fewWords.choose, Among: ` AND p.document IN (SELECT d.id FROM documents d WHERE true %s)`, Meta: `d.meta ->> ?::text = ?`,
 		Lock: `SELECT pg_advisory_xact_lock(7310034)`, // one writer, as in SQLite
 	}
 	s, err := retrieve.NewStore(ctx, db, d)
-	if refused := (*pgconn.PgError)(nil); there && errors.As(err, &refused) && refused.Code == insufficientPrivilege {
-		d.Schema, d.Uncoded = nil, true
-		s, err = retrieve.NewStore(ctx, db, d)
-	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
 }
 
-// known refuses an index of a later version.
+// putWords has the words of a heading before those of the text.
+const putWords = `WITH new (id, heading, text) AS (VALUES (?::bigint, ?::text, ?::text)) UPDATE pieces SET words =
+	setweight(to_tsvector('english', new.heading), 'A') || setweight(to_tsvector('english', new.text), 'B') FROM new WHERE pieces.id = new.id`
+
+// known refuses an index with other tables.
 func known(ctx context.Context, db *sql.DB) error {
 	made := 0
-	err := db.QueryRowContext(ctx, `SELECT coalesce(max(value::int), 1) FROM about WHERE name = 'format'`).Scan(&made)
-	if err == nil && made > format {
-		err = fmt.Errorf("it has format %d, and this program knows %d: update the program, or drop the schema %s and build it anew", made, format, schema)
+	err := db.QueryRowContext(ctx, `SELECT coalesce(max(value::int), 0) FROM about WHERE name = 'format'`).Scan(&made)
+	if err == nil && made != format {
+		err = fmt.Errorf("it has format %d, and this program knows %d: use the program that made it, or drop the schema %s and build it anew", made, format, schema)
 	}
 	return err
 }
-
-const insufficientPrivilege = "42501"
 
 // claim takes a lock of a connection, which the server releases if this process dies.
 func claim(ctx context.Context, db *sql.DB) (release func() error, ours bool, err error) {

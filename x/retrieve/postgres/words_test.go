@@ -50,7 +50,7 @@ func TestWords(t *testing.T) {
 			has[id][word] = true
 			text.WriteString(word + " ")
 		}
-		if _, err := tx.Exec(`INSERT INTO pieces (document, digest, heading, text, first, last, page) VALUES (1, '', '', $1, 0, 0, 0)`, text.String()); err != nil {
+		if _, err := tx.Exec(`INSERT INTO pieces (document, digest, heading, text, first, last, page, words) VALUES (1, '', '', $1, 0, 0, 0, to_tsvector('english', $1))`, text.String()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -28,11 +28,7 @@ var schema = []string{
 	`CREATE INDEX IF NOT EXISTS pieces_digest ON pieces (digest)`,
 	`CREATE TABLE IF NOT EXISTS vectors (digest TEXT PRIMARY KEY, vector BLOB NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS blocks (id INTEGER PRIMARY KEY AUTOINCREMENT, keys BLOB NOT NULL, codes BLOB NOT NULL)`,
-	`DROP TABLE IF EXISTS codes`,
-	`DELETE FROM about WHERE name = 'centre'`, // so that the next indexing stores the codes
 	`CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (heading, text, content='', contentless_delete=1, tokenize='porter unicode61 remove_diacritics 2')`,
-	`CREATE TRIGGER IF NOT EXISTS pieces_put AFTER INSERT ON pieces BEGIN
-		INSERT INTO words (rowid, heading, text) VALUES (new.id, new.heading, new.text); END`,
 	`CREATE TRIGGER IF NOT EXISTS pieces_remove AFTER DELETE ON pieces BEGIN DELETE FROM words WHERE rowid = old.id; END`,
 	fmt.Sprintf("PRAGMA application_id = %d", application),
 	fmt.Sprintf("PRAGMA user_version = %d", version),
@@ -40,7 +36,7 @@ var schema = []string{
 
 const (
 	application = 0x73746e69 // "stni" marks the file as an index
-	version     = 3          // 1 had no codes, 2 had a row for each
+	version     = 1          // of the tables
 )
 
 // query ranks by BM25. A word of a heading counts twice.
@@ -91,7 +87,7 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", file, err)
 	}
-	old, empty, err := check(db)
+	empty, err := check(db)
 	if err != nil {
 		err = fmt.Errorf("index %s: %w", file, err)
 	} else if empty && !change {
@@ -103,9 +99,9 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	d := retrieve.Dialect{
 		Name: file, Words: query, Among: among, Meta: `EXISTS (SELECT 1 FROM json_each(d.meta) m WHERE m.key = ? AND m.value = ?)`,
 		Claim:  func(context.Context, *sql.DB) (func() error, bool, error) { return claim(file) },
-		Choose: words{few: 20_000}.choose,
+		Choose: words{few: 20_000}.choose, PutWords: `INSERT INTO words (rowid, heading, text) VALUES (?, ?, ?)`,
 	}
-	if d.Uncoded = old && !change; old && change {
+	if empty {
 		d.Schema = schema
 	}
 	s, err := retrieve.NewStore(context.Background(), db, d)
@@ -115,22 +111,22 @@ func open(file string, change bool) (*retrieve.Store, error) {
 	return s, nil
 }
 
-// check refuses files of other programs, and files of later versions. It reports whether the file lacks tables, and whether it has none.
-func check(db *sql.DB) (old, empty bool, err error) {
+// check refuses files of other programs and with other tables. It reports whether the file has none.
+func check(db *sql.DB) (empty bool, err error) {
 	var tables, app, made int
 	err = db.QueryRow(`SELECT (SELECT count(*) FROM sqlite_schema), (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version)`).
 		Scan(&tables, &app, &made)
 	switch {
 	case err != nil:
-		return false, false, err
+		return false, err
 	case tables > 0 && app != application:
-		return false, false, errors.New("it is a database of another program: name another file")
-	case made > version:
-		return false, false, fmt.Errorf("it has schema %d, and this program knows %d: update the program, or remove the file and build it anew", made, version)
+		return false, errors.New("it is a database of another program: name another file")
+	case tables > 0 && made != version:
+		return false, fmt.Errorf("it has schema %d, and this program knows %d: use the program that made it, or remove the file and build it anew", made, version)
 	case tables == 0:
 		_, err = db.Exec("PRAGMA journal_mode = WAL")
 	}
-	return made < version, tables == 0, err
+	return tables == 0, err
 }
 
 // claim locks a file of its own, since closing the index would release the locks of its database.

@@ -53,6 +53,21 @@ func Test(t *testing.T, fresh func(t *testing.T) func() (*retrieve.Store, error)
 			t.Errorf("%+v: %q, want %q", c.q, got, c.want)
 		}
 	}
+	for _, q := range Questions { // in languages without spaces between words
+		if files["languages/"+q.File] == nil {
+			for name, f := range Languages() {
+				files["languages/"+name] = f
+			}
+			build(t, x, files)
+		}
+		if got := found(t, x, retrieve.Query{Text: q.Text, Words: true, K: 10}); !strings.Contains(got, "languages/"+q.File+":1") {
+			t.Errorf("%s: %q, want %s", q.Text, got, q.File)
+		}
+	}
+	for name := range Languages() {
+		delete(files, "languages/"+name)
+	}
+	build(t, x, files)
 	claims(t, open, store)
 	delete(files, "foxes/7.md")
 	if r := build(t, x, files); r.Removed != 1 || r.Pieces != 118 {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,8 +9,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/stonelayer/stone/internal/test/pgtest"
 	"github.com/stonelayer/stone/journal"
@@ -36,74 +33,25 @@ func TestFirstOpen(t *testing.T) {
 	group.Wait()
 }
 
-// A schema of another version is refused, and an older one can be migrated.
-func TestMigrate(t *testing.T) {
-	address := pgtest.Database(t)
-	if from, to, err := Migrate(t.Context(), address); from != 0 || to != version || err != nil {
-		t.Fatalf("Migrate of an empty database: from %d to %d, %v; want from 0 to %d", from, to, err, version)
-	}
-	db := open(t, address, Options{})
-	do(t, db, stepKey("r", 1))
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	pgtest.Exec(t, address, fmt.Sprintf("INSERT INTO stone.migrations VALUES (%d)", version+1))
-	_, err := Open(t.Context(), address, Options{})
-	_, _, migrating := Migrate(t.Context(), address)
-	for _, err := range []error{err, migrating} {
-		if want := fmt.Sprintf("has schema %d, this program knows %d: use a newer version of the program", version+1, version); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("a newer schema: %v, want %q", err, want)
-		}
-	}
-	pgtest.Exec(t, address, fmt.Sprintf("DELETE FROM stone.migrations WHERE version > %d", version))
-	before := version
-	version++
-	t.Cleanup(func() { version = before })
-	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("has schema %d, this program needs %d: run stone db migrate", before, version)) {
-		t.Errorf("an older schema: %v, want that it is refused", err)
-	}
-	// The migration does not exist, so nothing changes.
-	if _, _, err := Migrate(t.Context(), address); err == nil {
-		t.Error("a migration that does not exist succeeded")
-	}
-	version = before
-	if !do(t, open(t, address, Options{}), stepKey("r", 1)).Replayed {
-		t.Error("after a failed migration the run is lost")
-	}
-}
-
-// A migration that waits for somebody who reads for long, as pg_dump does, holds up every process that works meanwhile. So
-// it gives up soon, changes nothing, and succeeds later.
-func TestMigrateLocked(t *testing.T) {
+// A schema of another version is refused.
+func TestOtherVersion(t *testing.T) {
 	address := pgtest.Database(t)
 	if err := open(t, address, Options{}).Close(); err != nil {
 		t.Fatal(err)
 	}
-	pgtest.Exec(t, address, "DELETE FROM stone.migrations WHERE version = 6; ALTER TABLE stone.holds DROP COLUMN state; DROP FUNCTION stone.refuse(text)")
-	reader, err := pgconn.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
+	pgtest.Exec(t, address, "UPDATE stone.version SET version = 77")
+	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "has schema 77, this program knows 1: use the version that made it, or a newer one") {
+		t.Errorf("another schema: %v", err)
 	}
-	defer reader.Close(context.Background())
-	if _, err := reader.Exec(t.Context(), "BEGIN; LOCK TABLE stone.holds IN ACCESS SHARE MODE").ReadAll(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, _, err := Migrate(ctx, address); err == nil || !strings.Contains(err.Error(), "is locked by another process: try again later") {
-		t.Errorf("migrated while somebody reads: %v", err)
-	}
-	if _, err := reader.Exec(t.Context(), "COMMIT").ReadAll(); err != nil {
-		t.Fatal(err)
-	}
-	if from, to, err := Migrate(ctx, address); from != 5 || to != version || err != nil {
-		t.Errorf("migrated from %d to %d, %v", from, to, err)
+	pgtest.Exec(t, address, "DELETE FROM stone.version") // as if somebody had emptied it
+	if _, err := Open(t.Context(), address, Options{}); err == nil || !strings.Contains(err.Error(), "has schema 0, this program knows 1") {
+		t.Errorf("no version: %v", err)
 	}
 }
 
 // The page of formats has the present version.
 func TestVersionOfPage(t *testing.T) {
-	want := fmt.Sprintf("the table `stone.migrations` | %d |", version)
+	want := fmt.Sprintf("the table `stone.version` | %d |", version)
 	if text, err := os.ReadFile("../../docs/reference/formats.md"); err != nil || !strings.Contains(string(text), want) {
 		t.Errorf("docs/reference/formats.md does not say %q, %v", want, err)
 	}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
+)
+
+// again returns the flags for the steps and lanes that are done again, and says what that repeats and
+// what it has cost. With lost, these are also the lost lanes.
+func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names []string, lost bool) (line []string, err error) {
+	if len(names) == 0 && !lost {
+		return nil, nil
+	}
+	steps, err := s.Steps(ctx, info.ID)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+	steps = journal.Current(steps)
+	lanes, err := lostLanes(ctx, s, info.ID)
+	if err != nil {
+		return nil, failed("%w", err)
+	}
+	var paths []string
+	for _, name := range names {
+		path, err := placeAgain(info.ID, steps, lanes, name)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	if lost && len(lanes) == 0 {
+		return nil, fmt.Errorf("--lost: run %s has lost no lanes", info.ID)
+	}
+	for _, l := range lanes {
+		if lost && !slices.Contains(paths, l.path) {
+			paths = append(paths, l.path)
+		}
+	}
+	for _, path := range paths {
+		var repeated []journal.Step
+		calls := 0
+		for _, st := range steps {
+			if st.Recorded && st.Kind != step.Value && (st.Path == path || address.Within(st.Path, path)) {
+				repeated = append(repeated, st)
+				if view.IsToolCall(st) {
+					calls++
+				}
+			}
+		}
+		n, cost := journal.Total(repeated)
+		said := fmt.Sprintf("%s is done again: %s, of them %s, and every later step that reads what changes", path, text.Plural(n, "recorded step"), text.Plural(calls, "tool call"))
+		if c := total(cost); c != "" {
+			said += "; they have cost " + c
+		}
+		if len(line) < maxLost {
+			a.complain("%s", said)
+		}
+		line = append(line, "--again="+path)
+	}
+	if more := len(paths) - maxLost; more > 0 {
+		a.complain("… and %s more", text.Plural(more, "lane"))
+	}
+	return line, nil
+}
+
+// lostLane is a lane that the run has lost: its address, and the label of its item.
+type lostLane struct{ path, label string }
+
+// lostLanes returns the lanes that are lost in the DAG with which the run ended.
+func lostLanes(ctx context.Context, s *store, run string) ([]lostLane, error) {
+	d, err := s.DAG(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	all, err := dag.Lost(d)
+	var out []lostLane
+	for _, l := range all {
+		if l.FanOut != "" {
+			out = append(out, lostLane{l.FanOut + "[" + strconv.Itoa(l.Index) + "]", l.Marker.Text()})
+		}
+	}
+	return out, err
+}
+
+// placeAgain returns the address of a recorded step, of a lane such as each[46], or of the lost lane
+// with a label.
+func placeAgain(run string, steps []journal.Step, lost []lostLane, name string) (string, error) {
+	var fits []string
+	for _, l := range lost {
+		if l.label == name {
+			fits = append(fits, l.path)
+		}
+	}
+	if strings.HasSuffix(name, "]") {
+		for _, s := range steps {
+			if at := strings.Index("/"+s.Path+"/", "/"+name+"/"); at >= 0 {
+				fits = append(fits, s.Path[:at+len(name)])
+			}
+		}
+		slices.Sort(fits)
+		fits = slices.Compact(fits)
+	}
+	switch len(fits) {
+	case 0:
+		at, err := stepOf(run, steps, name)
+		return at.Path, err
+	case 1:
+		return fits[0], nil
+	}
+	return "", fmt.Errorf("%q fits %d lanes of run %s: name one by its whole path: %s", name, len(fits), run, strings.Join(fits[:min(len(fits), maxLost)], ", "))
+}

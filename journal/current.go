@@ -1,0 +1,49 @@
+package journal
+
+import (
+	"context"
+	"iter"
+)
+
+// Current returns the current steps of a run: where a step was started anew, see Options.Again, the
+// newest one of its place, in the order of steps. The others have been superseded; they count only for
+// what the run has cost.
+func Current(steps []Step) []Step {
+	newest := make(map[place]int, len(steps))
+	for i, s := range steps {
+		newest[s.place()] = i
+	}
+	out := make([]Step, 0, len(newest))
+	for i, s := range steps {
+		if newest[s.place()] == i {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// place is what at most one current step of a run has. Glue has the path of what it belongs to, and
+// names of its own.
+type place struct{ path, kind, name string }
+
+func (s Step) place() place { return place{s.Path, s.Kind, s.Name} }
+
+// current yields the current steps of a run. Only those of a run with steps that were started anew are
+// read at once.
+func (o *opened) current(ctx context.Context, j Journal) iter.Seq2[Step, error] {
+	if !o.again {
+		return j.EachStep(ctx, o.id)
+	}
+	return func(yield func(Step, error) bool) {
+		steps, err := j.Steps(ctx, o.id)
+		if err != nil {
+			yield(Step{}, err)
+			return
+		}
+		for _, s := range Current(steps) {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}

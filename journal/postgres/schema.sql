@@ -1,0 +1,140 @@
+-- Version 1. What the columns hold is said in package journal/internal/log. JSON is text: it is
+-- sealed byte for byte. Times are milliseconds of Unix time, 0 for none.
+
+-- Cost and failure of a run are computed of its outcome, so that lists are searched by index. A row that is damaged has none.
+CREATE FUNCTION stone.cost_of(outcome text) RETURNS double precision LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+	RETURN coalesce((outcome::json -> 'usage' ->> 'usd')::double precision, 0);
+EXCEPTION WHEN data_exception THEN
+	RETURN 0;
+END $$;
+
+CREATE FUNCTION stone.failure_of(outcome text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+DECLARE f json;
+BEGIN
+	f := outcome::json -> 'failure';
+	RETURN lower((f ->> 'kind') || ' ' || coalesce(f ->> 'path', '') || ' ' || coalesce(f ->> 'reason', ''));
+EXCEPTION WHEN data_exception THEN
+	RETURN NULL;
+END $$;
+
+CREATE TABLE stone.runs (
+	run      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	id       text COLLATE "C" NOT NULL UNIQUE,
+	owner    text COLLATE "C" NOT NULL,
+	beat     bigint NOT NULL,
+	lease    bigint NOT NULL,
+	outside  text COLLATE "C" NOT NULL,
+	rows     bigint NOT NULL DEFAULT 0,
+	state    text COLLATE "C" NOT NULL DEFAULT '',
+	tail     bigint NOT NULL DEFAULT 0,
+	tip      bigint NOT NULL DEFAULT 0,
+	seal     bytea,
+	info     text,
+	outcome  text,
+	shape    text,
+	pipeline text COLLATE "C" NOT NULL DEFAULT '',
+	started  bigint NOT NULL DEFAULT 0,
+	ended    bigint NOT NULL DEFAULT 0,
+	cost     double precision NOT NULL GENERATED ALWAYS AS (stone.cost_of(outcome)) STORED,
+	failure  text COLLATE "C" GENERATED ALWAYS AS (stone.failure_of(outcome)) STORED
+) WITH (fillfactor = 50); -- a beat changes no index, so it stays on its page
+
+CREATE INDEX states ON stone.runs (state, run);
+CREATE INDEX pipelines ON stone.runs (pipeline, run);
+CREATE INDEX piped ON stone.runs (pipeline, state, run);
+CREATE INDEX starts ON stone.runs (started, run, state);
+CREATE INDEX ends ON stone.runs (ended, run, state);
+CREATE INDEX costs ON stone.runs (cost, run);
+CREATE INDEX failures ON stone.runs (run) WHERE failure IS NOT NULL;
+
+CREATE TABLE stone.labels (
+	name  text COLLATE "C" NOT NULL,
+	value text COLLATE "C" NOT NULL,
+	run   bigint NOT NULL,
+	PRIMARY KEY (name, value, run)
+);
+
+CREATE INDEX labelled ON stone.labels (run);
+
+-- Only the holder of a run adds records to it, under the lock of its row in runs. The key
+-- also refuses the second half of a commit that was written twice.
+CREATE TABLE stone.records (
+	run     bigint NOT NULL,
+	seq     bigint NOT NULL,
+	digest  bytea,
+	reuse   bytea,
+	node    bytea,
+	parents bytea,
+	path    text COLLATE "C",
+	head    text NOT NULL,
+	seal    bytea NOT NULL,
+	content bytea,
+	PRIMARY KEY (run, seq)
+);
+
+CREATE INDEX reusable ON stone.records (reuse, run, seq) WHERE reuse IS NOT NULL;
+CREATE INDEX paths ON stone.records (run, path, seq) WHERE path IS NOT NULL;
+CREATE INDEX nodes ON stone.records (run, node) WHERE node IS NOT NULL;
+
+-- The outlines of large runs, as package journal/internal/outline encodes them.
+CREATE TABLE stone.blocks (
+	run    bigint NOT NULL,
+	parent text COLLATE "C" NOT NULL,
+	slot   text COLLATE "C" NOT NULL,
+	counts bytea,
+	seal   bytea NOT NULL,
+	data   bytea NOT NULL,
+	PRIMARY KEY (run, parent, slot)
+);
+
+CREATE TABLE stone.questions (
+	seq      bigint GENERATED ALWAYS AS IDENTITY,
+	run      bigint NOT NULL,
+	path     text COLLATE "C" NOT NULL,
+	open     boolean NOT NULL,
+	question text NOT NULL,
+	seal     bytea NOT NULL,
+	PRIMARY KEY (run, path)
+);
+
+-- What each account has spent by day of Unix time, and what running steps have reserved.
+CREATE TABLE stone.spending (
+	account         text COLLATE "C" NOT NULL,
+	day             bigint NOT NULL,
+	usd             double precision NOT NULL,
+	tokens          bigint NOT NULL DEFAULT 0,
+	roundtrips      bigint NOT NULL DEFAULT 0,
+	held_usd        double precision NOT NULL DEFAULT 0,
+	held_tokens     bigint NOT NULL DEFAULT 0,
+	held_roundtrips bigint NOT NULL DEFAULT 0,
+	PRIMARY KEY (account, day)
+);
+
+CREATE INDEX days ON stone.spending (day);
+
+-- State tells reservations of running steps, 0, from those of requests in batches.
+CREATE TABLE stone.holds (
+	run        bigint NOT NULL,
+	step       bytea NOT NULL,
+	account    text COLLATE "C" NOT NULL,
+	day        bigint NOT NULL,
+	usd        double precision NOT NULL,
+	tokens     bigint NOT NULL,
+	roundtrips bigint NOT NULL,
+	state      bigint NOT NULL DEFAULT 0,
+	PRIMARY KEY (run, step, account)
+);
+
+-- Each process counts its commits here, so that it can find out about a commit whose
+-- answer it did not get.
+CREATE TABLE stone.writers (
+	writer  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	commits bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- Ends a transaction. The code is for programs, the reason for the log of the server.
+CREATE FUNCTION stone.refuse(reason text) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+	RAISE EXCEPTION 'stone: %', reason USING ERRCODE = 'STONE';
+END $$;

@@ -1,0 +1,61 @@
+package retrieve
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// unspaced are scripts whose words have no spaces between them, or, as in Korean, endings without one.
+var unspaced = []*unicode.RangeTable{unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar}
+
+// isUnspaced reports whether a letter belongs to such a script. The long vowel of Katakana has no script of its own.
+func isUnspaced(r rune) bool { return r > 0x0dff && (r == 'ー' || unicode.In(r, unspaced...)) }
+
+// indexable returns a text whose words a store can find: in small letters, which some locales of databases do not know. Letters of unspaced scripts become words for each pair of neighbours:
+// a question of two letters or more then finds them wherever a word begins. Such words are written with the numbers of their
+// letters, since databases take marks and letters apart in different ways, by their version and locale. The first letter of
+// a Korean word is a word too, as the nouns of one syllable have endings.
+func indexable(text string) string { return pairs(strings.ToLower(text), true) }
+
+func pairs(text string, korean bool) string {
+	if strings.IndexFunc(text, isUnspaced) < 0 {
+		return text
+	}
+	var out strings.Builder
+	var run []string // letters, each with its marks
+	hangul := false
+	flush := func() {
+		for i, letter := range run {
+			if i+1 < len(run) {
+				out.WriteString(" " + letter + run[i+1] + "g")
+			}
+			if len(run) == 1 || i == 0 && hangul && korean {
+				out.WriteString(" " + letter + "g")
+			}
+		}
+		if len(run) > 0 {
+			out.WriteByte(' ')
+		}
+		run = run[:0]
+	}
+	for _, r := range norm.NFC.String(text) {
+		mark := unicode.Is(unicode.M, r)
+		switch {
+		case mark && len(run) > 0:
+			run[len(run)-1] += "g" + strconv.FormatInt(int64(r), 16)
+		case isUnspaced(r) && unicode.IsLetter(r):
+			if len(run) == 0 {
+				hangul = unicode.Is(unicode.Hangul, r)
+			}
+			run = append(run, "g"+strconv.FormatInt(int64(r), 16))
+		default:
+			flush()
+			out.WriteRune(r)
+		}
+	}
+	flush()
+	return out.String()
+}
