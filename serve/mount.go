@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/view"
@@ -58,38 +59,41 @@ type callerKey struct{}
 
 // As returns the API for requests of a caller that was let in, without the checks of
 // hosts, origins and rates: for other protocols and for use within a program.
-func (s *Server) As(who Principal) http.Handler { return asCaller{s, who} }
-
-// asCaller is the API as a caller that was let in has it.
-type asCaller struct {
-	server *Server
-	who    Principal
+func (s *Server) As(who Principal) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, who)))
+	})
 }
 
-// ServeHTTP implements http.Handler.
-func (c asCaller) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c.server.inner.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, c.who)))
-}
-
-// Unanswered returns a node in place of the result of a run that ended without one, with the conversation of its
-// agent, for the protocols of this module. It is nil if no agent of the run has started.
-func (c asCaller) Unanswered(ctx context.Context, run string) (*api.Node, error) {
-	info, err := c.server.owned(ctx, c.who, run)
-	p := c.server.pipelines[info.Pipeline]
-	if err != nil || p == nil || p.Ashlar.Result() == nil {
-		return nil, err
+// unanswered replies with a node in place of the result of a run that ended without one, with the conversation of its
+// agent; null if no agent of the run has started. It is a route for the protocols of this module alone.
+func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, who Principal) error {
+	info, err := s.find(r, who)
+	if err != nil {
+		return err
 	}
-	said, err := view.Broken(ctx, c.server.cfg.Journal, info)
-	if err != nil || said == nil {
-		return nil, err
+	p := s.pipelines[info.Pipeline]
+	if p == nil || p.Ashlar.Result() == nil {
+		return reply(w, http.StatusOK, nil)
+	}
+	said, err := view.Broken(r.Context(), s.cfg.Journal, info)
+	if err != nil {
+		return err
+	}
+	if said == nil {
+		return reply(w, http.StatusOK, nil)
 	}
 	content, err := json.Marshal(map[string]any{"text": "", "conversation": said})
-	return &api.Node{Type: p.Ashlar.Result().Name(), Content: content}, err
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, &api.Node{Type: p.Ashlar.Result().Name(), Content: content})
 }
 
 // inside returns the handler of As, which finds the caller in the context.
 func (s *Server) inside(routes []route) http.Handler {
 	mux := http.NewServeMux()
+	routes = append(slices.Clip(routes), route{"GET /unanswered/{id}", Read, s.unanswered})
 	for _, route := range routes {
 		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 			s.handle(w, r, route, r.Context().Value(callerKey{}).(Principal))

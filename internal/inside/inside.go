@@ -106,10 +106,8 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 
 // Unanswered returns a node in place of the result of a run that ended without one, with the conversation of its
 // agent. It is nil if no agent of the run has started.
-func (c Client) Unanswered(ctx context.Context, id string) (*api.Node, error) {
-	return c.api.(interface {
-		Unanswered(ctx context.Context, run string) (*api.Node, error)
-	}).Unanswered(ctx, id)
+func (c Client) Unanswered(ctx context.Context, id string) (n *api.Node, err error) {
+	return n, c.do(ctx, http.MethodGet, "/unanswered/"+url.PathEscape(id), nil, &n)
 }
 
 // Last returns the result of the newest run of a pipeline with a label that is done, nil for none. It is of the
