@@ -85,7 +85,7 @@ func TestHostileRequests(t *testing.T) {
 		"huge":          `{"pipeline":"` + strings.Repeat("x", 9<<20) + `"}`,
 		"two keys":      `{"pipeline":"draft","pipeline":"slow","input":{"text":"x"}}`,
 		"another case":  `{"PIPELINE":"draft","input":{"text":"x"}}`,
-		"unknown field": `{"pipeline":"draft","input":{"text":"x"},"grant":["process"]}`,
+		"unknown field": `{"pipeline":"draft","input":{"text":"x"},"grants":["process"]}`,
 		"no text":       "\xff\xfe",
 		"two values":    start + start,
 		"a number":      `1e999999`,
