@@ -175,9 +175,9 @@ func (s *session) await(ctx context.Context, again bool) error {
 		switch refused := s.refused(); {
 		case ended && !(s.NoWait && again) && (refused == 0 || s.rest(ctx, refused)):
 			return nil // an error of another batch comes again
-		case err != nil:
+		case err != nil && ctx.Err() == nil:
 			return err
-		case ended || !s.rest(ctx, n):
+		case err != nil || ended || !s.rest(ctx, n): // also a look that ctx has ended
 			return &WaitingError{states}
 		}
 	}
