@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 // An answer is the recorded result of an invocation. A resumed run finds it and does not

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/retryafter"
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 const (

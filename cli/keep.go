@@ -20,7 +20,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/event"
@@ -28,6 +27,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm/batch"
 )
 
 // keepFlags are the flags of run about recording.

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Exit codes of the command.

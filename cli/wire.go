@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/transport"
+	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/replay"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
 )

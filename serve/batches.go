@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm/batch"
 )
 
 // This file runs pipelines whose models answer in batches. A waiting run occupies no process; the server polls it.

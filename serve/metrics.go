@@ -10,7 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/internal/metrics"
 	"github.com/stonelayer/stone/step"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/test/servetest"
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve"
 )
 

@@ -23,7 +23,7 @@ import (
 	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/step"

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -59,23 +58,6 @@ func wantLanes(t *testing.T, db *DB, n int, blocks string) {
 	}
 	if !strings.Contains(found, blocks) {
 		t.Errorf("blocks: %s, want %s", found, blocks)
-	}
-}
-
-// wantNodes finds some nodes by the start of their ids.
-func wantNodes(t *testing.T, db *DB, n int) {
-	t.Helper()
-	for _, i := range []int{0, 511, 512, n - 1} {
-		n, err := said(i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found, err := db.Node(t.Context(), "r", n.ID().String()[:16]); err != nil || found.ID != n.ID() {
-			t.Errorf("lane %d: node %s, %v; want %s", i, found.ID, err, n.ID())
-		}
-	}
-	if found, err := db.Node(t.Context(), "r", "0123456789abcdef"); !errors.Is(err, journal.ErrNoNode) {
-		t.Errorf("node %s, %v; want none", found.ID, err)
 	}
 }
 

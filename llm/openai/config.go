@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/internal/rules"
 	"github.com/stonelayer/stone/llm/internal/wire"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 // A Run is a run for Start.

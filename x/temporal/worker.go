@@ -19,7 +19,7 @@ import (
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 // A Worker holds the runs of a pool.

@@ -12,8 +12,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 

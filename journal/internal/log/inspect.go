@@ -213,9 +213,6 @@ func (f *follower) left(ctx context.Context) (bool, error) {
 	return !lives(now.owner) || time.Since(f.since) > now.patience(), nil
 }
 
-// isOver reports whether a run with this state has ended.
-func isOver(s journal.State) bool { return s == journal.Done || s == journal.Failed }
-
 // await returns when this Journal has committed, or another process may have. The first call begins to listen to those.
 func (j *Journal) await(ctx context.Context, news <-chan struct{}) error {
 	j.listening.Do(func() { j.data.Listen(j.out.tell) })

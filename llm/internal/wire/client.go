@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/redact"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Options configure a Client. They are the common part of the providers' Config.

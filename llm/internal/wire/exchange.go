@@ -21,8 +21,8 @@ import (
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 const (

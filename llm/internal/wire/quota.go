@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/retryafter"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 // quotaOf returns what the headers of an answer say about the limits of the server. Gemini sends none.

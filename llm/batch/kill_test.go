@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
+	"github.com/stonelayer/stone/llm/batch"
 )
 
 const victims = 4 // questions

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
@@ -27,10 +26,11 @@ import (
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/limit"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/batch"
 	"github.com/stonelayer/stone/llm/gemini"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/tool"
 )

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/openai"
 )
 

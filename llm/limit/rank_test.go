@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stonelayer/stone/limit"
+	"github.com/stonelayer/stone/llm/limit"
 )
 
 // Requests wait while one runs, and then start one by one. The names say in which order.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stonelayer/stone/batch"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm/batch"
 )
 
 // Money that waits is held: what a budget cannot pay is refused before anything is sent.
