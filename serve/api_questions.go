@@ -148,6 +148,7 @@ func (p *Pipeline) describe() (api.Pipeline, error) {
 	out := api.Pipeline{
 		Name: p.Name, Description: cmp.Or(p.Description, p.Ashlar.Description()), Input: in.Ordered(),
 		Effects: p.Ashlar.Effects(), Undeclared: p.Ashlar.Undeclared(), Asks: len(tree.Questions(p.Ashlar)) > 0,
+		Continues: slices.ContainsFunc(tree.Inputs(p.Ashlar), p.makes),
 	}
 	if t := p.Ashlar.Result(); t != nil && t.Err() == nil && p.Result == "" {
 		out.Output = t.Schema().Ordered()
