@@ -189,7 +189,7 @@ func (c conversation) reply(info journal.RunInfo, a turn.Answer, message string)
 	if err != nil {
 		return invalid("%v", err)
 	}
-	return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Version: version})
+	return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
 }
 
 // results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -119,5 +120,42 @@ func TestAfterAnotherTenant(t *testing.T) {
 	}
 	if got := put(serve.Principal{Tenant: "acme"}, "y", "x"); !strings.Contains(got, `"id":"y"`) {
 		t.Error(got)
+	}
+}
+
+// An answer says something, or that it cancels: what is missing is no decision.
+func TestAnswerWithoutResponse(t *testing.T) {
+	db := &journal.Memory{}
+	q := openQuarry(t, serve.Config{Journal: db})
+	c := &api.Client{URL: q.URL}
+	if _, err := c.Start(t.Context(), "a", api.Start{Pipeline: "page", Input: json.RawMessage(`"hi"`)}); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := c.Result(t.Context(), "a"); err != nil || run.State != journal.Waiting {
+		t.Fatal(run, err)
+	}
+	for _, tt := range []struct{ body, want string }{
+		{`{"question":"approve"}`, `422: the answer has no response: want one of ["yes" "no"], or "cancel": true to cancel the question`},
+		{`{"question":"approve","response":""}`, `422: the answer has no response: `},
+		{`{"question":"approve","response":null}`, `422: the answer has no response: `},
+		{`{"question":"approve","response":"yes","cancel":true}`, `422: the answer has a response and "cancel": want one of them`},
+		{`{"question":"approve","ok":true}`, `400: `},
+		{`{"question":"approve","cancel":true}`, `200: `},
+	} {
+		resp, err := http.Post(q.URL+"/v1/runs/a/answers", "application/json", strings.NewReader(tt.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p api.Problem
+		if err := json.NewDecoder(resp.Body).Decode(&p); err != nil && resp.StatusCode >= 300 {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := strconv.Itoa(resp.StatusCode) + ": " + p.Detail; !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: got %s, want %s", tt.body, got, tt.want)
+		}
+	}
+	if run, err := c.Result(t.Context(), "a"); err != nil || run.Failure == nil || run.Failure.Kind != "declined" {
+		t.Error(run, err)
 	}
 }

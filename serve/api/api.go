@@ -189,8 +189,9 @@ type Question struct {
 
 // Answer answers a question.
 type Answer struct {
-	Question string `json:"question"`          // its path, its name, its number from 1, or the end of its path
-	Response string `json:"response"`          // empty cancels the question
+	Question string `json:"question"` // its path, its name, its number from 1, or the end of its path
+	Response string `json:"response,omitempty"`
+	Cancel   bool   `json:"cancel,omitempty"`  // in place of a response: a step that needs one fails with the kind declined
 	Version  string `json:"version,omitempty"` // of the question that was shown; if it has changed, the answer is refused
 }
 
