@@ -163,6 +163,9 @@ type RunInfo struct {
 
 	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose
 
+	// Attempt is 2 once the run was resumed after an end, done, failed or canceled, and so on; 0 before.
+	Attempt int `json:"attempt,omitempty"`
+
 	Owner   string    `json:"owner,omitempty"`  // the holder, or empty
 	Started time.Time `json:"started,omitzero"` // first
 	Outcome

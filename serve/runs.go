@@ -132,7 +132,11 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if err := s.solvent(ctx, who.Name, who.USDADay); err != nil {
 		return info, false, err
 	}
-	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels, Notify: s.owed(p.Name, who), Budgets: s.drawn(p.Name, labels, who.Name, who.USDADay)}, most: who.Runs, live: how.live})
+	budgets, err := s.drawn(ctx, p.Name, labels, who.Name, who.USDADay)
+	if err != nil {
+		return info, false, err
+	}
+	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels, Notify: s.owed(p.Name, who), Budgets: budgets}, most: who.Runs, live: how.live})
 	if err != nil {
 		return info, false, err
 	}

@@ -134,7 +134,8 @@ type Run struct {
 	Started  time.Time         `json:"started,omitzero"`
 	Ended    time.Time         `json:"ended,omitzero"`
 	Labels   map[string]string `json:"labels,omitempty"`
-	Steps    int               `json:"steps"` // with a result; counted when the run ends or stops
+	Attempt  int               `json:"attempt,omitempty"` // 2 once it was resumed after an end, and so on; 0 before
+	Steps    int               `json:"steps"`             // with a result; counted when the run ends or stops
 	Usage    budget.Total      `json:"usage,omitzero"`
 	Failure  *journal.Failure  `json:"failure,omitempty"` // none while it waits: its questions say why
 	Lanes    dag.Losses        `json:"lanes,omitzero"`

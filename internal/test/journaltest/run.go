@@ -256,14 +256,16 @@ func testRetry(t *testing.T, j tested) {
 		_, err := run(t, j, p, journal.Options{})
 		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Kind == "unlucky" {
 			info := wantState(t, j, journal.Failed)
-			if info.Failure == nil || *info.Failure != (journal.Failure{Kind: "unlucky", Reason: "the first time", Path: "all/ends"}) {
-				t.Errorf("recorded failure: %+v", info.Failure)
+			if info.Attempt != 0 || info.Failure == nil || *info.Failure != (journal.Failure{Kind: "unlucky", Reason: "the first time", Path: "all/ends"}) {
+				t.Errorf("recorded failure: %+v at attempt %d", info.Failure, info.Attempt)
 			}
 			continue
 		}
 		must(t, err)
 	}
-	wantState(t, j, journal.Done)
+	if info := wantState(t, j, journal.Done); info.Attempt != 2 {
+		t.Errorf("the run that failed and was resumed is at attempt %d, want 2", info.Attempt)
+	}
 	c.want(t, "heal:1 rescued:1 step-0:1 step-1:2 step-2:1")
 }
 
