@@ -43,7 +43,7 @@ type task struct {
 	cancel bool            // cancel the run as soon as it has started
 	quiet  bool            // its failure was logged before
 	before journal.Outcome // of its last stop, which was counted then
-	most   int             // maximum of concurrent runs of its owner; zero means unlimited
+	most   *int            // maximum of concurrent runs of its owner; nil means unlimited
 	live   *openai.Live    // may be nil
 }
 
@@ -103,17 +103,17 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// mayRun returns an error if the owner has most concurrent runs already. Zero means unlimited. The
+// mayRun returns an error if the owner has most concurrent runs already. Nil means unlimited. The
 // caller holds s.mu.
-func (s *Server) mayRun(owner string, most int) error {
+func (s *Server) mayRun(owner string, most *int) error {
 	n := 0
 	for _, run := range s.active {
 		if run.owner == owner {
 			n++
 		}
 	}
-	if most > 0 && n >= most {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", most)
+	if most != nil && n >= *most {
+		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", n)
 	}
 	return nil
 }

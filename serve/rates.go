@@ -28,7 +28,7 @@ type bucket struct {
 
 // take counts a request. If the caller has sent too many, it returns how long to wait.
 func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
-	if who.PerMinute <= 0 {
+	if who.PerMinute == nil {
 		return 0
 	}
 	r.mu.Lock()
@@ -36,7 +36,7 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	if r.by == nil {
 		r.by = map[string]*bucket{}
 	}
-	most := float64(who.PerMinute)
+	most := float64(*who.PerMinute)
 	b := r.by[who.Name]
 	if b == nil {
 		if len(r.by) >= mostBuckets { // full ones are like none

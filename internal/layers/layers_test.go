@@ -86,7 +86,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event kind llm/limit internal/fault internal/transport llm/internal/rules"},
 
-	{"budget", "internal/declared internal/fault internal/money"},
+	{"budget", "internal/bounds internal/declared internal/fault internal/money"},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call internal/kinds internal/trust tool/mcp"},
