@@ -129,6 +129,9 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	ctx = limit.Ranked(ctx, limit.Rank{Interactive: t.source.Person, Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
+	if ctx.Err() != nil { // no time is left to start in
+		return context.Cause(ctx)
+	}
 	err := s.visit(ctx, t)
 	s.stopped(t, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {

@@ -156,7 +156,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft"}`, 422, `the input \"order\" is missing`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":1}}`, 422, `text: want string`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","inputs":1}`, 400, `unknown member`},
-		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":-1}}`, 422, `or 0.001 to 9000000000`},
+		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":-1}}`, 422, `want 0 to 9000000000`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":1e-10}}`, 422, `or 0.001 to 9000000000`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":9.3e9}}`, 422, `or 0.001 to 9000000000`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"usd":-0.5}}`, 422, `want 0, which is unlimited, or more`},
