@@ -155,7 +155,9 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Account: clean(who.Name), Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
 		}
 		maps.Copy(keep.Options.Labels, who.labels())
-		keep.Options.Budgets = s.drawn("act", keep.Options.Labels, keep.Options.Account, who.USDADay)
+		if keep.Options.Budgets, err = s.drawn(ctx, "act", keep.Options.Labels, keep.Options.Account, who.USDADay); err != nil {
+			return call.Response{Trace: trace, Err: err}
+		}
 		if cfg.Recorder, recorded, err = keep.Recorder(ctx, data); err != nil {
 			return call.Response{Trace: trace, Err: err}
 		}

@@ -159,7 +159,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":-1}}`, 422, `want 0 to 9000000000`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":1e-10}}`, 422, `budget/exhausted`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":9.3e9}}`, 422, `want 0 to 9000000000`},
-		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"usd":-0.5}}`, 422, `want 0, which is unlimited, or more`},
+		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"usd":-0.5}}`, 422, `want 0 or more`},
 		{"PUT", "/v1/runs/a", `{} {}`, 400, `after top-level value`},
 		{"PUT", "/v1/runs/a", ``, 400, `cannot be read`},
 		{"PUT", "/v1/runs/..a", `{}`, 422, `the id`},
