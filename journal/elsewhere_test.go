@@ -232,7 +232,7 @@ func TestElsewhereIsBounded(t *testing.T) {
 // A child draws on the budgets of its parent: what its siblings have spent leaves no room for the third one.
 func TestElsewhereDraws(t *testing.T) {
 	b := &besides{Journal: new(journal.Memory)}
-	day := budget.Shared{Name: "all", Per: budget.Day, Limits: budget.Limits{USD: 2}}
+	day := budget.Shared{Name: "all", Per: budget.Day, Limits: budget.Limits{USD: new(2.0)}}
 	cfg := stone.Config{RunID: "run", Recorder: journal.Keep(b.Journal, journal.Options{Budgets: []budget.Shared{day}, Account: "ada"})}
 	if _, err := stone.Run(t.Context(), parent(b, fine), cfg); err == nil || !strings.Contains(err.Error(), `budget "all" of this day has no room`) {
 		t.Errorf("four children of a dollar, with two in the budget: %v", err)

@@ -353,7 +353,7 @@ func TestChildDraws(t *testing.T) {
 		return serve.Pipeline{Ashlar: stone.Func0(name, said, func(context.Context) (string, error) { return name, nil })}
 	}
 	s := servetest.Start(t, serve.Config{Journal: &j, Access: tenants{}, Pipelines: []serve.Pipeline{say("up"), say("child")},
-		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "ups", Per: budget.Day, Limits: budget.Limits{USD: 1}}, Pipeline: "up"}}})
+		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "ups", Per: budget.Day, Limits: budget.Limits{USD: new(1.0)}}, Pipeline: "up"}}})
 	start := func(tenant, id, body string) journal.RunInfo {
 		req, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+"/v1/runs/"+id, strings.NewReader(body))
 		if err != nil {
