@@ -88,6 +88,9 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	}
 	s.running.Go(func() {
 		defer cancel()
+		if s.cfg.Watch != nil {
+			t.run.Watch = event.All(t.run.Watch, s.cfg.Watch(journal.RunInfo{ID: t.run.RunID, Pipeline: t.Name, Account: t.source.Owner, Labels: t.keep.Labels, Source: t.keep.Source}))
+		}
 		run.err = s.run(ctx, run, t)
 		s.mu.Lock()
 		delete(s.active, t.run.RunID)

@@ -11,7 +11,7 @@ import (
 
 func TestEventsOfASpanAreBounded(t *testing.T) {
 	var got *span
-	m := spans.New(emitter{func(sp *span) { got = sp }})
+	m := spans.New(emitter{emit: func(sp *span) { got = sp }})
 	add := func(d event.Data) { m.Add(event.Event{Run: "r", Span: "s", Data: d}) }
 	add(event.RunStarted{})
 	for range maxEvents + 7 {

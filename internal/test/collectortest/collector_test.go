@@ -239,3 +239,27 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// A collector gets the spans of a run from an exporter that is live, also what it refused at first.
+func TestLive(t *testing.T) {
+	c, url := start(t)
+	c.refuse = fmt.Errorf("the queue is full")
+	live, err := otlp.NewLive(otlp.Config{URL: url}, func(line string) { t.Error(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-8", Watch: live}); err != nil {
+		t.Fatal(err)
+	}
+	for received := false; !received; time.Sleep(10 * time.Millisecond) {
+		c.mu.Lock()
+		_, received = c.spans["invoke_workflow p"]
+		c.mu.Unlock()
+	}
+	live.Close()
+	for _, want := range []string{"invoke_workflow p", "invoke_agent fix", "execute_tool read_file", "lane each", "join"} {
+		if _, ok := c.spans[want]; !ok {
+			t.Errorf("no span %q among %v", want, c.ids)
+		}
+	}
+}
