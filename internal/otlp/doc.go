@@ -18,7 +18,7 @@
 //
 // The names follow the semantic conventions for generative AI, version 1.41. Fields without a
 // conventional name are put under "stone.", so "turn-number" is stone.turn_number. Prompts,
-// answers, and inputs and results of tools stay in the file. Module x/otel makes the same spans
+// answers, and inputs and results of tools are sent only if Config.Messages is set. Module x/otel makes the same spans
 // with the SDK of OpenTelemetry.
 //
 // # Ids

@@ -78,6 +78,7 @@ func export(ctx context.Context, r io.Reader, out *sender) error {
 			failed = out.add(ctx, sp)
 		}
 	}})
+	m.Messages = out.messages
 	for e, err := range event.Read(r) {
 		var bad *event.LineError
 		switch {

@@ -50,6 +50,7 @@ func NewLive(cfg Config, say func(string)) (*Live, error) {
 	}
 	l := &Live{out: out, say: say, queue: make(chan *span, maxQueue), ended: make(chan struct{})}
 	l.maker = spans.New(emitter{l.emit, &l.held})
+	l.maker.Messages = cfg.Messages
 	patient, hurry := context.WithCancel(context.Background())
 	ctx, stop := context.WithCancelCause(context.Background())
 	l.hurry, l.stop = hurry, stop

@@ -36,6 +36,7 @@ type sender struct {
 	client   *http.Client
 	json     bool
 	resource attributes
+	messages bool
 	waiting  func(context.Context, time.Duration) error // between two tries
 	stubborn bool                                       // tries again also before anything was accepted
 
@@ -51,7 +52,7 @@ func newSender(cfg Config) (*sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{url: u, header: cfg.Header, patience: cmp.Or(cfg.Patience, time.Minute), skipped: cfg.Skipped, client: cfg.Client, json: cfg.JSON, waiting: retryafter.Sleep}
+	s := &sender{url: u, header: cfg.Header, patience: cmp.Or(cfg.Patience, time.Minute), skipped: cfg.Skipped, client: cfg.Client, json: cfg.JSON, messages: cfg.Messages, waiting: retryafter.Sleep}
 	if s.skipped == nil {
 		s.skipped = func(error) {}
 	}

@@ -127,6 +127,9 @@ func valueOf(v slog.Value) value {
 		f := v.Float64()
 		return value{Double: &f}
 	}
+	if whole, ok := v.Any().(spans.JSON); ok {
+		return value{String: (*string)(&whole)}
+	}
 	if list, ok := v.Any().([]string); ok {
 		l := &texts{Values: []value{}}
 		for _, s := range list {
