@@ -1,11 +1,15 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -98,15 +102,55 @@ func (r *runner) drained(ctx context.Context, err error) error {
 	return err
 }
 
-// Children returns the runs that a run has started with [Elsewhere] in the same journal, the oldest first.
-func Children(ctx context.Context, a Archive, run string) ([]RunInfo, error) {
+// Children returns the runs that a run has started with [Elsewhere]: those in the same journal, the oldest first, and then the
+// others, with what the records of the run say of them: the id, the state, the usage and the kind and reason of a failure.
+func Children(ctx context.Context, j Journal, run string) ([]RunInfo, error) {
+	all, err := childrenIn(ctx, j, run)
+	if err != nil {
+		return nil, err
+	}
+	here := len(all)
+	for s, err := range j.EachStep(ctx, run) {
+		if err != nil {
+			return nil, err
+		}
+		if s.Kind != "step" || !strings.HasPrefix(s.Name, childPrefix) || slices.ContainsFunc(all[:here], func(c RunInfo) bool { return strings.HasSuffix(c.ID, s.Name) }) {
+			continue
+		}
+		c := RunInfo{ID: s.Name, Labels: map[string]string{Parent: run}, Started: s.Started, Outcome: Outcome{State: Running, Ended: s.Ended, Usage: budget.Total{Usage: s.Usage, Possible: s.Possible}}}
+		switch {
+		case s.Failure != "":
+			c.State, c.Failure = Failed, &Failure{Kind: s.Failure, Reason: s.Reason}
+		case s.Recorded:
+			c.State = Done
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func childrenIn(ctx context.Context, a Archive, run string) ([]RunInfo, error) {
 	return every(ctx, a, Query{Labels: map[string]string{Parent: run}})
+}
+
+// inherit has a child that is not told on which budgets it draws draw on those of its parent, if that is in the same journal.
+func (r *runner) inherit(ctx context.Context, info *RunInfo) error {
+	id := info.Labels[Parent]
+	if id == "" || info.Budgets != nil {
+		return nil
+	}
+	parent, err := r.journal.Find(ctx, id)
+	if errors.Is(err, ErrNoRun) || errors.As(err, new(*AmbiguousError)) || err == nil && parent.ID != id {
+		return nil
+	}
+	info.Account, info.Budgets = cmp.Or(info.Account, parent.Account), parent.Budgets
+	return err
 }
 
 // RemoveChildren removes the children of a run that was removed. A child that a process has is left to it: it learns
 // that its parent is gone. It is for implementations of Archive.
 func RemoveChildren(ctx context.Context, a Archive, run string) error {
-	children, err := Children(ctx, a, run)
+	children, err := childrenIn(ctx, a, run)
 	if err != nil {
 		return fmt.Errorf("the children of run %q: %w", run, err)
 	}

@@ -25,6 +25,9 @@ import (
 // Parent is the label of a child: the id of the run that started it. See [Elsewhere].
 const Parent = "parent"
 
+// childPrefix begins the ids of children.
+const childPrefix = "child-"
+
 // A Starter runs the children of a run elsewhere: on the workers of a Temporal cluster, or on a
 // server of Stone. Its methods may be called by several goroutines at once, and again with the same child after
 // a failure or in another process. They retry what a later call may do.
@@ -61,7 +64,8 @@ type ChildState struct {
 
 // Elsewhere makes a leaf that runs a pipeline in another process, as a run of its own: a child. The leaf reads the types
 // that the pipeline reads, whose values are the input of the child, and makes a node of the type that the pipeline makes,
-// with the result of the child. A pipeline that reads the latest node or the whole DAG sees only that input.
+// with the result of the child. A pipeline that reads the latest node or the whole DAG sees only that input. The
+// conversation of an agent so far is no input.
 //
 //	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: 1}, workers))
 //
@@ -70,7 +74,8 @@ type ChildState struct {
 //
 // The limits of the child are fixed when it starts. The account of the run reserves them, and is charged with what the child has
 // spent when it ends, but with all round trips that they allow. A limit that is left open where the account of the run has one is what is left
-// of that. Budgets over several runs count the child alone.
+// of that. The budgets over several runs on which the run draws bound a child in the same journal too. They count the cost
+// of the child alone.
 //
 // The child may do at most what the run may. Its questions are asked by the parent, at a path that ends with the
 // path in the child. Canceling a run cancels its children, and removing it removes those in the same journal. Children have the label
@@ -79,6 +84,9 @@ func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter
 	e := &elsewhere{name: name, pipeline: pipeline, limits: limits, starter: starter, out: pipeline.Result()}
 	opts := []stone.LeafOption{stone.Version(pipeline.Fingerprint().String())}
 	for _, in := range tree.Inputs(pipeline) {
+		if in.Inner {
+			continue
+		}
 		q := in.Type.Query()
 		if in.Many {
 			q = q.All()
@@ -119,7 +127,7 @@ func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	r := runnerIn(ctx)
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %q %d %s %s", at.RunID(), at.Path(), r.anew(at.Path()), e.pipeline.Fingerprint(), input)
-	c.ID = "child-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:26])
+	c.ID = childPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:26])
 	s, err := e.paid(ctx, r, c)
 	if err != nil {
 		return nil, err
@@ -147,11 +155,11 @@ type settled struct {
 	Usage  budget.Usage    `json:"usage"`
 }
 
-// paid waits for the child in a step that its limits pay for.
+// paid waits for the child in a step that its limits pay for. The step has the name of the child, so that the records of
+// the run name it whatever becomes of it.
 func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, error) {
-	const name = "child"
 	at, account := stone.In(ctx), budget.From(ctx)
-	before, err := r.step(ctx, body{at.Path(), name})
+	before, err := r.step(ctx, body{at.Path(), c.ID})
 	if err != nil {
 		return settled{}, err
 	}
@@ -166,12 +174,12 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 	var draw *budget.Draw
 	if goesOn {
 		draw = account.Adopt(at.RunID(), quote)
-	} else if draw, err = account.Draw(ctx, at, name, quote); err != nil {
+	} else if draw, err = account.Draw(ctx, at, c.ID, quote); err != nil {
 		return settled{}, err
 	}
 	defer draw.Close()
 	within := declared.Claim(record.WithChild(draw.Context(ctx), goesOn), budget.Quote{}) // budgets over several runs count the child
-	s, err := stone.Step(within, name, c.ID, func(ctx context.Context, _ string) (settled, error) {
+	s, err := stone.Step(within, c.ID, c.ID, func(ctx context.Context, _ string) (settled, error) {
 		if err := draw.Begin(); err != nil {
 			return settled{}, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -183,7 +184,7 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 	}
-	children, err := journal.Children(t.Context(), b, "run")
+	children, err := journal.Children(t.Context(), b.Journal, "run")
 	if err != nil || len(children) != 4 {
 		t.Fatalf("%d children, %v", len(children), err)
 	}
@@ -228,6 +229,48 @@ func TestElsewhereIsBounded(t *testing.T) {
 	}
 }
 
+// A child draws on the budgets of its parent: what its siblings have spent leaves no room for the third one.
+func TestElsewhereDraws(t *testing.T) {
+	b := &besides{Journal: new(journal.Memory)}
+	day := budget.Shared{Name: "all", Per: budget.Day, Limits: budget.Limits{USD: 2}}
+	cfg := stone.Config{RunID: "run", Recorder: journal.Keep(b.Journal, journal.Options{Budgets: []budget.Shared{day}, Account: "ada"})}
+	if _, err := stone.Run(t.Context(), parent(b, fine), cfg); err == nil || !strings.Contains(err.Error(), `budget "all" of this day has no room`) {
+		t.Errorf("four children of a dollar, with two in the budget: %v", err)
+	}
+	for _, of := range []budget.Shared{day, {Name: "ada", Per: budget.Day, Payer: true}} {
+		if got, err := b.Balance(t.Context(), of, time.Now()); err != nil || got.Used.USD != 2 {
+			t.Errorf("%s has %+v, %v, want 2 USD used", of, got, err)
+		}
+	}
+}
+
+// A run says what has become of children that are in another journal.
+func TestElsewhereIsNamed(t *testing.T) {
+	b := &besides{Journal: new(journal.Memory)}
+	var calls atomic.Int64
+	work := func(context.Context) error {
+		if calls.Add(1) == 1 {
+			return errors.New("broken")
+		}
+		return nil
+	}
+	here := new(journal.Memory)
+	if _, err := stone.Run(t.Context(), parent(b, work), stone.Config{RunID: "run", Recorder: journal.Keep(here, journal.Options{})}); err == nil {
+		t.Fatal("a lane is missing, and the run has a result")
+	}
+	far, err := journal.Children(t.Context(), b.Journal, "run")
+	near, other := journal.Children(t.Context(), here, "run")
+	if err = errors.Join(err, other); err != nil || len(far) != 4 || len(near) != 4 {
+		t.Fatalf("%d children in their journal and %d in that of the run, %v", len(far), len(near), err)
+	}
+	for _, n := range near {
+		i := slices.IndexFunc(far, func(f journal.RunInfo) bool { return f.ID == n.ID })
+		if i < 0 || far[i].State != n.State || far[i].Usage != n.Usage || (n.Failure == nil) != (far[i].Failure == nil) {
+			t.Errorf("the run knows %+v, want %+v", n, far[max(i, 0)])
+		}
+	}
+}
+
 // A process that dies while its children run leaves them to the next one: each is done and paid for once.
 func TestElsewhereGoesOn(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { goesOn(t, new(journal.Memory)) })
@@ -265,7 +308,7 @@ func goesOn(t *testing.T, j journal.Journal) {
 		t.Fatal(err)
 	}
 	info, err := b.Find(t.Context(), "run")
-	if children, err := journal.Children(t.Context(), b, "run"); err != nil || len(children) != 4 {
+	if children, err := journal.Children(t.Context(), b.Journal, "run"); err != nil || len(children) != 4 {
 		t.Errorf("%d children, %v", len(children), err)
 	}
 	if err != nil || calls.Load() != 4 || account.Spent().USD != 4 || info.Usage.USD != 4 || info.Usage.Possible != (budget.Possible{}) {
@@ -303,7 +346,7 @@ func TestElsewhereRetries(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := b.Find(t.Context(), "run")
-	children, other := journal.Children(t.Context(), b, "run")
+	children, other := journal.Children(t.Context(), b.Journal, "run")
 	if err = errors.Join(err, other); err != nil || len(children) != 1 || info.Usage.USD != 2 || info.Usage.Possible != (budget.Possible{}) {
 		t.Errorf("%d children, the run used %+v, %v; want one child that cost 2", len(children), info.Usage, err)
 	}
@@ -320,7 +363,7 @@ func TestElsewhereAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	questions, err := b.Questions(t.Context(), "run")
-	if err != nil || len(questions) != 1 || questions[0].Text != "Add [1 2]?" || len(questions[0].Choices) != 2 || !strings.Contains(questions[0].Path, "p/sure/child/") {
+	if err != nil || len(questions) != 1 || questions[0].Text != "Add [1 2]?" || len(questions[0].Choices) != 2 || !strings.Contains(questions[0].Path, "p/sure/child-") {
 		t.Fatalf("%+v, %v", questions, err)
 	}
 	if err := journal.Answer(t.Context(), b.Journal, "run", questions[0].Path, ask.Answer{Response: "no"}); err != nil {
@@ -360,7 +403,7 @@ func TestElsewhereIsCanceled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for run, want := range map[string]int{"run": 4, "waits": 1} {
-		children, err := journal.Children(t.Context(), b, run)
+		children, err := journal.Children(t.Context(), b.Journal, run)
 		if err != nil || len(children) != want {
 			t.Fatalf("%s has %d children, %v", run, len(children), err)
 		}

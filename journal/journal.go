@@ -139,7 +139,7 @@ const (
 	Failed      State = "failed"      // with a failure; resuming the run retries it
 	Canceled    State = "canceled"    // by its user, before its end
 	Drained     State = "drained"     // its process was stopped, see Options.Drain
-	Interrupted State = "interrupted" // its process died without reporting
+	Interrupted State = "interrupted" // its process died without reporting, or could not write how the run ended
 	Refused     State = "refused"     // a server could not continue it, since its pipeline changed: see Options.Refuse
 	Damaged     State = "damaged"     // what it was started with, or how it ended, was changed: its Failure says what; it can be removed
 )
@@ -162,6 +162,9 @@ type RunInfo struct {
 	Input       dag.ID            `json:"input,omitzero"`    // digest of the input DAG, zero for an empty one
 
 	Again []Again `json:"again,omitempty"` // the steps that were started anew on purpose
+
+	// Attempt is 2 once the run was resumed after an end, done, failed or canceled, and so on; 0 before.
+	Attempt int `json:"attempt,omitempty"`
 
 	Owner   string    `json:"owner,omitempty"`  // the holder, or empty
 	Started time.Time `json:"started,omitzero"` // first

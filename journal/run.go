@@ -65,7 +65,7 @@ type Options struct {
 	// Budgets are those on which the run draws, and its inner runs that have none. A step that one of
 	// them cannot pay waits while reservations of other steps may still come back, for a minute
 	// without a change. Then the run ends with a *budget.ExhaustedError and can be resumed. If
-	// Budgets is nil, a resumed run keeps its own.
+	// Budgets is nil, a resumed run keeps its own, and a child those of its parent in the same journal.
 	Budgets []budget.Shared
 	// Notify names the webhooks of a server to which each end of the run is owed, whichever process writes it. If it
 	// is nil, a resumed run keeps its own.
@@ -245,6 +245,9 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 			return err
 		}
 	}
+	if err := r.inherit(ctx, &info); err != nil {
+		return err
+	}
 	if value, ok := info.Labels[r.opts.Session]; ok && r.opts.Session != "" {
 		r.session = map[string]string{r.opts.Session: value}
 	}
@@ -291,6 +294,10 @@ func (r *runner) compare(before RunInfo, now *RunInfo) error {
 		now.Again = append(now.Again, Again{path, r.now()})
 	}
 	r.again = now.Again
+	now.Attempt = before.Attempt
+	if before.State == Failed || before.State == Canceled || before.State == Done {
+		now.Attempt = max(now.Attempt, 1) + 1
+	}
 	now.Started, now.Reuse, now.Steps, now.Usage = before.Started, before.Reuse, before.Steps, before.Usage
 	now.Input, now.Account = cmp.Or(now.Input, before.Input), cmp.Or(now.Account, before.Account)
 	if now.Budgets == nil {
@@ -369,13 +376,16 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin.
+// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin, and nothing for
+// one that stopped because the journal could not be written: such a run is interrupted, so that whoever continues
+// the runs of dead processes continues it too.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if r.leave != nil {
 		r.leave(err == nil)
 	}
-	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) {
-		return nil // it has its end, or another holder has the run
+	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) ||
+		ctx.Err() == nil && errors.Is(err, kind.Recorder) && errors.Is(err, ErrUnavailable) {
+		return nil // it has its end, or another holder has the run, or the next one will
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost), Notices: r.cleanNotices(result.Notices)}
 	if n := result.DAG.Latest(); n != nil {

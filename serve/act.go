@@ -157,7 +157,9 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 		}
 		maps.Copy(keep.Options.Labels, who.labels())
 		info.ID, info.Account, info.Labels = cfg.RunID, keep.Options.Account, keep.Options.Labels
-		keep.Options.Budgets = s.drawn("act", keep.Options.Labels, keep.Options.Account, who.USDADay)
+		if keep.Options.Budgets, err = s.drawn(ctx, "act", keep.Options.Labels, keep.Options.Account, who.USDADay); err != nil {
+			return call.Response{Trace: trace, Err: err}
+		}
 		if cfg.Recorder, recorded, err = keep.Recorder(ctx, data); err != nil {
 			return call.Response{Trace: trace, Err: err}
 		}

@@ -85,7 +85,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal,
 func run(who Principal, info journal.RunInfo) api.Run {
 	return api.Run{
 		ID: nameOf(who, info.ID), Pipeline: info.Pipeline, State: info.State, Started: info.Started, Ended: info.Ended,
-		Labels: info.Labels, Steps: info.Steps, Usage: info.Usage, Failure: view.Head{RunInfo: info}.Why(), Lanes: info.Lanes, Notices: info.Notices,
+		Labels: info.Labels, Attempt: info.Attempt, Steps: info.Steps, Usage: info.Usage, Failure: view.Head{RunInfo: info}.Why(), Lanes: info.Lanes, Notices: info.Notices,
 	}
 }
 
@@ -287,6 +287,7 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 		p.Run = &out
 		return p
 	}
+	out.Result = bareOf(out.Result)
 	status := http.StatusOK
 	if out.Result == nil && !out.Over() {
 		status = http.StatusAccepted

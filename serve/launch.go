@@ -215,7 +215,7 @@ func (s *Server) publishedOf(info journal.RunInfo) (*Pipeline, bool) {
 }
 
 // resume resumes a stopped run of a published pipeline, with the options of the task.
-func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*active, error) {
+func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run *active, err error) {
 	src, _ := sourceOf(info)
 	p, ok := s.publishedOf(info)
 	switch {
@@ -226,7 +226,9 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (*act
 	}
 	t.Pipeline, t.source, t.keep.Resume = p, src, true
 	t.keep.Labels = info.Labels
-	t.keep.Budgets = s.drawn(p.Name, info.Labels, src.Owner, src.USDADay)
+	if t.keep.Budgets, err = s.drawn(ctx, p.Name, info.Labels, src.Owner, src.USDADay); err != nil {
+		return nil, err
+	}
 	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
 	for {
 		run, fresh, err := s.launch(t)

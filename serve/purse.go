@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -27,13 +29,27 @@ func shared(rules []budget.Rule) (all []budget.Shared) {
 	return all
 }
 
-// drawn returns the budgets on which a run draws. They are never nil: a resumed run draws on the budgets of this server.
-func (s *Server) drawn(pipeline string, labels map[string]string, owner string, usdADay float64) []budget.Shared {
+// drawn returns the budgets on which a run draws, and its parent in the same journal and tenant, if it is a child. They are never
+// nil: a resumed run draws on the budgets of this server.
+func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]string, owner string, usdADay float64) ([]budget.Shared, error) {
 	of := budget.Drawn(s.cfg.Budgets, pipeline, labels)
 	if usdADay != 0 && owner != "" {
 		of = append(of, purse(owner, usdADay))
 	}
-	return of
+	id := labels[journal.Parent]
+	if id == "" {
+		return of, nil
+	}
+	parent, err := s.exactly(ctx, id)
+	if errors.Is(err, journal.ErrNoRun) || labels[tenantLabel] != "" && parent.Labels[tenantLabel] != labels[tenantLabel] {
+		return of, nil
+	}
+	for _, b := range parent.Budgets {
+		if !slices.ContainsFunc(of, func(o budget.Shared) bool { return o.Name == b.Name && o.Per == b.Per && o.Payer == b.Payer }) {
+			of = append(of, b)
+		}
+	}
+	return of, err
 }
 
 // budgets returns the budgets that a caller may see: all, or those whose rules all name its tenant.

@@ -344,3 +344,37 @@ func TestCancelUnpublished(t *testing.T) {
 		t.Errorf("no %s in\n%s", want, out.Body.String())
 	}
 }
+
+// A child draws on the budgets of its parent, unless that is a run of another tenant.
+func TestChildDraws(t *testing.T) {
+	var j journal.Memory
+	said := dag.NewType[string]("said")
+	say := func(name string) serve.Pipeline {
+		return serve.Pipeline{Ashlar: stone.Func0(name, said, func(context.Context) (string, error) { return name, nil })}
+	}
+	s := servetest.Start(t, serve.Config{Journal: &j, Access: tenants{}, Pipelines: []serve.Pipeline{say("up"), say("child")},
+		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "ups", Per: budget.Day, Limits: budget.Limits{USD: 1}}, Pipeline: "up"}}})
+	start := func(tenant, id, body string) journal.RunInfo {
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+"/v1/runs/"+id, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Tenant", tenant)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		info, err := j.Find(t.Context(), tenant+"."+id)
+		if err != nil {
+			t.Fatal(resp.Status, err)
+		}
+		return info
+	}
+	start("acme", "a", `{"pipeline":"up"}`)
+	for tenant, want := range map[string]int{"acme": 1, "globex": 0} {
+		if got := start(tenant, "b", `{"pipeline":"child","labels":{"parent":"acme.a"}}`); len(got.Budgets) != want {
+			t.Errorf("the child of %s draws on %v, want %d", tenant, got.Budgets, want)
+		}
+	}
+}

@@ -124,6 +124,10 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("the notice has the result: %s", d.Body)
 		}
 	}
+	h.want("POST", "/v1/runs/b/resume", "", 202, `"id":"b"`)
+	if d := r.await(6)[5]; d.notice.Run.ID != "b" || d.notice.Run.Attempt != 2 {
+		t.Errorf("the second end of a run: %s, want attempt 2", d.Body)
+	}
 	if len(types) != 3 || types["a"] != "run.done" || types["b"] != "run.failed" || types["w"] != "run.canceled" {
 		t.Errorf("got %v", types)
 	}

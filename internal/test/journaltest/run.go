@@ -36,6 +36,7 @@ var runCases = []journalCase{
 	{"a cancelled question is asked again by a resume", testDeclined},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
+	{"Run is interrupted while the store is away", testAway},
 	{"a flow and its run have equal DAGs", testFlow},
 	{"two equal flows do not differ", testSameFlow},
 	{"a budget applies to all resumes of a run", testBudget},
@@ -256,14 +257,16 @@ func testRetry(t *testing.T, j tested) {
 		_, err := run(t, j, p, journal.Options{})
 		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Kind == "unlucky" {
 			info := wantState(t, j, journal.Failed)
-			if info.Failure == nil || *info.Failure != (journal.Failure{Kind: "unlucky", Reason: "the first time", Path: "all/ends"}) {
-				t.Errorf("recorded failure: %+v", info.Failure)
+			if info.Attempt != 0 || info.Failure == nil || *info.Failure != (journal.Failure{Kind: "unlucky", Reason: "the first time", Path: "all/ends"}) {
+				t.Errorf("recorded failure: %+v at attempt %d", info.Failure, info.Attempt)
 			}
 			continue
 		}
 		must(t, err)
 	}
-	wantState(t, j, journal.Done)
+	if info := wantState(t, j, journal.Done); info.Attempt != 2 {
+		t.Errorf("the run that failed and was resumed is at attempt %d, want 2", info.Attempt)
+	}
 	c.want(t, "heal:1 rescued:1 step-0:1 step-1:2 step-2:1")
 }
 
