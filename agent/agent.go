@@ -204,7 +204,7 @@ func (a *agent) options() []stone.LeafOption {
 		}
 	}
 	if a.cfg.Conversation != nil {
-		queries = append(queries, a.cfg.Conversation, dag.Maybe(dag.History(keptType)))
+		queries = append(queries, a.cfg.Conversation, keptType.Query().History().Optional().Inner())
 	}
 	if a.cfg.Media != nil {
 		queries = append(queries, a.cfg.Media)
@@ -319,7 +319,7 @@ var errNoConversation = errors.New("no conversation in the content: want a node 
 
 // ConversationOf returns a reader of the conversation in the nearest node of type t, which an
 // agent produced: another one, or the same one in an earlier run, which continues a chat.
-// If there is no such node, the conversation is empty.
+// If there is no such node, the conversation is empty. A client of a published pipeline cannot give the node: see [dag.Query.Inner].
 func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 	return dag.ReaderFunc(func(d dag.DAG) ([]llm.Message, error) {
 		n, err := d.Nearest(t.Name())
@@ -330,7 +330,7 @@ func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 			return nil, err
 		}
 		return Conversation(n)
-	}, t.Query().Optional())
+	}, t.Query().Optional().Inner())
 }
 
 // Conversation reads the conversation from a node that an agent produced. For any other node it returns an error.

@@ -27,6 +27,7 @@ import (
 	server "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
 	"github.com/stonelayer/stone/x/retrieve/search"
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, commands)
 }
 
-var parts = []cli.Part{cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
+var parts = []cli.Part{acp.Part, cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
 
 func noScreen(context.Context, display.Config) (stone.Result, error) {
 	return stone.Result{}, errors.New("there is no screen in this test")

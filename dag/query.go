@@ -20,6 +20,7 @@ type Query struct {
 	lens     *lens   // for Lens
 	optional bool
 	history  bool // All, and meant so; see History
+	inner    bool // see Inner
 }
 
 // lens says what a query reads in the latest node.
@@ -98,6 +99,13 @@ func (q Query) Optional() Query {
 	return q
 }
 
+// Inner returns a query for what a run gives to itself or gets from its server, such as the conversation so far. No
+// client of a published pipeline may give it as input.
+func (q Query) Inner() Query {
+	q.inner = true
+	return q
+}
+
 // Type returns the type that q asks for, or nil for Latest and Everything.
 func (q Query) Type() AnyType { return q.typ }
 
@@ -134,6 +142,9 @@ func (q Query) IsEverything() bool { return q.mode == everything }
 
 // IsOptional reports whether q may find nothing.
 func (q Query) IsOptional() bool { return q.optional }
+
+// IsInner reports whether q asks for what no client may give.
+func (q Query) IsInner() bool { return q.inner }
 
 // String returns the query for a person, such as `every "reply"`.
 func (q Query) String() string {

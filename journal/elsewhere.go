@@ -64,7 +64,8 @@ type ChildState struct {
 
 // Elsewhere makes a leaf that runs a pipeline in another process, as a run of its own: a child. The leaf reads the types
 // that the pipeline reads, whose values are the input of the child, and makes a node of the type that the pipeline makes,
-// with the result of the child. A pipeline that reads the latest node or the whole DAG sees only that input.
+// with the result of the child. A pipeline that reads the latest node or the whole DAG sees only that input. The
+// conversation of an agent so far is no input.
 //
 //	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: 1}, workers))
 //
@@ -83,6 +84,9 @@ func Elsewhere(name string, pipeline stone.Ashlar, limits budget.Limits, starter
 	e := &elsewhere{name: name, pipeline: pipeline, limits: limits, starter: starter, out: pipeline.Result()}
 	opts := []stone.LeafOption{stone.Version(pipeline.Fingerprint().String())}
 	for _, in := range tree.Inputs(pipeline) {
+		if in.Inner {
+			continue
+		}
 		q := in.Type.Query()
 		if in.Many {
 			q = q.All()

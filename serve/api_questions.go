@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
@@ -76,10 +79,29 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 	return reply(w, http.StatusOK, run(who, info))
 }
 
+// unclear is the error of an answer that says nothing, or two things. It has the choices.
+func (s *Server) unclear(ctx context.Context, info journal.RunInfo, a api.Answer) error {
+	want := "a text"
+	if all, err := s.cfg.Journal.Questions(ctx, info.ID); err == nil {
+		for i, q := range all {
+			if word := a.Question; q.Open() && (q.Path == word || q.Name == word || strconv.Itoa(i+1) == word || strings.HasSuffix(q.Path, "/"+word)) && len(q.Choices) > 0 {
+				want = fmt.Sprintf("one of %q", q.Choices)
+			}
+		}
+	}
+	if a.Cancel {
+		return invalid(`the answer has a response and "cancel": want one of them`)
+	}
+	return invalid(`the answer has no response: want %s, or "cancel": true to cancel the question`, want)
+}
+
 // answer records an answer and resumes the run.
 func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo, a api.Answer) error {
 	if err := bounds.CheckResponse(a.Response); err != nil {
 		return unreadable("%v", err)
+	}
+	if a.Cancel == (a.Response != "") {
+		return s.unclear(ctx, info, a)
 	}
 	err := journal.Answer(ctx, s.cfg.Journal, info.ID, a.Question, ask.Answer{Response: a.Response, By: who.by(), To: a.Version})
 	var refused *journal.AnswerError
@@ -148,6 +170,7 @@ func (p *Pipeline) describe() (api.Pipeline, error) {
 	out := api.Pipeline{
 		Name: p.Name, Description: cmp.Or(p.Description, p.Ashlar.Description()), Input: in.Ordered(),
 		Effects: p.Ashlar.Effects(), Undeclared: p.Ashlar.Undeclared(), Asks: len(tree.Questions(p.Ashlar)) > 0,
+		Continues: slices.ContainsFunc(tree.Inputs(p.Ashlar), p.makes),
 	}
 	if t := p.Ashlar.Result(); t != nil && t.Err() == nil && p.Result == "" {
 		out.Output = t.Schema().Ordered()

@@ -287,6 +287,7 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, who Principal
 		p.Run = &out
 		return p
 	}
+	out.Result = bareOf(out.Result)
 	status := http.StatusOK
 	if out.Result == nil && !out.Over() {
 		status = http.StatusAccepted

@@ -189,7 +189,7 @@ func (c conversation) reply(info journal.RunInfo, a turn.Answer, message string)
 	if err != nil {
 		return invalid("%v", err)
 	}
-	return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Version: version})
+	return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
 }
 
 // results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
@@ -272,20 +272,20 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 			return at, err
 		}
 	default: // the same request again, or a message that was edited
-		start, err := c.request(same.Labels[turnLabel], same.Labels[afterLabel], req)
+		start, given, err := c.request(same.Labels[turnLabel], same.Labels[afterLabel], req)
 		if err != nil {
 			return at, err
 		}
-		if src, _ := sourceOf(same); src.Request == digestOf(start) {
-			return c.launchTurn(start)
+		if src, _ := sourceOf(same); src.Request == digestOf(start, given) {
+			return c.launchTurn(start, given)
 		}
 	}
 	n, _ := strconv.Atoi(last.Labels[turnLabel])
-	start, err := c.request(strconv.Itoa(n+1), cmp.Or(at.Labels[turnLabel], "0"), req)
+	start, given, err := c.request(strconv.Itoa(n+1), cmp.Or(at.Labels[turnLabel], "0"), req)
 	if err != nil {
 		return at, err
 	}
-	info, err := c.launchTurn(start)
+	info, err := c.launchTurn(start, given)
 	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Type == api.Conflict {
 		err = conflict("another message started turn %d of the conversation at the same time: send the message again", n+1)
 	}
@@ -303,16 +303,16 @@ func (c conversation) number(n string) (journal.RunInfo, error) {
 }
 
 // request makes the request for the turn with a number, which continues another one.
-func (c conversation) request(number, after string, req *turn.Request) (start api.Start, err error) {
+func (c conversation) request(number, after string, req *turn.Request) (start api.Start, given openai.Given, err error) {
 	start = api.Start{Pipeline: c.p.Name, Interactive: true, Labels: map[string]string{chatLabel: c.name, turnLabel: number, afterLabel: after, messageLabel: req.Message}}
 	backend := gateway{c.Server, c.who}
 	model := backend.model(c.p)
 	said, err := c.said(after, backend, model)
 	if err != nil {
-		return start, err
+		return start, nil, err
 	}
-	start.Input, err = model.Input(&llm.Request{Tools: req.Tools, Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
-	return start, ofOpenAI(err)
+	start.Input, given, err = model.Input(&llm.Request{Tools: req.Tools, Messages: append(said, llm.Message{Role: llm.RoleUser, Content: req.Content})})
+	return start, given, ofOpenAI(err)
 }
 
 // said returns the conversation up to and including the turn with a number. Of a turn without an answer it has what
@@ -353,8 +353,8 @@ func ofOpenAI(err error) error {
 }
 
 // launchTurn starts a turn, or returns the one that the same request started.
-func (c conversation) launchTurn(start api.Start) (journal.RunInfo, error) {
+func (c conversation) launchTurn(start api.Start, given openai.Given) (journal.RunInfo, error) {
 	n, _ := strconv.Atoi(start.Labels[turnLabel])
-	info, _, err := c.startOf(c.ctx, c.who, c.p, turnID(c.name, n), start, protocol{chat: true})
+	info, _, err := c.startOf(c.ctx, c.who, c.p, turnID(c.name, n), start, protocol{chat: true, given: given})
 	return info, err
 }

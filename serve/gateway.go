@@ -134,7 +134,7 @@ func (g gateway) Start(ctx context.Context, start openai.Start) (out api.Run, er
 		return out, err
 	}
 	req := api.Start{Pipeline: p.Name, Input: start.Input, Labels: start.Labels, Interactive: start.Interactive}
-	how := protocol{keep: start.Keep}
+	how := protocol{keep: start.Keep, given: start.Given}
 	if start.Live {
 		how.live = &openai.Live{}
 	}

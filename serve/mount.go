@@ -2,12 +2,9 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -65,35 +62,9 @@ func (s *Server) As(who Principal) http.Handler {
 	})
 }
 
-// unanswered replies with a node in place of the result of a run that ended without one, with the conversation of its
-// agent; null if no agent of the run has started. It is a route for the protocols of this module alone.
-func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, who Principal) error {
-	info, err := s.find(r, who)
-	if err != nil {
-		return err
-	}
-	p := s.pipelines[info.Pipeline]
-	if p == nil || p.Ashlar.Result() == nil {
-		return reply(w, http.StatusOK, nil)
-	}
-	said, err := view.Broken(r.Context(), s.cfg.Journal, info)
-	if err != nil {
-		return err
-	}
-	if said == nil {
-		return reply(w, http.StatusOK, nil)
-	}
-	content, err := json.Marshal(map[string]any{"text": "", "conversation": said})
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, &api.Node{Type: p.Ashlar.Result().Name(), Content: content})
-}
-
 // inside returns the handler of As, which finds the caller in the context.
 func (s *Server) inside(routes []route) http.Handler {
 	mux := http.NewServeMux()
-	routes = append(slices.Clip(routes), route{"GET /unanswered/{id}", Read, s.unanswered})
 	for _, route := range routes {
 		mux.HandleFunc(route.pattern, func(w http.ResponseWriter, r *http.Request) {
 			s.handle(w, r, route, r.Context().Value(callerKey{}).(Principal))

@@ -80,9 +80,10 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 
 // A protocol is the part of a run that only a protocol other than the API needs.
 type protocol struct {
-	keep json.RawMessage // to describe the run later
-	live *openai.Live    // gets the text while a model writes it; may be nil
-	chat bool            // it is a turn of a conversation
+	keep  json.RawMessage // to describe the run later
+	live  *openai.Live    // gets the text while a model writes it; may be nil
+	chat  bool            // it is a turn of a conversation
+	given openai.Given    // beside the input, which no client may give
 }
 
 // startOf starts a run of p.
@@ -90,6 +91,9 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	input, err := tree.ReadInput(ctx, p.Ashlar, req.Input)
 	if err != nil {
 		return info, false, invalid("%v", err)
+	}
+	if input, err = s.give(ctx, who, p, input, req.After, how.given); err != nil {
+		return info, false, err
 	}
 	if err := possible(req.Budget); err != nil {
 		return info, false, err
@@ -104,7 +108,7 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 		return info, false, problem(api.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)
 	}
 	src := source{
-		Published: p.Name, Request: digestOf(req), Grant: grants.Narrow(grants.Narrow(p.Grant, who.Grant), req.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
+		Published: p.Name, Request: digestOf(req, how.given), Grant: grants.Narrow(grants.Narrow(p.Grant, who.Grant), req.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
 		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil,
 	}
 	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
@@ -184,10 +188,13 @@ func checked(p stone.Ashlar, cfg stone.Config) error {
 	return nil
 }
 
-// digestOf returns the digest of a request. Equal requests have equal digests, however
+// digestOf returns the digest of a request with what its run is given. Equal requests have equal digests, however
 // their JSON was written.
-func digestOf(req api.Start) string {
-	text, err := json.Marshal(req)
+func digestOf(req api.Start, given openai.Given) string {
+	text, err := json.Marshal(struct {
+		api.Start
+		Given openai.Given `json:"given,omitempty"`
+	}{req, given})
 	if err == nil {
 		text, err = canon.AppendJSON(nil, text)
 	}

@@ -50,7 +50,7 @@ func byClient(t *agent.Tool) {
 func ClientTools(t dag.Type[[]llm.Tool]) agent.Middleware {
 	offered := dag.Maybe(t)
 	return agent.Middleware{
-		Name: "client-tools", Reads: []dag.Querier{offered}, Effects: []string{},
+		Name: "client-tools", Reads: []dag.Querier{t.Query().Optional().Inner()}, Effects: []string{},
 		Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 			tools, err := offered.From(c.DAG)
 			if err != nil {

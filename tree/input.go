@@ -21,6 +21,7 @@ type Input struct {
 	Type     dag.AnyType
 	Optional bool // every reader can do without it
 	Many     bool // every reader reads all nodes of the type
+	Inner    bool // no client may give it, see dag.Query.Inner
 }
 
 // Inputs returns the types that a run of p needs in its input DAG, sorted by name. It leaves out
@@ -29,10 +30,15 @@ func Inputs(p stone.Ashlar) []Input {
 	return slices.DeleteFunc(reads(p), Input.reserved)
 }
 
+// open returns the inputs that a client may give.
+func open(p stone.Ashlar) []Input {
+	return slices.DeleteFunc(Inputs(p), func(in Input) bool { return in.Inner })
+}
+
 // bare reports whether the JSON of the input is the content of its only type, without an
 // object around it. What reads reserved types as well, as a plan does, names its inputs.
 func bare(p stone.Ashlar) bool {
-	all := reads(p)
+	all := slices.DeleteFunc(reads(p), func(in Input) bool { return in.Inner })
 	return len(all) == 1 && !all[0].reserved()
 }
 
@@ -51,8 +57,9 @@ func reads(p stone.Ashlar) []Input {
 		if !known {
 			i = len(out)
 			index[t.Name()] = i
-			out = append(out, Input{t, true, true})
+			out = append(out, Input{t, true, true, false})
 		}
+		out[i].Inner = out[i].Inner || q.IsInner()
 		out[i].Optional = out[i].Optional && q.IsOptional()
 		out[i].Many = out[i].Many && q.IsAll()
 	}
@@ -62,9 +69,9 @@ func reads(p stone.Ashlar) []Input {
 
 // InputSchema returns the schema of the JSON that [ReadInput] reads. For a pipeline with
 // one input, this is the schema of its type. For any other it is a closed object with a
-// property for each type, of the type's name. An input that is Many is an array.
+// property for each type, of the type's name. An input that is Many is an array. Inputs that are Inner are left out.
 func InputSchema(p stone.Ashlar) (*schema.Schema, error) {
-	inputs := Inputs(p)
+	inputs := open(p)
 	if bare(p) {
 		return inputs[0].schema()
 	}
@@ -104,13 +111,16 @@ func (in Input) schema() (*schema.Schema, error) {
 
 // ReadInput makes the input DAG of a run of p from JSON: the content of its input, or an
 // object with the contents of its inputs by the names of their types, where it has several
-// or none. It checks every content against the schema of its type. The errors say which
-// input is missing, unknown or does not fit, and where.
+// or none. A text is enough where one string is all that is required. ReadInput checks every content against the schema of
+// its type. The errors say which input is missing, unknown, Inner or does not fit, and where.
 func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.DAG, error) {
-	inputs := Inputs(p)
+	inputs := open(p)
 	given := map[string]json.RawMessage{}
-	if bare(p) {
-		if data = json.RawMessage(strings.TrimSpace(string(data))); len(data) > 0 {
+	data = json.RawMessage(strings.TrimSpace(string(data)))
+	if in, content := said(ctx, inputs, data); in != "" {
+		given[in] = content
+	} else if bare(p) {
+		if len(data) > 0 {
 			given[inputs[0].Type.Name()] = data
 		}
 	} else if len(data) > 0 {
@@ -135,16 +145,43 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if slices.ContainsFunc(Inputs(p), func(in Input) bool { return in.Type.Name() == name }) {
+			return d, fmt.Errorf("%q is no input: the run makes it, or its server gives it: leave it out", name)
+		}
 		return d, unknown(name, inputs)
 	}
 	return d, nil
 }
 
+// said returns the input that a text alone is, and its content: the one that is required, if it is a string, or an object in
+// which one string is required.
+func said(ctx context.Context, inputs []Input, data json.RawMessage) (name string, content json.RawMessage) {
+	required := slices.DeleteFunc(slices.Clone(inputs), func(in Input) bool { return in.Optional })
+	if len(data) == 0 || data[0] != '"' || len(required) != 1 || required[0].Many || required[0].Type.Err() != nil {
+		return "", nil
+	}
+	t := required[0].Type
+	if t.Schema().Validate(ctx, data) == nil {
+		return t.Name(), data
+	}
+	for _, field := range t.Schema().Properties() {
+		object, err := json.Marshal(map[string]json.RawMessage{field: data})
+		if err != nil || t.Schema().Validate(ctx, object) != nil {
+			continue
+		}
+		if content != nil {
+			return "", nil // it could be either of them
+		}
+		name, content = t.Name(), object
+	}
+	return name, content
+}
+
 // WriteInput is the inverse of [ReadInput]: it returns the values of a DAG that p needs in its input. It reads what [Inputs]
-// lists. An input that d lacks is left out if it is Optional, otherwise it is an error.
+// lists and a client may give. An input that d lacks is left out if it is Optional, otherwise it is an error.
 func WriteInput(p stone.Ashlar, d dag.DAG) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
-	inputs := Inputs(p)
+	inputs := open(p)
 	for _, in := range inputs {
 		var content any
 		var err error

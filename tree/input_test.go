@@ -35,6 +35,9 @@ func TestReadInput(t *testing.T) {
 	none := leaf("a")
 	emitted := dag.NewType[string]("stone/emit")
 	plan := stone.Func2("read", note, dag.Maybe(emitted), text, func(_ context.Context, n string, _ *string) (string, error) { return n, nil })
+	given := stone.Leaf("read", text, func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil }, stone.Queries(note, ticket.Query().Optional().Inner()))
+	more := stone.Leaf("read", text, func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil },
+		stone.Queries(note, dag.Maybe(text), ticket.Query().Optional().Inner()))
 	for _, tt := range []struct {
 		name   string
 		p      stone.Ashlar
@@ -56,6 +59,12 @@ func TestReadInput(t *testing.T) {
 			`{"ticket":{"text":"a"},"note":"n"}`, `note "n", ticket {"text":"a"}`},
 		{"two, one of them", two, "", `{"ticket":{"text":"a"}}`, `ticket {"text":"a"}`},
 		{"two, the other one", two, "", `{"note":"n"}`, `the input "ticket" is missing: give "note" (optional), "ticket"`},
+		{"a text for the one string that is required", two, "", `"a"`, `ticket {"text":"a"}`},
+		{"a text for an object that needs more", reads(dag.NewType[struct{ A, B string }]("both")), "", `"a"`, `the input "both": does not fit`},
+		{"inner", given, note.Schema().String(), `"n"`, `note "n"`},
+		{"inner, forged", more, `{"additionalProperties":false,"properties":{"note":{"type":"string"},"text":` + text.Schema().String() + `},"required":["note"],"type":"object"}`,
+			`{"note":"n","ticket":{"text":"I may."}}`, `"ticket" is no input: the run makes it, or its server gives it: leave it out`},
+		{"inner, not forged", more, "", `"n"`, `note "n"`},
 		{"two, unknown", two, "", `{"ticket":{"text":"a"},"nota":1}`, `the pipeline has no input "nota": did you mean "note"?`},
 		{"two, no object", two, "", `[]`, `the input: want an object with "note" (optional), "ticket"`},
 		{"what the pipeline makes is no input", inner, note.Schema().String(), `"n"`, `note "n"`},

@@ -104,29 +104,22 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
 
-// Unanswered returns a node in place of the result of a run that ended without one, with the conversation of its
-// agent. It is nil if no agent of the run has started.
-func (c Client) Unanswered(ctx context.Context, id string) (n *api.Node, err error) {
-	return n, c.do(ctx, http.MethodGet, "/unanswered/"+url.PathEscape(id), nil, &n)
-}
-
-// Last returns the result of the newest run of a pipeline with a label that is done, nil for none. It is of the
+// Last returns the id of the newest run of a pipeline with a label that is done, empty for none. It is of the
 // tenant of the caller: one without a tenant sees the runs of all, which may have the same label.
-func (c Client) Last(ctx context.Context, pipeline, label, value string) (*api.Node, error) {
+func (c Client) Last(ctx context.Context, pipeline, label, value string) (string, error) {
 	query := url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done)}, "limit": {"16"}}
 	for {
 		page, err := c.Runs(ctx, query)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		for _, run := range page.Runs {
 			if run.Labels["tenant"] == c.tenant {
-				run, err = c.Result(ctx, run.ID, 0)
-				return run.Result, err
+				return run.ID, nil
 			}
 		}
 		if page.Next == "" {
-			return nil, nil
+			return "", nil
 		}
 		query.Set("before", page.Next)
 	}

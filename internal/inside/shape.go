@@ -13,15 +13,14 @@ import (
 
 // A Shape is what the input of a pipeline takes from messages of text and JSON.
 type Shape struct {
-	Kind     string          // of the input, as in JSON Schema; empty if it is not one of these
-	Text     string          // the property that text is, if the input is an object with one required string
-	Optional map[string]bool // the properties that are not required
-	schema   string
+	Kind   string // of the input, as in JSON Schema; empty if it is not one of these
+	Text   string // the property that text is, if the input is an object with one required string
+	schema string
 }
 
 // ShapeOf returns the shape of the inputs of a schema.
 func ShapeOf(schema json.RawMessage) (Shape, error) {
-	s := Shape{Optional: map[string]bool{}, schema: string(schema)}
+	s := Shape{schema: string(schema)}
 	var head struct {
 		Type       any                        `json:"type"`
 		Properties map[string]json.RawMessage `json:"properties"`
@@ -36,10 +35,7 @@ func ShapeOf(schema json.RawMessage) (Shape, error) {
 		var of struct {
 			Type string `json:"type"`
 		}
-		switch required := slices.Contains(head.Required, name); {
-		case !required:
-			s.Optional[name] = true
-		case json.Unmarshal(property, &of) == nil && of.Type == "string":
+		if slices.Contains(head.Required, name) && json.Unmarshal(property, &of) == nil && of.Type == "string" {
 			texts = append(texts, name)
 		}
 	}
@@ -81,21 +77,6 @@ func (s Shape) Read(text string, data json.RawMessage) (json.RawMessage, error) 
 		return json.RawMessage(text), nil
 	}
 	return nil, fmt.Errorf("it takes no text: want data of the schema %s", s.schema)
-}
-
-// With adds the result of an earlier run to an input, where the pipeline reads it, as an agent with a
-// conversation does.
-func (s Shape) With(input json.RawMessage, before *api.Node) json.RawMessage {
-	var object map[string]json.RawMessage
-	if before == nil || !s.Optional[before.Type] || json.Unmarshal(input, &object) != nil || object[before.Type] != nil {
-		return input
-	}
-	object[before.Type] = before.Content
-	out, err := json.Marshal(object)
-	if err != nil {
-		return input
-	}
-	return out
 }
 
 // Plain returns the content of a node as people read it: without the fields beside it, and as text if

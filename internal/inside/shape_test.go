@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/internal/inside"
-	"github.com/stonelayer/stone/serve/api"
 )
 
 func TestShape(t *testing.T) {
@@ -38,18 +37,6 @@ func TestShape(t *testing.T) {
 		}
 		if string(got) != c.want {
 			t.Errorf("%s with %q and %q: got %s, want %s", c.schema, c.text, c.data, got, c.want)
-		}
-	}
-}
-
-func TestWith(t *testing.T) {
-	s, err := inside.ShapeOf(json.RawMessage(`{"type":"object","properties":{"asks":{"type":"string"},"reply":{}},"required":["asks"]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for of, want := range map[string]string{"reply": `{"asks":"x","reply":1}`, "other": `{"asks":"x"}`, "asks": `{"asks":"x"}`} {
-		if got := s.With(json.RawMessage(`{"asks":"x"}`), &api.Node{Type: of, Content: json.RawMessage("1")}); string(got) != want {
-			t.Errorf("after a %s: got %s, want %s", of, got, want)
 		}
 	}
 }

@@ -39,6 +39,7 @@ type Answer struct {
 	ID       string // of QuestionID
 	Response string
 	Approved *bool // of an approval, in place of a Response
+	Cancel   bool  // in place of a Response
 }
 
 // Of returns the response to a question. Its error says what the question wants.

@@ -40,7 +40,8 @@ type Pipeline struct {
 	Effects     []string        `json:"effects,omitempty"` // that it needs
 	// Undeclared are its steps, tools and capabilities that state no effects: what they do is not known.
 	Undeclared []string `json:"undeclared,omitempty"`
-	Asks       bool     `json:"asks,omitempty"` // it may ask a person
+	Asks       bool     `json:"asks,omitempty"`      // it may ask a person
+	Continues  bool     `json:"continues,omitempty"` // it takes Start.After
 }
 
 // Pipelines are the published pipelines, in the order of their names.
@@ -50,10 +51,13 @@ type Pipelines struct {
 
 // Start starts a run.
 type Start struct {
-	Pipeline string            `json:"pipeline"`
-	Input    json.RawMessage   `json:"input,omitempty"` // fits Pipeline.Input
-	Labels   map[string]string `json:"labels,omitempty"`
-	Budget   *Budget           `json:"budget,omitempty"` // never more than the budgets of the pipeline and the caller
+	Pipeline string          `json:"pipeline"`
+	Input    json.RawMessage `json:"input,omitempty"` // fits Pipeline.Input; a text if one string is all that is required
+	// After is the id of a run of the same pipeline that has ended: the conversation of its agent goes on. What was said
+	// and done in it comes from its record, never from a client.
+	After  string            `json:"after,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Budget *Budget           `json:"budget,omitempty"` // never more than the budgets of the pipeline and the caller
 	// Interactive says that a person waits for the run: its requests go before requests of
 	// others where they have to wait for a limit. It counts if the caller's token allows it.
 	Interactive bool `json:"interactive,omitempty"`
@@ -186,8 +190,9 @@ type Question struct {
 
 // Answer answers a question.
 type Answer struct {
-	Question string `json:"question"`          // its path, its name, its number from 1, or the end of its path
-	Response string `json:"response"`          // empty cancels the question
+	Question string `json:"question"` // its path, its name, its number from 1, or the end of its path
+	Response string `json:"response,omitempty"`
+	Cancel   bool   `json:"cancel,omitempty"`  // in place of a response: a step that needs one fails with the kind declined
 	Version  string `json:"version,omitempty"` // of the question that was shown; if it has changed, the answer is refused
 }
 

@@ -59,7 +59,7 @@ func (s *children) Wait(ctx context.Context, c journal.Child) (st journal.ChildS
 
 // Answer implements [journal.Starter].
 func (s *children) Answer(ctx context.Context, c journal.Child, path string, a ask.Answer) error {
-	_, err := s.client.Answer(ctx, c.ID, Answer{Question: path, Response: a.Response})
+	_, err := s.client.Answer(ctx, c.ID, Answer{Question: path, Response: a.Response, Cancel: a.Response == ""})
 	return unless(err, http.StatusConflict)
 }
 

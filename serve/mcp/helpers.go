@@ -24,7 +24,8 @@ type ofRun struct {
 type ofAnswer struct {
 	Run      string `json:"run" jsonschema:"id of the run"`
 	Question string `json:"question" jsonschema:"the question, as the run names it"`
-	Response string `json:"response" jsonschema:"the answer; empty cancels the question"`
+	Response string `json:"response,omitempty" jsonschema:"the answer"`
+	Cancel   bool   `json:"cancel,omitempty" jsonschema:"cancel the question instead"`
 }
 
 // addHelpers adds the tools for runs.
@@ -67,7 +68,7 @@ func (s *server) addHelpers() {
 
 // modelAnswers answers a question with what the model says.
 func (s *server) modelAnswers(ctx context.Context, c client, _ *sdk.CallToolRequest, in ofAnswer) (*sdk.CallToolResult, error) {
-	if err := c.model.Answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response}); err != nil {
+	if err := c.model.Answer(ctx, in.Run, api.Answer{Question: in.Question, Response: in.Response, Cancel: in.Cancel}); err != nil {
 		return nil, err
 	}
 	run, err := c.Result(ctx, in.Run, s.wait)

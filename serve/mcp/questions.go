@@ -214,7 +214,7 @@ func (s *said) answer(ctx context.Context, c client, run string, q api.Question,
 		s.left = true
 		return nil
 	}
-	err = c.Answer(ctx, run, api.Answer{Question: q.Path, Response: text, Version: q.Version})
+	err = c.Answer(ctx, run, api.Answer{Question: q.Path, Response: text, Cancel: text == "", Version: q.Version})
 	var p *api.Problem
 	if !errors.As(err, &p) {
 		return err

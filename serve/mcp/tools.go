@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 
 // input returns the input of a run from the arguments of a call.
 func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
-	if !p.wrapped || len(arguments) == 0 {
+	if text := bytes.TrimSpace(arguments); len(text) == 0 || !p.wrapped && text[0] == '{' {
 		return arguments, nil
 	}
 	var given struct {
@@ -54,7 +55,9 @@ func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
 	}
 	read := json.NewDecoder(bytes.NewReader(arguments))
 	read.DisallowUnknownFields()
-	if err := read.Decode(&given); err != nil {
+	if err := read.Decode(&given); err != nil && !p.wrapped {
+		return nil, errors.New("the arguments: want an object")
+	} else if err != nil {
 		return nil, fmt.Errorf(`the arguments: want an object with "input" and nothing else: %s`, strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return given.Input, nil

@@ -302,6 +302,13 @@ func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 		if err != nil {
 			return err
 		}
+		if run.Result != nil {
+			whole, err := a.api.Node(ctx, run.ID, run.Result.ID.String()) // a result is without the conversation
+			if err != nil {
+				return err
+			}
+			run.Result = &whole
+		}
 		if told := conversation(run.Result); len(told) > 0 {
 			for _, m := range told {
 				v.message(ctx, m)

@@ -133,7 +133,7 @@ func TestTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	acme := inside.As(s, serve.Principal{Tenant: "acme"})
-	for pipeline, input := range map[string]string{"chat": `{"asks":"Of acme"}`, "page": `"Of acme"`, "pick": `"Of acme"`} {
+	for pipeline, input := range map[string]string{"chat": `"Of acme"`, "page": `"Of acme"`, "pick": `"Of acme"`} {
 		for _, session := range []string{string(id), "s-acme"} {
 			run := session + pipeline
 			labels := map[string]string{"acp-session": session, "acp-cwd": "/tmp", "acp-prompt": "Of acme"}

@@ -135,37 +135,22 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 		if err != nil {
 			return api.Run{}, wrong("the pipeline %s: %v", mode, err)
 		}
-		before, err := a.last(ctx, id, mode)
-		if err != nil {
-			return api.Run{}, err
+		after := ""
+		if p.Continues {
+			newest, err := a.turns(ctx, id, 1, url.Values{"pipeline": {mode}})
+			if err != nil {
+				return api.Run{}, err
+			}
+			for _, run := range newest {
+				after = run.ID
+			}
 		}
 		nth := strconv.Itoa(number)
 		labels := map[string]string{sessionLabel: string(id), turnLabel: nth, editorLabel: a.name, folderLabel: bounds.Cut(folder, maxPrompt), promptLabel: bounds.Cut(text, maxPrompt)}
 		ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
-		return a.api.Put(ctx, fmt.Sprintf("acp-%s-turn-%s", id, nth), api.Start{Pipeline: mode, Input: p.With(input, before), Labels: labels, Interactive: true})
+		return a.api.Put(ctx, fmt.Sprintf("acp-%s-turn-%s", id, nth), api.Start{Pipeline: mode, Input: input, After: after, Labels: labels, Interactive: true})
 	}
 	return api.Run{}, wrong("there is no mode %q", mode)
-}
-
-// last returns what the next turn of a session continues: the result of the last turn with a pipeline, or what the
-// agent of one that ended without a result did. It is nil if there is none.
-func (a *agent) last(ctx context.Context, id sdk.SessionId, pipeline string) (*api.Node, error) {
-	newest, err := a.turns(ctx, id, 1, url.Values{"pipeline": {pipeline}})
-	if err == nil && len(newest) == 1 && newest[0].State != journal.Done {
-		var before *api.Node
-		if before, err = a.api.Unanswered(ctx, newest[0].ID); before != nil {
-			return before, err
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	turns, err := a.turns(ctx, id, 1, url.Values{"pipeline": {pipeline}, "state": {string(journal.Done)}})
-	if err != nil || len(turns) == 0 {
-		return nil, err
-	}
-	run, err := a.api.Result(ctx, turns[0].ID, 0)
-	return run.Result, err
 }
 
 // follow streams a run to its end, and asks for what it waits.

@@ -26,6 +26,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
@@ -204,7 +205,7 @@ func child(folder string) error {
 		return errors.Join(err, db.Close())
 	}
 	defer answers.Close()
-	p, j := pipeline(worker(folder, lines, answers)), &witness{Store: db, acks: acks}
+	p, j := pipeline(worker(folder, lines, answers)), &witness{Store: db, notes: db.(owed.Store), acks: acks}
 	if address := os.Getenv(childHTTP); address != "" {
 		return errors.Join(serveAt(term, address, j, worker(folder, lines, answers)), db.Close())
 	}
@@ -226,16 +227,19 @@ func appendTo(folder, name string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(folder, name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
+type notes = owed.Store
+
 // witness is a journal that logs acknowledged results.
 type witness struct {
 	stores.Store
+	notes
 	acks   *os.File
-	slots  chan struct{} // of the steps done at once, nil for any number
+	slots  chan struct{} // of the leaves worked on at once, nil for any number
 	served bool          // many runs: the ledger has their ids
 }
 
 func (w *witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	if w.slots != nil {
+	if w.slots != nil && key.Kind != "step" { // whose leaf has a place already
 		w.slots <- struct{}{}
 		defer func() { <-w.slots }()
 	}

@@ -117,7 +117,7 @@ func Read(body []byte) (in Input, err error) {
 func answer(status string, payload json.RawMessage) (a turn.Answer, err error) {
 	switch status {
 	case "cancelled":
-		return a, nil
+		return turn.Answer{Cancel: true}, nil
 	case "resolved":
 	default:
 		return a, fmt.Errorf("the status %.40q: want resolved or cancelled", status)

@@ -134,11 +134,14 @@ func content(req *turn.Request, m message) error {
 			}
 			req.Content = append(req.Content, llm.Part{Media: media})
 		case "data-answer":
-			var a struct{ Question, Response string }
+			var a struct {
+				Question, Response string
+				Cancel             bool
+			}
 			if err := json.Unmarshal(p.Data, &a); err != nil || a.Question == "" {
 				return fmt.Errorf("a part data-answer: want {\"question\": \"the id of a data-question\", \"response\": \"…\"}")
 			}
-			req.Answers = append(req.Answers, turn.Answer{ID: a.Question, Response: a.Response})
+			req.Answers = append(req.Answers, turn.Answer{ID: a.Question, Response: a.Response, Cancel: a.Cancel})
 		default:
 			return fmt.Errorf("a message of the user has a part of the type %.40q: want text, file or data-answer", p.Type)
 		}

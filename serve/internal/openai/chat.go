@@ -161,7 +161,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	m, run, err := start(r, b, c.model, &c.req, Start{ID: runID(r, "chatcmpl-"), Labels: c.metadata, Interactive: true, Live: c.stream}, nil)
+	m, run, err := start(r, b, c.model, &c.req, nil, Start{ID: runID(r, "chatcmpl-"), Labels: c.metadata, Interactive: true, Live: c.stream}, nil)
 	if err != nil {
 		return err
 	}

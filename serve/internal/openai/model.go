@@ -131,11 +131,11 @@ func formOf(in tree.Input) form {
 		return asRequest
 	case bytes.Equal(s, messagesSchema):
 		return asMessages
-	case bytes.Equal(s, historySchema) && in.Optional:
+	case bytes.Equal(s, historySchema) && in.Inner:
 		return asHistory
 	case bytes.Equal(s, textSchema):
 		return asText
-	case bytes.Equal(s, toolsSchema) && in.Optional:
+	case bytes.Equal(s, toolsSchema) && in.Inner:
 		return asTools
 	}
 	return other
@@ -164,20 +164,23 @@ func (m Model) takesRequest() bool {
 	return ok && len(names) == 1 && names[asRequest] != ""
 }
 
-// Input makes the input of a run from a request.
-func (m Model) Input(req *llm.Request) (json.RawMessage, error) {
+// Input makes the input of a run from a request, and what it is given beside that.
+func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
 	names, known := m.inputs()
 	if m.takesRequest() {
-		return json.Marshal(req)
+		input, err = json.Marshal(req)
+		return input, nil, err
 	}
 	tools, takesTools := names[asTools]
 	delete(names, asTools)
-	in := map[string]any{}
+	given = Given{}
 	switch {
 	case len(req.Tools) > 0 && !takesTools:
-		return nil, wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
+		return nil, nil, wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
 	case len(req.Tools) > 0:
-		in[tools] = req.Tools
+		if given[tools], err = json.Marshal(req.Tools); err != nil {
+			return nil, nil, err
+		}
 	}
 	all := req.Messages
 	if req.System != "" {
@@ -189,44 +192,41 @@ func (m Model) Input(req *llm.Request) (json.RawMessage, error) {
 	text, hasText := names[asText]
 	switch {
 	case known && len(names) == 0:
-		return nil, nil
+		return nil, given, nil
 	case known && len(names) == 1 && hasMessages:
-		if !takesTools {
-			return json.Marshal(all)
-		}
-		in[messages] = all
-		return json.Marshal(in)
+		input, err = json.Marshal(all)
+		return input, given, err
 	case known && len(names) == 1 && hasText:
 		said, err := transcript(all)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			input, err = json.Marshal(said)
 		}
-		if !takesTools {
-			return json.Marshal(said)
-		}
-		in[text] = said
-		return json.Marshal(in)
+		return input, given, err
 	case known && len(names) == 2 && hasText && (hasMessages || hasHistory):
 		said, err := transcript(all[last:])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		in[text] = said
 		if hasMessages {
-			in[messages] = append([]llm.Message{}, all[:last]...)
-		} else if last > 0 {
-			in[history] = map[string]any{"text": "", "conversation": all[:last]}
+			input, err = json.Marshal(map[string]any{text: said, messages: append([]llm.Message{}, all[:last]...)})
+			return input, given, err
 		}
-		return json.Marshal(in)
+		if last > 0 {
+			if given[history], err = json.Marshal(map[string]any{"text": "", "conversation": all[:last]}); err != nil {
+				return nil, nil, err
+			}
+		}
+		input, err = json.Marshal(said)
+		return input, given, err
 	}
 	said, err := transcript(all)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(all) > 1 || !json.Valid([]byte(said)) {
-		return nil, wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
+		return nil, nil, wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
 	}
-	return json.RawMessage(said), nil
+	return json.RawMessage(said), given, nil
 }
 
 // transcript returns the text of one message, or the texts of several below their roles.

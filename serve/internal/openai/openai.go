@@ -43,11 +43,15 @@ type Backend interface {
 type Start struct {
 	ID, Model   string
 	Input       json.RawMessage
+	Given       Given
 	Labels      map[string]string
 	Interactive bool // a person waits for it
 	Live        bool // its text is sent before it is accepted
 	Keep        json.RawMessage
 }
+
+// Given has contents that a run is given beside its input, by type: the conversation so far and the tools of its client.
+type Given map[string]json.RawMessage
 
 // Route handles the requests of one pattern of http.ServeMux.
 type Route struct {
@@ -157,6 +161,14 @@ func asked(m Model, req *llm.Request) error {
 		return wrong("tools", "unsupported_parameter", "the model %s%s has its own tools: leave the client's out", prefix, m.Name)
 	case req.ResponseFormat != nil:
 		return wrong("text", "unsupported_parameter", "the answers of the model %s%s have a form of their own: leave the format out", prefix, m.Name)
+	}
+	if names, _ := m.inputs(); names[asHistory] == "" {
+		return nil
+	}
+	for i := range req.Messages {
+		if said := &req.Messages[i]; said.Role == llm.RoleTool || len(said.ToolCalls) > 0 {
+			return wrong("messages", "unsupported_content", "the model %s%s has its own tools, and the server has what they did: leave calls and results out", prefix, m.Name)
+		}
 	}
 	return nil
 }

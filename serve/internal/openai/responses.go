@@ -211,15 +211,14 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err := recall(r.Context(), b, &req, resp.recalled); err != nil {
 		return err
 	}
+	var before []llm.Message
 	if id := resp.PreviousResponseID; id != nil {
-		before, err := conversation(r.Context(), b, *id)
-		if err != nil {
+		if before, err = conversation(r.Context(), b, *id); err != nil {
 			return err
 		}
-		req.Messages = append(before, req.Messages...)
 	}
 	resp.named = named(r)
-	m, run, err := start(r, b, resp.Model, &req, Start{
+	m, run, err := start(r, b, resp.Model, &req, before, Start{
 		ID: runID(r, "resp_"), Labels: resp.Metadata, Interactive: !resp.Background, Live: streams,
 	}, &resp)
 	if err != nil {
@@ -257,17 +256,18 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	return reply(w, was)
 }
 
-// start starts the run of a request. What is known of a response is kept with it; a chat has
-// none.
-func start(r *http.Request, b Backend, model string, req *llm.Request, s Start, resp *response) (m Model, run api.Run, err error) {
+// start starts the run of a request, whose messages follow those of an earlier response. What is known of a response is
+// kept with it; a chat has none.
+func start(r *http.Request, b Backend, model string, req *llm.Request, before []llm.Message, s Start, resp *response) (m Model, run api.Run, err error) {
 	if m, err = find(b, model); err == nil {
 		err = asked(m, req)
 	}
 	if err != nil {
 		return m, run, err
 	}
+	req.Messages = append(before, req.Messages...)
 	s.Model, s.Live = m.Name, s.Live && m.Live
-	if s.Input, err = m.Input(req); err != nil {
+	if s.Input, s.Given, err = m.Input(req); err != nil {
 		return m, run, err
 	}
 	if resp != nil {

@@ -130,7 +130,7 @@ var operations = map[string]operation{
 		out: map[int]result{200: {"The questions.", listed(api.Questions{})}}},
 	"GET /v1/runs/{id}/questions": {id: "listQuestionsOfRun", tag: "questions", summary: "List the questions of a run", out: map[int]result{200: {"The questions.", of(api.Questions{})}}},
 	"POST /v1/runs/{id}/answers": {id: "answerQuestion", tag: "questions", summary: "Answer a question of a run",
-		description: "An empty response, or none, cancels the question: a step that needs the answer fails with the kind declined.", in: of(api.Answer{}),
+		description: "An answer without a response is refused with the choices, unless it cancels the question.", in: of(api.Answer{}),
 		out: map[int]result{200: {"The run.", of(api.Run{})}}, fails: []int{409, 415, 422}},
 
 	"GET /v1/pipelines":        {id: "listPipelines", tag: "pipelines", summary: "List the published pipelines", out: map[int]result{200: {"The pipelines.", of(api.Pipelines{})}}},

@@ -64,28 +64,19 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 	} else if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != api.NotFound {
 		return run, failure(err)
 	}
-	if m.ContextID != "" {
-		before, err := a.before(ctx, c, s, group)
-		if err != nil {
+	after := ""
+	if m.ContextID != "" && s.Continues {
+		if after, err = c.Last(ctx, s.Name, contextLabel, group); err != nil {
 			return run, failure(err)
 		}
-		input = s.With(input, before)
 	}
 	// Even if the client has gone: it may send the message again, and finds the task. Viewers may come at any time.
 	ctx = turn.Listen(context.WithoutCancel(ctx), func([]turn.Part) {})
-	run, err = c.Put(ctx, id, api.Start{Pipeline: s.Name, Input: input, Labels: map[string]string{contextLabel: group}})
+	run, err = c.Put(ctx, id, api.Start{Pipeline: s.Name, Input: input, After: after, Labels: map[string]string{contextLabel: group}})
 	if again, found := c.Result(ctx, id, 0); err != nil && found == nil { // the message was sent twice at once, and the context went on
 		return again, nil
 	}
 	return run, failure(err)
-}
-
-// before returns the result of the last task of a context that is done, nil for none.
-func (a *agent) before(ctx context.Context, c caller, s skill, group string) (*api.Node, error) {
-	if len(s.Optional) == 0 {
-		return nil, nil
-	}
-	return c.Last(ctx, s.Name, contextLabel, group)
 }
 
 // answer answers the question that a message is about.

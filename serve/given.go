@@ -1,0 +1,123 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/openai"
+	"github.com/stonelayer/stone/tree"
+)
+
+// give appends to the input of a run what no client may give: the contents that a protocol gives, and what an
+// earlier run of the pipeline, which the caller calls after, said.
+func (s *Server) give(ctx context.Context, who Principal, p *Pipeline, input dag.DAG, after string, given openai.Given) (dag.DAG, error) {
+	var specs []dag.Spec
+	if after != "" {
+		var err error
+		if specs, err = s.before(ctx, who, p, after); err != nil {
+			return input, err
+		}
+	}
+	for name, content := range given {
+		specs = append(specs, dag.Spec{Type: name, Content: content})
+	}
+	inputs := tree.Inputs(p.Ashlar)
+	slices.SortStableFunc(specs, func(a, b dag.Spec) int { return strings.Compare(a.Type, b.Type) })
+	for _, spec := range specs {
+		i := slices.IndexFunc(inputs, func(in tree.Input) bool { return in.Type.Name() == spec.Type })
+		if err := inputs[i].Type.Schema().Validate(ctx, spec.Content.(json.RawMessage)); err != nil {
+			return input, invalid("the conversation so far: %v", err)
+		}
+		spec.Parents = input.Next()
+		n, err := dag.NewNode(spec)
+		if err == nil {
+			input, err = input.Append(n)
+		}
+		if err != nil {
+			return input, err
+		}
+	}
+	return input, nil
+}
+
+// makes reports whether an input is what an earlier run of the pipeline has made.
+func (p *Pipeline) makes(in tree.Input) bool {
+	return in.Inner && slices.ContainsFunc(p.Ashlar.ProducesAll(), func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
+}
+
+// before returns what a run of the pipeline gives to the next one: the answers of its agents with their conversations, and
+// the results of tools that these kept. Of a run without a result it is what its agent did.
+func (s *Server) before(ctx context.Context, who Principal, p *Pipeline, after string) (specs []dag.Spec, err error) {
+	info, err := s.owned(ctx, who, after)
+	inputs := slices.DeleteFunc(tree.Inputs(p.Ashlar), func(in tree.Input) bool { return !in.Inner })
+	switch {
+	case !who.may(Read):
+		return nil, lacking(Read)
+	case errors.Is(err, journal.ErrNoRun) || err == nil && info.Labels[tenantLabel] != who.Tenant:
+		return nil, invalid("after: there is no run %q", after)
+	case err != nil:
+		return nil, err
+	case info.Pipeline != p.Name:
+		return nil, invalid("after: the run %q is one of the pipeline %q", after, info.Pipeline)
+	case !slices.ContainsFunc(inputs, p.makes):
+		return nil, invalid("after: the pipeline %q continues no conversation: leave it out", p.Name)
+	case !over(info.State) && info.State != journal.Refused:
+		return nil, conflict("after: the run %q is %s: wait for it, or cancel it", after, info.State)
+	}
+	d, err := s.cfg.Journal.DAG(ctx, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
+		nodes, _ := d.All(in.Type.Name())
+		if !in.Many && !p.makes(in) {
+			continue // tools of a client, which is another one now
+		}
+		if !in.Many && len(nodes) > 1 {
+			nodes = nodes[len(nodes)-1:]
+		}
+		for _, n := range nodes {
+			specs = append(specs, dag.Spec{Type: n.Type(), Content: json.RawMessage(n.JSON()), Meta: n.Meta()})
+		}
+		if t := p.Ashlar.Result(); info.State == journal.Done || in.Many || t == nil || t.Name() != in.Type.Name() {
+			continue
+		}
+		said, err := view.Broken(ctx, s.cfg.Journal, info)
+		if err != nil {
+			return nil, err
+		}
+		content, err := json.Marshal(map[string]any{"text": "", "conversation": said})
+		if err != nil {
+			return nil, err
+		}
+		if said != nil && in.Type.Schema().Validate(ctx, content) == nil {
+			specs = append(specs[:len(specs)-len(nodes)], dag.Spec{Type: in.Type.Name(), Content: json.RawMessage(content)})
+		}
+	}
+	return specs, nil
+}
+
+// bareOf returns a result without what is kept beside it, such as the conversation of an agent. The whole node is in
+// the record of the run.
+func bareOf(n *api.Node) *api.Node {
+	var object map[string]json.RawMessage
+	if n == nil || n.Meta[dag.MetaBeside] == "" || json.Unmarshal(n.Content, &object) != nil {
+		return n
+	}
+	out := *n
+	out.Meta = maps.Clone(n.Meta)
+	delete(out.Meta, dag.MetaBeside)
+	for name := range strings.SplitSeq(n.Meta[dag.MetaBeside], ",") {
+		delete(object, name)
+	}
+	out.Content, _ = json.Marshal(object) // it was read from JSON
+	return &out
+}
