@@ -175,6 +175,11 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 			}
 		}()
 	}
+	watch, err := a.watching()
+	if err != nil {
+		return call.Response{Trace: trace, Err: err}
+	}
+	cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{ID: cfg.RunID, Pipeline: "act"}))
 	resp, _ = app.Act(ctx, trace, spec, cfg)
 	if e, ok := resp.Err.(*call.Error); ok && e.Cause != nil && strings.HasPrefix(e.Cause.Error(), call.ForbiddenEffect) {
 		for _, effect := range spec.Effects {

@@ -150,7 +150,7 @@ func (t *talk) check(ctx context.Context) error {
 // config returns the Config of a turn with this input.
 func (t *talk) config(input dag.DAG) stone.Config {
 	cfg := t.calls.base
-	cfg.Input = input
+	cfg.Input, cfg.Conversation = input, t.name
 	return cfg
 }
 

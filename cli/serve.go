@@ -301,6 +301,9 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	if cfg.Webhooks, err = a.webhooks(conf.Webhooks); err != nil {
 		return err
 	}
+	if cfg.Watch, err = a.watching(); err != nil {
+		return err
+	}
 	s, err := a.waitedFor(c.Context(), db, wait)
 	if err != nil {
 		return err

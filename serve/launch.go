@@ -72,6 +72,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it contains only text and numbers
 		panic(err)
 	}
+	t.run.Conversation = t.keep.Labels[chatLabel]
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
 	t.run.Watch = event.All(t.run.Watch, run.speech, event.Func(slog.LevelInfo, func(event.Event) { begin() }), event.Func(slog.LevelWarn, func(e event.Event) {
 		if n, ok := e.Data.(event.Notice); ok {
@@ -88,6 +89,9 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	}
 	s.running.Go(func() {
 		defer cancel()
+		if s.cfg.Watch != nil {
+			t.run.Watch = event.All(t.run.Watch, s.cfg.Watch(journal.RunInfo{ID: t.run.RunID, Pipeline: t.Name, Account: t.source.Owner, Labels: t.keep.Labels, Source: t.keep.Source}))
+		}
 		run.err = s.run(ctx, run, t)
 		s.mu.Lock()
 		delete(s.active, t.run.RunID)

@@ -133,7 +133,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/turn/agui", "llm internal/turn"},
 	{"internal/inside", "serve"},
 	{"internal/edn", "internal/bounds internal/jsonv2"},
-	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
+	{"cli/internal/config", "internal/otlp internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"cli/internal/display", "."},
 	{"internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
