@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/load"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/notice"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
@@ -52,6 +53,9 @@ type Config struct {
 	Pipeline any
 	// Parts are what the command has beyond its core; see Part.
 	Parts []Part
+
+	// Watch returns what watches a run, or nil. Of a run that is not recorded the info has only the Pipeline.
+	Watch func(journal.RunInfo) event.Watcher
 
 	Name   string    // of the program, in messages; "" means the name of the process
 	Args   []string  // nil means the arguments of the process
@@ -100,6 +104,7 @@ func (a *app) main(ctx context.Context) int {
 	a.secrets.Note(keys()...)
 	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
+	a.telemetry.close()
 	return a.exit(cmd, err)
 }
 
@@ -133,6 +138,7 @@ type app struct {
 	linked    linked
 	linkFault error
 	calls     calls
+	telemetry telemetry
 	secrets   redact.Set // of everything that runs
 	trusting  bool       // whatever is found, see consent
 }
