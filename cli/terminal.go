@@ -16,6 +16,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/display"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/journal"
 )
 
 // terminalUI makes the command without a sub-command the terminal UI of the project around
@@ -150,7 +152,15 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
-	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: kept.another, Show: a.shownResult, Wait: true})
+	watch, err := a.watching()
+	if err != nil {
+		return errors.Join(err, kept.close())
+	}
+	run := func(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
+		cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{Pipeline: p.Name()}))
+		return kept.another(ctx, p, cfg)
+	}
+	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: run, Show: a.shownResult, Wait: true})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}
