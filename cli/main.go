@@ -120,6 +120,7 @@ type app struct {
 	calls     calls
 	secrets   redact.Set // of everything that runs
 	trusting  bool       // whatever is found, see consent
+	adopts    func(journal.RunInfo) string
 }
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }
