@@ -15,10 +15,10 @@ import (
 )
 
 // spanned returns the frame whose span f is in. Lanes have spans of their own;
-// frames of glue, and those that only mark a round, a branch, an attempt or a step, have
-// not.
+// frames of glue, those of a Reduce, whose body has its address, and those that only mark a round, a branch, an
+// attempt or a step, have not.
 func (f *frame) spanned() *frame {
-	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment || f.spec.glue) && !f.lane() {
+	for f.up != nil && (f.up.spec == f.spec && f.seg != visitSegment || f.seg == stepSegment || f.spec.glue || f.spec.form == reduceForm) && !f.lane() {
 		f = f.up
 	}
 	return f
@@ -99,7 +99,7 @@ func (f *frame) tell(name, path string, data event.Data) {
 // started sends the event of a visit and returns the function that sends the event of
 // its end, nil if no watcher wants them.
 func (f *frame) started() func(dag.DAG) {
-	if f.spec.glue || !f.Wants(slog.LevelDebug) {
+	if f.spec.glue || f.spec.form == reduceForm || !f.Wants(slog.LevelDebug) {
 		return nil
 	}
 	form, start := formNames[f.spec.form], f.run.now()
@@ -178,7 +178,7 @@ func (f *frame) runStarted(p Ashlar) func(dag.DAG) {
 		return nil
 	}
 	fingerprint, start := p.Fingerprint().String(), f.run.now()
-	f.Send(event.RunStarted{Fingerprint: fingerprint})
+	f.Send(event.RunStarted{Fingerprint: fingerprint, Conversation: f.run.conversation})
 	return func(d dag.DAG) {
 		f.Send(event.RunEnded{Fingerprint: fingerprint, Elapsed: f.run.now().Sub(start), OK: !d.InFlight()})
 	}

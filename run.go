@@ -40,6 +40,8 @@ type Config struct {
 	// Request is the id of the external request that the run answers. Every event of
 	// the run has it.
 	Request string
+	// Conversation is the id of the conversation of which the run is a turn. RunStarted has it.
+	Conversation string
 	// Parent is the id of a span of the embedding program. It is the parent of the
 	// root span in the run's events.
 	Parent string
@@ -67,20 +69,23 @@ type run struct {
 	id         string
 	spanPrefix string
 	parent     string // the span outside the run
-	ctx        context.Context
-	stream     *event.Stream
-	words      words
-	frontend   ask.Frontend
-	recorder   step.Recorder
-	grant      []string
-	now        func() time.Time
-	spans      atomic.Uint64
-	workers    atomic.Int64 // goroutines of lanes
-	halted     atomic.Pointer[error]
-	lossy      atomic.Bool // lanes may have been lost
-	retries    atomic.Bool // a leaf has a Retry
-	notices    notices
-	values     runvalue.Values
+
+	conversation string
+
+	ctx      context.Context
+	stream   *event.Stream
+	words    words
+	frontend ask.Frontend
+	recorder step.Recorder
+	grant    []string
+	now      func() time.Time
+	spans    atomic.Uint64
+	workers  atomic.Int64 // goroutines of lanes
+	halted   atomic.Pointer[error]
+	lossy    atomic.Bool // lanes may have been lost
+	retries  atomic.Bool // a leaf has a Retry
+	notices  notices
+	values   runvalue.Values
 }
 
 // halt stops the run: running bodies finish, no new ones start and no Rescue runs.
@@ -275,7 +280,7 @@ func accept(p Ashlar, cfg Config) error {
 
 func newRun(ctx context.Context, cfg Config) *run {
 	r := &run{
-		id: cfg.RunID, parent: cfg.Parent, ctx: ctx, now: cfg.Now,
+		id: cfg.RunID, parent: cfg.Parent, conversation: cfg.Conversation, ctx: ctx, now: cfg.Now,
 		frontend: cfg.Frontend, recorder: cfg.Recorder, grant: cfg.Grant,
 	}
 	if r.now == nil {

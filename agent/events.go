@@ -42,7 +42,7 @@ func (e *events) middleware(turn int, name string, takesPart bool) {
 
 // told returns the call as events have it.
 func (j *job) told() event.ToolCall {
-	c := event.ToolCall{Turn: j.turn, Position: j.position, Tool: j.call.Name, Input: j.call.Input}
+	c := event.ToolCall{Turn: j.turn, Position: j.position, Tool: j.call.Name, ID: j.call.ID, Input: j.call.Input}
 	if j.call.Input == nil {
 		text, _ := json.Marshal(j.call.InputText) // a string always has JSON
 		c.Input = json.RawMessage(text)

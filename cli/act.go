@@ -93,8 +93,8 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err := a.fillApplicator(false); err != nil {
 		return err
 	}
-	if conf.Budget.Roundtrips == 0 { // a request from outside is never unlimited
-		conf.Budget.Roundtrips = cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
+	if conf.Budget.Roundtrips == nil { // a request from outside is never unlimited
+		conf.Budget.Roundtrips = new(cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips))
 	}
 	ctx, err := a.calls.spending(c.Context(), c.Flags())
 	if err != nil {
@@ -175,6 +175,11 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 			}
 		}()
 	}
+	watch, err := a.watching()
+	if err != nil {
+		return call.Response{Trace: trace, Err: err}
+	}
+	cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{ID: cfg.RunID, Pipeline: "act"}))
 	resp, _ = app.Act(ctx, trace, spec, cfg)
 	if e, ok := resp.Err.(*call.Error); ok && e.Cause != nil && strings.HasPrefix(e.Cause.Error(), call.ForbiddenEffect) {
 		for _, effect := range spec.Effects {

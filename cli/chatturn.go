@@ -128,6 +128,11 @@ func (t *talk) execute(ctx context.Context, run *keptRun, cfg stone.Config) (sto
 	account := t.account.Sub(budget.Limits{Latency: t.limits.Latency})
 	ctx, release := account.Context(budget.With(ctx, account))
 	defer release()
+	watch, err := t.watched(t.p.Name(), run)
+	if err != nil {
+		return stone.Result{}, err
+	}
+	cfg.Watch = event.All(cfg.Watch, watch)
 	if t.view != nil {
 		cfg.Watch = event.All(cfg.Watch, t.view)
 	}

@@ -105,12 +105,17 @@ func (d *defaultModel) Stream(ctx context.Context, req *llm.Request) iter.Seq2[l
 // trustedSettings rejects an address of the project that the user has not trusted. A command has
 // asked for trust before it runs a pipeline; other programs cannot.
 func trustedSettings() error {
-	if trusting.Load() || os.Getenv(trustEnv) == "1" {
-		return nil
-	}
 	f, err := foundSettings()
-	if err != nil || len(f.wants) == 0 {
+	if err != nil {
 		return err
+	}
+	return f.trusted()
+}
+
+// trusted rejects what the user has not trusted, without asking.
+func (f found) trusted() error {
+	if len(f.wants) == 0 || trusting.Load() || os.Getenv(trustEnv) == "1" {
+		return nil
 	}
 	changed, _, err := f.changed()
 	if err == nil && len(changed) > 0 {

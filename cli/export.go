@@ -11,20 +11,17 @@ import (
 	"github.com/stonelayer/stone/internal/otlp"
 )
 
-// headersNames are the variables with headers for a collector; the first that is
-// set counts.
-var headersNames = []string{"OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"}
-
 func (a *app) export() *cobra.Command {
 	var url string
 	c := overTrace("export --otlp URL", "Send a trace to an OpenTelemetry collector", func(ctx context.Context, path string) error {
 		return a.exportTrace(ctx, url, path)
 	})
-	c.Long = "Export sends a trace to an OpenTelemetry collector, over OTLP/HTTP in JSON, with the names of the semantic\n" +
+	c.Long = "Export sends a trace to an OpenTelemetry collector, over OTLP/HTTP, with the names of the semantic\n" +
 		"conventions for generative AI. Sending a trace twice sends the same spans. Spans of ashlars and lanes\n" +
 		"need a trace of level debug: set STONE_LOG_LEVEL=debug for the run.\n\n" +
 		"Headers, such as an API key, are read from OTEL_EXPORTER_OTLP_TRACES_HEADERS or\n" +
-		"OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value with URL-encoded values."
+		"OTEL_EXPORTER_OTLP_HEADERS: key=value,key=value with URL-encoded values. With OTEL_EXPORTER_OTLP_ENDPOINT,\n" +
+		"the commands that run pipelines send their spans while they run."
 	c.Example = a.example("trace export --otlp http://127.0.0.1:4318 run.jsonl")
 	c.DisableFlagsInUseLine = true
 	c.Flags().StringVar(&url, "otlp", "", "`URL` of the collector, such as http://127.0.0.1:4318")
@@ -35,22 +32,17 @@ func (a *app) exportTrace(ctx context.Context, url, path string) error {
 	if url == "" {
 		return errors.New("--otlp is missing: want the URL of a collector, such as http://127.0.0.1:4318")
 	}
-	cfg := otlp.Config{URL: url, Skipped: func(err error) {
+	cfg, err := otlp.FromEnv(os.Getenv)
+	if err != nil {
+		return err
+	}
+	cfg.URL, cfg.Exact = url, false
+	cfg.Skipped = func(err error) {
 		var bad *event.LineError
 		if errors.As(err, &bad) {
 			a.complain("%s:%d: %s; line skipped", path, bad.Line, bad.Reason)
 		} else {
 			a.complain("%v", err)
-		}
-	}}
-	for _, name := range headersNames {
-		if headers := os.Getenv(name); headers != "" {
-			h, err := otlp.ParseHeaders(headers)
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			cfg.Header = h
-			break
 		}
 	}
 	f, err := os.Open(path)

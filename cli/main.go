@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/load"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/notice"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
@@ -53,6 +54,9 @@ type Config struct {
 	// Parts are what the command has beyond its core; see Part.
 	Parts []Part
 
+	// Watch returns what watches a run, or nil. Of a run that is not recorded the info has only the Pipeline.
+	Watch func(journal.RunInfo) event.Watcher
+
 	Name   string    // of the program, in messages; "" means the name of the process
 	Args   []string  // nil means the arguments of the process
 	Stdin  io.Reader // answers to questions; nil is os.Stdin
@@ -86,15 +90,21 @@ func Run(ctx context.Context, cfg Config) int {
 		a.Stderr = os.Stderr
 	}
 	a.Stdout, a.Stderr = shield(a.Stdout), shield(a.Stderr)
+	if terminal(a.Stdin) != nil {
+		ctx = limit.Interactive(ctx)
+	}
+	return a.main(ctx)
+}
+
+// main runs the command line and returns the exit code.
+func (a *app) main(ctx context.Context) int {
 	if a.linkFault != nil {
 		return a.exit(nil, a.linkFault)
 	}
 	a.secrets.Note(keys()...)
-	if terminal(a.Stdin) != nil {
-		ctx = limit.Interactive(ctx)
-	}
 	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
+	a.telemetry.close()
 	return a.exit(cmd, err)
 }
 
@@ -103,6 +113,16 @@ func Run(ctx context.Context, cfg Config) int {
 func Command(cfg Config) (*cobra.Command, error) {
 	a := newApp(cfg)
 	return a.root(), a.linkFault
+}
+
+// within runs a command line within this one. It gets no configuration, grants or keys of this one or of another.
+func (a *app) within(ctx context.Context, line []string) error {
+	b := newApp(a.Config)
+	b.Args, b.trusting = line, a.trusting
+	if code := b.main(ctx); code != Done {
+		return &exitError{code: code}
+	}
+	return nil
 }
 
 func newApp(cfg Config) *app {
@@ -118,6 +138,7 @@ type app struct {
 	linked    linked
 	linkFault error
 	calls     calls
+	telemetry telemetry
 	secrets   redact.Set // of everything that runs
 	trusting  bool       // whatever is found, see consent
 	adopts    func(journal.RunInfo) string

@@ -134,9 +134,14 @@ func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, fin
 	if err != nil {
 		return errors.Join(err, trace.close(), closeWire())
 	}
+	watch, err := a.watched(p.Name(), run)
+	if err != nil {
+		return errors.Join(err, trace.close(), run.close(), closeWire())
+	}
+	cfg.Watch = event.All(cfg.Watch, watch)
 	pieces := &respond.Stream{W: a.Stdout}
 	if flags.stream {
-		cfg.Watch = pieces
+		cfg.Watch = event.All(cfg.Watch, pieces)
 		if flags.partial {
 			pieces.WithValues()
 		}

@@ -313,9 +313,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	if err != nil {
 		return err
 	}
-	if err := k.limit(c.Flags()); err != nil {
-		return err
-	}
+	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {
@@ -324,8 +322,11 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 			cfg.Pipelines[i].Grant = cfg.Grant
 		}
 	}
-	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
+	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, new(cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)))
 	if cfg.Webhooks, err = a.webhooks(conf.Webhooks); err != nil {
+		return err
+	}
+	if cfg.Watch, err = a.watching(); err != nil {
 		return err
 	}
 	s, err := a.waitedFor(c.Context(), db, wait)

@@ -19,8 +19,10 @@ import (
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/tree"
 )
 
@@ -156,9 +158,17 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal ends the process
+	watch, err := a.watching()
+	if err != nil {
+		return errors.Join(err, kept.close())
+	}
+	run := func(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.Result, error) {
+		cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{Pipeline: p.Name()}))
+		return kept.another(ctx, p, cfg)
+	}
 	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Needs: a.needs(p), Read: func(typed string) (dag.DAG, error) { return a.typed(ctx, p, typed) },
 		Check: func(cfg stone.Config) finding.List { return a.findings(p, cfg) },
-		Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: kept.another, Show: a.shownResult, Wait: true})
+		Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: run, Show: a.shownResult, Wait: true})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}

@@ -25,7 +25,8 @@ func (e Event) Type() string { name, _ := e.Data.about(); return name }
 
 // RunStarted: a run, or its continuation, has started.
 type RunStarted struct {
-	Fingerprint string `json:"fingerprint"` // of the pipeline
+	Fingerprint  string `json:"fingerprint"` // of the pipeline
+	Conversation string `json:"conversation,omitempty"`
 }
 
 // RunEnded: the run has ended.
@@ -113,6 +114,9 @@ type ModelRequest struct {
 	Turn         int    `json:"turn-number,omitempty"` // of the agent, from 1; 0 outside an agent
 	Model        string `json:"model"`
 	MessageCount int    `json:"message-count"`
+	Provider     string `json:"provider,omitempty"` // the protocol, such as "openai"
+	Server       string `json:"server,omitempty"`   // host, and port unless it is the usual one
+	Stream       bool   `json:"stream,omitempty"`   // the server is asked to stream its answer
 
 	System   string `json:"system,omitempty" event:"content"`
 	Messages any    `json:"messages,omitempty" event:"content"` // as encoding/json writes them
@@ -133,6 +137,9 @@ type ModelResponse struct {
 // A ModelReply is the answer of a model.
 type ModelReply struct {
 	StopReason    string `json:"stop-reason"`
+	ID            string `json:"response-id,omitempty"`
+	Model         string `json:"response-model,omitempty"` // that answered
+	Reasoned      int    `json:"reasoning-tokens,omitempty"`
 	Text          string `json:"text,omitempty" event:"content"`
 	Reasoning     string `json:"reasoning,omitempty" event:"content"`
 	Refusal       string `json:"refusal,omitempty" event:"content"`
@@ -171,6 +178,7 @@ type ToolCall struct {
 	Turn     int    `json:"turn-number"` // from 1
 	Position int    `json:"position"`    // from 1
 	Tool     string `json:"tool-name"`
+	ID       string `json:"tool-call-id,omitempty"`          // given by the provider
 	Input    any    `json:"input,omitempty" event:"content"` // as encoding/json writes it
 }
 

@@ -139,7 +139,7 @@ const (
 	Failed      State = "failed"      // with a failure; resuming the run retries it
 	Canceled    State = "canceled"    // by its user, before its end
 	Drained     State = "drained"     // its process was stopped, see Options.Drain
-	Interrupted State = "interrupted" // its process died without reporting
+	Interrupted State = "interrupted" // its process died without reporting, or could not write how the run ended
 	Refused     State = "refused"     // a server could not continue it, since its pipeline changed: see Options.Refuse
 	Damaged     State = "damaged"     // what it was started with, or how it ended, was changed: its Failure says what; it can be removed
 )

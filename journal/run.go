@@ -376,13 +376,16 @@ func (r *runner) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin.
+// end records how the run ended, even if ctx is done. It writes nothing for a run that did not begin, and nothing for
+// one that stopped because the journal could not be written: such a run is interrupted, so that whoever continues
+// the runs of dead processes continues it too.
 func (r *runner) end(ctx context.Context, result stone.Result, err error) error {
 	if r.leave != nil {
 		r.leave(err == nil)
 	}
-	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) {
-		return nil // it has its end, or another holder has the run
+	if !r.begun || r.doneBefore() || errors.As(err, new(*HeldError)) ||
+		ctx.Err() == nil && errors.Is(err, kind.Recorder) && errors.Is(err, ErrUnavailable) {
+		return nil // it has its end, or another holder has the run, or the next one will
 	}
 	o := Outcome{State: stateOf(ctx, err), Ended: r.now(), DAG: result.DAG, Lanes: dag.CountLost(result.Lost), Notices: r.cleanNotices(result.Notices)}
 	if n := result.DAG.Latest(); n != nil {

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"log/slog"
+	"net/url"
 	"slices"
 	"time"
 
@@ -27,8 +28,16 @@ func NewReport(at event.Place, voice *event.Voice, m Model, req *Request, turn i
 		return nil
 	}
 	r := &Report{at: at, voice: voice, turn: turn, model: Name(m, req), start: time.Now()}
+	var about Info
+	if informer, ok := m.(Informer); ok {
+		about = informer.Info()
+	}
+	server := ""
+	if u, err := url.Parse(about.Endpoint); err == nil {
+		server = u.Host
+	}
 	at.Send(event.ModelRequest{
-		Turn: turn, Model: r.model, MessageCount: len(req.Messages),
+		Turn: turn, Model: r.model, MessageCount: len(req.Messages), Provider: about.Provider, Server: server, Stream: server != "",
 		System: req.System, Messages: stubs(req.Messages), Tools: req.Tools,
 	})
 	return r
@@ -128,7 +137,7 @@ func (r *Reply) told() *event.ModelReply {
 		text += m.stub()
 	}
 	return &event.ModelReply{
-		StopReason: r.StopReason, Text: text, Reasoning: r.Reasoning, Refusal: r.Refusal,
+		StopReason: r.StopReason, ID: r.ID, Model: r.Model, Reasoned: r.Usage.ReasoningTokens, Text: text, Reasoning: r.Reasoning, Refusal: r.Refusal,
 		ToolCallCount: len(r.ToolCalls), ToolCalls: r.ToolCalls,
 	}
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strconv"
@@ -15,9 +16,10 @@ const maxUnchecked = 20
 
 // ParseForeign reads a schema that another program wrote, such as the input schema of a tool. It
 // leaves out keywords that cannot be compiled, and returns where they are: the schema accepts every
-// value that these parts might reject. The error is the one [Parse] returns for a text of which nothing can
-// be kept.
+// value that these parts might reject. The nullable of OpenAPI 3.0 is read. The error is the one [Parse]
+// returns for a text of which nothing can be kept.
 func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
+	data = withNull(data)
 	if s, err = Parse(data); err == nil || len(data) > maxText {
 		return s, nil, err
 	}
@@ -41,6 +43,31 @@ func ParseForeign(data []byte) (s *Schema, unchecked []string, err error) {
 		}
 	}
 	return nil, nil, err
+}
+
+// withNull returns a text in which the schemas that OpenAPI 3.0 marks as nullable take null.
+func withNull(data []byte) []byte {
+	if !bytes.Contains(data, []byte(`"nullable"`)) || len(data) > maxText {
+		return data
+	}
+	root, err := decode(data)
+	if err != nil {
+		return data
+	}
+	var read func(string, any) any
+	read = func(_ string, node any) any {
+		o, ok := node.(*object)
+		if !ok {
+			return node
+		}
+		o = o.mapSchemas(read)
+		if o.values["nullable"] != true {
+			return o
+		}
+		o.remove("nullable")
+		return nullable(o)
+	}
+	return appendJSON(nil, read("", root), false)
 }
 
 // foreign is a schema that loses keywords until it can be compiled.

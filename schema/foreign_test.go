@@ -35,6 +35,11 @@ func TestParseForeign(t *testing.T) {
 			unchecked: "properties/a", fits: `{"a":1}`, not: `{"b":"x"}`},
 		{name: "several", text: `{"$schema":"https://example.com/x","type":"object","properties":{"a":{"type":"any","pattern":"("},"b":{"$ref":"#/gone"},"c":{"type":"integer"}}}`,
 			unchecked: "properties/a/pattern $schema properties/a/type properties/b/$ref", fits: `{"a":1,"b":2,"c":3}`, not: `{"c":"x"}`},
+		{name: "nullable", text: `{"type":"object","properties":{"a":{"type":"string","nullable":true,"maxLength":3},"nullable":{"type":"boolean"}}}`,
+			fits: `{"a":null,"nullable":true}`, not: `{"a":null,"nullable":null}`},
+		{name: "nullable enum in a list", text: `{"properties":{"a":{"items":{"type":"string","enum":["x"],"nullable":true}}}}`, fits: `{"a":["x",null]}`, not: `{"a":["y"]}`},
+		{name: "nullable reference", text: `{"properties":{"a":{"allOf":[{"$ref":"#/$defs/d"}],"nullable":true}},"$defs":{"d":{"type":"integer"}}}`, fits: `{"a":null}`, not: `{"a":"x"}`},
+		{name: "nullable false", text: `{"properties":{"a":{"type":"integer","nullable":false}}}`, fits: `{"a":1}`, not: `{"a":null}`},
 		{name: "no schema", text: `[]`, err: "want an object"},
 		{name: "no JSON", text: `{`, err: "want JSON"},
 	} {

@@ -100,9 +100,6 @@ func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	if s == nil {
 		return nil
 	}
-	if shape := s.shape(); shape != nil && shape.fits(document) {
-		return nil
-	}
 	compiled, err := s.compiled()
 	if err != nil {
 		return err
@@ -120,13 +117,6 @@ func (s *Schema) Validate(ctx context.Context, data []byte) error {
 // decodeDocument reads JSON text and keeps the digits of its numbers. It rejects numbers with huge
 // exponents: 1e999999 takes eight bytes to write and a million digits to compare.
 func decodeDocument(data []byte) (any, error) {
-	if v, ok := decodeQuick(data); ok {
-		return v, nil
-	}
-	return decodeSlow(data)
-}
-
-func decodeSlow(data []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
@@ -86,7 +87,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 
 // counted returns the name of the run that keeps the answer to a request, "" for none. Budgets count only what is kept.
 func (s *Server) counted(ctx context.Context, who Principal, id string) (string, error) {
-	if who.USDADay > 0 || len(s.cfg.Budgets) > 0 {
+	if who.USDADay != nil || len(s.cfg.Budgets) > 0 {
 		id = cmp.Or(id, freshID())
 	}
 	return id, s.solvent(ctx, who.Name, who.USDADay)
@@ -146,7 +147,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 	if err := app.CheckRequest(spec); err != nil {
 		return call.Response{Trace: trace, Err: err} // nothing of it is kept
 	}
-	recorded := false
+	recorded, info := false, journal.RunInfo{Pipeline: "act"}
 	if id != "" {
 		cfg.RunID = keyOf(who, id)
 		clean := redact.From(s.cfg.Base()).Clean
@@ -155,6 +156,7 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 			Options: journal.Options{Drain: s.drain, Grace: s.cfg.Grace, Account: clean(who.Name), Labels: map[string]string{"intent": clean(spec.Intent), "request": clean(trace.ID)}},
 		}
 		maps.Copy(keep.Options.Labels, who.labels())
+		info.ID, info.Account, info.Labels = cfg.RunID, keep.Options.Account, keep.Options.Labels
 		if keep.Options.Budgets, err = s.drawn(ctx, "act", keep.Options.Labels, keep.Options.Account, who.USDADay); err != nil {
 			return call.Response{Trace: trace, Err: err}
 		}
@@ -164,6 +166,9 @@ func (s *Server) answerRequest(ctx context.Context, who Principal, id string, da
 	}
 	ctx, release := within(ctx, least(s.cfg.Limits, who.Limits, nil))
 	defer release()
+	if s.cfg.Watch != nil {
+		cfg.Watch = event.All(cfg.Watch, s.cfg.Watch(info))
+	}
 	resp, _ := app.Act(ctx, trace, spec, cfg)
 	if recorded && resp.Reply != nil {
 		resp.Reply.Usage.Mode = llm.Replay

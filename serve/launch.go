@@ -46,7 +46,7 @@ type task struct {
 	adopted bool            // another program started the run
 	quiet   bool            // its failure was logged before
 	before  journal.Outcome // of its last stop, which was counted then
-	most    int             // maximum of concurrent runs of its owner; zero means unlimited
+	most    *int            // maximum of concurrent runs of its owner; nil means unlimited
 	live    *openai.Live    // may be nil
 }
 
@@ -77,6 +77,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	} else if t.adopted {
 		t.keep.Source = nil // as the program that started it has written it
 	}
+	t.run.Conversation = t.keep.Labels[chatLabel]
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
 	t.run.Watch = event.All(t.run.Watch, run.speech, event.Func(slog.LevelInfo, func(event.Event) { begin() }), event.Func(slog.LevelWarn, func(e event.Event) {
 		if n, ok := e.Data.(event.Notice); ok {
@@ -93,6 +94,9 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	}
 	s.running.Go(func() {
 		defer cancel()
+		if s.cfg.Watch != nil {
+			t.run.Watch = event.All(t.run.Watch, s.cfg.Watch(journal.RunInfo{ID: t.run.RunID, Pipeline: t.Name, Account: t.source.Owner, Labels: t.keep.Labels, Source: t.keep.Source}))
+		}
 		run.err = s.run(ctx, run, t)
 		s.mu.Lock()
 		delete(s.active, t.run.RunID)
@@ -108,17 +112,17 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// mayRun returns an error if the owner has most concurrent runs already. Zero means unlimited. The
+// mayRun returns an error if the owner has most concurrent runs already. Nil means unlimited. The
 // caller holds s.mu.
-func (s *Server) mayRun(owner string, most int) error {
+func (s *Server) mayRun(owner string, most *int) error {
 	n := 0
 	for _, run := range s.active {
 		if run.owner == owner {
 			n++
 		}
 	}
-	if most > 0 && n >= most {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", most)
+	if most != nil && n >= *most {
+		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", n)
 	}
 	return nil
 }
@@ -134,6 +138,9 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	ctx = limit.Ranked(ctx, limit.Rank{Interactive: t.source.Person, Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
+	if ctx.Err() != nil { // no time is left to start in
+		return context.Cause(ctx)
+	}
 	err := s.visit(ctx, t)
 	s.stopped(t, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
@@ -73,6 +74,10 @@ type Config struct {
 	// prices of models (see package budget); nil is context.Background. Runs are not
 	// cancelled with it.
 	Base func() context.Context
+	// Watch returns what watches a run, or nil. It is called each time that this process starts or continues
+	// the run of a pipeline or of a request. The info has the run's ID, Pipeline, Labels, Account and Source,
+	// as far as the journal gets them; a request that is not kept has no ID.
+	Watch func(journal.RunInfo) event.Watcher
 	// Log receives what goes wrong beside a request; nil is slog.Default.
 	Log *slog.Logger
 }

@@ -100,6 +100,7 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	if s.at = url; len(s.cfg.Command) > 0 {
 		s.at = s.cfg.Command[0]
 	}
+	m.At("protocol").OneOf(&s.cfg.Protocol, "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 	m.At("timeout-ms").Duration(&s.cfg.Timeout)
 	m.At("start-timeout-ms").Duration(&s.cfg.StartTimeout)
 	m.At("idle-ms").Duration(&s.cfg.Idle)

@@ -58,8 +58,8 @@ type Value struct {
 // collection is the content of a collection or a tagged value.
 type collection struct {
 	items []Value                 // of a map: key, value, key, value …
-	index []uint32                // of large maps and sets: see buildIndex
-	hash  atomic.Uint64           // 0 until it is needed
+	index map[string]uint32       // of large maps and sets: the places of keys, by their texts
+	depth int                     // of its nesting
 	order atomic.Pointer[[]Value] // items in the order of sorted, once needed
 }
 

@@ -86,7 +86,7 @@ var table = []struct{ pkg, imports string }{
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event kind llm/limit internal/fault internal/transport llm/internal/rules"},
 
-	{"budget", "internal/declared internal/fault internal/money"},
+	{"budget", "internal/bounds internal/declared internal/fault internal/money"},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call internal/kinds internal/trust tool/mcp"},
@@ -133,7 +133,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/turn/agui", "llm internal/turn"},
 	{"internal/inside", "serve"},
 	{"internal/edn", "internal/bounds internal/jsonv2"},
-	{"cli/internal/config", "internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
+	{"cli/internal/config", "internal/otlp internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
 	{"cli/internal/display", "."},
 	{"internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},

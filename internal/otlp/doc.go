@@ -1,7 +1,8 @@
-// Package otlp sends trace files to an OpenTelemetry collector, over OTLP/HTTP
-// in its JSON form:
+// Package otlp sends spans of runs to an OpenTelemetry collector, over OTLP/HTTP in protobuf or JSON: of trace
+// files, and of runs while they are running.
 //
 //	report, err := otlp.Export(ctx, file, otlp.Config{URL: "http://127.0.0.1:4318"})
+//	live, err := otlp.NewLive(otlp.Config{URL: "http://127.0.0.1:4318"}, say)
 //
 // # Spans
 //
@@ -17,8 +18,8 @@
 //
 // The names follow the semantic conventions for generative AI, version 1.41. Fields without a
 // conventional name are put under "stone.", so "turn-number" is stone.turn_number. Prompts,
-// answers, and inputs and results of tools stay in the file. Module x/otel makes the same spans
-// of a run while it is running.
+// answers, and inputs and results of tools are sent only if Config.Messages is set. Module x/otel makes the same spans
+// with the SDK of OpenTelemetry.
 //
 // # Ids
 //
@@ -29,5 +30,6 @@
 // # Bounds
 //
 // The file is read as a stream. Only the open spans are in memory, each with at most 128
-// events of texts up to 8 KiB, and one batch that is being sent.
+// events of texts up to 8 KiB, and one batch that is being sent. What a Live holds has a bound, beyond which
+// it drops spans and what happened in them: a run never waits for a collector.
 package otlp

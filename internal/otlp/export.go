@@ -3,7 +3,6 @@ package otlp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,13 +18,20 @@ import (
 // Config configures an export.
 type Config struct {
 	// URL of the collector, such as http://127.0.0.1:4318. The endpoint's path,
-	// /v1/traces, is added unless present.
-	URL string
+	// /v1/traces, is added unless it is present or the URL is Exact.
+	URL   string
+	Exact bool
+
+	// JSON sends JSON from the start. The default is protobuf, and JSON to a collector that does not take it.
+	JSON bool
 
 	// Header is added to every request. Its values never appear in an error.
 	Header http.Header
 
 	Service string // the service.name; default "stone"
+
+	// Messages sends what models are sent and answer. A trace file has that at level debug only.
+	Messages bool
 
 	// Patience is how long to retry one batch while the collector is busy (status 429,
 	// 502, 503 or 504). Zero means 1 min, a negative value no retries. A longer
@@ -48,7 +54,7 @@ type Report struct {
 }
 
 // Export sends the trace in r. It returns when everything is sent, a batch cannot be sent or ctx is done; the report
-// then counts the spans so far. An unreachable collector is an error at once: usually it is not running. Rejected
+// then counts the spans so far. A collector that was never reached is an error at once: usually it is not running. Rejected
 // spans do not stop the export, but make it return an error. Unusable lines are skipped.
 //
 // Exporting the same trace again sends the same spans with the same ids.
@@ -67,11 +73,12 @@ func Export(ctx context.Context, r io.Reader, cfg Config) (Report, error) {
 
 func export(ctx context.Context, r io.Reader, out *sender) error {
 	var failed error
-	m := spans.New(emitter{func(sp *span) {
+	m := spans.New(emitter{emit: func(sp *span) {
 		if failed == nil {
 			failed = out.add(ctx, sp)
 		}
 	}})
+	m.Messages = out.messages
 	for e, err := range event.Read(r) {
 		var bad *event.LineError
 		switch {
@@ -92,56 +99,39 @@ func export(ctx context.Context, r io.Reader, out *sender) error {
 	return out.flush(ctx)
 }
 
-// Batches end at these limits. Collectors accept requests of 20 MiB by default.
+// Batches end at these limits. Collectors accept requests of 20 MiB by default, some of 1 MB.
 const (
 	maxSpans = 512
-	maxBatch = 4 << 20 // bytes
+	maxBatch = 1 << 20 // bytes
 )
 
 // add puts a span into the batch, and sends the batch when it is full.
 func (s *sender) add(ctx context.Context, sp *span) error {
-	b, err := json.Marshal(sp)
-	if err != nil {
-		return fmt.Errorf("span %q cannot be written: %w", sp.Name, err)
-	}
-	if len(s.batch) > 0 && len(s.batch)+len(b) > maxBatch {
+	if len(s.batch) > 0 && s.size+sp.size > maxBatch {
 		if err := s.flush(ctx); err != nil {
 			return err
 		}
 	}
-	if len(s.batch) > 0 {
-		s.batch = append(s.batch, ',')
-	}
-	s.batch = append(s.batch, b...)
-	s.spans++
-	if s.spans < maxSpans {
+	s.batch, s.size = append(s.batch, sp), s.size+sp.size
+	if len(s.batch) < maxSpans {
 		return nil
 	}
 	return s.flush(ctx)
 }
 
-// flush sends the batch, unless it is empty.
+// flush sends the batch, unless it is empty. The next batch is empty, whatever happens.
 func (s *sender) flush(ctx context.Context) error {
-	if s.spans == 0 {
+	if len(s.batch) == 0 {
 		return nil
 	}
-	body, err := s.compress()
-	if err != nil {
-		return err
-	}
-	rejected, err := s.post(ctx, body)
-	if err != nil {
-		return err
-	}
-	rejected = min(max(rejected, 0), s.spans)
-	s.report.Sent += s.spans - rejected
-	s.report.Rejected += rejected
-	s.batch, s.spans = s.batch[:0], 0
-	return nil
+	err := s.send(ctx, s.batch)
+	clear(s.batch)
+	s.batch, s.size = s.batch[:0], 0
+	return err
 }
 
 // endpoint returns the URL to which spans are sent.
-func endpoint(base string) (*url.URL, error) {
+func endpoint(base string, exact bool) (*url.URL, error) {
 	const path, want = "/v1/traces", "want the URL of a collector, such as http://127.0.0.1:4318"
 	u, err := url.Parse(base)
 	if err != nil {
@@ -150,7 +140,7 @@ func endpoint(base string) (*url.URL, error) {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("%q is no URL of a collector: %s", plain(u), want)
 	}
-	if !strings.HasSuffix(u.Path, path) {
+	if !exact && !strings.HasSuffix(u.Path, path) {
 		u = u.JoinPath(path)
 	}
 	return u, nil
@@ -159,27 +149,4 @@ func endpoint(base string) (*url.URL, error) {
 // plain returns the URL without its secret parts.
 func plain(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, Opaque: u.Opaque}).String()
-}
-
-// ParseHeaders reads headers in the form of OTEL_EXPORTER_OTLP_HEADERS: pairs key=value
-// between commas, with values escaped as in a URL. The error names the wrong key, and no
-// value.
-func ParseHeaders(s string) (http.Header, error) {
-	h := http.Header{}
-	for i, pair := range strings.Split(s, ",") {
-		if strings.TrimSpace(pair) == "" {
-			continue
-		}
-		key, escaped, ok := strings.Cut(pair, "=")
-		key = strings.TrimSpace(key)
-		if !ok || key == "" {
-			return nil, fmt.Errorf("header %d: want key=value, with a comma before the next", i+1)
-		}
-		value, err := url.PathUnescape(strings.TrimSpace(escaped))
-		if err != nil || strings.ContainsAny(value, "\r\n\x00") {
-			return nil, fmt.Errorf("the value of header %q is not escaped as in a URL: write %%25 for a percent sign", key)
-		}
-		h.Add(key, value)
-	}
-	return h, nil
 }

@@ -34,21 +34,25 @@ type sender struct {
 	patience time.Duration
 	skipped  func(error)
 	client   *http.Client
+	json     bool
+	resource attributes
+	messages bool
+	waiting  func(context.Context, time.Duration) error // between two tries
+	stubborn bool                                       // tries again also before anything was accepted
 
-	head, tail string // of a request, around its spans
-	batch      []byte // spans, with commas between them
-	spans      int    // in the batch
+	batch []*span
+	size  int // of the batch, about
 
 	report    Report
 	rejection string // the collector's reason for rejecting spans
 }
 
 func newSender(cfg Config) (*sender, error) {
-	u, err := endpoint(cfg.URL)
+	u, err := endpoint(cfg.URL, cfg.Exact)
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{url: u, header: cfg.Header, patience: cmp.Or(cfg.Patience, time.Minute), skipped: cfg.Skipped, client: cfg.Client}
+	s := &sender{url: u, header: cfg.Header, patience: cmp.Or(cfg.Patience, time.Minute), skipped: cfg.Skipped, client: cfg.Client, json: cfg.JSON, messages: cfg.Messages, waiting: retryafter.Sleep}
 	if s.skipped == nil {
 		s.skipped = func(error) {}
 	}
@@ -58,29 +62,25 @@ func newSender(cfg Config) (*sender, error) {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
-	var resource attributes
-	resource.set(spans.ServiceName, text(cmp.Or(cfg.Service, "stone")))
-	b, err := json.Marshal(resource)
-	if err != nil {
-		return nil, err
-	}
-	s.head = `{"resourceSpans":[{"resource":{"attributes":` + string(b) + `},"schemaUrl":"` + spans.SchemaURL +
-		`","scopeSpans":[{"scope":{"name":"github.com/stonelayer/stone/internal/otlp"},"schemaUrl":"` + spans.SchemaURL + `","spans":[`
-	s.tail = `]}]}]}`
+	s.resource.set(spans.ServiceName, text(cmp.Or(cfg.Service, "stone")))
 	return s, nil
 }
 
-// compress returns the body of a request with the batch.
-func (s *sender) compress() ([]byte, error) {
+// body returns the body of a request with spans.
+func (s *sender) body(all []*span) ([]byte, error) {
 	var body bytes.Buffer
 	z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range [][]byte{[]byte(s.head), s.batch, []byte(s.tail)} {
-		if _, err := z.Write(part); err != nil {
+	data := request(s.resource, all)
+	if s.json {
+		if data, err = requestJSON(s.resource, all); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := z.Write(data); err != nil {
+		return nil, err
 	}
 	if err := z.Close(); err != nil {
 		return nil, err
@@ -88,27 +88,67 @@ func (s *sender) compress() ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// post sends a body until the collector has accepted it, and returns how many of its
-// spans it rejected.
-func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error) {
+// send sends spans until the collector has answered to each. It sends halves of what is too large, and JSON
+// to a collector that does not take protobuf.
+func (s *sender) send(ctx context.Context, all []*span) error {
+	body, err := s.body(all)
+	if err != nil {
+		return err
+	}
+	reply, err := s.post(ctx, body)
+	if err != nil {
+		return err
+	}
+	rejected := 0
+	switch half := len(all) / 2; {
+	case reply.status == http.StatusUnsupportedMediaType && !s.json:
+		s.json = true
+		return s.send(ctx, all)
+	case reply.status == http.StatusRequestEntityTooLarge && half > 0:
+		if err := s.send(ctx, all[:half]); err != nil {
+			return err
+		}
+		return s.send(ctx, all[half:])
+	case reply.status == http.StatusRequestEntityTooLarge:
+		rejected, s.rejection = 1, fmt.Sprintf("span %q is too large", all[0].Name)
+	case reply.status/100 != 2:
+		return s.refused(reply, "")
+	default:
+		if rejected, err = s.taken(reply); err != nil {
+			return err
+		}
+	}
+	rejected = min(max(rejected, 0), len(all))
+	s.report.Sent += len(all) - rejected
+	s.report.Rejected += rejected
+	return nil
+}
+
+// post sends a body until the collector has answered and is not busy. A connection may break between two
+// requests; only before the first one that means that nobody listens.
+func (s *sender) post(ctx context.Context, body []byte) (reply, error) {
 	var waited time.Duration
 	for try := 1; ; try++ {
 		reply, err := s.once(ctx, body)
-		if err != nil {
-			return 0, err
-		}
-		if reply.status/100 == 2 {
-			return s.taken(reply)
+		switch {
+		case err != nil && (ctx.Err() != nil || !s.stubborn):
+			return reply, err
+		case err == nil:
+			s.stubborn = true
+			if !reply.busy() {
+				return reply, nil
+			}
+			err = s.refused(reply, fmt.Sprintf("; to retry would take longer than %s", max(s.patience, 0)))
 		}
 		pause := retryafter.Pause(try, firstWait, maxWait, reply.retryAfter)
-		if !reply.busy() {
-			return 0, s.refused(reply, "")
-		}
 		if waited += pause; waited > s.patience {
-			return 0, s.refused(reply, fmt.Sprintf("; to retry would take longer than %s", max(s.patience, 0)))
+			return reply, err
 		}
-		if err := retryafter.Sleep(ctx, pause); err != nil {
-			return 0, err
+		if over := s.waiting(ctx, pause); over != nil {
+			if ctx.Err() == nil {
+				over = err
+			}
+			return reply, over
 		}
 	}
 }
@@ -116,6 +156,7 @@ func (s *sender) post(ctx context.Context, body []byte) (rejected int, err error
 type reply struct {
 	status     int
 	retryAfter time.Duration // 0 without a Retry-After
+	protobuf   bool
 	body       []byte
 }
 
@@ -136,7 +177,10 @@ func (s *sender) once(ctx context.Context, body []byte) (reply, error) {
 	for key, values := range s.header {
 		req.Header[http.CanonicalHeaderKey(key)] = values
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", "application/x-protobuf")
+	if s.json {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	req.Header.Set("Content-Encoding", "gzip")
 	req.Header.Set("User-Agent", "stone-trace-export")
 	res, err := s.client.Do(req)
@@ -148,7 +192,7 @@ func (s *sender) once(ctx context.Context, body []byte) (reply, error) {
 	if err != nil {
 		return reply{}, s.unreachable(ctx, err)
 	}
-	return reply{res.StatusCode, retryafter.Read(res.Header, time.Now()), answer}, nil
+	return reply{res.StatusCode, retryafter.Read(res.Header, time.Now()), strings.Contains(res.Header.Get("Content-Type"), "protobuf"), answer}, nil
 }
 
 func (s *sender) unreachable(ctx context.Context, err error) error {
@@ -162,7 +206,7 @@ func (s *sender) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("the collector at %s cannot be reached: %w", plain(s.url), err)
 }
 
-// taken reads the response to a batch that was accepted, completely or in part.
+// taken reads the response to spans that were accepted, completely or in part.
 func (s *sender) taken(r reply) (rejected int, err error) {
 	var answer struct {
 		PartialSuccess struct {
@@ -170,20 +214,26 @@ func (s *sender) taken(r reply) (rejected int, err error) {
 			ErrorMessage  string          `json:"errorMessage"`
 		} `json:"partialSuccess"`
 	}
-	if len(bytes.TrimSpace(r.body)) == 0 {
+	message := ""
+	switch {
+	case r.protobuf:
+		if rejected, message, err = readResponse(r.body); err != nil {
+			return 0, fmt.Errorf("the answer of the collector at %s cannot be read: %w", plain(s.url), err)
+		}
+	case len(bytes.TrimSpace(r.body)) == 0:
 		return 0, nil
-	}
-	if err := json.Unmarshal(r.body, &answer); err != nil {
+	case json.Unmarshal(r.body, &answer) != nil:
 		return 0, fmt.Errorf("%s answers with status %d, but not as a collector: is it the OTLP/HTTP port (4318)?", plain(s.url), r.status)
-	}
-	partial := answer.PartialSuccess
-	if len(partial.RejectedSpans) > 0 {
-		rejected, err = strconv.Atoi(strings.Trim(string(partial.RejectedSpans), `"`))
-		if err != nil {
-			return 0, fmt.Errorf("the collector's count of rejected spans cannot be read: %s", s.quiet(string(partial.RejectedSpans)))
+	default:
+		message = answer.PartialSuccess.ErrorMessage
+		if count := answer.PartialSuccess.RejectedSpans; len(count) > 0 && string(count) != "null" {
+			rejected, err = strconv.Atoi(strings.Trim(string(count), `"`))
+			if err != nil {
+				return 0, fmt.Errorf("the collector's count of rejected spans cannot be read: %s", s.quiet(string(count)))
+			}
 		}
 	}
-	switch message := s.quiet(partial.ErrorMessage); {
+	switch message := s.quiet(message); {
 	case rejected > 0:
 		s.rejection = cmp.Or(message, s.rejection)
 	case message != "":
@@ -198,7 +248,9 @@ func (s *sender) refused(r reply, more string) error {
 		Message string `json:"message"`
 	}
 	message := string(r.body)
-	if json.Unmarshal(r.body, &answer) == nil {
+	if r.protobuf {
+		message = statusMessage(r.body)
+	} else if json.Unmarshal(r.body, &answer) == nil {
 		message = answer.Message
 	}
 	if message = s.quiet(message); message != "" {

@@ -51,6 +51,12 @@ func TestAnswers(t *testing.T) {
 			`the collector rejected 1 of 1 spans: it gives no reason`},
 		{"rejected, how many it cannot say", []string{`200||{"partialSuccess":{"rejectedSpans":[]}}`}, 1, 0, 0,
 			`the collector's count of rejected spans cannot be read: []`},
+		{"rejected, without a number", []string{`200||{"partialSuccess":{"rejectedSpans":null}}`}, 1, 0, 1, ``},
+		{"takes no protobuf", []string{`415||`, `200||{}`}, 2, 0, 1, ``},
+		{"takes neither", []string{`415||`, `415||`}, 2, 0, 0,
+			`the collector at http://c/v1/traces answers with status 415 Unsupported Media Type`},
+		{"one span is too large", []string{`413||`}, 1, 0, 0, `the collector rejected 1 of 1 spans: span "cache-hit" is too large`},
+		{"the connection breaks after an answer", []string{`503|1|`, `0||`, `200||{}`}, 3, 0, 1, ``},
 		{"warned", []string{`200||{"partialSuccess":{"rejectedSpans":"0","errorMessage":"mind the clock"}}`}, 1, 0, 1,
 			`skipped: the collector warns: mind the clock`},
 	}
@@ -73,7 +79,7 @@ func TestAnswers(t *testing.T) {
 				if got := message(errors.Join(err, warned)); got != test.err {
 					t.Errorf("error %q\nwant  %q", got, test.err)
 				}
-				if waited := time.Since(before); len(c.bodies) != test.requests || waited != test.waited || report.Sent != test.sent {
+				if waited := time.Since(before); len(c.bodies) != test.requests || test.waited != 0 && waited != test.waited || report.Sent != test.sent {
 					t.Errorf("%d requests, waited %v, %+v", len(c.bodies), waited, report)
 				}
 			})
@@ -166,7 +172,7 @@ func TestURL(t *testing.T) {
 		"":                         `"" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318`,
 		"http://[s3cret":           "the URL cannot be read: want the URL of a collector, such as http://127.0.0.1:4318",
 	} {
-		u, err := endpoint(in)
+		u, err := endpoint(in, false)
 		got := message(err)
 		if err == nil {
 			got = u.String()
@@ -231,7 +237,7 @@ func TestExportIsBoundedAndTheSame(t *testing.T) {
 			}
 			return response(200, "", "")
 		}
-		report, err := Export(t.Context(), &lanes{lanes: n}, Config{URL: "http://c", Client: c.client()})
+		report, err := Export(t.Context(), &lanes{lanes: n}, Config{URL: "http://c", Client: c.client(), JSON: true})
 		if err != nil || report.Sent != n+1 || seen != n+1 {
 			t.Fatalf("%+v, %v; %d spans seen, want %d", report, err, seen, n+1)
 		}
@@ -241,5 +247,47 @@ func TestExportIsBoundedAndTheSame(t *testing.T) {
 	}
 	if used := peak[0] - min(peak[0], before.HeapAlloc); used > 4<<20 || peak[0] == 0 {
 		t.Errorf("%d KiB of heap for %d spans", used>>10, n)
+	}
+}
+
+// What is too large is sent in halves.
+func TestTooLarge(t *testing.T) {
+	c := &collector{}
+	c.answer = func(n int) *http.Response {
+		if len(spansIn(c.bodies[n-1])) > 3 {
+			return response(413, "", "")
+		}
+		return nil
+	}
+	const n = 20
+	report, err := Export(t.Context(), &lanes{lanes: n}, Config{URL: "http://c", Client: c.client()})
+	if err != nil || report != (Report{Sent: n + 1}) || len(c.spans) != n+1 {
+		t.Errorf("%+v, %v; the collector has %d spans", report, err, len(c.spans))
+	}
+}
+
+// An answer in protobuf says how many spans were rejected, and a refusal why.
+func TestAnswersInProtobuf(t *testing.T) {
+	var partial, answer, refusal proto
+	partial.varint(1, 1)
+	partial.bytes(2, []byte("too old"))
+	answer.part(1, partial)
+	refusal.varint(1, 3)
+	refusal.bytes(2, []byte("no spans here"))
+	for body, want := range map[string]string{
+		"200" + string(answer):  `the collector rejected 1 of 1 spans: too old`,
+		"200":                   ``,
+		"400" + string(refusal): `the collector at http://c/v1/traces answers with status 400 Bad Request: no spans here`,
+		"200\xff":               `the answer of the collector at http://c/v1/traces cannot be read: it is not protobuf`,
+	} {
+		c := &collector{answer: func(int) *http.Response {
+			res := response(200, "", body[3:])
+			fmt.Sscan(body[:3], &res.StatusCode)
+			res.Header.Set("Content-Type", "application/x-protobuf")
+			return res
+		}}
+		if _, err := Export(t.Context(), strings.NewReader(one), Config{URL: "http://c", Client: c.client()}); message(err) != want {
+			t.Errorf("%q: %v, want %s", body, err, want)
+		}
 	}
 }

@@ -1,12 +1,14 @@
 package otlp
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"strconv"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/spans"
 )
 
 // Kinds of spans and codes of states in the protocol.
@@ -19,40 +21,49 @@ const (
 const (
 	maxText   = 8 << 10 // bytes of a text in an attribute
 	maxEvents = 128     // of a span; the SDKs of OpenTelemetry have the same bound
+
+	spanSize, attrSize = 256, 64 // bytes in memory besides texts, about
 )
 
 // A span is a span of the protocol, filled while it is open.
 type span struct {
-	TraceID string      `json:"traceId"`
-	SpanID  string      `json:"spanId"`
-	Parent  string      `json:"parentSpanId,omitempty"`
-	Name    string      `json:"name"`
-	Kind    int         `json:"kind"`
-	Start   nanoseconds `json:"startTimeUnixNano"`
-	Ended   nanoseconds `json:"endTimeUnixNano"`
-	Attrs   attributes  `json:"attributes,omitempty"`
-	Events  []happening `json:"events,omitempty"`
-	Dropped int         `json:"droppedEventsCount,omitempty"`
-	Status  *status     `json:"status,omitempty"`
+	TraceID      id          `json:"traceId"`
+	SpanID       id          `json:"spanId"`
+	Parent       id          `json:"parentSpanId,omitempty"`
+	Name         string      `json:"name"`
+	Kind         int         `json:"kind"`
+	Start        integer     `json:"startTimeUnixNano"`
+	Ended        integer     `json:"endTimeUnixNano"`
+	Attrs        attributes  `json:"attributes,omitempty"`
+	DroppedAttrs int         `json:"droppedAttributesCount,omitempty"`
+	Events       []happening `json:"events,omitempty"`
+	Dropped      int         `json:"droppedEventsCount,omitempty"`
+	Status       *status     `json:"status,omitempty"`
 
-	emit func(*span)
+	emitter
+	size int // bytes, about
 }
 
 type happening struct {
-	Time  nanoseconds `json:"timeUnixNano"`
-	Name  string      `json:"name"`
-	Attrs attributes  `json:"attributes,omitempty"`
+	Time  integer    `json:"timeUnixNano"`
+	Name  string     `json:"name"`
+	Attrs attributes `json:"attributes,omitempty"`
 }
+
+// An id is written in hexadecimal digits.
+type id []byte
+
+func (i id) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, i), nil }
 
 type status struct {
 	Code    int    `json:"code"`
 	Message string `json:"message,omitempty"`
 }
 
-// nanoseconds since 1970; the protocol writes them as a string.
-type nanoseconds int64
+// An integer is written as a string, since numbers in JSON lose digits. Times are nanoseconds since 1970.
+type integer int64
 
-func (n nanoseconds) MarshalJSON() ([]byte, error) {
+func (n integer) MarshalJSON() ([]byte, error) {
 	return strconv.AppendQuote(nil, strconv.FormatInt(int64(n), 10)), nil
 }
 
@@ -67,7 +78,7 @@ type attribute struct {
 type value struct {
 	String *string  `json:"stringValue,omitempty"`
 	Bool   *bool    `json:"boolValue,omitempty"`
-	Int    *string  `json:"intValue,omitempty"` // a string, since numbers in JSON lose digits
+	Int    *integer `json:"intValue,omitempty"`
 	Double *float64 `json:"doubleValue,omitempty"`
 	Array  *texts   `json:"arrayValue,omitempty"`
 }
@@ -87,10 +98,17 @@ func (a *attributes) set(key string, v value) {
 	*a = append(*a, attribute{key, v})
 }
 
-func (a *attributes) add(attrs []slog.Attr) {
+// add returns about how many bytes it has added.
+func (a *attributes) add(attrs []slog.Attr) (size int) {
 	for _, attr := range attrs {
-		a.set(attr.Key, valueOf(attr.Value))
+		v := valueOf(attr.Value)
+		a.set(attr.Key, v)
+		size += attrSize + len(attr.Key)
+		if v.String != nil {
+			size += len(*v.String)
+		}
 	}
+	return size
 }
 
 // valueOf converts the value of an attribute. What is no scalar and no list of strings becomes its
@@ -103,11 +121,14 @@ func valueOf(v slog.Value) value {
 		b := v.Bool()
 		return value{Bool: &b}
 	case slog.KindInt64:
-		s := v.String()
-		return value{Int: &s}
+		i := integer(v.Int64())
+		return value{Int: &i}
 	case slog.KindFloat64:
 		f := v.Float64()
 		return value{Double: &f}
+	}
+	if whole, ok := v.Any().(spans.JSON); ok {
+		return value{String: (*string)(&whole)}
 	}
 	if list, ok := v.Any().([]string); ok {
 		l := &texts{Values: []value{}}
@@ -130,3 +151,15 @@ func text(s string) value {
 
 // cut bounds a text; a truncated text ends in "…".
 func cut(s string) string { return bounds.Cut(strings.ToValidUTF8(s, "\uFFFD"), maxText) }
+
+// scope names what made the spans.
+const scope = "github.com/stonelayer/stone"
+
+// requestJSON is request in JSON.
+func requestJSON(resource attributes, all []*span) ([]byte, error) {
+	type object map[string]any
+	return json.Marshal(object{"resourceSpans": []object{{
+		"resource": object{"attributes": resource}, "schemaUrl": spans.SchemaURL,
+		"scopeSpans": []object{{"scope": object{"name": scope}, "schemaUrl": spans.SchemaURL, "spans": all}},
+	}}})
+}

@@ -134,16 +134,10 @@ func (t *Tree) Note(e event.Event) string {
 	defer t.mu.Unlock()
 	switch d := e.Data.(type) {
 	case event.StepStarted:
-		if d.Form == "reduce" {
-			return "" // its body has the same path
-		}
 		r := t.find(e.Path)
 		t.reach(r)
 		return r.start(e.Time)
 	case event.StepDone:
-		if d.Form == "reduce" {
-			return ""
-		}
 		return t.find(e.Path).end(d, t.waits)
 	case event.LaneStarted:
 		r := t.find(e.Path)

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,8 +43,8 @@ func title(e event.Event) (name, operation string) {
 }
 
 // describe adds the fields of an event to the span, and what the conventions want.
-func (sp *span) describe(e event.Event) {
-	var known []slog.Attr
+func (sp *span) describe(e event.Event, more ...slog.Attr) {
+	known := more
 	name, operation := title(e)
 	switch operation {
 	case "":
@@ -55,7 +57,7 @@ func (sp *span) describe(e event.Event) {
 	default:
 		sp.genAI = true
 	}
-	if operation != "" && (sp.of != aRun || operation == InvokeWorkflow) { // a run keeps its name even if its pipeline is an agent
+	if operation != "" {
 		sp.SetName(name)
 		known = append(known, slog.String(OperationName, operation))
 	}
@@ -63,7 +65,28 @@ func (sp *span) describe(e event.Event) {
 }
 
 // timing are the fields that a span has in another form.
-var timing = []string{"elapsed", "latency", "ok"}
+var timing = []string{"elapsed", "latency", "ok", "conversation", "provider", "server"}
+
+// providers are the conventional names of protocols that have another one.
+var providers = map[string]string{"gemini": "gcp.gemini"}
+
+// asked returns the attributes of the server that a request is sent to.
+func asked(d event.ModelRequest) (attrs []slog.Attr) {
+	if d.Provider != "" {
+		attrs = append(attrs, slog.String(ProviderName, cmp.Or(providers[d.Provider], d.Provider)))
+	}
+	host, port, err := net.SplitHostPort(d.Server)
+	if err != nil {
+		host = d.Server
+	}
+	if host != "" {
+		attrs = append(attrs, slog.String(ServerAddress, host))
+	}
+	if n, err := strconv.ParseInt(port, 10, 64); err == nil {
+		attrs = append(attrs, slog.Int64(ServerPort, n))
+	}
+	return attrs
+}
 
 // attributes returns the fields of the event that say something, except those in without, under the
 // names of attributes.

@@ -32,6 +32,9 @@ type Span interface {
 
 // A Maker makes spans of events. It is for one goroutine at a time.
 type Maker struct {
+	// Messages puts the texts of models and tools into attributes.
+	Messages bool
+
 	out  Emitter
 	runs map[string]*run // those with open spans, by their ids
 	now  time.Time       // of the last event with a time
@@ -42,7 +45,9 @@ func New(out Emitter) *Maker { return &Maker{out: out, runs: map[string]*run{}} 
 
 // A run has the open spans of a run.
 type run struct {
-	out  Emitter
+	*Maker
+	conversation string
+
 	root *span
 	open map[string]*span
 	seq  int
@@ -130,7 +135,7 @@ func (m *Maker) Add(e event.Event) {
 	}
 	r := m.runs[e.Run]
 	if r == nil {
-		r = &run{out: m.out, open: map[string]*span{}}
+		r = &run{Maker: m, open: map[string]*span{}}
 		m.runs[e.Run] = r
 	}
 	r.take(e, m.now)
@@ -159,7 +164,7 @@ func (r *run) take(e event.Event, at time.Time) {
 		r.conclude(e, of, ok, at, lasted)
 		return
 	}
-	sp := r.around(keyOf(e), e.Span, e.Parent)
+	sp := r.around(keyOf(e), e.Span+agentKey, e.Span, e.Parent)
 	kind, reason := failure(e.Data)
 	if sp == nil {
 		sp = r.span(e, none, at)
@@ -176,13 +181,18 @@ func (r *run) take(e event.Event, at time.Time) {
 
 // begin starts a span, or adds the event to the span to which it belongs.
 func (r *run) begin(e event.Event, of activity, at time.Time) {
-	if of == aRun { // spans left open by a process that died; the run was then resumed
+	if started, ok := e.Data.(event.RunStarted); ok { // spans left open by a process that died; the run was then resumed
 		r.abandon()
+		r.conversation = started.Conversation
 	}
 	key := keyOf(e)
 	old := r.open[key]
+	if old != nil && old.of == aRun && of == anAgent { // the pipeline is an agent
+		key += agentKey
+		old = r.open[key]
+	}
 	if old != nil && old.of != of { // an agent starts after its leaf
-		old.describe(e)
+		r.describe(old, e)
 		return
 	}
 	if old != nil {
@@ -199,6 +209,9 @@ func (r *run) begin(e event.Event, of activity, at time.Time) {
 // conclude processes an event that ends a span. Without its start, it is the whole span.
 func (r *run) conclude(e event.Event, of activity, ok bool, at time.Time, lasted time.Duration) {
 	sp := r.open[keyOf(e)]
+	if of == anAgent && sp != nil && sp.of == aRun {
+		sp = r.open[keyOf(e)+agentKey]
+	}
 	if of == aRun { // a body that was abandoned may still work
 		if sp != nil && sp.of == aRun {
 			delete(r.open, sp.key)
@@ -212,10 +225,10 @@ func (r *run) conclude(e event.Event, of activity, ok bool, at time.Time, lasted
 		sp = r.span(e, of, at.Add(-max(lasted, 0)))
 		sp.fail(failure(e.Data))
 	case sp.of != of: // an agent ends before its leaf
-		sp.describe(e)
+		r.describe(sp, e)
 		return
 	default:
-		sp.describe(e)
+		r.describe(sp, e)
 		if of == anAgent && !ok {
 			sp.ended = at // the event with the reason follows
 			return
@@ -280,7 +293,9 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 	switch of {
 	case aRun:
 	case aTurn, aTool, anAttempt: // a part of its ashlar
-		sp.up = r.around(e.Span)
+		sp.up = r.around(e.Span+agentKey, e.Span)
+	case anAgent:
+		sp.up = r.around(e.Span, e.Parent)
 	default:
 		sp.up = r.around(e.Parent)
 	}
@@ -290,8 +305,26 @@ func (r *run) span(e event.Event, of activity, at time.Time) *span {
 	}
 	name, _ := title(e)
 	sp.Span = r.out.Start(up, name, of == aTurn, at, e)
-	sp.describe(e)
+	r.describe(sp, e)
 	return sp
+}
+
+// agentKey tells the span of an agent from that of its run.
+const agentKey = "\x00agent"
+
+// describe adds to the span what the event and its run say.
+func (r *run) describe(sp *span, e event.Event) {
+	var more []slog.Attr
+	if request, ok := e.Data.(event.ModelRequest); ok {
+		more = asked(request)
+	}
+	if r.Messages {
+		more = append(more, contents(e.Data)...)
+	}
+	if r.conversation != "" && slices.Contains([]activity{aRun, anAgent, aTurn}, sp.of) {
+		more = append(more, slog.String(Conversation, r.conversation))
+	}
+	sp.describe(e, more...)
 }
 
 // keyOf distinguishes turns and tool calls of an ashlar from the ashlar.

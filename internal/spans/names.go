@@ -7,18 +7,35 @@ import "strings"
 const (
 	SchemaURL = "https://opentelemetry.io/schemas/1.41.0"
 
-	AgentName     = "gen_ai.agent.name"
-	FinishReasons = "gen_ai.response.finish_reasons"
-	InputTokens   = "gen_ai.usage.input_tokens"
-	OperationName = "gen_ai.operation.name"
-	OutputTokens  = "gen_ai.usage.output_tokens"
-	RequestModel  = "gen_ai.request.model"
-	ToolName      = "gen_ai.tool.name"
-	ToolType      = "gen_ai.tool.type"
-	WorkflowName  = "gen_ai.workflow.name"
+	AgentName        = "gen_ai.agent.name"
+	CacheReadTokens  = "gen_ai.usage.cache_read.input_tokens"
+	CacheWriteTokens = "gen_ai.usage.cache_creation.input_tokens"
+	Conversation     = "gen_ai.conversation.id"
+	FinishReasons    = "gen_ai.response.finish_reasons"
+	InputMessages    = "gen_ai.input.messages"
+	InputTokens      = "gen_ai.usage.input_tokens"
+	OperationName    = "gen_ai.operation.name"
+	OutputMessages   = "gen_ai.output.messages"
+	OutputTokens     = "gen_ai.usage.output_tokens"
+	ProviderName     = "gen_ai.provider.name"
+	ReasoningTokens  = "gen_ai.usage.reasoning.output_tokens"
+	RequestModel     = "gen_ai.request.model"
+	RequestStream    = "gen_ai.request.stream"
+	ResponseID       = "gen_ai.response.id"
+	ResponseModel    = "gen_ai.response.model"
+	System           = "gen_ai.system_instructions"
+	ToolArguments    = "gen_ai.tool.call.arguments"
+	ToolCallID       = "gen_ai.tool.call.id"
+	ToolDefinitions  = "gen_ai.tool.definitions"
+	ToolName         = "gen_ai.tool.name"
+	ToolResult       = "gen_ai.tool.call.result"
+	ToolType         = "gen_ai.tool.type"
+	WorkflowName     = "gen_ai.workflow.name"
 
-	ErrorType   = "error.type"
-	ServiceName = "service.name"
+	ErrorType     = "error.type"
+	ServerAddress = "server.address"
+	ServerPort    = "server.port"
+	ServiceName   = "service.name"
 )
 
 // Values of OperationName.
@@ -37,12 +54,19 @@ const (
 
 // conventional maps fields of an agent, a turn, a tool call or an attempt to their conventional names.
 var conventional = map[string]string{
-	"ashlar-name":   AgentName,
-	"input-tokens":  InputTokens,
-	"output-tokens": OutputTokens,
-	"model":         RequestModel,
-	"stop-reason":   FinishReasons,
-	"tool-name":     ToolName,
+	"ashlar-name":        AgentName,
+	"cache-read-tokens":  CacheReadTokens,
+	"cache-write-tokens": CacheWriteTokens,
+	"input-tokens":       InputTokens,
+	"output-tokens":      OutputTokens,
+	"model":              RequestModel,
+	"reasoning-tokens":   ReasoningTokens,
+	"response-id":        ResponseID,
+	"response-model":     ResponseModel,
+	"stop-reason":        FinishReasons,
+	"stream":             RequestStream,
+	"tool-call-id":       ToolCallID,
+	"tool-name":          ToolName,
 }
 
 // attribute returns the name of the attribute for a field of an event. Only fields of an agent, a

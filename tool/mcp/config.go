@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -56,6 +58,11 @@ type Config struct {
 	// It is called for every start.
 	Transport func(context.Context) (sdk.Transport, error)
 
+	// Protocol is the version of the protocol by which the server is started, such as
+	// "2025-11-25". Empty finds it out: that takes seconds if the server ignores the first
+	// message of newer versions. "2024-11-05" is the older HTTP+SSE transport at a URL.
+	Protocol string
+
 	// Prefix is added before the names of tools, to keep the tools of two servers
 	// apart, as "github_".
 	Prefix string
@@ -75,7 +82,7 @@ type Config struct {
 	// [Pinned].
 	Accept func([]Definition) error
 
-	// StartTimeout bounds one start of the server and the reading of its tools; the
+	// StartTimeout bounds one start of the server, in all ways that it may understand, and the reading of its tools; the
 	// default is a minute. Timeout bounds a call; the default is two minutes.
 	StartTimeout, Timeout time.Duration
 	// Idle is the time without calls after which the server is stopped, to be started
@@ -130,6 +137,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.OAuth != nil && (c.URL == "" || c.OAuth.Load == nil || c.OAuth.Save == nil) {
 		return c, fmt.Errorf("mcp: the OAuth of %q needs URL, and Load and Save to keep the tokens", c.Name)
+	}
+	if c.Protocol != "" && !slices.Contains(versions, c.Protocol) {
+		return c, fmt.Errorf("mcp: the Config of %q has an unknown Protocol %q: want one of %s", c.Name, c.Protocol, strings.Join(versions, ", "))
 	}
 	if c.StartTimeout < 0 || c.Timeout < 0 || c.Idle < 0 || c.MaxText < 0 || c.MaxData < 0 {
 		return c, fmt.Errorf("mcp: the Config of %q has a negative bound: want zero for the default", c.Name)

@@ -26,12 +26,20 @@
 // # Results for the model
 //
 // The model reads the text parts of a result, one below the other. Structured content
-// is written as JSON unless a text part has the same content; content that does not fit
+// is written as JSON unless the text parts have the same content; content that does not fit
 // the output schema of the tool is marked. Images, sounds, videos and PDF documents are
 // described in a line, and the model is shown them; the agent tells it which ones its provider has
 // no form for. Other parts are described and kept in the Meta of the result, under "content", with the
 // structured content under "structured". A result that is marked as an error is one. The agent
 // keeps a text longer than Config.MaxText, and the model reads it in parts.
+//
+// # Versions of the protocol
+//
+// A server is started by the newest version of the protocol. If it does not answer to that in
+// some seconds, or ends, it is started again by an older one, and a server at a URL then by the
+// transport of 2024. What worked is kept for the next start of the [Server]; Config.Protocol
+// names a version and saves the attempts. Lines on the standard output of a command that are no
+// messages are dropped, and stand in the error if it does not start.
 //
 // # Lost servers
 //
@@ -53,7 +61,7 @@
 // Config.OAuth sends the requests with the account of a user. [Login] runs the authorization code
 // flow with PKCE: it finds the server of logins, registers the program there unless it has an
 // id, and waits on 127.0.0.1 for the browser. The tokens belong to the URL of the server; they
-// are renewed when they expire, and are secrets of the run. Without a valid login, the error is
+// are renewed when they expire or are refused, and are secrets of the run. Without a valid login, the error is
 // [ErrLogin]. For servers in a configuration file, "stone login" does this:
 //
 //	{:servers {:tickets {:url "https://tickets.example.com/mcp" :oauth {}}}}

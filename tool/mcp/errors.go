@@ -21,16 +21,17 @@ var (
 type StartError struct {
 	// Server is its name.
 	Server string
-	// Stderr is the end of the command's standard error.
+	// Stderr is the end of the command's standard error, and of the lines of its standard
+	// output that are no messages.
 	Stderr string
 	// Err is the reason. It matches what errors.Is finds in the original error.
 	Err error
 }
 
-// Error returns the reason and the last line of Stderr in one line.
+// Error returns the reason and the line of Stderr that explains it, in one line.
 func (e *StartError) Error() string {
 	text := fmt.Sprintf("mcp: the server %q did not start: %v", e.Server, e.Err)
-	if line := lastLine(e.Stderr); line != "" {
+	if line := reason(e.Stderr); line != "" {
 		text += "; it said: " + line
 	}
 	return text
@@ -38,11 +39,6 @@ func (e *StartError) Error() string {
 
 // Unwrap returns the reason.
 func (e *StartError) Unwrap() error { return e.Err }
-
-func lastLine(s string) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	return strings.TrimSpace(lines[len(lines)-1])
-}
 
 // A plainError has the text of another error without its secrets. It keeps the other
 // in a closure, which is never printed.

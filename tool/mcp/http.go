@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/oauth2"
 
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
@@ -26,18 +27,25 @@ type fate struct {
 
 type fateKey struct{}
 
+// methodKey is the key of the method of a message in the context of its request.
+type methodKey struct{}
+
+const methodListen = "subscriptions/listen"
+
 // A roundTripper adds the configured headers and notes the fates of calls.
 type roundTripper struct {
 	base   http.RoundTripper
 	origin *url.URL
 	header map[string]llm.Secret
+	tokens oauth2.TokenSource // nil if the protocol library adds them
+	old    bool               // the answers come in a stream of events
 }
 
-// httpTransport returns the transport to the URL, and a function that closes its connections.
-func httpTransport(c Config, secrets *redact.Set) (sdk.Transport, func(), error) {
+// httpTransport returns the transport to the URL for a version of the protocol.
+func (s *session) httpTransport(c Config, version string, secrets *redact.Set) (sdk.Transport, error) {
 	origin, err := url.Parse(string(c.URL))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	client := &http.Client{}
 	if c.Client != nil {
@@ -46,26 +54,48 @@ func httpTransport(c Config, secrets *redact.Set) (sdk.Transport, func(), error)
 	if client.CheckRedirect == nil {
 		client.CheckRedirect = sameOrigin
 	}
-	done := func() {}
 	if client.Transport == nil {
 		client.Transport = http.DefaultTransport
 		if t, ok := http.DefaultTransport.(*http.Transport); ok {
 			own := t.Clone()
-			client.Transport, done = own, own.CloseIdleConnections
+			client.Transport, s.done = own, own.CloseIdleConnections
 		}
 	}
 	login := c.login
 	if login == nil && c.OAuth != nil {
 		login = newAccount(c, client.Transport, secrets)
 	}
-	client.Transport = &roundTripper{client.Transport, origin, c.Header}
+	trip := &roundTripper{base: client.Transport, origin: origin, header: c.Header, old: version == oldest}
+	client.Transport = trip
+	if trip.old {
+		if login != nil {
+			if trip.tokens, err = login.TokenSource(s.ctx); err != nil {
+				return nil, err
+			}
+		}
+		return &stream{sdk.SSEClientTransport{Endpoint: string(c.URL), HTTPClient: client, MaxEventSize: maxFrame}, s.ctx}, nil
+	}
 	return &sdk.StreamableClientTransport{
 		Endpoint:             string(c.URL),
 		HTTPClient:           client,
 		OAuthHandler:         login,
 		DisableStandaloneSSE: true, // unsolicited messages are not used
 		MaxEventSize:         maxFrame,
-	}, done, nil
+	}, nil
+}
+
+// A stream is the transport of the oldest version, whose connection is one long answer: it lasts
+// until the session ends, not until the session is ready.
+type stream struct {
+	sdk.SSEClientTransport
+	life context.Context
+}
+
+// Connect implements [sdk.Transport].
+func (s *stream) Connect(ctx context.Context) (sdk.Connection, error) {
+	life, cancel := context.WithCancel(s.life)
+	defer context.AfterFunc(ctx, cancel)()
+	return s.SSEClientTransport.Connect(life)
 }
 
 // sameOrigin follows redirects within the same server: another one must see neither the
@@ -93,12 +123,22 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			GotConn: func(httptrace.GotConnInfo) { f.sent.Store(true) },
 		}))
 	}
+	method, _ := req.Context().Value(methodKey{}).(string)
 	// A redirect to another server must not carry the secrets.
 	if req.URL.Host == t.origin.Host && req.URL.Scheme == t.origin.Scheme {
 		req = req.Clone(req.Context())
 		for name, value := range t.header {
 			req.Header.Set(name, string(value))
 		}
+		if t.tokens != nil {
+			token, err := t.tokens.Token()
+			if err != nil {
+				return nil, err
+			}
+			token.SetAuthHeader(req)
+		}
+	} else if t.old {
+		return nil, errors.New("the server names another server for messages")
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
@@ -108,9 +148,18 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		f.status.Store(int32(resp.StatusCode))
 		inSession := req.Header.Get("Mcp-Session-Id") != ""
 		// The protocol wants 404; many restarted servers answer 400.
-		f.forgot.Store(inSession && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest))
+		f.forgot.Store((inSession || t.old) && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest))
 	}
-	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	isStream := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+	switch {
+	case method == methodListen && !isStream && resp.StatusCode < 400:
+		// The protocol library would end the connection, which does without this stream.
+		resp.Body.Close()
+		return nil, errors.New("no stream of notifications")
+	case method == "notifications/initialized" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest):
+		resp.StatusCode = http.StatusAccepted // some servers refuse it, and serve the requests that follow
+	}
+	if !isStream {
 		resp.Body = http.MaxBytesReader(nil, resp.Body, maxFrame)
 	}
 	return resp, nil

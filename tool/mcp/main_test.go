@@ -36,6 +36,8 @@ func TestMain(m *testing.M) {
 	case "crash": // before it answers anything
 		fmt.Fprintf(os.Stderr, "loading\ncannot log in with %s\n", os.Getenv("TOKEN"))
 		os.Exit(3)
+	case "old":
+		oldServer(os.Getenv("HOW"))
 	case "mute": // never answers, and ends with its input
 		io.Copy(io.Discard, os.Stdin)
 	case "stubborn": // answers nothing, and ends only when killed

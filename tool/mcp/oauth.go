@@ -70,7 +70,11 @@ type account struct {
 	mu     sync.Mutex
 	grant  *grant // that source renews
 	source oauth2.TokenSource
+	forced time.Time // the last renewal because the server had refused a token
 }
+
+// patience is the time in which a second refusal is not answered by another renewal.
+const patience = time.Minute
 
 // loginTimeout bounds a request for tokens.
 const loginTimeout = 30 * time.Second
@@ -85,19 +89,40 @@ func newAccount(c Config, base http.RoundTripper, secrets *redact.Set) *account 
 // TokenSource returns the source of the tokens for requests.
 func (a *account) TokenSource(context.Context) (oauth2.TokenSource, error) { return a, nil }
 
-// Authorize is called if the server refuses the token.
-func (a *account) Authorize(_ context.Context, _ *http.Request, resp *http.Response) error {
+// Authorize is called if the server refuses the token. It was revoked, or has expired without
+// saying when: it is renewed, unless another process or call has done so.
+func (a *account) Authorize(_ context.Context, req *http.Request, resp *http.Response) error {
 	resp.Body.Close()
 	if resp.StatusCode == http.StatusForbidden {
 		return a.needed("the account may not do this")
 	}
-	return a.needed("the server refuses the token")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.load(); err != nil {
+		return err
+	}
+	if "Bearer "+a.grant.Token.AccessToken != req.Header.Get("Authorization") {
+		return nil
+	}
+	if a.grant.Token.RefreshToken == "" || time.Since(a.forced) < patience {
+		return a.needed("the server refuses the token")
+	}
+	a.forced = time.Now()
+	expired := *a.grant.Token
+	expired.Expiry = time.Unix(1, 0)
+	a.use(&expired)
+	_, err := a.token()
+	return err
 }
 
 // Token returns the token, renewed if necessary.
 func (a *account) Token() (*oauth2.Token, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.token()
+}
+
+func (a *account) token() (*oauth2.Token, error) {
 	if a.source == nil {
 		if err := a.load(); err != nil {
 			return nil, err
@@ -150,9 +175,16 @@ func (a *account) load() error {
 		return a.needed("the login was for another address")
 	}
 	a.note(g)
-	cfg := &oauth2.Config{ClientID: g.Client, ClientSecret: g.Secret, Scopes: g.Scopes, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.Style}}
-	a.grant, a.source = g, cfg.TokenSource(context.WithValue(context.Background(), oauth2.HTTPClient, a.client), g.Token)
+	a.grant = g
+	a.use(g.Token)
 	return nil
+}
+
+// use makes the source of the grant's tokens, which begins with this one.
+func (a *account) use(token *oauth2.Token) {
+	g := a.grant
+	cfg := &oauth2.Config{ClientID: g.Client, ClientSecret: g.Secret, Scopes: g.Scopes, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.Style}}
+	a.source = cfg.TokenSource(context.WithValue(context.Background(), oauth2.HTTPClient, a.client), token)
 }
 
 func (a *account) save(g *grant) error {
@@ -197,12 +229,20 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 		base = cfg.Client.Transport
 	}
 	a := newAccount(cfg, base, secrets)
-	handler, err := auth.NewAuthorizationCodeHandler(a.flow(back, &kept))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	handler, err := auth.NewAuthorizationCodeHandler(a.flow(back, func() {
+		kept = true
+		time.AfterFunc(loginTimeout, cancel) // what the server answers now is no part of the login
+	}))
 	if err != nil {
 		return fmt.Errorf("mcp: %w", err)
 	}
 	cfg.login = handler
 	session, err := opener(cfg, secrets)(ctx)
+	if err != nil && kept {
+		return nil
+	}
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("mcp: no login at the server %q: %w", cfg.Name, ctx.Err())
 	}
@@ -217,7 +257,7 @@ func Login(ctx context.Context, cfg Config, show func(address string) error) err
 }
 
 // flow is the authorization code flow of the account.
-func (a *account) flow(back *callback, kept *bool) *auth.AuthorizationCodeHandlerConfig {
+func (a *account) flow(back *callback, kept func()) *auth.AuthorizationCodeHandlerConfig {
 	c := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL: back.address, AuthorizationCodeFetcher: back.fetch, Client: a.client,
 		RequestRefreshToken: true, AcceptUnadvertisedIss: true,
@@ -226,7 +266,7 @@ func (a *account) flow(back *callback, kept *bool) *auth.AuthorizationCodeHandle
 			if err := a.save(g); err != nil {
 				return nil, err
 			}
-			*kept = true
+			kept()
 			return a, nil // which keeps renewed tokens too
 		},
 	}

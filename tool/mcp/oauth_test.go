@@ -30,6 +30,9 @@ type provider struct {
 	issuer string        // in its answers, if not its own
 	lies   func(query url.Values)
 
+	silent  bool // about when tokens expire
+	useless bool // its tokens are refused
+
 	mu       sync.Mutex
 	clients  map[string]string // the address of the answer, by the id
 	codes    map[string]url.Values
@@ -105,9 +108,15 @@ func newProvider(t *testing.T) *provider {
 			return
 		}
 		access, renewal := "access-"+rand.Text(), "renewal-"+rand.Text()
-		p.access[access], p.renewals[renewal] = time.Now().Add(p.ttl), true
+		if p.renewals[renewal] = true; !p.useless {
+			p.access[access] = time.Now().Add(p.ttl)
+		}
 		p.issued = append(p.issued, access, renewal)
-		reply(w, map[string]any{"access_token": access, "refresh_token": renewal, "token_type": "Bearer", "expires_in": int(p.ttl.Seconds())})
+		answer := map[string]any{"access_token": access, "refresh_token": renewal, "token_type": "Bearer", "expires_in": int(p.ttl.Seconds())}
+		if p.silent {
+			delete(answer, "expires_in")
+		}
+		reply(w, answer)
 	})
 	tools := handler(t, nil)
 	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
@@ -201,6 +210,46 @@ func TestLogin(t *testing.T) {
 	cfg.URL = llm.Secret(strings.Replace(p.URL, "127.0.0.1", "localhost", 1) + "/mcp")
 	if _, err := Connect(t.Context(), cfg); !errors.Is(err, ErrLogin) || !strings.Contains(err.Error(), "the login was for another address") {
 		t.Errorf("another address: %v", err)
+	}
+}
+
+// TestRefusedToken has the server refuse a token that has not expired, or does not say when: it was
+// started again, or the token was revoked. The token is renewed once, by one of two processes.
+func TestRefusedToken(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Hour, 0} {
+		p, v := newProvider(t), &vault{}
+		p.silent = ttl == 0
+		cfg := v.config(p)
+		if err := Login(within(t, time.Minute), cfg, browser); err != nil {
+			t.Fatal(err)
+		}
+		first, second := connect(t, cfg), connect(t, cfg)
+		want(t, first, "echo", "a", "a")
+		forget := func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			clear(p.access)
+		}
+		forget()
+		before := len(p.issued)
+		want(t, first, "echo", "b", "b")
+		want(t, second, "echo", "c", "c") // with the token of the other
+		if n := len(p.issued) - before; n != 2 {
+			t.Errorf("%d tokens were issued, want one and its renewal", n)
+		}
+		third := connect(t, cfg) // as after another start
+		forget()
+		want(t, third, "echo", "d", "d")
+		// A server that refuses new tokens too is asked once.
+		forget()
+		before = len(p.issued)
+		p.useless = true
+		if _, err := Connect(t.Context(), cfg); !errors.Is(err, ErrLogin) || !strings.Contains(err.Error(), "the server refuses the token; run: stone login files") {
+			t.Errorf("got %v", err)
+		}
+		if n := len(p.issued) - before; n != 2 {
+			t.Errorf("%d tokens were issued, want one and its renewal", n)
+		}
 	}
 }
 

@@ -1,9 +1,13 @@
 package mcp
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,6 +134,78 @@ func (p *process) ended(within time.Duration) bool {
 	case <-timer.C:
 		return false
 	}
+}
+
+// messages returns the standard output without what is no message: banners and lines of a log,
+// which are kept beside the standard error.
+func (p *process) messages() io.ReadCloser {
+	return &messages{ReadCloser: p.stdout, lines: newLines(p.stdout), noise: &p.stderr}
+}
+
+func newLines(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, 64<<10) }
+
+type messages struct {
+	io.ReadCloser
+	lines *bufio.Reader
+	noise io.Writer
+	rest  []byte // of the current message
+	some  bool   // there has been a message
+}
+
+// Read implements [io.Reader].
+func (m *messages) Read(p []byte) (int, error) {
+	for len(m.rest) == 0 {
+		line, err := m.line()
+		if m.isMessage(line) {
+			m.rest, m.some = line, true
+			break
+		}
+		m.noise.Write(bytes.TrimLeft(line, "\r\n")) // never fails
+		if err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, m.rest)
+	m.rest = m.rest[n:]
+	return n, nil
+}
+
+// line reads a line, which the next call overwrites.
+func (m *messages) line() (line []byte, err error) {
+	for {
+		part, err := m.lines.ReadSlice('\n')
+		if line == nil && err != bufio.ErrBufferFull {
+			return part, err
+		}
+		if line = append(line, part...); err != bufio.ErrBufferFull {
+			return line, err
+		}
+		if len(line) > maxFrame {
+			return line[:maxStderr], fmt.Errorf("a message has more than %d bytes", maxFrame)
+		}
+	}
+}
+
+// isMessage reports whether a line is a message, or a list of some.
+func (m *messages) isMessage(line []byte) bool {
+	type message struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  string          `json:"method"`
+	}
+	var one message
+	if line = bytes.TrimSpace(line); len(line) > 0 && line[0] == '[' {
+		var all []message
+		if json.Unmarshal(line, &all) != nil || len(all) == 0 {
+			return false
+		}
+		one = all[0]
+	} else if len(line) == 0 || json.Unmarshal(line, &one) != nil {
+		return false
+	}
+	// An error about no request ends a start at once; later, other requests go on.
+	about := one.Method != "" || len(one.ID) > 0 && string(one.ID) != "null" || !m.some
+	return one.Version == "2.0" && about
 }
 
 // errUnsent is in the error of a message that was not sent completely.

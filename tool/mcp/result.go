@@ -113,20 +113,40 @@ func (r reader) structured(ctx context.Context, res *sdk.CallToolResult, data []
 	return lines
 }
 
-// said reports whether a text part equals the structured content. The protocol asks
-// servers to write both.
+// said reports whether the text parts have the structured content. The protocol asks servers to
+// write both. A library for servers wraps what is no object as {"result": …}, and writes each
+// element of a list as a part.
 func said(res *sdk.CallToolResult) bool {
+	whole, inner := res.StructuredContent, res.StructuredContent
+	if m, ok := whole.(map[string]any); ok && len(m) == 1 {
+		if v, ok := m["result"]; ok {
+			inner = v
+		}
+	}
+	list, isList := inner.([]any)
+	var texts int
+	same := true // each part so far is the element of the list
 	for _, part := range res.Content {
 		text, ok := part.(*sdk.TextContent)
 		if !ok {
 			continue
 		}
-		var v any
-		if json.Unmarshal([]byte(text.Text), &v) == nil && reflect.DeepEqual(v, res.StructuredContent) {
+		if tells(text.Text, whole) || tells(text.Text, inner) {
 			return true
 		}
+		same = same && texts < len(list) && tells(text.Text, list[texts])
+		texts++
 	}
-	return false
+	return isList && same && texts > 0 && texts == len(list)
+}
+
+// tells reports whether a text is the value, or the JSON of it.
+func tells(text string, v any) bool {
+	if v == text {
+		return true
+	}
+	var read any
+	return json.Unmarshal([]byte(text), &read) == nil && reflect.DeepEqual(read, v)
 }
 
 // inexact reports whether a number may differ from the server's: the protocol library

@@ -45,6 +45,13 @@ func TestResult(t *testing.T) {
 		{"structure alone", `{"content":[],"structuredContent":{"n":1,"html":"<b>"}}`, `{"html":"<b>","n":1}`, "", `{"structured":{"html":"<b>","n":1}}`},
 		{"structure said twice", `{"content":[{"type":"text","text":"{ \"n\": 1 }"}],"structuredContent":{"n":1}}`, `{ "n": 1 }`, "", `{"structured":{"n":1}}`},
 		{"structure beside text", `{"content":[{"type":"text","text":"one"}],"structuredContent":{"n":1}}`, "one\n{\"n\":1}", "", `{"structured":{"n":1}}`},
+		// FastMCP wraps what is no object (python-sdk: func_metadata wrap_output). Right: once.
+		{"wrapped text", `{"content":[{"type":"text","text":"one"}],"structuredContent":{"result":"one"}}`, "one", "", `{"structured":{"result":"one"}}`},
+		{"wrapped number", `{"content":[{"type":"text","text":"7"}],"structuredContent":{"result":7}}`, "7", "", `{"structured":{"result":7}}`},
+		{"wrapped list", `{"content":[{"type":"text","text":"a"},{"type":"text","text":"{\"b\": 1}"}],"structuredContent":{"result":["a",{"b":1}]}}`, "a\n{\"b\": 1}", "", `{"structured":{"result":["a",{"b":1}]}}`},
+		{"wrapped list in one text", `{"content":[{"type":"text","text":"[1, 2]"}],"structuredContent":{"result":[1,2]}}`, "[1, 2]", "", `{"structured":{"result":[1,2]}}`},
+		{"wrapped list, longer", `{"content":[{"type":"text","text":"a"}],"structuredContent":{"result":["a","b"]}}`, "a\n{\"result\":[\"a\",\"b\"]}", "", `{"structured":{"result":["a","b"]}}`},
+		{"wrapped empty list", `{"content":[],"structuredContent":{"result":[]}}`, `{"result":[]}`, "", `{"structured":{"result":[]}}`},
 		{"exact numbers", `{"content":[{"type":"text","text":"{\"n\":12345678901234567891}"}],"structuredContent":{"n":12345678901234567891}}`,
 			`{"n":12345678901234567891}`, "", `{"structured":{"n":12345678901234567000}}`},
 		{"rounded numbers", `{"content":[],"structuredContent":{"n":12345678901234567891}}`,
@@ -63,6 +70,9 @@ func TestResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := reader{maxData: 300, output: output, secrets: secrets}
+		if strings.HasPrefix(tt.name, "wrapped") {
+			r.output = nil
+		}
 		got, err := r.result(t.Context(), &res)
 		message := ""
 		if err != nil {

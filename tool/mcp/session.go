@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"runtime/debug"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/stonelayer/stone/internal/redact"
 )
 
 // lifeSign bounds the wait for the answer to a ping after a call that took too long.
@@ -39,6 +36,8 @@ type session struct {
 	cmd    *process      // nil without a command
 	http   bool          // fates are noted
 	done   func()        // releases the transport
+	// started is the outcome of the first messages.
+	started *fate
 
 	progress *reporter // of the client
 
@@ -47,92 +46,12 @@ type session struct {
 	stale   *atomic.Bool // listed is missing, or the server has changed its tools
 }
 
-// opener returns a function that starts a session with the server of the configuration.
-// Only that function has its secrets.
-func opener(c Config, secrets *redact.Set) func(context.Context) (*session, error) {
-	progress := &reporter{}
-	stale := &atomic.Bool{}
-	client := sdk.NewClient(&sdk.Implementation{Name: "stone", Version: version()}, &sdk.ClientOptions{
-		Logger:         c.Logger,
-		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, no elicitation
-		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
-
-		ProgressNotificationHandler: progress.hear,
-		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { stale.Store(true) },
-	})
-	return func(ctx context.Context) (*session, error) {
-		s, err := open(ctx, c, client, secrets)
-		if err == nil {
-			s.progress, s.stale = progress, stale
-			stale.Store(true)
-			return s, nil
-		}
-		start := &StartError{Server: c.Name, Err: hidden(secrets, err)}
-		if s != nil && s.cmd != nil {
-			start.Stderr = secrets.CleanCut(s.cmd.stderr.String())
-		}
-		return nil, start
+// status is the HTTP status of the last answer to the first messages, or 0.
+func (s *session) status() int32 {
+	if s == nil {
+		return 0
 	}
-}
-
-// open starts a session. A session returned with an error has ended.
-func open(ctx context.Context, c Config, client *sdk.Client, secrets *redact.Set) (*session, error) {
-	s := &session{gone: make(chan struct{}), done: func() {}, listing: make(chan struct{}, 1)}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	transport, err := s.transport(ctx, c, secrets)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.StartTimeout, errTimeout)
-	defer cancel()
-	if s.cmd != nil {
-		go func() { // a command that has ended will not answer
-			select {
-			case <-s.cmd.exited:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	s.client, err = client.Connect(ctx, transport, nil)
-	if err == nil {
-		go func() {
-			s.client.Wait() // calls report the reason
-			close(s.gone)
-		}()
-		return s, nil
-	}
-	switch {
-	case context.Cause(ctx) == errTimeout:
-		err = fmt.Errorf("no answer within %v: %w", c.StartTimeout, context.DeadlineExceeded)
-	case s.cmd != nil && s.cmd.ended(2*drainGrace): // its output ends a little before it does
-		err = fmt.Errorf("the command ended: %w", exit(s.cmd.err))
-	}
-	s.end()
-	return s, err
-}
-
-func exit(err error) error {
-	if err == nil {
-		return errors.New("exit status 0")
-	}
-	return err
-}
-
-func (s *session) transport(ctx context.Context, c Config, secrets *redact.Set) (_ sdk.Transport, err error) {
-	switch {
-	case c.Transport != nil:
-		return c.Transport(ctx)
-	case c.URL != "":
-		var t sdk.Transport
-		t, s.done, err = httpTransport(c, secrets)
-		s.http = true
-		return t, err
-	}
-	if s.cmd, err = startProcess(ctx, c); err != nil {
-		return nil, err
-	}
-	return &sdk.IOTransport{Reader: s.cmd.stdout, Writer: &timedWriter{s.cmd.stdin, c.Timeout}, MaxLineLength: maxFrame}, nil
+	return s.started.status.Load()
 }
 
 func (s *session) alive() bool {

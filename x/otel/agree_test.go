@@ -203,7 +203,7 @@ func filedSpans(t *testing.T, file io.Reader) (all []string) {
 		spans = append(spans, request.ResourceSpans[0].ScopeSpans[0].Spans...)
 	}))
 	defer server.Close()
-	if _, err := otlp.Export(t.Context(), file, otlp.Config{URL: server.URL}); err != nil {
+	if _, err := otlp.Export(t.Context(), file, otlp.Config{URL: server.URL, JSON: true}); err != nil {
 		t.Fatal(err)
 	}
 	names := map[string]string{}

@@ -47,7 +47,8 @@ type Config struct {
 	// Logins log the user in to servers, by their names.
 	Logins map[string]kinds.Login
 	// Webhooks are called by a server. They are in the order of the text.
-	Webhooks []Webhook
+	Webhooks  []Webhook
+	Telemetry Telemetry
 	// Passed are the variables that programs are given.
 	Passed []string
 
@@ -119,15 +120,21 @@ func Load(file string, linked *kinds.Set) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	abs, err := filepath.Abs(file)
+	dir, err := projectOf(file)
 	if err != nil {
 		return nil, err
 	}
+	return read(v, file, dir, linked)
+}
+
+// projectOf returns the directory that relative paths in a configuration start from.
+func projectOf(file string) (string, error) {
+	abs, err := filepath.Abs(file)
 	dir := filepath.Dir(abs)
 	if filepath.Base(dir) == Name {
 		dir = filepath.Dir(dir)
 	}
-	return read(v, file, dir, linked)
+	return dir, err
 }
 
 // Nearest reads the configuration in the nearest directory .stone, in dir or above
@@ -220,6 +227,7 @@ func (r *reader) read(m *form.Map) {
 	r.readRubrics(m)
 	r.readRights(m)
 	r.readWebhooks(m)
+	r.Telemetry.read(r.Reader, m)
 	m.At("budget").Map(func(m *form.Map) { form.Into(m, &r.Budget) })
 	r.readBudgets(m)
 	m.At("serve").Map(func(m *form.Map) {

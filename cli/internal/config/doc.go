@@ -37,7 +37,7 @@
 //     tokens-per-minute, concurrency, processes), retry (max, wait-ms, max-wait-ms) and timeouts (first-byte-ms,
 //     silence-ms, total-ms). Those named openai, anthropic and gemini need no configuration;
 //   - servers that speak the Model Context Protocol: command, dir, env and sandbox
-//     (writable, read-only, network, loopback, unconfined), or url, headers and oauth (client, secret, scopes); timeout-ms, start-timeout-ms, idle-ms, scope;
+//     (writable, read-only, network, loopback, unconfined), or url, headers and oauth (client, secret, scopes); protocol, timeout-ms, start-timeout-ms, idle-ms, scope;
 //   - models: the table of models, with date, window, price and what each can do (audio, files,
 //     images, schema, thinking, tools, video). Capabilities use the prices, unless they have one of
 //     their own;

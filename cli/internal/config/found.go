@@ -79,6 +79,9 @@ func (c *Config) Reaches() (lines []string) {
 	for _, w := range c.Webhooks {
 		lines = append(lines, fmt.Sprintf("the webhook %s sends the questions and results of runs to %s%s", w.Name, host(w.URL), with(w.secrets)))
 	}
+	if line := c.Telemetry.Reaches(); line != "" {
+		lines = append(lines, line)
+	}
 	return lines
 }
 

@@ -58,6 +58,7 @@ var probes = map[string]string{
 	"Limits of plans":        `{:limits {:?? 1}}`,
 	"Webhooks":               `{:webhooks {:w {:url "http://h" :secret {:env "A"} :?? 1}}}`,
 	"Serve":                  `{:serve {:?? 1}}`,
+	"Telemetry":              `{:telemetry {:url "http://h" :?? 1}}`,
 }
 
 // TestReference holds the page about the configuration to the fields that the errors list.

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/token"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	Hosts             []string
 	Base              func() context.Context
 	Grace             time.Duration
+	Watch             func(journal.RunInfo) event.Watcher
 	Drain             <-chan struct{} // ends the server gently
 	Warn              func(string)    // says what goes wrong
 	Protocols         []Protocol      // that are mounted, too

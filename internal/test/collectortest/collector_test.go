@@ -217,13 +217,32 @@ func TestCollectorRefuses(t *testing.T) {
 // The constants are equal to the conventions'.
 func TestNames(t *testing.T) {
 	for ours, theirs := range map[string]string{
-		spans.SchemaURL:      semconv.SchemaURL,
-		spans.AgentName:      string(semconv.GenAIAgentNameKey),
-		spans.FinishReasons:  string(semconv.GenAIResponseFinishReasonsKey),
-		spans.InputTokens:    string(semconv.GenAIUsageInputTokensKey),
-		spans.OperationName:  string(semconv.GenAIOperationNameKey),
-		spans.OutputTokens:   string(semconv.GenAIUsageOutputTokensKey),
-		spans.RequestModel:   string(semconv.GenAIRequestModelKey),
+		spans.SchemaURL:     semconv.SchemaURL,
+		spans.AgentName:     string(semconv.GenAIAgentNameKey),
+		spans.FinishReasons: string(semconv.GenAIResponseFinishReasonsKey),
+		spans.InputTokens:   string(semconv.GenAIUsageInputTokensKey),
+		spans.OperationName: string(semconv.GenAIOperationNameKey),
+		spans.OutputTokens:  string(semconv.GenAIUsageOutputTokensKey),
+		spans.RequestModel:  string(semconv.GenAIRequestModelKey),
+
+		spans.CacheReadTokens:  string(semconv.GenAIUsageCacheReadInputTokensKey),
+		spans.CacheWriteTokens: string(semconv.GenAIUsageCacheCreationInputTokensKey),
+		spans.Conversation:     string(semconv.GenAIConversationIDKey),
+		spans.InputMessages:    string(semconv.GenAIInputMessagesKey),
+		spans.OutputMessages:   string(semconv.GenAIOutputMessagesKey),
+		spans.ProviderName:     string(semconv.GenAIProviderNameKey),
+		spans.ReasoningTokens:  string(semconv.GenAIUsageReasoningOutputTokensKey),
+		spans.RequestStream:    string(semconv.GenAIRequestStreamKey),
+		spans.ResponseID:       string(semconv.GenAIResponseIDKey),
+		spans.ResponseModel:    string(semconv.GenAIResponseModelKey),
+		spans.ServerAddress:    string(semconv.ServerAddressKey),
+		spans.ServerPort:       string(semconv.ServerPortKey),
+		spans.System:           string(semconv.GenAISystemInstructionsKey),
+		spans.ToolArguments:    string(semconv.GenAIToolCallArgumentsKey),
+		spans.ToolCallID:       string(semconv.GenAIToolCallIDKey),
+		spans.ToolDefinitions:  string(semconv.GenAIToolDefinitionsKey),
+		spans.ToolResult:       string(semconv.GenAIToolCallResultKey),
+
 		spans.ToolName:       string(semconv.GenAIToolNameKey),
 		spans.ToolType:       string(semconv.GenAIToolTypeKey),
 		spans.WorkflowName:   string(semconv.GenAIWorkflowNameKey),
@@ -236,6 +255,30 @@ func TestNames(t *testing.T) {
 	} {
 		if ours != theirs {
 			t.Errorf("%q, the conventions have %q", ours, theirs)
+		}
+	}
+}
+
+// A collector gets the spans of a run from an exporter that is live, also what it refused at first.
+func TestLive(t *testing.T) {
+	c, url := start(t)
+	c.refuse = fmt.Errorf("the queue is full")
+	live, err := otlp.NewLive(otlp.Config{URL: url}, func(line string) { t.Error(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stone.Run(t.Context(), pipeline(), stone.Config{RunID: "run-8", Watch: live}); err != nil {
+		t.Fatal(err)
+	}
+	for received := false; !received; time.Sleep(10 * time.Millisecond) {
+		c.mu.Lock()
+		_, received = c.spans["invoke_workflow p"]
+		c.mu.Unlock()
+	}
+	live.Close()
+	for _, want := range []string{"invoke_workflow p", "invoke_agent fix", "execute_tool read_file", "lane each", "join"} {
+		if _, ok := c.spans[want]; !ok {
+			t.Errorf("no span %q among %v", want, c.ids)
 		}
 	}
 }

@@ -36,6 +36,7 @@ var runCases = []journalCase{
 	{"a cancelled question is asked again by a resume", testDeclined},
 	{"Run takes an answer from elsewhere", testAnswerElsewhere},
 	{"Run ends when the store has trouble with a question", testQuestionTrouble},
+	{"Run is interrupted while the store is away", testAway},
 	{"a flow and its run have equal DAGs", testFlow},
 	{"two equal flows do not differ", testSameFlow},
 	{"a budget applies to all resumes of a run", testBudget},

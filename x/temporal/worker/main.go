@@ -22,6 +22,7 @@ import (
 	"go.temporal.io/sdk/log"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/otlp"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -72,6 +73,20 @@ func mainOf(ctx context.Context, args []string, out io.Writer, pipelines []stone
 	}
 	defer c.Close()
 	w := temporal.Worker{Client: c, Journal: db, Pool: *pool, Pipelines: pipelines, Slots: *slots, Grace: *grace}
+	export, err := otlp.FromEnv(os.Getenv)
+	if err == nil && export.URL != "" {
+		var live *otlp.Live
+		if live, err = otlp.NewLive(export, func(line string) { slog.Warn(line) }); err == nil {
+			defer live.Close()
+			w.Prepare = func(ctx context.Context, _ string, cfg *stone.Config) context.Context {
+				cfg.Watch = live
+				return ctx
+			}
+		}
+	}
+	if err != nil {
+		slog.Warn("telemetry: nothing is sent", "error", err)
+	}
 	return w.Run(ctx)
 }
 

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/otlp"
+	"github.com/stonelayer/stone/journal"
+)
+
+// telemetry sends the spans of the runs of a command.
+type telemetry struct {
+	once sync.Once
+	live *otlp.Live // nil if no collector is named
+	err  error      // the configuration is not trusted
+}
+
+func (t *telemetry) close() {
+	if t.live != nil {
+		t.live.Close()
+	}
+}
+
+// watching returns what watches each run: Config.Watch, and an exporter if the environment or the configuration
+// names a collector. The error says that the configuration is not trusted; all other faults are told, and nothing
+// is sent.
+func (a *app) watching() (watch func(journal.RunInfo) event.Watcher, err error) {
+	t := &a.telemetry
+	t.once.Do(func() {
+		cfg, err := otlp.FromEnv(os.Getenv)
+		if err == nil && cfg.URL == "" {
+			cfg, err = a.configuredTelemetry()
+		}
+		if err == nil && t.err == nil && cfg.URL != "" {
+			t.live, err = otlp.NewLive(cfg, func(line string) { a.complain("%s", line) })
+		}
+		if err != nil {
+			a.complain("telemetry: nothing is sent: %v", err)
+		}
+	})
+	return func(of journal.RunInfo) event.Watcher {
+		var all []event.Watcher
+		if a.Watch != nil {
+			all = append(all, a.Watch(of))
+		}
+		if t.live != nil {
+			all = append(all, t.live)
+		}
+		return event.All(all...)
+	}, t.err
+}
+
+// configuredTelemetry reads the section telemetry of the configuration, which a run may not need otherwise.
+func (a *app) configuredTelemetry() (otlp.Config, error) {
+	of, file, err := config.ReadTelemetry(a.calls.config)
+	if err != nil || of.URL == "" {
+		return otlp.Config{}, err
+	}
+	if a.calls.config == "" {
+		// It does not ask, since a question would have to show what else the file reaches.
+		f := found{dir: filepath.Dir(file), wants: []string{of.Reaches()}, files: []string{file}}
+		if a.trusting {
+			trusting.Store(true)
+		}
+		if a.telemetry.err = f.trusted(); a.telemetry.err != nil {
+			return otlp.Config{}, nil
+		}
+	}
+	cfg, secrets, err := of.Read()
+	a.secrets.Note(secrets...)
+	return cfg, err
+}
+
+// watched returns what watches a run. Run is nil for one that is not kept.
+func (a *app) watched(pipeline string, run *keptRun) (event.Watcher, error) {
+	watch, err := a.watching()
+	if err != nil {
+		return nil, err
+	}
+	info := journal.RunInfo{Pipeline: pipeline}
+	if run != nil {
+		info.ID, info.Labels, info.Source = run.id, run.opts.Labels, run.opts.Source
+	}
+	return watch(info), nil
+}

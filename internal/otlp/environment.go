@@ -1,0 +1,69 @@
+package otlp
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// FromEnv returns the Config that the environment variables of OpenTelemetry make: the endpoint, headers and protocol
+// of the exporter, with TRACES_ in their names or without, and the service's name. It has no URL if they name no
+// collector, or switch exporters off.
+func FromEnv(getenv func(string) string) (cfg Config, err error) {
+	either := func(name string) (value, from string) {
+		for _, from := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {
+			if value := getenv(from); value != "" {
+				return value, from
+			}
+		}
+		return "", ""
+	}
+	headers, from := either("HEADERS")
+	if cfg.Header, err = ParseHeaders(headers); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", from, err)
+	}
+	cfg.Service = getenv("OTEL_SERVICE_NAME")
+	for pair := range strings.SplitSeq(getenv("OTEL_RESOURCE_ATTRIBUTES"), ",") {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(pair), "service.name="); ok && cfg.Service == "" {
+			cfg.Service, _ = url.PathUnescape(name) // "" is the default
+		}
+	}
+	cfg.Messages = strings.EqualFold(getenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"), "true")
+	switch protocol, from := either("PROTOCOL"); protocol {
+	case "", "http/protobuf":
+	case "http/json":
+		cfg.JSON = true
+	default:
+		return Config{}, fmt.Errorf("%s is %q: want http/protobuf or http/json", from, protocol)
+	}
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
+		return cfg, nil
+	}
+	cfg.URL, from = either("ENDPOINT")
+	cfg.Exact = strings.Contains(from, "_TRACES_")
+	return cfg, nil
+}
+
+// ParseHeaders reads headers in the form of OTEL_EXPORTER_OTLP_HEADERS: pairs key=value
+// between commas, with values escaped as in a URL. The error names the wrong key, and no
+// value.
+func ParseHeaders(s string) (http.Header, error) {
+	h := http.Header{}
+	for i, pair := range strings.Split(s, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		key, escaped, ok := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
+		if !ok || key == "" {
+			return nil, fmt.Errorf("header %d: want key=value, with a comma before the next", i+1)
+		}
+		value, err := url.PathUnescape(strings.TrimSpace(escaped))
+		if err != nil || strings.ContainsAny(value, "\r\n\x00") {
+			return nil, fmt.Errorf("the value of header %q is not escaped as in a URL: write %%25 for a percent sign", key)
+		}
+		h.Add(key, value)
+	}
+	return h, nil
+}
