@@ -142,10 +142,7 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 		return err
 	}
 	a.closeCalls() // which ends ctx
-	a.calls = calls{}
-	root := a.root()
-	root.SetArgs(line)
-	return root.ExecuteContext(c.Context())
+	return a.within(c.Context(), line)
 }
 
 func (a *app) printChoice(choice eval.Choice, json bool) error {
