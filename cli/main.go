@@ -141,6 +141,7 @@ type app struct {
 	telemetry telemetry
 	secrets   redact.Set // of everything that runs
 	trusting  bool       // whatever is found, see consent
+	adopts    func(journal.RunInfo) string
 }
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }

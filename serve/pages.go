@@ -83,8 +83,8 @@ func (s *Server) view(r *http.Request) page.View {
 			return err
 		}
 		v.Runs = func(info journal.RunInfo) bool {
-			src, ok := sourceOf(info)
-			return ok && s.pipeline(src.Published) != nil
+			_, _, ok := s.publishedOf(info)
+			return ok
 		}
 		v.Resume = func(ctx context.Context, run string) error {
 			info, err := s.owned(ctx, who, run)

@@ -54,7 +54,7 @@ func (h *house) open(access serve.Access) {
 	if h.changed {
 		whole = h.Publish(stone.Func("more", page, draft, func(context.Context, string) (string, error) { return "", nil }))
 	}
-	h.Server = servetest.Start(h, serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, Log: slog.New(h), Pipelines: []serve.Pipeline{
+	h.Server = servetest.Start(h, serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, URL: "https://stone.example.com/", Log: slog.New(h), Pipelines: []serve.Pipeline{
 		{Name: "draft", Ashlar: h.Write()}, {Name: "page", Ashlar: whole}, {Name: "slow", Ashlar: h.Slow()},
 	}})
 }

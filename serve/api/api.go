@@ -257,6 +257,7 @@ type Notice struct {
 	Timestamp time.Time `json:"timestamp"`
 	Run       *Run      `json:"run,omitempty"`      // the run that has ended or was refused, without its result
 	Question  *Question `json:"question,omitempty"` // the question that a run waits for
+	URL       string    `json:"url,omitempty"`      // the page on which it is answered, if the server is told its address
 }
 
 // Capabilities are the capabilities of a server, in the order of their names.
