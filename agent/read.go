@@ -109,7 +109,6 @@ func found(text string, from int, word string) (string, error) {
 			end = from + line
 		}
 		fmt.Fprintf(&b, "offset %d: %s\n", at, text[start:end])
-		from = end
 	}
 }
 
