@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/config"
-	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -26,7 +26,7 @@ import (
 // help.
 func (a *app) terminalUI(root *cobra.Command) {
 	if a.linked.screen == nil {
-		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/cli/screen."
+		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/x/screen."
 		root.Args = unknown
 		root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		return

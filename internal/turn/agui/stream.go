@@ -48,10 +48,24 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 		switch {
 		case at.over:
 		case p.Kind == turn.Step:
-			s.stepped(p, at)
+			if !at.begun {
+				s.send(Event{"type": "STEP_STARTED", "stepName": p.ID})
+				at.begun = true
+			}
+			if p.State == turn.Done {
+				s.send(Event{"type": "STEP_FINISHED", "stepName": p.ID})
+				at.over = true
+			}
 		case p.Kind == turn.Ask:
 		case !at.begun && s.Seen.Has(s.Name, p):
-			s.had(p, at)
+			if p.Kind != turn.Tool || p.State == turn.Void {
+				at.over = true
+			} else if p.Output != nil {
+				if !s.Seen.HasResult(s.Name, p) {
+					s.output(p)
+				}
+				at.over = true
+			}
 			back = back || p.State == turn.Void
 		case p.State == turn.Void:
 			if at.over = true; at.begun {
@@ -122,29 +136,6 @@ func (s *Stream) Fail(code, text string) []Event {
 func (s *Stream) send(e ...Event) { s.out = append(s.out, e...) }
 
 func (s *Stream) id(p *turn.Part) string { return turn.ID(s.Name, p.ID) }
-
-func (s *Stream) stepped(p *turn.Part, at *sent) {
-	if !at.begun {
-		s.send(Event{"type": "STEP_STARTED", "stepName": p.ID})
-		at.begun = true
-	}
-	if p.State == turn.Done {
-		s.send(Event{"type": "STEP_FINISHED", "stepName": p.ID})
-		at.over = true
-	}
-}
-
-// had handles a part that the client has. A call may have got its result meanwhile.
-func (s *Stream) had(p *turn.Part, at *sent) {
-	if p.Kind != turn.Tool || p.State == turn.Void {
-		at.over = true
-	} else if p.Output != nil {
-		if !s.Seen.HasResult(s.Name, p) {
-			s.output(p)
-		}
-		at.over = true
-	}
-}
 
 func (s *Stream) said(p *turn.Part, at *sent) {
 	if p.Text == "" {

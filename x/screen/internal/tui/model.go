@@ -9,7 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/cli/internal/display"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
 )
@@ -105,7 +105,8 @@ func (m *model) config() stone.Config {
 // prepare shows the pipeline before a run, and reports whether it can be run.
 func (m *model) prepare() bool {
 	m.tree = progress.NewTree(m.cfg.Pipeline)
-	m.transcript.begin()
+	t := &m.transcript
+	t.speakers, t.before = map[string]*speaker{}, t.next
 	m.spent, m.used, m.failure = 0, budget.Usage{}, ""
 	m.result, m.err = stone.Result{}, nil
 	findings := stone.Validate(m.cfg.Pipeline, m.config().Given())
@@ -210,7 +211,13 @@ func (m *model) take(item any) {
 			t.note(red, "", "✗ "+m.failure)
 		}
 	case *question:
-		m.open(item)
+		if item.Problem == "" {
+			m.transcript.note(yellow, "", "? "+item.Name+": "+item.Text)
+		}
+		m.questions = append(m.questions, item)
+		if len(m.questions) == 1 {
+			m.show()
+		}
 	case withdrawn:
 		m.close(item.question)
 	case answered:
