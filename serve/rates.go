@@ -28,7 +28,7 @@ type bucket struct {
 
 // take counts a request. If the caller has sent too many, it returns how long to wait.
 func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
-	if who.PerMinute <= 0 {
+	if who.PerMinute == nil {
 		return 0
 	}
 	r.mu.Lock()
@@ -36,7 +36,7 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	if r.by == nil {
 		r.by = map[string]*bucket{}
 	}
-	most := float64(who.PerMinute)
+	most := float64(max(*who.PerMinute, 0))
 	b := r.by[who.Name]
 	if b == nil {
 		if len(r.by) >= mostBuckets { // full ones are like none
@@ -48,7 +48,7 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	b.left = min(most, b.left+now.Sub(b.at).Minutes()*most)
 	b.at = now
 	if b.left < 1 {
-		return time.Duration((1 - b.left) / most * float64(time.Minute))
+		return time.Duration((1 - b.left) / max(most, 1) * float64(time.Minute))
 	}
 	b.left--
 	return 0

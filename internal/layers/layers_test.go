@@ -86,14 +86,14 @@ var table = []struct{ pkg, imports string }{
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event kind llm/limit internal/fault internal/transport llm/internal/rules"},
 
-	{"budget", "internal/declared internal/fault internal/money"},
+	{"budget", "internal/bounds internal/declared internal/fault internal/money"},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
 	{"call/mcp", "call internal/kinds internal/trust tool/mcp"},
 	{"internal/kinds", "internal/regular call internal/redact llm"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
-	{"call", ". budget llm/limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
+	{"call", ". budget llm/limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},

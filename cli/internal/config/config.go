@@ -36,6 +36,8 @@ type Config struct {
 	Checks              int // how many are configured
 	// Live lists the models of the gateway whose answers are streamed before they are accepted.
 	Live []string
+	// URL is the address under which people reach the pages of the server.
+	URL string
 	// IgnoreTools lists the types of tools that the gateway leaves out of requests.
 	IgnoreTools []string
 	// Secrets are all secrets that the configuration names, each once.
@@ -237,6 +239,7 @@ func (r *reader) read(m *form.Map) {
 	m.At("serve").Map(func(m *form.Map) {
 		m.At("live").NameSet(&r.Live)
 		m.At("ignore-tools").NameSet(&r.IgnoreTools)
+		m.At("url").Text(&r.URL)
 	})
 	m.At("mode").OneOf(&r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
 	m.At("limits").Map(func(m *form.Map) {

@@ -30,10 +30,11 @@ type runPage struct {
 	Result  *piece
 	Asked   asked
 	Tree    tree
-	Answers bool // questions can be answered
-	Resumes bool // it can be resumed here
-	Forces  bool // it was refused, and can be resumed here with the pipeline of today
-	Cancels bool // it can be canceled here
+	Answers bool   // questions can be answered
+	Resumes bool   // it can be resumed here
+	Dir     string // in which a command started it, if it is not resumed here
+	Forces  bool   // it was refused, and can be resumed here with the pipeline of today
+	Cancels bool   // it can be canceled here
 	// Forecast says how long the run may still take. It is nil for one that does not run, and without
 	// earlier ones.
 	Forecast *forecast
@@ -83,6 +84,9 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	runs := v.Runs == nil || v.Runs(info)
 	body.Resumes = runs && v.Resume != nil && view.Resumable(info.State)
+	if !runs {
+		body.Dir = view.Dir(info)
+	}
 	body.Forces = runs && v.Force != nil && info.State == journal.Refused
 	body.Cancels = v.Cancel != nil && !view.Over(info.State)
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}

@@ -105,11 +105,11 @@ func conversation() []any {
 }
 
 func question1() *question {
-	return &question{ask.Question{Name: "approve", Path: "fix-package/approve", Text: "Shall I write the patch to map.go?", Choices: []string{"yes", "no", "show it first"}}, make(chan string, 1)}
+	return &question{Question: ask.Question{Name: "approve", Path: "fix-package/approve", Text: "Shall I write the patch to map.go?", Choices: []string{"yes", "no", "show it first"}}, answer: make(chan string, 1)}
 }
 
 func question2() *question {
-	return &question{ask.Question{Name: "which", Text: "Which package\nis it?"}, make(chan string, 1)}
+	return &question{Question: ask.Question{Name: "which", Text: "Which package\nis it?"}, answer: make(chan string, 1)}
 }
 
 func TestFrames(t *testing.T) {
