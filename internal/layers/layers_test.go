@@ -255,7 +255,7 @@ var (
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}
-	heavy = []string{"agent", "call/cel", "call/mcp", "call/cel/internal/expr", "cli/internal/tui", "journal/postgres", "stonetest", "tool/...", "x/..."}
+	heavy = []string{"agent", "call/cel", "call/mcp", "call/cel/internal/expr", "journal/postgres", "stonetest", "tool/...", "x/..."}
 )
 
 func TestProgramsAreLight(t *testing.T) {

@@ -180,6 +180,17 @@ func chosen(choices []string, typed string) (at int, why string) {
 	return -1, fmt.Sprintf("%d choices begin with %q: type more", len(fits), typed)
 }
 
+// open appends a question to the open ones.
+func (m *model) open(q *question) {
+	if q.Problem == "" {
+		m.transcript.note(yellow, "", "? "+q.Name+": "+q.Text)
+	}
+	m.questions = append(m.questions, q)
+	if len(m.questions) == 1 {
+		m.show()
+	}
+}
+
 // close removes a question.
 func (m *model) close(q *question) {
 	for i, open := range m.questions {

@@ -117,8 +117,7 @@ func (m *model) config() stone.Config {
 // prepare shows the pipeline before a run, and reports whether it can be run.
 func (m *model) prepare() bool {
 	m.tree = progress.NewTree(m.cfg.Pipeline)
-	t := &m.transcript
-	t.speakers, t.before = map[string]*speaker{}, t.next
+	m.transcript.begin()
 	m.spent, m.used, m.failure = 0, budget.Usage{}, ""
 	m.result, m.err = stone.Result{}, nil
 	findings := stone.Validate(m.cfg.Pipeline, m.config().Given())
@@ -226,13 +225,7 @@ func (m *model) take(item any) {
 			t.note(red, "", "✗ "+m.failure)
 		}
 	case *question:
-		if item.Problem == "" {
-			m.transcript.note(yellow, "", "? "+item.Name+": "+item.Text)
-		}
-		m.questions = append(m.questions, item)
-		if len(m.questions) == 1 {
-			m.show()
-		}
+		m.open(item)
 	case withdrawn:
 		m.close(item.question)
 	case answered:

@@ -62,6 +62,11 @@ type transcript struct {
 	scrolled
 }
 
+// begin separates a run from earlier ones.
+func (t *transcript) begin() {
+	t.speakers, t.before = map[string]*speaker{}, t.next
+}
+
 // add appends a block.
 func (t *transcript) add(b *block) *block {
 	t.next++
