@@ -101,7 +101,6 @@ func found(text string, from int, word string) (string, error) {
 			end = from + line
 		}
 		fmt.Fprintf(&b, "offset %d: %s\n", at, text[start:end])
-		from = end
 	}
 }
 

@@ -35,6 +35,7 @@ type run struct {
 	turn     int
 	limit    int
 	repaired bool // the answer was sent back, and none has fitted since
+	told     bool // a call was written as text, and the model was told so
 	healed   int
 	paused   bool
 	models
@@ -224,6 +225,12 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 		}
 		return next{}, failure(KindHalted, nil, "%s", reason)
 	case Continue:
+		if name := textCall(c.Reply, c.Tools); name != "" && d.Answer == "" && !r.told {
+			r.told = true
+			r.limit++
+			r.answer.Retract("the call of " + name + " is written as text")
+			return next{say: []llm.Message{llm.User(fmt.Sprintf("The call of the tool %q was written as text, so it was not run. Call it as a tool. If you meant no call, answer again without one at the end.", name))}}, nil
+		}
 		return r.judge(ctx, drafted(c.Reply, d.Answer))
 	default:
 		return next{}, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", d.Action)

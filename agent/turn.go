@@ -149,7 +149,9 @@ func (r *run) heard(c *Context, reply *llm.Reply) {
 		c.prefix = r.prefix
 		r.full, _ = c.request().Tokens()
 	}
-	r.called = r.called || len(reply.ToolCalls) > 0
+	if len(reply.ToolCalls) > 0 {
+		r.called, r.told = true, false
+	}
 }
 
 // windowFull is the stop reason of an answer that was cut off at the end of the model's window.

@@ -10,7 +10,7 @@ import (
 
 // Restore returns the JSON value that a value of a projection of the schema stands for; see
 // [Subset.Encode] and [Subset.AllRequired]. A member that is null where the schema rejects null is
-// left out, members that are listed become an object, JSON text becomes its value, and properties get
+// left out, members that are listed become an object, JSON text becomes its value where no text may be, and properties get
 // their names back. A value of the schema is returned as it is, unless it has an object with the only
 // property "json" where any value may be; so is malformed text.
 func (s *Schema) Restore(ctx context.Context, data []byte) []byte {
@@ -83,11 +83,7 @@ func jsonText(value any, texts bool) (inner any, ok bool) {
 		return nil, false
 	}
 	inner, err := decode([]byte(text))
-	switch inner.(type) {
-	case *object, []any:
-		return inner, err == nil
-	}
-	return inner, err == nil && !alone // a number as a text is wrong
+	return inner, err == nil
 }
 
 // The properties of a member that is listed.

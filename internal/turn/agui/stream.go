@@ -23,8 +23,8 @@ type Stream struct {
 
 // sent is how much of a part was sent.
 type sent struct {
-	begun, ended, over bool
-	text               int
+	begun, ended, over, void bool
+	text                     int
 }
 
 // of returns what was sent of the text of a part.
@@ -46,32 +46,20 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 	back := false
 	s.sent.Each(parts, func(p *turn.Part, at *sent) {
 		switch {
-		case at.over:
+		case at.over && (p.State != turn.Void || at.void):
 		case p.Kind == turn.Step:
-			if !at.begun {
-				s.send(Event{"type": "STEP_STARTED", "stepName": p.ID})
-				at.begun = true
-			}
-			if p.State == turn.Done {
-				s.send(Event{"type": "STEP_FINISHED", "stepName": p.ID})
-				at.over = true
-			}
+			s.stepped(p, at)
 		case p.Kind == turn.Ask:
 		case !at.begun && s.Seen.Has(s.Name, p):
-			if p.Kind != turn.Tool || p.State == turn.Void {
-				at.over = true
-			} else if p.Output != nil {
-				if !s.Seen.HasResult(s.Name, p) {
-					s.output(p)
-				}
-				at.over = true
-			}
-			back = back || p.State == turn.Void
-		case p.State == turn.Void:
-			if at.over = true; at.begun {
+			s.had(p, at)
+			at.void = p.State == turn.Void
+			back = back || at.void
+		case p.State == turn.Void: // maybe after its leaf was done: what ran the leaf may fail
+			if at.begun && !at.over {
 				s.end(p, at)
-				back = true
 			}
+			back = back || at.begun || at.over
+			at.over, at.void = true, true
 		case p.Kind == turn.Tool:
 			s.tool(p, at)
 		default:
@@ -136,6 +124,29 @@ func (s *Stream) Fail(code, text string) []Event {
 func (s *Stream) send(e ...Event) { s.out = append(s.out, e...) }
 
 func (s *Stream) id(p *turn.Part) string { return turn.ID(s.Name, p.ID) }
+
+func (s *Stream) stepped(p *turn.Part, at *sent) {
+	if !at.begun {
+		s.send(Event{"type": "STEP_STARTED", "stepName": p.ID})
+		at.begun = true
+	}
+	if p.State == turn.Done {
+		s.send(Event{"type": "STEP_FINISHED", "stepName": p.ID})
+		at.over = true
+	}
+}
+
+// had handles a part that the client has. A call may have got its result meanwhile.
+func (s *Stream) had(p *turn.Part, at *sent) {
+	if p.Kind != turn.Tool || p.State == turn.Void {
+		at.over = true
+	} else if p.Output != nil {
+		if !s.Seen.HasResult(s.Name, p) {
+			s.output(p)
+		}
+		at.over = true
+	}
+}
 
 func (s *Stream) said(p *turn.Part, at *sent) {
 	if p.Text == "" {
