@@ -124,7 +124,14 @@ func (r *run) open(ctx context.Context) error {
 		for i := range o.Messages {
 			o.Messages[i].ToolCalls = withoutNull(o.Messages[i].ToolCalls)
 		}
-		r.compare(ctx, &o)
+		recorded := &o
+		now, err := r.render(ctx)
+		why := "the prompt changed since the conversation began, which continues with the old one"
+		if err != nil {
+			event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
+		} else if before, after := recorded.text(), now.text(); before != after {
+			event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + "\n" + text.Changed(before, after)})
+		}
 	}
 	c.System, c.Messages = o.System, o.Messages
 	for i := range o.Messages {
@@ -171,17 +178,6 @@ func (r *run) render(ctx context.Context) (o opening, err error) {
 		o.Messages = append(o.Messages, llm.User(user, media...))
 	}
 	return o, nil
-}
-
-// compare sends a notice if the prompts now render another opening than the recorded one.
-func (r *run) compare(ctx context.Context, recorded *opening) {
-	now, err := r.render(ctx)
-	why := "the prompt changed since the conversation began, which continues with the old one"
-	if err != nil {
-		event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
-	} else if before, after := recorded.text(), now.text(); before != after {
-		event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + "\n" + text.Changed(before, after)})
-	}
 }
 
 // text is the opening for people.

@@ -38,7 +38,13 @@ func (s *Schema) restore(ctx context.Context, value any, path []string) any {
 			v[i] = s.restore(ctx, e, below("0")) // no Subset has elements of different schemas
 		}
 	case *object:
-		at.rename(v)
+		for _, name := range at.Properties() {
+			if other := alias(name); v.has(other) && !v.has(name) {
+				v.values[name] = v.values[other]
+				v.names[slices.Index(v.names, other)] = name
+				delete(v.values, other)
+			}
+		}
 		for _, name := range slices.Clone(v.names) {
 			if v.values[name] != nil {
 				v.values[name] = s.restore(ctx, v.values[name], below(name))
@@ -107,15 +113,4 @@ var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 func alias(name string) string {
 	stays := notInAlias.ReplaceAllString(name, "_")
 	return fmt.Sprintf("%s_%.3x", stays[:min(len(stays), 50)], sha256.Sum256([]byte(name)))
-}
-
-// rename gives the properties of a value their names back.
-func (s *Schema) rename(v *object) {
-	for _, name := range s.Properties() {
-		if other := alias(name); v.has(other) && !v.has(name) {
-			v.values[name] = v.values[other]
-			v.names[slices.Index(v.names, other)] = name
-			delete(v.values, other)
-		}
-	}
 }
