@@ -141,7 +141,7 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 		fits = matching(func(s journal.Step) bool { return strings.HasSuffix(s.Path, "/"+path) })
 	}
 	if len(fits) == 0 && idPrefix.MatchString(path) {
-		fits = matching(func(s journal.Step) bool { return strings.HasPrefix(s.Node.String(), path) })
+		fits = matching(func(s journal.Step) bool { return s.Node != (dag.ID{}) && strings.HasPrefix(s.Node.String(), path) })
 	}
 	switch len(fits) {
 	case 0:
