@@ -24,8 +24,8 @@ func TestSent(t *testing.T) {
 	}
 	question, number := dag.NewType[asked]("question"), dag.NewType[sum]("number")
 	app := &call.Applicator{Registry: call.NewRegistry(
-		model.New(call.Metadata{ID: "small"}, model.Config{System: "Count.", Model: script.New(script.Text("seventeen"), script.Text("seventeen"))}),
-		model.New(call.Metadata{ID: "large"}, model.Config{System: "Count.", Model: script.New(script.Text(`{"n": 85}`))}))}
+		model.New(call.Metadata{ID: "small"}, model.Config{Prompt: "Count.", Model: script.New(script.Text("seventeen"), script.Text("seventeen"))}),
+		model.New(call.Metadata{ID: "large"}, model.Config{Prompt: "Count.", Model: script.New(script.Text(`{"n": 85}`))}))}
 	ask := call.New("sum", number, call.Spec{Applicator: app, Intent: "sum", Input: call.From(question),
 		Dispatch: call.Dispatch{Candidates: []string{"small", "large"}, SwitchOn: []string{"format/drift"}, Retry: call.Retry{FallbackMax: new(1)}}})
 	p := stone.Seq("p", stone.Func0("start", question, func(context.Context) (asked, error) { return asked{"17 * 5"}, nil }), ask)
