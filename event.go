@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/budget"
@@ -110,11 +111,21 @@ func (f *frame) started() func(dag.DAG) {
 			x := f.extra.Load()
 			done.Replayed = x != nil && x.replayed
 			if done.OK {
-				done.Usage = usageIn(d.Latest().Meta())
+				done.Usage, done.Result = usageIn(d.Latest().Meta()), beginning(d.Latest())
 			}
 		}
 		f.Send(done)
 	}
+}
+
+// beginning returns the beginning of a result, on one line.
+func beginning(n *dag.Node) string {
+	const most, short = 120, 4 << 10 // bytes
+	text := string(n.Content()[:min(len(n.Content()), short)])
+	if len(n.Content()) < short {
+		text = n.Text()
+	}
+	return bounds.Cut(strings.Join(strings.Fields(text), " "), most)
 }
 
 // usageIn reads the usage that agents and calls note in the meta of their nodes.
