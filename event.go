@@ -2,7 +2,9 @@ package stone
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -111,21 +113,33 @@ func (f *frame) started() func(dag.DAG) {
 			x := f.extra.Load()
 			done.Replayed = x != nil && x.replayed
 			if done.OK {
-				done.Usage, done.Result = usageIn(d.Latest().Meta()), beginning(d.Latest())
+				done.Usage, done.Result = usageIn(d.Latest().Meta()), factsOf(d.Latest())
 			}
 		}
 		f.Send(done)
 	}
 }
 
-// beginning returns the beginning of a result, on one line.
-func beginning(n *dag.Node) string {
-	const most, short = 120, 4 << 10 // bytes
-	text := string(n.Content()[:min(len(n.Content()), short)])
-	if len(n.Content()) < short {
-		text = n.Text()
+// factsOf returns the truth values and numbers of a result that is not long. They tell what came out, as
+// "passed=false", without what anybody wrote.
+func factsOf(n *dag.Node) string {
+	const most, long = 3, 4 << 10
+	if len(n.Content()) > long {
+		return ""
 	}
-	return bounds.Cut(strings.Join(strings.Fields(text), " "), most)
+	v, _ := n.At()
+	object, ok := v.(map[string]any)
+	if !ok {
+		object = map[string]any{"": v}
+	}
+	var facts []string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		switch v := object[name].(type) {
+		case bool, json.Number:
+			facts = append(facts, strings.TrimPrefix(fmt.Sprintf("%s=%v", bounds.Cut(name, maxLabel), v), "="))
+		}
+	}
+	return strings.Join(facts[:min(len(facts), most)], " ")
 }
 
 // usageIn reads the usage that agents and calls note in the meta of their nodes.

@@ -49,7 +49,7 @@ type StepDone struct {
 	Replayed bool          `json:"replayed,omitempty"` // the result of a leaf was taken from the recorder
 	Usage    budget.Usage  `json:",inline"`            // of a leaf, as noted beside its node
 
-	// Result is the beginning of the result of a leaf, on one line.
+	// Result has the truth values and numbers in the result of a leaf, such as "passed=false".
 	Result string `json:"result,omitempty" event:"content"`
 }
 

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -196,7 +196,7 @@ func (t *Tree) Note(e event.Event) string {
 		}
 	case event.ToolDone:
 		if a := t.find(e.Path).agentAt(); !d.OK && a.talks() {
-			return plain("failed", a.path(), d.Tool, text.Cut(text.Line(strings.TrimSpace(d.Text)), maxResult))
+			return plain("failed", a.path(), d.Tool)
 		}
 	case event.LaneStarted:
 		r := t.find(e.Path)
@@ -209,6 +209,9 @@ func (t *Tree) Note(e event.Event) string {
 	}
 	return ""
 }
+
+// maxAbout bounds what a tool is called with, in columns.
+const maxAbout = 60
 
 // maxTurns bounds the lines about one visit of an agent.
 const maxTurns = 30
@@ -249,7 +252,8 @@ func (r *row) talks() bool {
 	return r.turns <= maxTurns
 }
 
-// calls says what the model did in a turn.
+// calls says what the model did in a turn. What it wrote is left out, since logs are kept, but for the file, the
+// command or the address of a tool.
 func calls(d event.ModelResponse) string {
 	if d.Reply == nil {
 		return "no answer"
@@ -260,16 +264,16 @@ func calls(d event.ModelResponse) string {
 	}
 	var did []string
 	for _, c := range asked {
-		did = append(did, strings.TrimSpace(c.Name+" "+view.Argument(c)))
+		var on struct{ Path, File, Command, URL string }
+		_ = json.Unmarshal(c.Input, &on) // or it has other arguments
+		about := cmp.Or(on.Path, on.File, on.Command, on.URL)
+		did = append(did, strings.TrimSpace(c.Name+" "+text.Cut(text.Line(strings.TrimSpace(about)), maxAbout)))
 	}
 	if len(did) == 0 {
-		did = []string{"answers: " + text.Cut(text.Line(strings.TrimSpace(d.Reply.Text)), maxResult)}
+		did = []string{"answers"}
 	}
 	return strings.Join(did, ", ")
 }
-
-// maxResult bounds the beginning of a text in a line, in columns.
-const maxResult = 60
 
 func (r *row) end(e event.StepDone, waits bool) string {
 	r.running = max(0, r.running-1)
@@ -285,7 +289,7 @@ func (r *row) end(e event.StepDone, waits bool) string {
 	if !r.listed() || e.OK && !r.works() {
 		return ""
 	}
-	return r.line(verb, r.counts(), r.duration(), text.Cut(text.Line(e.Result), maxResult))
+	return r.line(verb, r.counts(), r.duration(), text.Line(e.Result))
 }
 
 // works reports whether the end of a visit that succeeded gets a line: of a leaf and of what counts rounds or

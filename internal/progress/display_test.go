@@ -66,13 +66,13 @@ func TestPlainLines(t *testing.T) {
 		want string // lines; times are written as T
 	}{
 		{"sequence", stone.Seq("a/b", one, one), `
-done    a/b/one  T; one
-done    a/b/one  T; one
+done    a/b/one  T
+done    a/b/one  T
 done    a/b  T`},
 		{"loop", stone.Loop("loop", step("one", nil), until(3), 5), `
-done    loop/one  T; one
-done    loop/one  ×2; T; one
-done    loop/one  ×3; T; one
+done    loop/one  T
+done    loop/one  ×2; T
+done    loop/one  ×3; T
 done    loop  round 3; T`},
 		{"lanes", stone.Seq("all", lanes(25, 10, stone.Lanes(1)), count("count")), `
 failure all/work/each[0]/halve  error: item 0 is bad
@@ -99,21 +99,21 @@ done    all  T`},
 		{"failure", stone.Rescue("safe", step("try", func(context.Context) error { return errors.New("no\x1b[1m\nluck") }), step("heal", nil)), `
 failure safe/try  error: no�[1m; luck
 failed  safe/try  T
-done    safe/heal  T; heal
+done    safe/heal  T
 done    safe  T`},
 		{"slow", stone.Seq("all", slow("long", 12*time.Second), slow("short", 4*time.Second)), `
 running all/long  5.0s
-done    all/long  12.0s; long
-done    all/short  4.0s; short
+done    all/long  12.0s
+done    all/short  4.0s
 done    all  16.0s`},
 		{"agent", stone.Seq("all", agentOf()), `
 turn    all/write  1; read_file draft.md
 turn    all/write  2; look, look
-failed  all/write  look; nothing there
-turn    all/write  3; answers: no
+failed  all/write  look
+turn    all/write  3; answers
 rejects all/write/polite  rude: it says no
-turn    all/write  4; answers: yes, please
-done    all/write  T; yes, please
+turn    all/write  4; answers
+done    all/write  T
 done    all  T`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
