@@ -144,7 +144,7 @@ func TestAsToolFailures(t *testing.T) {
 		"a panic":        {p: step(func(context.Context, questionDoc) (agent.Text, error) { panic("boom") }), want: "panic at talk/tool-1-1/find: boom"},
 		"the wrong type": {p: stone.Func("find", question, check, func(context.Context, questionDoc) (passed, error) { return passed{}, nil }), want: `"find" made no note`},
 		"its model":      {p: agent.New("find", note, model(), agent.Config{User: agent.Say("x")}), want: "canned: no answers left"},
-		"the budget":     {p: agent.New("find", note, model(says("x")), agent.Config{User: agent.Say("x")}), limits: budget.Limits{Roundtrips: 1}, want: string(budget.Kind)},
+		"the budget":     {p: agent.New("find", note, model(says("x")), agent.Config{User: agent.Say("x")}), limits: budget.Limits{Roundtrips: new(1)}, want: string(budget.Kind)},
 		"a question": {p: step(func(context.Context, questionDoc) (agent.Text, error) {
 			return agent.Text{}, stone.Fail(kind.Waiting, "%w", kind.Waiting)
 		}), want: string(kind.Waiting)},

@@ -142,7 +142,7 @@ func TestPromptCaching(t *testing.T) {
 			System: agent.Say(strings.Repeat("All of the context. ", 1000)), User: agent.Say("Find it."),
 			Use: []agent.Middleware{agent.Use(read)}, NoCache: noCache,
 		})
-		account := budget.New(budget.Limits{Roundtrips: 100})
+		account := budget.New(budget.Limits{Roundtrips: new(100)})
 		if _, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{}); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ const mostFrames = 38
 
 func TestFrames(t *testing.T) {
 	m := &framed{canned: model(says("good"))}
-	ctx := budget.With(t.Context(), budget.New(budget.Limits{Tokens: 1_000_000}))
+	ctx := budget.With(t.Context(), budget.New(budget.Limits{Tokens: new(1_000_000)}))
 	cfg := stone.Config{Recorder: journal.Keep(new(journal.Memory), journal.Options{})}
 	if _, err := stone.Run(ctx, agent.New("talk", note, m, agent.Config{User: agent.Say("begin")}), cfg); err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ func TestAgentsDrawOnTheAccount(t *testing.T) {
 		want   string        // the limit that ended it
 		spent  budget.Amount // by then
 	}{
-		{budget.Limits{Roundtrips: 3}, "max-roundtrips", budget.Amount{Roundtrips: 3, Tokens: 90}},
-		{budget.Limits{Tokens: 100}, "max-tokens", budget.Amount{Roundtrips: 4, Tokens: 120}},
+		{budget.Limits{Roundtrips: new(3)}, "max-roundtrips", budget.Amount{Roundtrips: 3, Tokens: 90}},
+		{budget.Limits{Tokens: new(100)}, "max-tokens", budget.Amount{Roundtrips: 4, Tokens: 120}},
 	} {
 		account := budget.New(test.limits)
 		_, err := stone.Run(budget.With(context.Background(), account), looping(0), stone.Config{})
@@ -52,7 +52,7 @@ func TestAgentsDrawOnTheAccount(t *testing.T) {
 
 func TestAgentsEndWithTheTimeOfTheAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx := budget.With(context.Background(), budget.New(budget.Limits{Latency: 3500 * time.Millisecond}))
+		ctx := budget.With(context.Background(), budget.New(budget.Limits{Latency: new(3500 * time.Millisecond)}))
 		start := time.Now()
 		_, err := stone.Run(ctx, looping(time.Second), stone.Config{})
 		if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != budget.Kind {
@@ -100,7 +100,7 @@ func TestReplayedTurnsAreCharged(t *testing.T) {
 func TestTheAccountHoldsForAllResumes(t *testing.T) {
 	var memory journal.Memory
 	for i := range 4 {
-		account := budget.New(budget.Limits{Roundtrips: 3}) // as in another process
+		account := budget.New(budget.Limits{Roundtrips: new(3)}) // as in another process
 		_, err := stone.Run(budget.With(t.Context(), account), looping(0), stone.Config{RunID: "r", Recorder: journal.Keep(&memory, journal.Options{})})
 		if _, ok := errors.AsType[*budget.ExhaustedError](err); !ok {
 			t.Errorf("resumed %d times: %v, want that the account is exhausted", i, err)

@@ -4,16 +4,18 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone/internal/bounds"
 )
 
-// Limits bound what may be spent. Zero means unlimited. A negative value means nothing
-// may be spent. In JSON the members are max-roundtrips, max-tokens, max-usd and latency-ms:
-// absent means unlimited, and 0 means nothing may be spent.
+// Limits bound what may be spent. Nil means unlimited, and 0 or less means nothing may be spent:
+// new(2.0) is two dollars, new(0.0) none. In JSON the members are max-roundtrips, max-tokens, max-usd and
+// latency-ms, and absent means unlimited.
 type Limits struct {
-	Roundtrips int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
-	Tokens     int           `json:"max-tokens,omitempty"`     // in and out
-	USD        float64       `json:"max-usd,omitempty"`
-	Latency    time.Duration `json:"-"` // from when the account was opened
+	Roundtrips *int           `json:"max-roundtrips,omitempty"` // invocations of capabilities, turns of agents
+	Tokens     *int           `json:"max-tokens,omitempty"`     // in and out
+	USD        *float64       `json:"max-usd,omitempty"`
+	Latency    *time.Duration `json:"-"` // from when the account was opened
 }
 
 // An Amount is an amount to spend, or spent. Negative parts count as zero.
@@ -138,8 +140,7 @@ func (a *Account) Under(path string) *Account {
 	return sub
 }
 
-// Left returns the remaining budget: the least of all accounts up the chain. Zero means
-// unlimited. A negative value means nothing may be spent.
+// Left returns the remaining budget: the least of all accounts up the chain, never below 0.
 func (a *Account) Left() Limits { return a.left(Amount{}) }
 
 // left is Left with an amount returned first.
@@ -167,28 +168,21 @@ func (a *Account) rest(back Amount) (left Limits) {
 }
 
 // least returns the rest of limit, or left if that is less.
-func least[N int | float64 | time.Duration](left, limit, spent N) N {
-	if limit == 0 {
+func least[N int | float64 | time.Duration](left, limit *N, spent N) *N {
+	if limit == nil {
 		return left
 	}
-	rest := max(limit, 0) - spent
-	if rest <= 0 {
-		return -1
-	}
-	if left == 0 {
-		return rest
-	}
-	return min(left, rest)
+	return bounds.Least(left, new(max(max(*limit, 0)-spent, 0)))
 }
 
 // Deadline returns when the time of the account or of one above it ends, whichever is
 // earlier. It returns false if none has a limit on time.
 func (a *Account) Deadline() (deadline time.Time, ok bool) {
 	for ; a != nil; a = a.above {
-		if a.limits.Latency == 0 {
+		if a.limits.Latency == nil {
 			continue
 		}
-		if end := a.opened.Add(max(a.limits.Latency, 0)); !ok || end.Before(deadline) {
+		if end := a.opened.Add(max(*a.limits.Latency, 0)); !ok || end.Before(deadline) {
 			deadline, ok = end, true
 		}
 	}

@@ -2,7 +2,7 @@
 // An account may be under another one. A draw on it is a draw on all accounts above it,
 // so that a step can have a cap within its run's cap:
 //
-//	ctx = budget.With(ctx, budget.New(budget.Limits{USD: 2, Tokens: 500_000}))
+//	ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(2.0), Tokens: new(500_000)}))
 //	result, err := stone.Run(ctx, pipeline, cfg)
 //
 // Calls and agents draw on the account in their context. They reserve the estimated cost

@@ -18,7 +18,7 @@ var estimate = budget.Quote{Least: budget.Amount{Roundtrips: 1}, Most: budget.Am
 // when none is open and nothing is left.
 func TestDrawWaitsForEstimates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := budget.New(budget.Limits{USD: 2})
+		a := budget.New(budget.Limits{USD: new(2.0)})
 		var all sync.WaitGroup
 		var mu sync.Mutex
 		open, most, paid := 0, 0, 0
@@ -59,7 +59,7 @@ func TestDrawWaitsForEstimates(t *testing.T) {
 
 // Who waits ends with its context, and what never ended stays taken.
 func TestDrawThatDoesNotEnd(t *testing.T) {
-	a := budget.New(budget.Limits{USD: 1})
+	a := budget.New(budget.Limits{USD: new(1.0)})
 	draw, err := a.Draw(t.Context(), body("p"), "s", estimate)
 	if err != nil {
 		t.Fatal(err)

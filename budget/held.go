@@ -87,11 +87,11 @@ func (a *Account) exhausted(limit string, q Quote) *ExhaustedError {
 	least := 0.0
 	switch limit {
 	case "max-usd":
-		e.Max, e.Spent, e.Held, least = a.limits.USD, a.spent.USD, a.held.USD, q.Most.sane().USD
+		e.Max, e.Spent, e.Held, least = *a.limits.USD, a.spent.USD, a.held.USD, q.Most.sane().USD
 	case "max-tokens":
-		e.Max, e.Spent, e.Held, least = float64(a.limits.Tokens), float64(a.spent.Tokens), float64(a.held.Tokens), float64(max(q.Most.Tokens, 1))
+		e.Max, e.Spent, e.Held, least = float64(*a.limits.Tokens), float64(a.spent.Tokens), float64(a.held.Tokens), float64(max(q.Most.Tokens, 1))
 	case "max-roundtrips":
-		e.Max, e.Spent, least = float64(a.limits.Roundtrips), float64(a.spent.Roundtrips), float64(max(q.Least.Roundtrips, 1))
+		e.Max, e.Spent, least = float64(*a.limits.Roundtrips), float64(a.spent.Roundtrips), float64(max(q.Least.Roundtrips, 1))
 	default:
 		return e
 	}

@@ -3,6 +3,7 @@ package budget_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone/budget"
 )
@@ -19,16 +20,16 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 		keep   int // attempts without a known cost in this process
 		want   string
 	}{
-		"held by another process": {budget.Limits{USD: 0.05}, before, lost, 0,
+		"held by another process": {budget.Limits{USD: new(0.05)}, before, lost, 0,
 			"budget/exhausted: spent 0.0025, held for 8 lost attempts 0.0475, limit 0.05: set max-usd to at least 0.098"},
-		"held here": {budget.Limits{USD: 0.005}, budget.Amount{}, budget.Possible{}, 1,
+		"held here": {budget.Limits{USD: new(0.005)}, budget.Amount{}, budget.Possible{}, 1,
 			"budget/exhausted: spent 0, held for 1 lost attempt 0.0065, limit 0.005: set max-usd to at least 0.013"},
-		"nothing held": {budget.Limits{USD: 0.05}, before, budget.Possible{}, 0,
+		"nothing held": {budget.Limits{USD: new(0.05)}, before, budget.Possible{}, 0,
 			"budget/exhausted: spent 0.0500, limit 0.05: set max-usd to at least 0.057"},
-		"tokens":          {budget.Limits{Tokens: 200}, before, lost, 0, "budget/exhausted: spent 40, held for 8 lost attempts 160, limit 200: set max-tokens to at least 360"},
-		"round trips":     {budget.Limits{Roundtrips: 18}, before, lost, 0, "budget/exhausted: spent 18, limit 18: set max-roundtrips to at least 19"},
-		"nothing allowed": {budget.Limits{USD: -1}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: spent 0, limit 0: set max-usd to at least 0.0065"},
-		"no time":         {budget.Limits{Latency: -1}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: the time is over that latency-ms allows, or the flag --max-time"},
+		"tokens":          {budget.Limits{Tokens: new(200)}, before, lost, 0, "budget/exhausted: spent 40, held for 8 lost attempts 160, limit 200: set max-tokens to at least 360"},
+		"round trips":     {budget.Limits{Roundtrips: new(18)}, before, lost, 0, "budget/exhausted: spent 18, limit 18: set max-roundtrips to at least 19"},
+		"nothing allowed": {budget.Limits{USD: new(0.0)}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: spent 0, limit 0: set max-usd to at least 0.0065"},
+		"no time":         {budget.Limits{Latency: new(time.Duration(0))}, budget.Amount{}, budget.Possible{}, 0, "budget/exhausted: the time is over that latency-ms allows, or the flag --max-time"},
 	} {
 		whole := budget.New(c.limits)
 		run := whole.Run("r", budget.Earlier{Spent: c.before, Held: c.held})
@@ -49,7 +50,7 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 		if !ok || e.Enough == 0 || e.Limit == "latency-ms" {
 			continue
 		}
-		raised := map[string]budget.Limits{"max-usd": {USD: e.Enough}, "max-tokens": {Tokens: int(e.Enough)}, "max-roundtrips": {Roundtrips: int(e.Enough)}}[e.Limit]
+		raised := map[string]budget.Limits{"max-usd": {USD: new(e.Enough)}, "max-tokens": {Tokens: new(int(e.Enough))}, "max-roundtrips": {Roundtrips: new(int(e.Enough))}}[e.Limit]
 		if _, err := budget.New(raised).Run("r", budget.Earlier{Spent: c.before, Held: c.held}).Draw(t.Context(), body("p"), "s", next); err != nil {
 			t.Errorf("%s: what is said to be enough is not: %v", name, err)
 		}
@@ -58,7 +59,7 @@ func TestExhaustedSaysWhatIsHeld(t *testing.T) {
 
 // An account that serves every resume of a run in turn holds each lost attempt once.
 func TestHeldOnce(t *testing.T) {
-	whole := budget.New(budget.Limits{USD: 1})
+	whole := budget.New(budget.Limits{USD: new(1.0)})
 	call := budget.Quote{Most: budget.Amount{Roundtrips: 1, USD: 0.5}}
 	spent, held := budget.Amount{}, budget.Possible{}
 	for range 2 {

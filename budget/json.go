@@ -10,26 +10,25 @@ import (
 	"time"
 )
 
-// MarshalJSON writes the limits that are set. A negative limit is written as 0.
+// MarshalJSON writes the limits that are set, and a negative one as 0.
 func (l Limits) MarshalJSON() ([]byte, error) {
 	out := map[string]any{}
-	if l.Roundtrips != 0 {
-		out["max-roundtrips"] = max(l.Roundtrips, 0)
+	if l.Roundtrips != nil {
+		out["max-roundtrips"] = max(*l.Roundtrips, 0)
 	}
-	if l.Tokens != 0 {
-		out["max-tokens"] = max(l.Tokens, 0)
+	if l.Tokens != nil {
+		out["max-tokens"] = max(*l.Tokens, 0)
 	}
-	if l.USD != 0 {
-		out["max-usd"] = max(l.USD, 0)
+	if l.USD != nil {
+		out["max-usd"] = max(*l.USD, 0)
 	}
-	if l.Latency != 0 {
-		out["latency-ms"] = milliseconds(max(l.Latency, 0))
+	if l.Latency != nil {
+		out["latency-ms"] = milliseconds(max(*l.Latency, 0))
 	}
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON is the inverse of MarshalJSON. It reads 0 and less as -1, and refuses unknown
-// members: a misspelt limit would limit nothing.
+// UnmarshalJSON is the inverse of MarshalJSON. It refuses unknown members: a misspelt limit would limit nothing.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	var in struct {
 		Roundtrips *int         `json:"max-roundtrips"`
@@ -42,24 +41,13 @@ func (l *Limits) UnmarshalJSON(data []byte) error {
 	if err := from.Decode(&in); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	*l = Limits{Roundtrips: explicit(in.Roundtrips), Tokens: explicit(in.Tokens), USD: explicit(in.USD)}
+	*l = Limits{Roundtrips: in.Roundtrips, Tokens: in.Tokens, USD: in.USD}
 	if in.Latency == nil {
 		return nil
 	}
 	latency, err := duration(in.Latency.String())
-	l.Latency = explicit(&latency)
+	l.Latency = &latency
 	return err
-}
-
-// explicit returns a limit that was written, or 0 for nil.
-func explicit[N int | float64 | time.Duration](limit *N) N {
-	if limit == nil {
-		return 0
-	}
-	if *limit <= 0 {
-		return -1
-	}
-	return *limit
 }
 
 // milliseconds returns the exact number of milliseconds.
@@ -81,5 +69,5 @@ func duration(ms string) (time.Duration, error) {
 	if n *= float64(time.Millisecond); err != nil || n >= math.MaxInt64 {
 		return 0, fmt.Errorf("latency-ms %s: want at most %s", ms, milliseconds(math.MaxInt64))
 	}
-	return time.Duration(max(n, -1)), nil
+	return time.Duration(max(n, 0)), nil
 }

@@ -126,7 +126,7 @@ func (a *Account) refused(q Quote) (r *refusal) {
 	now := time.Now()
 	least, most := q.Least.sane(), q.Most.sane()
 	for up := a; up != nil; up = up.above {
-		if q.Unpriced != "" && up.limits.USD != 0 {
+		if q.Unpriced != "" && up.limits.USD != nil {
 			return &refusal{&UnpricedError{Model: q.Unpriced, Part: !up.whole()}, true}
 		}
 		limit := up.exceeded(least, now)
@@ -149,14 +149,14 @@ func (a *Account) refused(q Quote) (r *refusal) {
 func (a *Account) exceeded(amount Amount, now time.Time) string {
 	l, s := a.limits, a.spent
 	switch {
-	case l.Latency != 0 && !now.Before(a.opened.Add(max(l.Latency, 0))):
+	case l.Latency != nil && !now.Before(a.opened.Add(max(*l.Latency, 0))):
 		return "latency-ms"
-	case l.Roundtrips != 0 && add(s.Roundtrips, amount.Roundtrips) > max(l.Roundtrips, 0):
+	case l.Roundtrips != nil && add(s.Roundtrips, amount.Roundtrips) > max(*l.Roundtrips, 0):
 		return "max-roundtrips"
-	case l.Tokens != 0 && (s.Tokens >= l.Tokens || add(s.Tokens, amount.Tokens) > l.Tokens):
+	case l.Tokens != nil && (s.Tokens >= *l.Tokens || add(s.Tokens, amount.Tokens) > *l.Tokens):
 		return "max-tokens"
 	// Three calls of ten cents must fit into thirty cents, despite rounding.
-	case l.USD != 0 && s.USD+amount.USD > max(l.USD, 0)*(1+1e-9):
+	case l.USD != nil && s.USD+amount.USD > max(*l.USD, 0)*(1+1e-9):
 		return "max-usd"
 	}
 	return ""

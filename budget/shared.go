@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -39,7 +40,7 @@ func Drawn(rules []Rule, pipeline string, labels map[string]string) []Shared {
 		if r.Pipeline != "" && r.Pipeline != pipeline {
 			continue
 		}
-		if !missing(r.Labels, labels) && !slices.Contains(of, r.Shared) {
+		if !missing(r.Labels, labels) && !slices.ContainsFunc(of, func(o Shared) bool { return reflect.DeepEqual(o, r.Shared) }) {
 			of = append(of, r.Shared)
 		}
 	}
@@ -128,22 +129,22 @@ type Balance struct {
 	Renews time.Time `json:"renews,omitzero"` // absent if never renewed
 }
 
-// Left returns what may still be spent. As in Limits, 0 means unlimited and a negative value nothing.
+// Left returns what may still be spent.
 func (b Balance) Left() Limits {
 	a := Account{tree: new(tree), limits: b.Limits, spent: b.Used.Add(b.Held)}
-	a.limits.Latency = 0
+	a.limits.Latency = nil
 	return a.Left()
 }
 
 // Pays returns nil if the budget can pay the most that a step may cost. The error is an *UnpricedError
 // or an *ExhaustedError.
 func (b Balance) Pays(q Quote) error {
-	if q.Unpriced != "" && b.Limits.USD != 0 {
+	if q.Unpriced != "" && b.Limits.USD != nil {
 		return &UnpricedError{Model: q.Unpriced}
 	}
 	most := q.Most.sane()
 	a := Account{limits: b.Limits, spent: b.Used.Add(b.Held)}
-	a.limits.Latency = 0
+	a.limits.Latency = nil
 	limit := a.exceeded(most, time.Time{})
 	if limit == "" {
 		return nil
@@ -151,11 +152,11 @@ func (b Balance) Pays(q Quote) error {
 	e := &ExhaustedError{Limit: limit, Shared: &b}
 	switch limit {
 	case "max-usd":
-		e.Spent, e.Held, e.Max, e.Needs = b.Used.USD, b.Held.USD, b.Limits.USD, most.USD
+		e.Spent, e.Held, e.Max, e.Needs = b.Used.USD, b.Held.USD, *b.Limits.USD, most.USD
 	case "max-tokens":
-		e.Spent, e.Held, e.Max, e.Needs = float64(b.Used.Tokens), float64(b.Held.Tokens), float64(b.Limits.Tokens), float64(most.Tokens)
+		e.Spent, e.Held, e.Max, e.Needs = float64(b.Used.Tokens), float64(b.Held.Tokens), float64(*b.Limits.Tokens), float64(most.Tokens)
 	default:
-		e.Spent, e.Held, e.Max, e.Needs = float64(b.Used.Roundtrips), float64(b.Held.Roundtrips), float64(b.Limits.Roundtrips), float64(most.Roundtrips)
+		e.Spent, e.Held, e.Max, e.Needs = float64(b.Used.Roundtrips), float64(b.Held.Roundtrips), float64(*b.Limits.Roundtrips), float64(most.Roundtrips)
 	}
 	e.Max = max(e.Max, 0)
 	return e

@@ -60,7 +60,7 @@ func TestEstimateFollowsOutputs(t *testing.T) {
 		for i, tokens := range c.before {
 			budget.Observe(ctx, fmt.Sprintf("all/each[%d]/ask", i), "turn-1", output(max(tokens, 0)))
 		}
-		a := budget.New(budget.Limits{USD: 100})
+		a := budget.New(budget.Limits{USD: new(100.0)})
 		for i, tokens := range c.here {
 			say(ctx, t, a, i, tokens)
 		}
@@ -84,7 +84,7 @@ func TestLowEstimatesDoNotOverspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := budget.WithOutputs(t.Context())
 		const limit = 0.5
-		a := budget.New(budget.Limits{USD: limit})
+		a := budget.New(budget.Limits{USD: new(limit)})
 		for i := range 20 {
 			say(ctx, t, a, i, 1)
 		}

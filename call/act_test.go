@@ -107,7 +107,7 @@ func TestCandidates(t *testing.T) {
 	w := &world{}
 	app := app(w.cap(nil, call.Metadata{ID: "a", Cost: call.Cost{USD: 2}}), w.cap(nil, call.Metadata{ID: "b"}), w.cap(nil, call.Metadata{ID: "c"}), w.cap(nil, call.Metadata{ID: "d"}))
 	app.Registry.SetDown("b", true)
-	asked, rejected := app.Candidates(call.Spec{Intent: "x/y", Dispatch: retry(0, 0, caps("a", "b", "none", "c", "d"))}, call.Budget{USD: 1}, nil)
+	asked, rejected := app.Candidates(call.Spec{Intent: "x/y", Dispatch: retry(0, 0, caps("a", "b", "none", "c", "d"))}, call.Budget{USD: new(1.0)}, nil)
 	if got := fmt.Sprint(asked, rejected); got != "[c] [{a budget/cost} {b availability/down} {none cap/not-found}]" {
 		t.Error(got)
 	}

@@ -122,7 +122,7 @@ func TestWhatWasPaidIsNotPaidAgain(t *testing.T) {
 				Dispatch: call.Dispatch{Strategy: strategy}, Done: call.Done{Must: []string{"long"}}})
 			var memory journal.Memory
 			run := func(ctx context.Context) error {
-				ctx = budget.With(ctx, budget.New(budget.Limits{USD: 2, Roundtrips: 2}))
+				ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(2.0), Roundtrips: new(2)}))
 				_, err := stone.Run(ctx, p, stone.Config{RunID: "wednesday", Recorder: journal.Keep(&memory, journal.Options{})})
 				return err
 			}
@@ -167,7 +167,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	p := call.New("write", dag.NewType[string]("letter"), call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write"})
 	var memory journal.Memory
 	for i, want := range []budget.Usage{{InputTokens: 10, USD: 0.25}, {InputTokens: 20, USD: 0.5}} {
-		account := budget.New(budget.Limits{USD: 5})
+		account := budget.New(budget.Limits{USD: new(5.0)})
 		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "thursday", Recorder: journal.Keep(&memory, journal.Options{})})
 		if (err == nil) != (i == 1) {
 			t.Errorf("run %d: %v", i, err)

@@ -64,8 +64,8 @@ func TestAgreement(t *testing.T) {
 		{name: "the next is rejected", spec: call.Spec{Dispatch: agreement("a", "b", "c", "fix"), Done: call.Done{Must: []string{"fails"}}}, checks: checks,
 			calls: "a b c fix", want: "!eval/must-failed", failed: "fails"},
 		{name: "the policy's fallback is asked", spec: call.Spec{Dispatch: agreement("a", "b")}, policy: call.Policy{Default: call.Rules{Fallback: []string{"c"}}}, calls: "a b c", want: "c"},
-		{name: "the budget pays for one", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: 1}, calls: "a", want: "!" + call.BudgetExhausted},
-		{name: "no money is left for the next", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: 2}, calls: "a b", want: "!" + call.BudgetExhausted},
+		{name: "the budget pays for one", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: new(1)}, calls: "a", want: "!" + call.BudgetExhausted},
+		{name: "no money is left for the next", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: new(2)}, calls: "a b", want: "!" + call.BudgetExhausted},
 	})
 }
 

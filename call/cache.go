@@ -1,6 +1,7 @@
 package call
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -14,34 +15,36 @@ import (
 // returned plan or a pipeline made. It is taken as it was judged, without asking any
 // capability: it costs nothing and has no effects.
 type Cache struct {
-	// MaxAge is the maximum age of the answer. Zero uses the intent's rules, or asks again if there are none. A
-	// negative age always asks again.
-	MaxAge time.Duration `json:"-"` // "max-age-ms"
+	// MaxAge is the maximum age of the answer. Nil uses the intent's rules, or asks again if there are none. Zero
+	// always asks again.
+	MaxAge *time.Duration `json:"-"` // "max-age-ms"
 }
 
 // MarshalJSON writes the age in milliseconds.
 func (c Cache) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]int64{"max-age-ms": max(c.MaxAge.Milliseconds(), 0)})
+	return json.Marshal(map[string]int64{"max-age-ms": max(c.age().Milliseconds(), 0)})
 }
 
-// read reads a cache. What says 0 asks again.
+// age returns the maximum age, 0 for none.
+func (c Cache) age() time.Duration { return *cmp.Or(c.MaxAge, new(time.Duration(0))) }
+
 func (c *Cache) read(m *form.Map) {
 	m.Need("max-age-ms")
-	zeroIsNone(m.At("max-age-ms").Duration(&c.MaxAge), &c.MaxAge)
+	form.Ptr(&c.MaxAge, m.At("max-age-ms").Duration)
 }
 
 // takes returns the maximum age of an answer, and a key of the capabilities that would be asked: an answer that
 // another run got with a larger grant is not taken.
 func (c *caller) takes(grant []string) (key []byte, age time.Duration) {
 	r := c.resolve()
-	if r.cache.MaxAge <= 0 || len(r.faults) > 0 {
+	if r.cache.age() <= 0 || len(r.faults) > 0 {
 		return nil, 0
 	}
 	key, err := namedBy(c.spec.Applicator.candidates(&c.spec, grant))
 	if err != nil { // a version that is not text has no key
 		return nil, 0
 	}
-	return key, r.cache.MaxAge
+	return key, r.cache.age()
 }
 
 // namedBy returns the ids and versions of candidates.

@@ -22,7 +22,7 @@ type asking struct {
 }
 
 func TestCache(t *testing.T) {
-	day := call.Cache{MaxAge: 24 * time.Hour}
+	day := call.Cache{MaxAge: new(24 * time.Hour)}
 	first := asking{version: "1", input: "1", spec: call.Spec{Cache: day, Done: call.Done{Must: []string{"non-empty"}}}, more: []string{"c"}}
 	for _, tc := range []struct {
 		name   string
@@ -39,8 +39,8 @@ func TestCache(t *testing.T) {
 		{"another rule", func(a *asking) { a.spec.Done.Should = []string{"non-empty"} }, nil, 2},
 		{"as old as it may be", func(a *asking) { a.later = 24 * time.Hour }, nil, 1},
 		{"too old", func(a *asking) { a.later = 24*time.Hour + 1 }, nil, 2},
-		{"a shorter age", func(a *asking) { a.later, a.spec.Cache.MaxAge = time.Hour, time.Minute }, nil, 2},
-		{"asked again", func(a *asking) { a.spec.Cache.MaxAge = -1 }, nil, 2},
+		{"a shorter age", func(a *asking) { a.later, a.spec.Cache.MaxAge = time.Hour, new(time.Minute) }, nil, 2},
+		{"asked again", func(a *asking) { a.spec.Cache.MaxAge = new(time.Duration(0)) }, nil, 2},
 		{"a smaller grant", func(a *asking) { a.grant = []string{} }, nil, 2},
 		{"a failure", func(*asking) {}, fails("post/strike"), 2},
 		{"a rejected answer", func(*asking) {}, answers(`""`), 4}, // of a and c
@@ -79,20 +79,24 @@ func TestCacheRules(t *testing.T) {
 	w := &world{}
 	app := app(w.cap(nil, call.Metadata{ID: "a"}))
 	app.Tools = call.NewRegistry(w.cap(nil, call.Metadata{ID: "t"}))
-	app.Policy.Intents = map[string]call.Rules{"mail/sort": {Cache: call.Cache{MaxAge: time.Hour}}}
-	for want, spec := range map[time.Duration]call.Spec{
-		time.Hour: {Intent: "mail/sort"}, time.Minute: {Intent: "mail/sort", Cache: call.Cache{MaxAge: time.Minute}},
-		-1: {Intent: "mail/sort", Cache: call.Cache{MaxAge: -1}}, 0: {Intent: "mail/print"},
+	app.Policy.Intents = map[string]call.Rules{"mail/sort": {Cache: call.Cache{MaxAge: new(time.Hour)}}}
+	for want, spec := range map[string]call.Spec{
+		"1h0m0s": {Intent: "mail/sort"}, "1m0s": {Intent: "mail/sort", Cache: call.Cache{MaxAge: new(time.Minute)}},
+		"0s": {Intent: "mail/sort", Cache: call.Cache{MaxAge: new(time.Duration(0))}}, "none": {Intent: "mail/print"},
 	} {
-		if got := app.Effective(spec).Cache.MaxAge; got != want {
+		got := "none"
+		if age := app.Effective(spec).Cache.MaxAge; age != nil {
+			got = age.String()
+		}
+		if got != want {
 			t.Errorf("%+v: %v, want %v", spec, got, want)
 		}
 	}
-	tool := call.Spec{Applicator: app, Tool: "t", Cache: call.Cache{MaxAge: time.Hour}}
+	tool := call.Spec{Applicator: app, Tool: "t", Cache: call.Cache{MaxAge: new(time.Hour)}}
 	if err := stone.Validate(call.New("ask", out, tool), stone.Given{}).Err(); err == nil || !strings.Contains(err.Error(), "leave out Cache") {
 		t.Errorf("a tool with a cache: %v", err)
 	}
-	app.Policy.Default.Cache = call.Cache{MaxAge: time.Hour}
+	app.Policy.Default.Cache = call.Cache{MaxAge: new(time.Hour)}
 	if err := stone.Validate(call.New("ask", out, call.Spec{Applicator: app, Cap: "a", Intent: "x/y"}), stone.Given{}).Err(); err == nil || !strings.Contains(err.Error(), "default rules have a Cache") {
 		t.Errorf("a cache for all: %v", err)
 	}

@@ -351,11 +351,11 @@ func TestRequest(t *testing.T) {
 	v := runCall(t.Context(), call.Spec{
 		Applicator: app, Requires: call.Requires{Reply: call.Value},
 		Context: dag.Derive(dag.Nothing, func(struct{}) any { return map[string]int{"c": 1} }),
-	}, call.Budget{Tokens: 100, USD: 5}, stone.Config{RunID: "r", Watch: watch})
+	}, call.Budget{Tokens: new(100), USD: new(5.0)}, stone.Config{RunID: "r", Watch: watch})
 	if v.brief() != "one two" || fmt.Sprint(said) != "[a:a a:one  a:two]" {
 		t.Errorf("got %s, heard %q", v.brief(), said)
 	}
-	if key != "r/ask/a 1" || string(got.Input) != "{}" || string(got.Context) != `{"c":1}` || got.Trace.ID != "r" || got.Attempt != 1 || got.Budget.Tokens != 100 {
+	if key != "r/ask/a 1" || string(got.Input) != "{}" || string(got.Context) != `{"c":1}` || got.Trace.ID != "r" || got.Attempt != 1 || *got.Budget.Tokens != 100 {
 		t.Errorf("asked %+v", got)
 	}
 	if u := v.rec.Usage; u.USD != 1.25 || u.InputTokens != 10 || u.OutputTokens != 20 || u.Attempts != 1 || u.Cap != "a" {

@@ -160,17 +160,16 @@ func (e *entry) unavailable(left budget.Limits) string {
 	switch {
 	case e.down():
 		return Down
-	case left.Latency > 0 && e.Cost.Latency > left.Latency: // with none left the account says so
+	case left.Latency != nil && *left.Latency > 0 && e.Cost.Latency > *left.Latency: // with none left the account says so
 		return latencyExceeded
-	case left.USD != 0 && e.Cost.USD > max(left.USD, 0)*(1+1e-9):
+	case left.USD != nil && e.Cost.USD > max(*left.USD, 0)*(1+1e-9):
 		return costExceeded
 	}
 	return ""
 }
 
 // Candidates lists the capabilities that would be asked for a call now, in order, and the
-// rejected ones, each with the first test that it fails. Left is the remaining budget;
-// zero fields mean unlimited. Grant lists the effects that the run allows; nil allows
+// rejected ones, each with the first test that it fails. Left is the remaining budget. Grant lists the effects that the run allows; nil allows
 // all.
 func (a *Applicator) Candidates(s Spec, left Budget, grant []string) (asked []string, rejected []Rejection) {
 	for _, c := range a.candidates(&s, grant) {

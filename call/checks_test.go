@@ -61,13 +61,13 @@ func TestCheckBy(t *testing.T) {
 		w := &world{}
 		app := app(w.cap(nil, call.Metadata{ID: "a"}), w.cap(answers(out), call.Metadata{ID: "b"}))
 		app.Checks = map[string]call.Check{"x/fits": call.CheckBy("x/fits", app.Registry, "b")}
-		spec := call.Spec{Applicator: app, Cap: "a", Done: call.Done{Must: []string{"x/fits"}}, Budget: call.Budget{Roundtrips: 2}}
+		spec := call.Spec{Applicator: app, Cap: "a", Done: call.Done{Must: []string{"x/fits"}}, Budget: call.Budget{Roundtrips: new(2)}}
 		v := runCall(t.Context(), spec, call.Budget{}, stone.Config{})
 		if why := v.rec.Error; want == "" && v.err != nil || want != "" && !strings.Contains(why, want) {
 			t.Errorf("%s: %q, want %q", out, why, want)
 		}
 		wantCalls(t, w, "a", "b")
-		spec.Budget.Roundtrips = 1
+		spec.Budget.Roundtrips = new(1)
 		if v := runCall(t.Context(), spec, call.Budget{}, stone.Config{}); v.failure != call.BudgetExhausted || !strings.Contains(v.rec.Error, "max-roundtrips") {
 			t.Errorf("with one round trip: %s, %s", v.brief(), v.rec.Error)
 		}

@@ -78,7 +78,7 @@ func TestAdmit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: 10}))
+			ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: new(10.0)}))
 			res, err := stone.Run(ctx, call.New("say", said, spec), stone.Config{Input: d})
 			var failure *call.Error
 			if errors.As(err, &failure) != (test.want != "") || failure != nil && (failure.Type != call.InputRejected || !strings.Contains(failure.Message, test.want)) {
@@ -217,7 +217,7 @@ func TestAdmitIsPaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := dag.NewType[string]("said")
-	spec := call.Spec{Applicator: app, Intent: "x/say", Input: call.From(asked), Admit: call.Done{Must: []string{"judged"}}, Budget: call.Budget{USD: 0.1}}
+	spec := call.Spec{Applicator: app, Intent: "x/say", Input: call.From(asked), Admit: call.Done{Must: []string{"judged"}}, Budget: call.Budget{USD: new(0.1)}}
 	_, err = stone.Run(t.Context(), call.New("say", said, spec), stone.Config{Input: d})
 	if err == nil || kindOf(err) != call.BudgetExhausted || asks != 0 {
 		t.Errorf("%v, %d asked", err, asks)

@@ -58,7 +58,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	ctx := budget.With(context.Background(), budget.New(budget.Limits{USD: 1}))
+	ctx := budget.With(context.Background(), budget.New(budget.Limits{USD: new(1.0)}))
 	res, err := stone.Run(ctx, answer, stone.Config{Input: d})
 	if err != nil {
 		fmt.Println(err)

@@ -46,7 +46,7 @@ func TestJudgeAttempts(t *testing.T) {
 				if tc.max != 0 {
 					app.Policy.Intents = map[string]call.Rules{"mail/sort": {Judge: call.Judge{MaxAttempts: &tc.max}}}
 				}
-				v := runCall(t.Context(), call.Spec{Applicator: app, Cap: "a"}, call.Budget{Roundtrips: tc.budget}, stone.Config{})
+				v := runCall(t.Context(), call.Spec{Applicator: app, Cap: "a"}, call.Budget{Roundtrips: new(tc.budget)}, stone.Config{})
 				if got := v.brief(); got != tc.want || len(asked) != tc.asked {
 					t.Errorf("%s after %d questions, want %s after %d (%v)", got, len(asked), tc.want, tc.asked, v.err)
 				}

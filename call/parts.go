@@ -3,7 +3,6 @@ package call
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/edn"
@@ -97,19 +96,12 @@ func (d *Done) read(m *form.Map) {
 	form.Ptr(&d.ScoreMin, func(to *float64) bool { return m.At("score-min").Float(to, 0, 1) })
 }
 
-// readBudget reads limits. An explicit 0 allows no spending.
+// readBudget reads limits.
 func readBudget(m *form.Map, to *Budget) {
-	zeroIsNone(m.At("max-roundtrips").Int(&to.Roundtrips, 0, math.MaxInt), &to.Roundtrips)
-	zeroIsNone(m.At("max-tokens").Int(&to.Tokens, 0, math.MaxInt), &to.Tokens)
-	zeroIsNone(m.At("max-usd").Float(&to.USD, 0, math.Inf(1)), &to.USD)
-	zeroIsNone(m.At("latency-ms").Duration(&to.Latency), &to.Latency)
-}
-
-// zeroIsNone maps an explicit 0 to -1, because zero means unlimited.
-func zeroIsNone[N int | float64 | time.Duration](stated bool, to *N) {
-	if stated && *to == 0 {
-		*to = -1
-	}
+	form.Ptr(&to.Roundtrips, func(to *int) bool { return m.At("max-roundtrips").Int(to, 0, math.MaxInt) })
+	form.Ptr(&to.Tokens, func(to *int) bool { return m.At("max-tokens").Int(to, 0, math.MaxInt) })
+	form.Ptr(&to.USD, func(to *float64) bool { return m.At("max-usd").Float(to, 0, math.Inf(1)) })
+	form.Ptr(&to.Latency, m.At("latency-ms").Duration)
 }
 
 // readEffects reads a set of effects and drops "none". A set that is stated is never nil,

@@ -51,7 +51,7 @@ func (p *Policy) resolve(s *Spec) effective {
 			e.switchOn, e.switchStated = l.SwitchOn, true
 		}
 	}
-	if e.cache = s.Cache; e.cache.MaxAge == 0 && s.Tool == "" {
+	if e.cache = s.Cache; e.cache.MaxAge == nil && s.Tool == "" {
 		e.cache = intent.Cache
 	}
 	e.judge.on = e.judge.on && s.Intent != EvalGrade

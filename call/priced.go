@@ -32,7 +32,7 @@ func (c *caller) unpriced(ctx context.Context) (models []string) {
 // unpayable reports the models that the call's own budget cannot pay, because their price
 // is unknown.
 func (c *caller) unpayable() (found []finding.Finding) {
-	if c.spec.Budget.USD == 0 {
+	if c.spec.Budget.USD == nil {
 		return nil
 	}
 	for _, model := range c.unpriced(context.Background()) {

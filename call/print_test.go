@@ -42,7 +42,7 @@ func TestPrint(t *testing.T) {
 	if len(versions) != 4 {
 		t.Errorf("%d fingerprints of 4 combinations of versions", len(versions))
 	}
-	if print(with(func(s *call.Spec) { s.Budget.Tokens = 7 })) != print(base) {
+	if print(with(func(s *call.Spec) { s.Budget.Tokens = new(7) })) != print(base) {
 		t.Error("a call with another budget has another fingerprint: what was paid for would be paid for again")
 	}
 }

@@ -128,7 +128,7 @@ func TestWholeRequest(t *testing.T) {
 			Hedge: 250 * time.Millisecond, AllowFailure: true, Repair: &call.Repair{Cap: "llm/fix", Max: 2},
 			Retry: call.Retry{SameCapMax: &one, FallbackMax: &none}, SwitchOn: []string{}, Policy: "quality-aware"},
 		Done:    call.Done{Must: []string{"patch-applies", "schema-valid"}, Should: []string{"tests-pass"}, ScoreMin: &min},
-		Budget:  call.Budget{Tokens: 1200, Roundtrips: -1, USD: 0.5, Latency: 2 * time.Second},
+		Budget:  call.Budget{Tokens: new(1200), Roundtrips: new(0), USD: new(0.5), Latency: new(2 * time.Second)},
 		Effects: []string{"net/http"},
 	}
 	parts := []string{

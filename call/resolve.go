@@ -103,11 +103,11 @@ func (r *resolved) checkSpec(s *Spec) {
 	if s.Tool != "" && s.Cap != "" {
 		bad("the call asks the tool %q and the capability %q: name one", s.Tool, s.Cap)
 	}
-	if s.Tool != "" && s.Cache.MaxAge > 0 {
+	if s.Tool != "" && s.Cache.age() > 0 {
 		bad("the tool %q is cached: it must have its effects each time, so leave out Cache", s.Tool)
 	}
 	for level, rules := range map[string]Rules{"default": s.Applicator.Policy.Default, "routing": s.Applicator.Policy.Routing} {
-		if rules.Cache.MaxAge > 0 {
+		if rules.Cache.age() > 0 {
 			bad("the %s rules have a Cache: set it for an intent or a call, whose answers may be reused", level)
 		}
 	}

@@ -124,7 +124,7 @@ func TestTournamentDoesNotDependOnOrder(t *testing.T) {
 				yes := true
 				app := &call.Applicator{Registry: call.NewRegistry(append(all, judge(w, marks))...)}
 				app.Policy.Default.Judge.On = &yes
-				v := runCall(t.Context(), call.Spec{Applicator: app, Dispatch: tournament(ids...)}, call.Budget{Roundtrips: trips}, stone.Config{})
+				v := runCall(t.Context(), call.Spec{Applicator: app, Dispatch: tournament(ids...)}, call.Budget{Roundtrips: new(trips)}, stone.Config{})
 				results = append(results, v.brief())
 			})
 		}
@@ -141,7 +141,7 @@ func TestTournamentKeepsWhatPassed(t *testing.T) {
 		w := &world{}
 		app := &call.Applicator{Registry: call.NewRegistry(
 			w.cap(failsOnce("runtime/unavailable", time.Second), call.Metadata{ID: "a"}), w.cap(says("b"), call.Metadata{ID: "b"}))}
-		v := runCall(t.Context(), call.Spec{Applicator: app, Dispatch: retry(1, 1, tournament("a", "b"))}, call.Budget{Roundtrips: 2}, stone.Config{})
+		v := runCall(t.Context(), call.Spec{Applicator: app, Dispatch: retry(1, 1, tournament("a", "b"))}, call.Budget{Roundtrips: new(2)}, stone.Config{})
 		if v.brief() != "b" {
 			t.Errorf("got %s (%v)", v.brief(), v.err)
 		}
@@ -261,7 +261,7 @@ func TestCancelledRun(t *testing.T) {
 			app := &call.Applicator{Registry: call.NewRegistry(w.cap(hangs, call.Metadata{ID: "a"}), w.cap(hangs, call.Metadata{ID: "b"}))}
 			time.AfterFunc(time.Second, cancel)
 			d.AllowFailure = true
-			v := runCall(ctx, call.Spec{Applicator: app, Dispatch: d}, call.Budget{Latency: time.Hour}, stone.Config{})
+			v := runCall(ctx, call.Spec{Applicator: app, Dispatch: d}, call.Budget{Latency: new(time.Hour)}, stone.Config{})
 			if v.failure != "canceled" {
 				t.Errorf("%s: got %s, want canceled", d.Strategy, v.brief())
 			}
@@ -303,7 +303,7 @@ func TestFanOutWithinBudget(t *testing.T) {
 					return json.RawMessage(fmt.Sprint(len(all))), nil
 				})
 				p := stone.Seq("all", stone.Parallel("fan", append(parts, stone.Lanes(2))...), stone.Reduce(count))
-				ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: tt.usd}))
+				ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: new(tt.usd)}))
 				result, err := stone.Run(ctx, p, stone.Config{})
 				switch {
 				case tt.want != "" && !errors.Is(err, kind.Kind(tt.want)):

@@ -22,7 +22,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 	p := call.New("greet", greeting, call.Spec{Applicator: app, Intent: "text/greet", Input: call.From(name)})
 	input := dag.Of(name.With(map[string]string{"name": "Ada"}))
 	var j journal.Memory
-	account := budget.New(budget.Limits{USD: 1})
+	account := budget.New(budget.Limits{USD: new(1.0)})
 	for range 3 {
 		_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{RunID: "r", Input: input, Recorder: journal.Keep(&j, journal.Options{})})
 		if !errors.Is(err, kind.Waiting) {

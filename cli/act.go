@@ -93,8 +93,8 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err := a.fillApplicator(false); err != nil {
 		return err
 	}
-	if conf.Budget.Roundtrips == 0 { // a request from outside is never unlimited
-		conf.Budget.Roundtrips = cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
+	if conf.Budget.Roundtrips == nil { // a request from outside is never unlimited
+		conf.Budget.Roundtrips = new(cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips))
 	}
 	ctx, err := a.calls.spending(c.Context(), c.Flags())
 	if err != nil {

@@ -3,11 +3,8 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,26 +53,22 @@ func (a *app) callFlags(f *pflag.FlagSet) {
 
 // budgetFlags adds the flags of the budget.
 func budgetFlags(f *pflag.FlagSet, to *budget.Limits) {
-	f.Float64Var(&to.USD, "max-usd", 0, "spend at most `USD` dollars")
-	f.IntVar(&to.Tokens, "max-tokens", 0, "spend at most `N` tokens")
-	f.IntVar(&to.Roundtrips, "max-roundtrips", 0, "send at most `N` requests to models and capabilities")
-	f.DurationVar(&to.Latency, "max-time", 0, "limit the duration to `90s`")
+	f.Var(most(&to.USD), "max-usd", "spend at most `USD` dollars")
+	f.Var(most(&to.Tokens), "max-tokens", "spend at most `N` tokens")
+	f.Var(most(&to.Roundtrips), "max-roundtrips", "send at most `N` requests to models and capabilities")
+	f.Var(most(&to.Latency), "max-time", "limit the duration to `90s`")
 }
 
 // budgetLine is the budget as flags, which a run is resumed with.
 func budgetLine(l budget.Limits) (line []string) {
-	if l.USD != 0 {
-		line = append(line, "--max-usd="+strconv.FormatFloat(max(l.USD, 0), 'g', -1, 64))
-	}
-	if l.Tokens != 0 {
-		line = append(line, fmt.Sprint("--max-tokens=", max(l.Tokens, 0)))
-	}
-	if l.Roundtrips != 0 {
-		line = append(line, fmt.Sprint("--max-roundtrips=", max(l.Roundtrips, 0)))
-	}
-	if l.Latency != 0 {
-		line = append(line, fmt.Sprint("--max-time=", max(l.Latency, 0)))
-	}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.SortFlags = false
+	budgetFlags(f, &l)
+	f.VisitAll(func(f *pflag.Flag) {
+		if f.Value.String() != "" {
+			line = append(line, typed(f)...)
+		}
+	})
 	return line
 }
 
@@ -150,12 +143,12 @@ func (a *app) closeCalls() {
 // spending opens the account of a run that has a budget. Flags override the
 // configuration.
 func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context, error) {
-	err := k.limit(f)
+	k.limit()
 	if k.conf != nil {
 		ctx = llm.WithTable(ctx, k.table)
 	}
-	if err != nil || k.limits == (budget.Limits{}) {
-		return ctx, err
+	if k.limits == (budget.Limits{}) {
+		return ctx, nil
 	}
 	// What makes no call has to end in time, too.
 	account := budget.New(k.limits)
@@ -167,37 +160,10 @@ func (k *calls) spending(ctx context.Context, f *pflag.FlagSet) (context.Context
 }
 
 // limit reads the limits of a run and the table of models.
-func (k *calls) limit(f *pflag.FlagSet) error {
-	var limits budget.Limits
-	if k.conf != nil {
-		limits, k.table = k.conf.Budget, k.conf.Table
+func (k *calls) limit() {
+	if k.limits = k.budget; k.conf != nil {
+		k.limits, k.table = over(k.budget, k.conf.Budget), k.conf.Table
 	}
-	err := limitsOf(f, k.budget, &limits)
-	k.limits = limits
-	return err
-}
-
-// limitsOf takes the limits over that flags set.
-func limitsOf(f *pflag.FlagSet, set budget.Limits, to *budget.Limits) error {
-	return errors.Join(
-		bounded(f, "max-usd", set.USD, &to.USD),
-		bounded(f, "max-tokens", set.Tokens, &to.Tokens),
-		bounded(f, "max-roundtrips", set.Roundtrips, &to.Roundtrips),
-		bounded(f, "max-time", set.Latency, &to.Latency))
-}
-
-// bounded takes a limit over from its flag. A limit of 0 leaves nothing to spend.
-func bounded[N int | float64 | time.Duration](f *pflag.FlagSet, name string, value N, to *N) error {
-	switch {
-	case !f.Changed(name):
-	case value > 0:
-		*to = value
-	case value == 0:
-		*to = -1
-	default:
-		return fmt.Errorf("--%s %v: want 0 or more", name, value)
-	}
-	return nil
 }
 
 // overPipeline does something with a pipeline in Go, whose applicator it fills.
@@ -275,7 +241,7 @@ func (k *calls) unfit(p stone.Ashlar) (found finding.List) {
 			found = append(found, finding.Finding{Type: code, Ashlar: a.Name(), Path: path, Message: err.Error()})
 		}
 		d := a.Detail()
-		if d.Unpriced != nil && k.limits.USD != 0 {
+		if d.Unpriced != nil && k.limits.USD != nil {
 			for _, model := range d.Unpriced(ctx) {
 				report("unpriced-model", &budget.UnpricedError{Model: model})
 			}

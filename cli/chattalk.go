@@ -105,14 +105,10 @@ func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (cont
 		if err := old.Parse(from.Chat); err != nil {
 			return ctx, failed("the budget that is kept with chat %s: %w", t.name, err)
 		}
-		if err := limitsOf(old, kept, &t.limits); err != nil {
-			return ctx, err
-		}
+		t.limits = over(kept, t.limits)
 	}
-	if err := limitsOf(f, k.budget, &t.limits); err != nil {
-		return ctx, err
-	}
-	if err := t.fillApplicator(t.limits.USD != 0 || asksAny(t.p)); err != nil {
+	t.limits = over(k.budget, t.limits)
+	if err := t.fillApplicator(t.limits.USD != nil || asksAny(t.p)); err != nil {
 		return ctx, err
 	}
 	if k.conf != nil {
@@ -121,7 +117,7 @@ func (t *talk) budget(ctx context.Context, f *pflag.FlagSet, turns []turn) (cont
 	}
 	k.limits = t.limits
 	whole := t.limits
-	whole.Latency = 0
+	whole.Latency = nil
 	t.account = budget.New(whole)
 	for _, one := range turns {
 		steps, err := t.store.Steps(ctx, one.ID)

@@ -82,11 +82,11 @@ func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
 	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report each value of `COLUMN` separately")
 	f.StringVar(&flags.data.Split, "split", "", "evaluate only `PART`: dev or test, by the column split or else by digest")
-	f.IntVar(&flags.data.N, "n", 0, "draw at most `N` cases")
+	f.Var(count(&flags.data.N), "n", "draw at most `N` cases")
 	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`")
 	f.StringArrayVar(&flags.scores, "score", nil, "score by `KIND`, such as exact, number:0.01 or cel:EXPRESSION, or by a file of scorers: see the Go package eval")
-	f.IntVar(&flags.trials, "trials", 0, "answer each case `K` times (default 1)")
-	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (default 64)")
+	f.Var(count(&flags.trials), "trials", "answer each case `K` times (default 1)")
+	f.Var(count(&flags.lanes), "lanes", "answer at most `N` cases at once (default 64)")
 	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file of --save")
 	f.StringVar(&flags.gate, "gate", "", "judge by the rules in `FILE`; exit code 4 if one is broken, 5 if that cannot be told")
 	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (default 20)")
@@ -166,15 +166,17 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 // unanswered says that cases had no answer to score. It is an error if none had.
 func (a *app) unanswered(r eval.Report) error {
 	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
-	if worst.Errors == 0 {
-		return nil
-	}
 	why := ""
 	if len(r.Failures) > 0 {
 		why = ": " + r.Failures[0].Why
 	}
-	if worst.N == 0 {
+	switch {
+	case worst.N == 0:
 		return failed("no case has a score%s", why)
+	case worst.Right+worst.Wrong == 0: // then those of other scorers are the same
+		return failed("no case was answered%s", why)
+	case worst.Errors == 0:
+		return nil
 	}
 	a.complain("%d of %d answers have no score and are not in the mean%s", worst.Errors, r.Cases*r.Trials, why)
 	return nil

@@ -6,12 +6,12 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -122,22 +122,12 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	return e
 }
 
-// narrower is the smaller of two budgets in each part; zero bounds nothing.
+// narrower is the smaller of two budgets in each part.
 func narrower(a, b budget.Limits) budget.Limits {
 	return budget.Limits{
-		Roundtrips: least(a.Roundtrips, b.Roundtrips), Tokens: least(a.Tokens, b.Tokens),
-		USD: least(a.USD, b.USD), Latency: least(a.Latency, b.Latency),
+		Roundtrips: bounds.Least(a.Roundtrips, b.Roundtrips), Tokens: bounds.Least(a.Tokens, b.Tokens),
+		USD: bounds.Least(a.USD, b.USD), Latency: bounds.Least(a.Latency, b.Latency),
 	}
-}
-
-func least[N int | float64 | time.Duration](a, b N) N {
-	switch {
-	case a == 0:
-		return b
-	case b == 0:
-		return a
-	}
-	return min(a, b)
 }
 
 func printExplained(w io.Writer, all []explained) error {
@@ -182,7 +172,7 @@ func (e explanation) table() [][2]string {
 			rows = append(rows, [2]string{"rubric", text.Line(j.Rubric)})
 		}
 	}
-	if age := e.Rules.Cache.MaxAge; age > 0 {
+	if age := e.Rules.Cache.MaxAge; age != nil && *age > 0 {
 		rows = append(rows, [2]string{"cache", fmt.Sprintf("answers of earlier runs, up to %v old", age)})
 	}
 	rows = append(rows, [2]string{"switch-on", words(e.Rules.SwitchOn)})
@@ -248,20 +238,20 @@ func shownDone(d call.Done) string {
 	return strings.Join(parts, "; ")
 }
 
-// shownBudget shows the bounded amounts. A negative one means nothing may be spent.
+// shownBudget shows the bounded amounts.
 func shownBudget(l call.Budget) string {
 	parts := []string{}
-	if l.USD != 0 {
-		parts = append(parts, "$"+money.Exact(max(l.USD, 0)))
+	if l.USD != nil {
+		parts = append(parts, "$"+money.Exact(max(*l.USD, 0)))
 	}
-	if l.Tokens != 0 {
-		parts = append(parts, fmt.Sprintf("%d tokens", max(l.Tokens, 0)))
+	if l.Tokens != nil {
+		parts = append(parts, fmt.Sprintf("%d tokens", max(*l.Tokens, 0)))
 	}
-	if l.Roundtrips != 0 {
-		parts = append(parts, fmt.Sprintf("%d round trips", max(l.Roundtrips, 0)))
+	if l.Roundtrips != nil {
+		parts = append(parts, fmt.Sprintf("%d round trips", max(*l.Roundtrips, 0)))
 	}
-	if l.Latency != 0 {
-		parts = append(parts, max(l.Latency, 0).String())
+	if l.Latency != nil {
+		parts = append(parts, max(*l.Latency, 0).String())
 	}
 	return words(parts)
 }

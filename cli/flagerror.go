@@ -33,6 +33,8 @@ func flagError(c *cobra.Command, err error, hint string) error {
 			return fmt.Errorf("%w: did you mean --%s?", err, meant)
 		}
 		return fmt.Errorf("%w: see %s --help%s", err, c.CommandPath(), hint)
+	case errors.As(err, &invalid) && errors.As(err, new(outOfRange)):
+		return fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	case errors.As(err, &invalid) && errors.As(err, new(*strconv.NumError)):
 		want := "a number"
 		if invalid.GetFlag().Value.Type() == "bool" {

@@ -18,14 +18,14 @@ import (
 // gcFlags are the flags of gc.
 type gcFlags struct {
 	of     runsFlags
-	keep   int
+	keep   *int // nil for none
 	older  age
 	goesOn bool
 	dry    bool
 }
 
 func (a *app) gc() *cobra.Command {
-	flags := gcFlags{keep: -1, of: runsFlags{all: true}}
+	flags := gcFlags{of: runsFlags{all: true}}
 	c := &cobra.Command{
 		Use:   "gc",
 		Short: "Remove old runs",
@@ -37,19 +37,15 @@ func (a *app) gc() *cobra.Command {
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if !c.Flags().Changed("keep") && !c.Flags().Changed("older-than") {
+			if flags.keep == nil && !c.Flags().Changed("older-than") {
 				return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
-			}
-			if c.Flags().Changed("keep") && flags.keep < 0 {
-				return fmt.Errorf("--keep %d: want 0 or more", flags.keep)
 			}
 			return a.withStore(c.Context(), flags.of.db, func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
 		},
 	}
 	f := c.Flags()
 	flags.of.filter(c, "remove")
-	f.IntVar(&flags.keep, "keep", -1, "keep the newest `N` runs")
-	f.Lookup("keep").DefValue = "0" // which help does not print
+	f.Var(most(&flags.keep), "keep", "keep the newest `N` runs")
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
@@ -147,7 +143,7 @@ func (s *store) after(ctx context.Context, q journal.Query, page []journal.RunIn
 
 // dooms reports whether a run is to be removed, which so many younger ones follow.
 func (flags gcFlags) dooms(r journal.RunInfo, younger int, now time.Time) bool {
-	return flags.ends(r) && younger >= flags.keep &&
+	return flags.ends(r) && (flags.keep == nil || younger >= *flags.keep) &&
 		(flags.older == 0 || now.Sub(r.Started) > time.Duration(flags.older))
 }
 

@@ -47,14 +47,14 @@ func (a *app) improve() *cobra.Command {
 	f.StringVar(&flags.data.File, "data", "", "work on the dev split of the rows of `FILE`, JSON Lines or CSV, and report on its test split")
 	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
 	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
-	f.IntVar(&flags.data.N, "n", 0, "draw at most `N` cases of each split")
+	f.Var(count(&flags.data.N), "n", "draw at most `N` cases of each split")
 	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`, and show others")
 	f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
 	f.StringVar(&flags.by, "by", "", "`CAPABILITY` of the configuration, a model, that revises the prompts")
 	f.StringArrayVar(&flags.prompts, "prompt", nil, "revise only the prompt `NAME`; can be repeated")
-	f.IntVar(&flags.rounds, "rounds", 0, "make at most `N` proposals (default 12)")
-	f.IntVar(&flags.shown, "shown", 0, "make each proposal from `N` cases that went wrong (default 4)")
-	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once (default 64)")
+	f.Var(count(&flags.rounds), "rounds", "make at most `N` proposals (default 12)")
+	f.Var(count(&flags.shown), "shown", "make each proposal from `N` cases that went wrong (default 4)")
+	f.Var(count(&flags.lanes), "lanes", "answer at most `N` cases at once (default 64)")
 	f.StringVar(&flags.out, "out", "", "write accepted prompts to the folder `DIR`")
 	kept(f, "data", "expected", "cluster", "n", "seed", "score", "by", "prompt", "rounds", "shown", "lanes", "out")
 	f.BoolVar(&flags.run.json, "json", false, "print the result as JSON")
@@ -72,14 +72,6 @@ func (a *app) improve() *cobra.Command {
 		} {
 			if need.value == "" {
 				return fmt.Errorf("--%s is missing: name %s", need.flag, need.what)
-			}
-		}
-		for _, n := range []struct {
-			flag  string
-			value int
-		}{{"rounds", flags.rounds}, {"shown", flags.shown}, {"lanes", flags.lanes}} {
-			if c.Flags().Changed(n.flag) && n.value < 1 {
-				return fmt.Errorf("--%s %d: want 1 or more", n.flag, n.value)
 			}
 		}
 		if info, err := os.Stat(flags.out); err == nil && !info.IsDir() {

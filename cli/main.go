@@ -90,13 +90,18 @@ func Run(ctx context.Context, cfg Config) int {
 		a.Stderr = os.Stderr
 	}
 	a.Stdout, a.Stderr = shield(a.Stdout), shield(a.Stderr)
+	if terminal(a.Stdin) != nil {
+		ctx = limit.Interactive(ctx)
+	}
+	return a.main(ctx)
+}
+
+// main runs the command line and returns the exit code.
+func (a *app) main(ctx context.Context) int {
 	if a.linkFault != nil {
 		return a.exit(nil, a.linkFault)
 	}
 	a.secrets.Note(keys()...)
-	if terminal(a.Stdin) != nil {
-		ctx = limit.Interactive(ctx)
-	}
 	ctx = notice.With(ctx, func(line string) { a.complain("%s", line) })
 	cmd, err := a.root().ExecuteContextC(redact.With(ctx, &a.secrets))
 	a.telemetry.close()
@@ -108,6 +113,16 @@ func Run(ctx context.Context, cfg Config) int {
 func Command(cfg Config) (*cobra.Command, error) {
 	a := newApp(cfg)
 	return a.root(), a.linkFault
+}
+
+// within runs a command line within this one. It gets no configuration, grants or keys of this one or of another.
+func (a *app) within(ctx context.Context, line []string) error {
+	b := newApp(a.Config)
+	b.Args, b.trusting = line, a.trusting
+	if code := b.main(ctx); code != Done {
+		return &exitError{code: code}
+	}
+	return nil
 }
 
 func newApp(cfg Config) *app {
@@ -127,6 +142,7 @@ type app struct {
 	shown     func(path string) string // with labels of lanes; nil if no progress is shown
 	secrets   redact.Set               // of everything that runs
 	trusting  bool                     // whatever is found, see consent
+	adopts    func(journal.RunInfo) string
 }
 
 func (a *app) fromArgument() bool { _, ok := a.Pipeline.(fromArgument); return ok }

@@ -79,7 +79,7 @@ func (a *app) modelCall() *cobra.Command {
 	f.StringArrayVar(&flags.tools, "tool", nil, "offer the tool, or list of tools, in `FILE`: JSON with name, description, schema")
 	f.StringVar(&flags.schema, "schema", "", "ask for JSON that fits the JSON Schema in `FILE`")
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
-	f.IntVar(&flags.maxTokens, "max-tokens", 0, "limit the answer to `N` tokens")
+	f.Var(count(&flags.maxTokens), "max-tokens", "limit the answer to `N` tokens")
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
 	// It fails only for unknown flags.
 	_ = c.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(flags.provider.of, cobra.ShellCompDirectiveNoFileComp))
@@ -148,9 +148,6 @@ func (a *app) prompt(arg string) (string, error) {
 func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[string]any, err error) {
 	if flags.model == "" {
 		return nil, nil, errors.New("--model is missing: name the model that is asked")
-	}
-	if flags.maxTokens < 0 {
-		return nil, nil, fmt.Errorf("--max-tokens %d: want at least 1", flags.maxTokens)
 	}
 	req = &llm.Request{System: flags.system, Messages: []llm.Message{llm.User(prompt)}, MaxTokens: flags.maxTokens}
 	for _, file := range flags.tools {

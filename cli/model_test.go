@@ -212,7 +212,7 @@ func TestModelCallUsage(t *testing.T) {
 		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
 		{"no model", []string{"hi"}, "--model is missing: name the model that is asked"},
 		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, gemini, openai, openai-chat, openai-responses: see stone model call --help`},
-		{"a limit", at("--max-tokens", "-1"), "--max-tokens -1: want at least 1"},
+		{"a limit", at("--max-tokens", "-1"), "--max-tokens -1: want 1 or more"},
 		{"a URL", []string{"--url", "localhost:80", "--model", "m", "hi"}, `openai: bad Config: URL "localhost:`},
 		{"extra is not JSON", at("--extra", "{"), "--extra: not JSON: unexpected end of JSON input"},
 		{"extra is a list", at("--extra", "[1]"), "--extra: [1] is not a JSON object"},

@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -174,23 +177,19 @@ func (a *app) resumeAll(c *cobra.Command, db string) error {
 	if len(left) == 0 {
 		a.complain("no run can continue: waiting ones need an answer, and failed ones are resumed by name")
 	}
+	signals := make(chan os.Signal, 1) // the runs get them too
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	code := Done
-	for len(left) > 0 {
-		id := left[0]
-		left = left[1:]
-		err := a.goOn(c, db, id)
-		if err == nil {
-			continue
+	for i, id := range left {
+		if err := a.goOn(c, db, id); err != nil {
+			if is := a.exit(c, err); code == Done || is != Waiting {
+				code = is
+			}
 		}
-		if is := a.exit(c, err); code == Done || is != Waiting {
-			code = is
-		}
-		stopped, err := a.stopped(c.Context(), db, id)
-		if err != nil {
-			return err
-		}
-		if stopped {
-			a.complain("stopped: %s left", text.Plural(len(left), "run"))
+		if rest := len(left) - i - 1; len(signals) > 0 && rest > 0 {
+			a.complain("stopped: %s left", text.Plural(rest, "run"))
+			code = cmp.Or(code, Failed)
 			break
 		}
 	}
@@ -216,16 +215,6 @@ func waitingForBatches(ctx context.Context, s *store) (all []journal.RunInfo, er
 	}
 	slices.Reverse(all)
 	return all, nil
-}
-
-// stopped reports whether a run that was resumed was stopped by a signal, which ends the command.
-func (a *app) stopped(ctx context.Context, db, id string) (stopped bool, err error) {
-	err = a.withStore(ctx, db, func(s *store) error {
-		info, err := s.find(ctx, id)
-		stopped = info.State == journal.Canceled || info.State == journal.Drained
-		return err
-	})
-	return stopped, err
 }
 
 // goOn runs the command line that was kept with a run, with more flags, in its directory.
@@ -270,9 +259,7 @@ func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error
 		return failed("run %s was started in %s: %w", name, from.Dir, err)
 	}
 	defer func() { err = errors.Join(err, os.Chdir(here)) }()
-	root := a.root()
-	root.SetArgs(line)
-	return root.ExecuteContext(c.Context())
+	return a.within(c.Context(), line)
 }
 
 // repeatable returns the values of a flag that can be repeated.

@@ -69,7 +69,7 @@ func (flags *runsFlags) filter(c *cobra.Command, does string) {
 	f.StringVar(&flags.pipeline, "pipeline", "", does+" only runs of the pipeline `NAME`")
 	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")
 	f.StringVar(&flags.text, "failure", "", does+" only runs whose failure has `TEXT` in its kind, path or reason")
-	f.Float64Var(&flags.minCost, "min-cost", 0, does+" only runs that cost at least `USD`")
+	f.Var(&quantity[float64]{to: new(&flags.minCost)}, "min-cost", does+" only runs that cost at least `USD`")
 	// It fails only for an unknown flag.
 	_ = c.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 }
@@ -169,8 +169,6 @@ func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, er
 	}
 	q.Pipeline, q.Text, q.MinCost = flags.pipeline, flags.text, flags.minCost
 	switch {
-	case flags.minCost < 0:
-		return q, fmt.Errorf("--min-cost %v: want 0 or more", flags.minCost)
 	case flags.all:
 		q.Limit = everything
 	case flags.limit == 0 || flags.limit >= everything:

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,8 @@ func (a *app) serve() *cobra.Command {
 		c.Use = "serve [flags] [-- ARG…]"
 	}
 	f := c.Flags()
+	f.String(packageFlag, "", "")
+	f.Lookup(packageFlag).Hidden = true
 	f.StringVar(&flags.address, "address", "127.0.0.1:8080", "listen on `HOST:PORT`")
 	f.BoolVar(&flags.insecure, "insecure", false, "without tokens, let everyone who reaches the address do everything")
 	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
@@ -153,7 +156,29 @@ func (a *app) withPublished(c *cobra.Command, args []string, serve func([]publis
 	if err != nil {
 		return err
 	}
+	if f := c.Flags().Lookup(packageFlag); f != nil && !a.fromArgument() {
+		before = []string{f.Value.String()}
+	}
+	a.adopts = func(info journal.RunInfo) string { return adopted(info, all, before, after) }
 	return serve(all)
+}
+
+// adopted returns the name of the pipeline among those published here that a command in this directory has run in the same way:
+// with the same arguments and budget, and no flags.
+func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string) string {
+	from, ok := readSource(info)
+	here, err := os.Getwd()
+	if !ok || err != nil || from.Dir != here || from.command() != "run" || len(from.Flags) > 0 || !slices.Equal(from.Args, args) {
+		return ""
+	}
+	for i, p := range all {
+		was, err1 := linkName(from.Pipeline)
+		now, err2 := linkName(names[i])
+		if err1 == nil && err2 == nil && was == now && slices.Equal(from.Budget, budgetLine(p.Limits)) {
+			return cmp.Or(p.Name, p.Ashlar.Name())
+		}
+	}
+	return ""
 }
 
 // callers opens the tokens of those who may send requests. If there are none, it returns a first one,
@@ -288,18 +313,16 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	if err != nil {
 		return err
 	}
-	if err := k.limit(c.Flags()); err != nil {
-		return err
-	}
+	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
-	cfg.IgnoreTools, cfg.Budgets = conf.IgnoreTools, conf.Budgets
+	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
 		if p.Result == call.EmitType || p.Grant != nil {
 			cfg.Pipelines[i].Grant = cfg.Grant
 		}
 	}
-	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)
+	cfg.Limits.Roundtrips = cmp.Or(k.limits.Roundtrips, new(cmp.Or(conf.Plan.Limits.Roundtrips, plan.DefaultRoundtrips)))
 	if cfg.Webhooks, err = a.webhooks(conf.Webhooks); err != nil {
 		return err
 	}

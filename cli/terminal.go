@@ -4,20 +4,26 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/config"
-	"github.com/stonelayer/stone/cli/internal/display"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/display"
+	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/tree"
 )
 
 // terminalUI makes the command without a sub-command the terminal UI of the project around
@@ -26,7 +32,7 @@ import (
 // help.
 func (a *app) terminalUI(root *cobra.Command) {
 	if a.linked.screen == nil {
-		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/cli/screen."
+		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/x/screen."
 		root.Args = unknown
 		root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		return
@@ -160,7 +166,9 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 		cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{Pipeline: p.Name()}))
 		return kept.another(ctx, p, cfg)
 	}
-	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: run, Show: a.shownResult, Wait: true})
+	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Needs: a.needs(p), Read: func(typed string) (dag.DAG, error) { return a.typed(ctx, p, typed) },
+		Check: func(cfg stone.Config) finding.List { return a.findings(p, cfg) },
+		Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: run, Show: a.shownResult, Wait: true})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)
 	}
@@ -172,6 +180,36 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 		failure = nil // it was seen, and left
 	}
 	return errors.Join(failure, a.printResult(a.emitted(result), false, false), kept.close())
+}
+
+// needs names the inputs that a person has to give to a pipeline, empty for none.
+func (a *app) needs(p stone.Ashlar) string {
+	given := a.calls.base.Input.Types()
+	var names []string
+	for _, in := range tree.Inputs(p) {
+		if !in.Optional && !slices.Contains(given, in.Type.Name()) {
+			names = append(names, in.Type.Name())
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return text.Line(names[0]) + ", as text or JSON"
+	}
+	return "a JSON object with " + text.Line(strings.Join(names, ", "))
+}
+
+// typed reads an input that a person has typed: JSON, or a text.
+func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG, error) {
+	d, err := tree.ReadInput(ctx, p, []byte(typed))
+	if err != nil {
+		quoted, _ := json.Marshal(typed) // a string has JSON
+		if said, wrong := tree.ReadInput(ctx, p, quoted); wrong == nil {
+			return said, nil
+		}
+	}
+	return d, err
 }
 
 // shownResult returns the text that run prints for a result.

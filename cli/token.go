@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/internal/text"
@@ -54,8 +53,7 @@ func (a *app) createToken() *cobra.Command {
 	var file string
 	var t token.Token
 	var grant effects
-	var ttl time.Duration
-	var limits budget.Limits
+	var ttl *time.Duration
 	c := &cobra.Command{
 		Use:   "create NAME [flags]",
 		Short: "Make a token and print it, once",
@@ -73,14 +71,8 @@ func (a *app) createToken() *cobra.Command {
 			if c.Flags().Changed("grant") {
 				t.Grant = grant
 			}
-			if ttl < 0 || t.Minute < 0 || t.Runs < 0 || t.Streams < 0 || !(t.USDADay >= 0) {
-				return fmt.Errorf("--ttl, --per-minute, --runs, --streams and --max-usd-a-day: want 0 or more")
-			}
-			if ttl > 0 {
-				t.Expires = now.Add(ttl).UTC().Truncate(time.Second)
-			}
-			if err := limitsOf(c.Flags(), limits, &t.Limits); err != nil {
-				return err
+			if ttl != nil {
+				t.Expires = now.Add(*ttl).UTC().Truncate(time.Second)
 			}
 			tokens, err := openTokens(file)
 			if err != nil {
@@ -99,14 +91,14 @@ func (a *app) createToken() *cobra.Command {
 	f.StringSliceVar(&t.Roles, "role", nil, "what the caller may do: some of `ROLES` read, start, force, grant, answer, act, scrape")
 	f.StringVar(&t.Tenant, "tenant", "", "the caller sees only runs of this `TENANT`")
 	f.Var(&grant, "grant", "runs of the caller have at most this `EFFECT`")
-	f.Float64Var(&limits.USD, "max-usd", 0, "each run spends at most `USD` dollars")
-	f.Float64Var(&t.USDADay, "max-usd-a-day", 0, "all runs and requests of a day (UTC) together spend at most `USD` dollars")
-	f.IntVar(&limits.Tokens, "max-tokens", 0, "each run spends at most `N` tokens")
-	f.IntVar(&t.Minute, "per-minute", 0, "at most `N` requests a minute")
-	f.IntVar(&t.Runs, "runs", 0, "at most `N` runs at once")
-	f.IntVar(&t.Streams, "streams", 0, "at most `N` streams, watched lists and waits at once; 100 by default")
+	f.Var(most(&t.Limits.USD), "max-usd", "each run spends at most `USD` dollars")
+	f.Var(most(&t.USDADay), "max-usd-a-day", "all runs and requests of a day (UTC) together spend at most `USD` dollars")
+	f.Var(most(&t.Limits.Tokens), "max-tokens", "each run spends at most `N` tokens")
+	f.Var(most(&t.Minute), "per-minute", "at most `N` requests a minute")
+	f.Var(most(&t.Runs), "runs", "at most `N` runs at once")
+	f.Var(count(&t.Streams), "streams", "at most `N` streams, watched lists and waits at once; 100 by default")
 	f.BoolVar(&t.Interactive, "interactive", false, "its runs that say that a person waits go before others")
-	f.DurationVar(&ttl, "ttl", 0, "the token expires after this time, such as `720h`")
+	f.Var(&quantity[time.Duration]{&ttl, time.Second}, "ttl", "the token expires after this time, such as `720h`")
 	return c
 }
 

@@ -36,19 +36,13 @@ func (a *app) trace() *cobra.Command {
 
 func payload(command trace.Command) *cobra.Command {
 	var opts trace.PayloadOptions
-	var turn int
 	c := inspection("payload", "Show the request that a model was sent", func(path string) error {
 		return command.RunPayload(path, opts)
 	})
 	f := c.Flags()
 	f.StringVar(&opts.Ashlar, "ashlar", "", "only of the ashlar `NAME`")
-	f.IntVar(&turn, "turn", 0, "only of the model's turn `N`")
+	f.Var(most(&opts.Turn), "turn", "only of the model's turn `N`")
 	f.BoolVar(&opts.Last, "last", false, "show the last match, not the first")
-	c.PreRun = func(c *cobra.Command, _ []string) {
-		if f.Changed("turn") {
-			opts.Turn = &turn
-		}
-	}
 	return c
 }
 

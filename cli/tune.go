@@ -53,7 +53,7 @@ func (a *app) tune() *cobra.Command {
 	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
 	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
 	f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
-	f.IntVar(&flags.lanes, "lanes", 0, "answer at most `N` cases at once for each candidate (default 64)")
+	f.Var(count(&flags.lanes), "lanes", "answer at most `N` cases at once for each candidate (default 64)")
 	f.StringVar(&flags.call, "call", "", "the `SLOT` of the call; needed if the plan has several calls")
 	f.Float64Var(&flags.usd, "usd-per-case", 0, "an answer may cost `USD` dollars in the mean")
 	f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PLAN are not kept")
@@ -142,10 +142,7 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 		return err
 	}
 	a.closeCalls() // which ends ctx
-	a.calls = calls{}
-	root := a.root()
-	root.SetArgs(line)
-	return root.ExecuteContext(c.Context())
+	return a.within(c.Context(), line)
 }
 
 func (a *app) printChoice(choice eval.Choice, json bool) error {

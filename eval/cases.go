@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
 )
 
 // A group is the cases whose digests begin with the same byte, which it has as its content.
@@ -151,13 +152,16 @@ func (e *evaluation) answer() stone.Ashlar {
 		if err != nil {
 			return nil, err
 		}
+		if out := e.out.Load(); out != nil {
+			return nil, out
+		}
 		account := budget.From(ctx).Under(stone.In(ctx).Path())
 		var began time.Time
 		var out dag.DAG
 		for n := range attempts {
 			began = time.Now()
 			out = stone.In(budget.With(ctx, account)).RunChild(p, start)
-			if !out.InFlight() || !broken(out.Cause()) || !pause(ctx, n) {
+			if !out.InFlight() || !broken(out.Cause()) || refused(out.Cause()) || !(n < attempts-1 && retryafter.Sleep(ctx, patience<<(2*n)) == nil) {
 				break
 			}
 		}
@@ -166,7 +170,11 @@ func (e *evaluation) answer() stone.Ashlar {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case out.InFlight() && ends(out.Cause()):
-			return nil, ending(out.Cause())
+			err := ending(out.Cause())
+			if out, ok := err.(*lockedOutError); ok {
+				e.out.Store(out)
+			}
+			return nil, err
 		}
 		got := answer{Case: v.Case, Trial: v.Trial}
 		if err := got.take(out.Within(nil), start.Within(nil)); err != nil {
@@ -219,11 +227,6 @@ func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 	return d, nil
 }
 
-// pause waits before the attempt after the n-th, counted from 0. It returns false if there is none.
-func pause(ctx context.Context, n int) bool {
-	return n < attempts-1 && retryafter.Sleep(ctx, patience<<(2*n)) == nil
-}
-
 // take reads what the pipeline made beyond its start.
 func (a *answer) take(out, start dag.DAG) error {
 	made := out.Beyond(start)
@@ -252,9 +255,10 @@ func (a *answer) take(out, start dag.DAG) error {
 const planType = "stone/plan"
 
 // ends reports whether an error ends the run and not the case alone: an exhausted budget, a
-// question that waits, a recorder that failed, a broken check.
+// question that waits, a recorder that failed, a broken check, a key or an account that the
+// provider refuses.
 func ends(err error) bool {
-	return fault.EndsRun(err) ||
+	return fault.EndsRun(err) || lockedOut(err) ||
 		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, call.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
@@ -264,8 +268,23 @@ func ending(err error) error {
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); ok {
 		return spent
 	}
+	if lockedOut(err) {
+		return &lockedOutError{err}
+	}
 	return err
 }
+
+// lockedOut reports whether a provider refuses the key or the account, and so every case.
+func lockedOut(err error) bool {
+	h, ok := errors.AsType[*llm.HTTPError](err)
+	return ok && (h.Status >= 401 && h.Status <= 403 || h.Status == 429 && h.Final)
+}
+
+// A lockedOutError ends all lanes of the evaluation.
+type lockedOutError struct{ error }
+
+func (e *lockedOutError) Unwrap() error { return e.error }
+func (e *lockedOutError) EndsRun() bool { return true }
 
 // modelFailed is agent.KindModel. This package does not link agents.
 const modelFailed kind.Kind = "llm-error"
@@ -278,6 +297,12 @@ const notRecorded kind.Kind = call.NotRecorded
 var outages = []kind.Kind{
 	kind.Timeout, modelFailed,
 	call.SoftTimeout, call.Unavailable, call.InvokeFailed, call.NoCandidate, call.Down,
+}
+
+// refused reports whether a provider refuses the request: it would refuse the next one too.
+func refused(err error) bool {
+	_, ok := errors.AsType[*llm.HTTPError](err)
+	return ok && !llm.Retryable(err)
 }
 
 // broken reports whether an error is one of a provider.

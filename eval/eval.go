@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
@@ -107,6 +108,7 @@ type evaluation struct {
 	Config
 	data  *dataset
 	tuned string // type of the call whose tries are kept; "" for none
+	out   atomic.Pointer[lockedOutError]
 }
 
 const maxTrials = 1000

@@ -187,7 +187,7 @@ func TestImproveWithinBudget(t *testing.T) {
 		usd    float64
 		rounds int
 	}{{170, 1}, {230, 2}, {1000, 4}} {
-		account := budget.New(budget.Limits{USD: c.usd})
+		account := budget.New(budget.Limits{USD: new(c.usd)})
 		r, err := i.Run(budget.With(t.Context(), account), accepting("refuse"))
 		if err != nil || r.Test == nil || r.Accepted || len(r.Rounds) < c.rounds || r.USD > c.usd || r.USD != account.Used().USD {
 			t.Errorf("with %v USD: %+v, %v; used %v", c.usd, r, err, account.Used().USD)
@@ -195,12 +195,12 @@ func TestImproveWithinBudget(t *testing.T) {
 	}
 	j, run := new(journal.Memory), stone.Config{RunID: "r"}
 	run.Recorder = journal.Keep(j, journal.Options{})
-	_, err := i.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: 100})), run)
+	_, err := i.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: new(100.0)})), run)
 	if spent, ok := errors.AsType[*budget.ExhaustedError](err); !ok || spent.Enough != 160 {
 		t.Fatalf("with too little: %v", err)
 	}
 	before := p.answers.Load()
-	r, err := i.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: 170})), run)
+	r, err := i.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: new(170.0)})), run)
 	if !errors.Is(err, kind.Waiting) || p.answers.Load() > before+130 {
 		t.Errorf("with more: %+v, %v; %d more answers", r, err, p.answers.Load()-before)
 	}

@@ -63,8 +63,8 @@ func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	w.USD, w.perCase = usd, usd/float64(len(w.dev.ids))
 	w.pool = []*version{{w.texts, attempts}}
 	w.tell(ctx, fmt.Sprintf("the prompts as they are: %s of dev", mean4(w.mean(w.pool[0]).Mean)))
-	if left := budget.From(ctx).Left().USD; left != 0 && left < w.testCost() {
-		return &budget.ExhaustedError{Limit: "max-usd", Spent: usd, Max: usd + left, Enough: usd + w.roundCost() + w.testCost()}
+	if left := budget.From(ctx).Left().USD; left != nil && *left < w.testCost() {
+		return &budget.ExhaustedError{Limit: "max-usd", Spent: usd, Max: usd + *left, Enough: usd + w.roundCost() + w.testCost()}
 	}
 	return nil
 }
@@ -81,8 +81,8 @@ func (w *work) stops(ctx context.Context, n int) string {
 	switch {
 	case n > w.improver.Rounds:
 		return "all rounds are done"
-	case left != 0 && left < w.roundCost()+w.testCost():
-		return fmt.Sprintf("the %s that are left are for the test", money.USD(max(left, 0), false))
+	case left != nil && *left < w.roundCost()+w.testCost():
+		return fmt.Sprintf("the %s that are left are for the test", money.USD(*left, false))
 	case slices.ContainsFunc(w.pool, func(v *version) bool { return len(w.short(v)) == 0 }):
 		return "a version falls short in no case of dev"
 	}

@@ -79,7 +79,7 @@ const remembered = 365 * 24 * time.Hour
 func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag.Type[graded], rubric string, turned bool) asking {
 	grades := dag.NewType[grade]("eval/grade")
 	c := call.New("ask", grades, call.Spec{
-		Applicator: app, Intent: call.EvalGrade, Cache: call.Cache{MaxAge: remembered},
+		Applicator: app, Intent: call.EvalGrade, Cache: call.Cache{MaxAge: new(remembered)},
 		Requires: call.Requires{OutSchema: call.EvalAnswer},
 		Input:    dag.ReaderFunc(func(d dag.DAG) (any, error) { return s.question(set, d, rubric, turned) }, answered),
 	})

@@ -43,7 +43,7 @@ func TestOutOfMoney(t *testing.T) {
 			}
 			var db journal.Memory
 			run := func(usd float64) (eval.Report, error) {
-				return eval.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: usd})), eval.Config{Pipeline: p, Data: rows("a", "b", "c", "d"), Scorers: scores},
+				return eval.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: new(usd)})), eval.Config{Pipeline: p, Data: rows("a", "b", "c", "d"), Scorers: scores},
 					stone.Config{RunID: "r", Recorder: journal.Keep(&db, journal.Options{})})
 			}
 			if r, err := run(c.enough); !errors.As(err, new(*budget.ExhaustedError)) {

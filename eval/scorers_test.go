@@ -305,7 +305,7 @@ func TestBudget(t *testing.T) {
 		func(_ context.Context, q question) (string, error) { return strings.ToUpper(q.Text), nil }))}
 	p := call.New("ask", reply, call.Spec{Applicator: app, Cap: "m", Input: call.From(asked)})
 	data := rows("a", "b", "c", "d")
-	account := budget.New(budget.Limits{USD: 2})
+	account := budget.New(budget.Limits{USD: new(2.0)})
 	_, err := eval.Run(budget.With(t.Context(), account), eval.Config{Pipeline: p, Data: data, Scorers: scorers(t, "exact")}, stone.Config{})
 	if err == nil || !strings.Contains(err.Error(), budget.Kind) {
 		t.Fatalf("got %v, want %s", err, budget.Kind)

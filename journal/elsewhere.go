@@ -67,7 +67,7 @@ type ChildState struct {
 // with the result of the child. A pipeline that reads the latest node or the whole DAG sees only that input. The
 // conversation of an agent so far is no input.
 //
-//	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: 1}, workers))
+//	stone.Map("chunks", chunks, chunk, journal.Elsewhere("classify", classify, budget.Limits{USD: new(1.0)}, workers))
 //
 // The id of the child follows from the run, the place, the attempt and what the child does: in another process the
 // same attempt finds its child again, and resumes it if it has failed. A new attempt makes a new child.
@@ -126,7 +126,7 @@ func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	}
 	r := runnerIn(ctx)
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %d %s %s", at.RunID(), at.Path(), r.anew(at.Path()), e.pipeline.Fingerprint(), input)
+	fmt.Fprintf(sum, "%q %q %d %s %s", at.RunID(), at.Path(), record.Anew(ctx), e.pipeline.Fingerprint(), input)
 	c.ID = childPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:26])
 	s, err := e.paid(ctx, r, c)
 	if err != nil {
@@ -138,7 +138,7 @@ func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 // fixed returns the limits of the child. Those that follow from the account of the run are recorded.
 func (e *elsewhere) fixed(ctx context.Context) (budget.Limits, error) {
 	l, left := e.limits, budget.From(ctx).Left()
-	if (l.Roundtrips != 0 || left.Roundtrips == 0) && (l.Tokens != 0 || left.Tokens == 0) && (l.USD != 0 || left.USD == 0) {
+	if (l.Roundtrips != nil || left.Roundtrips == nil) && (l.Tokens != nil || left.Tokens == nil) && (l.USD != nil || left.USD == nil) {
 		return l, nil
 	}
 	return stone.Step(ctx, "limits", l, func(context.Context, budget.Limits) (budget.Limits, error) {
@@ -165,11 +165,9 @@ func (e *elsewhere) paid(ctx context.Context, r *runner, c Child) (settled, erro
 	}
 	spent := before.Usage.Amount() // by a child that has failed and is resumed
 	quote := budget.Reserved(budget.Amount{
-		Roundtrips: max(c.Limits.Roundtrips, 0), Tokens: max(c.Limits.Tokens-spent.Tokens, 0), USD: max(c.Limits.USD-spent.USD, 0),
+		Roundtrips: max(*cmp.Or(c.Limits.Roundtrips, new(1)), 0),
+		Tokens:     max(*cmp.Or(c.Limits.Tokens, new(0))-spent.Tokens, 0), USD: max(*cmp.Or(c.Limits.USD, new(0.0))-spent.USD, 0),
 	})
-	if c.Limits.Roundtrips == 0 {
-		quote.Least.Roundtrips, quote.Most.Roundtrips = 1, 1
-	}
 	goesOn := before.Possible.Attempts > 0
 	var draw *budget.Draw
 	if goesOn {

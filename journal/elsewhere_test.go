@@ -154,7 +154,7 @@ func add(work func(context.Context) error) stone.Ashlar {
 func parent(b *besides, work func(context.Context) error) stone.Ashlar {
 	return stone.Seq("parent",
 		stone.Func0("make", chunks, func(context.Context) ([][]int, error) { return [][]int{{1}, {2, 3}, {4}, {5, 6}}, nil }),
-		stone.Map("each", chunks, chunk, journal.Elsewhere("add", add(work), budget.Limits{USD: 2}, b), stone.AllLanes()),
+		stone.Map("each", chunks, chunk, journal.Elsewhere("add", add(work), budget.Limits{USD: new(2.0)}, b), stone.AllLanes()),
 		stone.Reduce(stone.Func("total", dag.All(sum), total, func(_ context.Context, all []int) (n int, err error) {
 			for _, s := range all {
 				n += s
@@ -167,7 +167,7 @@ func fine(context.Context) error { return nil }
 
 func TestElsewhere(t *testing.T) {
 	b := &besides{Journal: new(journal.Memory)}
-	account := budget.New(budget.Limits{USD: 8})
+	account := budget.New(budget.Limits{USD: new(8.0)})
 	ctx := budget.With(t.Context(), account)
 	cfg := stone.Config{RunID: "run", Grant: []string{"network", "process"}, Recorder: journal.Keep(b.Journal, journal.Options{})}
 	for range 2 { // the second one replays
@@ -216,14 +216,14 @@ func TestElsewhereIsBounded(t *testing.T) {
 		t.Errorf("without a grant: %v", err)
 	}
 	cfg = stone.Config{RunID: "poor", Recorder: journal.Keep(b.Journal, journal.Options{})}
-	account := budget.New(budget.Limits{USD: 7}) // for three children of 2 at once
+	account := budget.New(budget.Limits{USD: new(7.0)}) // for three children of 2 at once
 	_, err := stone.Run(budget.With(t.Context(), account), parent(b, fine), cfg)
 	if spent := account.Spent().USD; err != nil && !errors.As(err, new(*budget.ExhaustedError)) || spent > 7 {
 		t.Errorf("%v after %v USD", err, spent)
 	}
 	open := journal.Elsewhere("add", add(fine), budget.Limits{}, b) // what is left of 0.5
 	p := stone.Seq("open", stone.Func0("make", chunk, func(context.Context) ([]int, error) { return []int{1}, nil }), open)
-	_, err = stone.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: 0.5})), p, stone.Config{RunID: "open", Recorder: journal.Keep(b.Journal, journal.Options{})})
+	_, err = stone.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: new(0.5)})), p, stone.Config{RunID: "open", Recorder: journal.Keep(b.Journal, journal.Options{})})
 	if err == nil || !strings.Contains(err.Error(), budget.Kind) {
 		t.Errorf("a child without limits of its own: %v", err)
 	}
@@ -232,7 +232,7 @@ func TestElsewhereIsBounded(t *testing.T) {
 // A child draws on the budgets of its parent: what its siblings have spent leaves no room for the third one.
 func TestElsewhereDraws(t *testing.T) {
 	b := &besides{Journal: new(journal.Memory)}
-	day := budget.Shared{Name: "all", Per: budget.Day, Limits: budget.Limits{USD: 2}}
+	day := budget.Shared{Name: "all", Per: budget.Day, Limits: budget.Limits{USD: new(2.0)}}
 	cfg := stone.Config{RunID: "run", Recorder: journal.Keep(b.Journal, journal.Options{Budgets: []budget.Shared{day}, Account: "ada"})}
 	if _, err := stone.Run(t.Context(), parent(b, fine), cfg); err == nil || !strings.Contains(err.Error(), `budget "all" of this day has no room`) {
 		t.Errorf("four children of a dollar, with two in the budget: %v", err)
@@ -296,14 +296,14 @@ func goesOn(t *testing.T, j journal.Journal) {
 			}
 			close(drain)
 		}()
-		ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: 8}))
+		ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: new(8.0)}))
 		_, err := stone.Run(ctx, parent(b, work), stone.Config{RunID: "run", Recorder: journal.Keep(b.Journal, journal.Options{Drain: drain, Grace: time.Hour})})
 		if !errors.Is(err, journal.ErrDrained) {
 			t.Fatalf("process %d ended with %v", n, err)
 		}
 	}
 	close(release)
-	account := budget.New(budget.Limits{USD: 8})
+	account := budget.New(budget.Limits{USD: new(8.0)})
 	if _, err := stone.Run(budget.With(t.Context(), account), parent(b, work), stone.Config{RunID: "run", Recorder: journal.Keep(b.Journal, journal.Options{})}); err != nil {
 		t.Fatal(err)
 	}
@@ -333,10 +333,10 @@ func TestElsewhereRetries(t *testing.T) {
 		return nil
 	}
 	p := stone.Seq("p", stone.Func0("make", chunk, func(context.Context) ([]int, error) { return []int{1, 2}, nil }),
-		journal.Elsewhere("add", add(work), budget.Limits{USD: 2}, b))
+		journal.Elsewhere("add", add(work), budget.Limits{USD: new(2.0)}, b))
 	cfg := stone.Config{RunID: "run", Recorder: journal.Keep(b.Journal, journal.Options{})}
 	run := func() error {
-		_, err := stone.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: 2})), p, cfg)
+		_, err := stone.Run(budget.With(t.Context(), budget.New(budget.Limits{USD: new(2.0)})), p, cfg)
 		return err
 	}
 	if err := run(); err == nil || !strings.Contains(err.Error(), "broken") {

@@ -73,7 +73,7 @@ func Example() {
 
 // A run whose time is over has failed: nobody canceled it.
 func TestTimeIsOver(t *testing.T) {
-	j, account := new(journal.Memory), budget.New(budget.Limits{Latency: 20 * time.Millisecond})
+	j, account := new(journal.Memory), budget.New(budget.Limits{Latency: new(20 * time.Millisecond)})
 	ctx, cancel := account.Context(budget.With(t.Context(), account))
 	defer cancel()
 	waits := stone.Func0("wait", dag.NewType[int]("n"), func(ctx context.Context) (int, error) {
@@ -91,8 +91,8 @@ func TestTimeIsOver(t *testing.T) {
 func TestMemoryForgets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := new(journal.Memory)
-		daily := budget.Shared{Name: "daily", Per: budget.Day, Limits: budget.Limits{USD: 9}}
-		ever := budget.Shared{Name: "ever", Limits: budget.Limits{USD: 9}}
+		daily := budget.Shared{Name: "daily", Per: budget.Day, Limits: budget.Limits{USD: new(9.0)}}
+		ever := budget.Shared{Name: "ever", Limits: budget.Limits{USD: new(9.0)}}
 		first := time.Now()
 		for n, pause := range []time.Duration{0, 399 * 24 * time.Hour, 2 * 24 * time.Hour, 24 * time.Hour} {
 			time.Sleep(pause)

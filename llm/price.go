@@ -177,13 +177,12 @@ func Quote(ctx context.Context, m Model, req *Request) budget.Quote {
 // longAnswer is longer than the answers of almost all models, which refuse a higher limit.
 const longAnswer = 128 << 10
 
-// Bound returns maxTokens, or the tokens that an account has left if they are fewer; zero
-// fields of left mean unlimited. The result is at least 1, or 0 if no limit is needed.
+// Bound returns maxTokens, or the tokens that an account has left if they are fewer. The result is at least 1, or 0 if no limit is needed.
 func Bound(maxTokens int, left budget.Limits) int {
-	if left.Tokens == 0 || maxTokens == 0 && left.Tokens >= longAnswer {
+	if left.Tokens == nil || maxTokens == 0 && *left.Tokens >= longAnswer {
 		return maxTokens
 	}
-	tokens := max(left.Tokens, 1)
+	tokens := max(*left.Tokens, 1)
 	if maxTokens == 0 {
 		return tokens
 	}

@@ -288,16 +288,16 @@ func opAt(text []byte, path string) string {
 // left writes what is left of a budget.
 func left(b call.Budget) string {
 	var parts []string
-	if b.Roundtrips != 0 {
-		parts = append(parts, fmt.Sprintf("%d calls", max(b.Roundtrips, 0)))
+	if b.Roundtrips != nil {
+		parts = append(parts, fmt.Sprintf("%d calls", max(*b.Roundtrips, 0)))
 	}
-	if b.Tokens != 0 {
-		parts = append(parts, fmt.Sprintf("%d tokens", max(b.Tokens, 0)))
+	if b.Tokens != nil {
+		parts = append(parts, fmt.Sprintf("%d tokens", max(*b.Tokens, 0)))
 	}
-	if b.USD != 0 {
-		parts = append(parts, fmt.Sprintf("%.4g USD", max(b.USD, 0)))
+	if b.USD != nil {
+		parts = append(parts, fmt.Sprintf("%.4g USD", max(*b.USD, 0)))
 	}
-	if b.Latency != 0 {
+	if b.Latency != nil {
 		parts = append(parts, b.Latency.Round(1e9).String())
 	}
 	return strings.Join(parts, ", ")

@@ -128,7 +128,7 @@ func (pl planner) Around(ctx context.Context) context.Context {
 	m := newMeter(above, limits, returnedVisits)
 	m.returned = true
 	ctx = context.WithValue(ctx, meterKey{}, m)
-	return budget.With(ctx, budget.From(ctx).Sub(budget.Limits{Roundtrips: or(limits.Roundtrips, DefaultRoundtrips)}))
+	return budget.With(ctx, budget.From(ctx).Sub(budget.Limits{Roundtrips: new(or(limits.Roundtrips, DefaultRoundtrips))}))
 }
 
 // weight returns the number of nodes that one visit of a sequence visits: its own, and

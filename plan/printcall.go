@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/stonelayer/stone/call"
+import (
+	"time"
+
+	"github.com/stonelayer/stone/call"
+)
 
 // This file writes what a plan says of a call.
 
@@ -32,12 +36,12 @@ func (w *printer) spec(n *node) {
 	w.inner("admit", func() { w.done(&s.Admit) })
 	w.inner("done", func() { w.done(&s.Done) })
 	w.inner("budget", func() {
-		w.limit("max-roundtrips", float64(s.Budget.Roundtrips))
-		w.limit("max-tokens", float64(s.Budget.Tokens))
-		w.limit("max-usd", s.Budget.USD)
-		w.limit("latency-ms", float64(s.Budget.Latency)/1e6)
+		bound(w, "max-roundtrips", s.Budget.Roundtrips, 1)
+		bound(w, "max-tokens", s.Budget.Tokens, 1)
+		bound(w, "max-usd", s.Budget.USD, 1)
+		bound(w, "latency-ms", s.Budget.Latency, 1e6)
 	})
-	w.inner("cache", func() { w.limit("max-age-ms", float64(s.Cache.MaxAge)/1e6) })
+	w.inner("cache", func() { bound(w, "max-age-ms", s.Cache.MaxAge, 1e6) })
 	w.inner("effects", func() { w.names("allowed", s.Effects, false) })
 }
 
@@ -62,7 +66,14 @@ func (w *printer) requires(r *call.Requires) {
 func (w *printer) limit(key string, n float64) {
 	if n != 0 {
 		w.key(key)
-		w.number(max(n, 0))
+		w.number(n)
+	}
+}
+
+func bound[N int | float64 | time.Duration](w *printer, key string, n *N, unit float64) {
+	if n != nil {
+		w.key(key)
+		w.number(float64(*n) / unit)
 	}
 }
 

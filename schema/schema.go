@@ -18,7 +18,6 @@ type Schema struct {
 
 	text     func() []byte
 	compiled func() (*graph, error)
-	shape    func() *shape // returns nil if the schema has other keywords
 
 	verdicts cache[*Schema, []Problem] // of Compatible, with this schema as the producer
 	places   cache[string, *Schema]    // of At
@@ -28,7 +27,6 @@ func newSchema(root any) *Schema {
 	s := &Schema{root: root, foldable: !hasInnerID(root, true)}
 	s.text = sync.OnceValue(func() []byte { return appendJSON(nil, root, false) })
 	s.compiled = sync.OnceValues(func() (*graph, error) { return compile(s.text()) })
-	s.shape = sync.OnceValue(func() *shape { return shapeOf(s.text()) })
 	return s
 }
 

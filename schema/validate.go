@@ -100,9 +100,6 @@ func (s *Schema) Validate(ctx context.Context, data []byte) error {
 	if s == nil {
 		return nil
 	}
-	if shape := s.shape(); shape != nil && shape.fits(document) {
-		return nil
-	}
 	compiled, err := s.compiled()
 	if err != nil {
 		return err
@@ -120,13 +117,6 @@ func (s *Schema) Validate(ctx context.Context, data []byte) error {
 // decodeDocument reads JSON text and keeps the digits of its numbers. It rejects numbers with huge
 // exponents: 1e999999 takes eight bytes to write and a million digits to compare.
 func decodeDocument(data []byte) (any, error) {
-	if v, ok := decodeQuick(data); ok {
-		return v, nil
-	}
-	return decodeSlow(data)
-}
-
-func decodeSlow(data []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	var v any
@@ -170,7 +160,14 @@ func report(found *jsonschema.ValidationError, document any, s *Schema) []Proble
 	r := reporter{document: document, schema: s}
 	r.add(found)
 	slices.SortStableFunc(r.found, func(a, b located) int {
-		return cmp.Or(compareLocations(a.at, b.at), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(slices.CompareFunc(a.at, b.at, func(x, y string) int {
+			m, errX := strconv.Atoi(x)
+			n, errY := strconv.Atoi(y)
+			if errX == nil && errY == nil {
+				return cmp.Compare(m, n)
+			}
+			return cmp.Compare(x, y)
+		}), cmp.Compare(a.Message, b.Message))
 	})
 	var out []Problem
 	for _, l := range r.found {
@@ -183,17 +180,6 @@ func report(found *jsonschema.ValidationError, document any, s *Schema) []Proble
 		}
 	}
 	return out
-}
-
-func compareLocations(a, b []string) int {
-	return slices.CompareFunc(a, b, func(x, y string) int {
-		m, errX := strconv.Atoi(x)
-		n, errY := strconv.Atoi(y)
-		if errX == nil && errY == nil {
-			return cmp.Compare(m, n)
-		}
-		return cmp.Compare(x, y)
-	})
 }
 
 type located struct {

@@ -41,9 +41,9 @@ type Principal struct {
 	Grant []string
 	// Limits bound each of the runs that it starts.
 	Limits budget.Limits
-	// PerMinute limits its requests, and Runs its concurrent runs, in each server. Zero means
+	// PerMinute limits its requests, and Runs its concurrent runs, in each server. Nil means
 	// unlimited. Callers with the same Name share both limits.
-	PerMinute, Runs int
+	PerMinute, Runs *int
 	// Streams limits its open streams of events, watched lists and waits for results, in each
 	// server; Config.Streams if zero. Callers with the same Name share the limit.
 	Streams int
@@ -51,9 +51,9 @@ type Principal struct {
 	// before the others, and a positive api.Start.Priority. Without it they have no effect.
 	Interactive bool
 	// USDADay limits the cost of everything that the caller starts on a day (UTC), in all
-	// servers that share the journal. Zero means unlimited. With a limit, answers to its capability requests are kept,
+	// servers that share the journal. Nil means unlimited. With a limit, answers to its capability requests are kept,
 	// so that they count after a restart.
-	USDADay float64
+	USDADay *float64
 }
 
 // may reports whether the caller has the role.

@@ -87,7 +87,7 @@ func (s *Server) postAct(w http.ResponseWriter, r *http.Request, who Principal) 
 
 // counted returns the name of the run that keeps the answer to a request, "" for none. Budgets count only what is kept.
 func (s *Server) counted(ctx context.Context, who Principal, id string) (string, error) {
-	if who.USDADay > 0 || len(s.cfg.Budgets) > 0 {
+	if who.USDADay != nil || len(s.cfg.Budgets) > 0 {
 		id = cmp.Or(id, freshID())
 	}
 	return id, s.solvent(ctx, who.Name, who.USDADay)

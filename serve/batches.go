@@ -23,7 +23,7 @@ func (s *Server) cancelStopped(ctx context.Context, t task) error {
 	case !made:
 		return journal.Cancel(ctx, s.cfg.Journal, t.run.RunID)
 	case t.Ashlar.IsZero():
-		return notPublished()
+		return notPublished(journal.RunInfo{})
 	}
 	return s.inBatches(ctx, t)
 }

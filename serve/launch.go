@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm/limit"
@@ -37,14 +39,15 @@ type active struct {
 // A task is a run to be launched.
 type task struct {
 	*Pipeline
-	run    stone.Config
-	source source
-	keep   journal.Options
-	cancel bool            // cancel the run as soon as it has started
-	quiet  bool            // its failure was logged before
-	before journal.Outcome // of its last stop, which was counted then
-	most   int             // maximum of concurrent runs of its owner; zero means unlimited
-	live   *openai.Live    // may be nil
+	run     stone.Config
+	source  source
+	keep    journal.Options
+	cancel  bool            // cancel the run as soon as it has started
+	adopted bool            // another program started the run
+	quiet   bool            // its failure was logged before
+	before  journal.Outcome // of its last stop, which was counted then
+	most    *int            // maximum of concurrent runs of its owner; nil means unlimited
+	live    *openai.Live    // may be nil
 }
 
 // launch runs a task in the background. If this process is running it already, fresh is false.
@@ -68,9 +71,11 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		}
 	})
 	s.active[t.run.RunID] = run
-	t.keep.Pipeline, t.keep.Account, t.keep.Drain, t.keep.Grace, t.keep.Refuse = t.Name, t.source.Owner, s.drain, s.cfg.Grace, true
+	t.keep.Pipeline, t.keep.Account, t.keep.Drain, t.keep.Grace, t.keep.Refuse = t.Name, t.source.Owner, s.drain, s.cfg.Grace, !t.adopted
 	if t.keep.Source, err = json.Marshal(t.source); err != nil { // it contains only text and numbers
 		panic(err)
+	} else if t.adopted {
+		t.keep.Source = nil // as the program that started it has written it
 	}
 	t.run.Conversation = t.keep.Labels[chatLabel]
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
@@ -107,17 +112,17 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	return run, true, nil
 }
 
-// mayRun returns an error if the owner has most concurrent runs already. Zero means unlimited. The
+// mayRun returns an error if the owner has most concurrent runs already. Nil means unlimited. The
 // caller holds s.mu.
-func (s *Server) mayRun(owner string, most int) error {
+func (s *Server) mayRun(owner string, most *int) error {
 	n := 0
 	for _, run := range s.active {
 		if run.owner == owner {
 			n++
 		}
 	}
-	if most > 0 && n >= most {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", most)
+	if most != nil && n >= *most {
+		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", n)
 	}
 	return nil
 }
@@ -133,6 +138,9 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	ctx = limit.Ranked(ctx, limit.Rank{Interactive: t.source.Person, Tenant: turnOf(t.source, t.keep.Labels[tenantLabel]), Priority: t.source.Priority})
 	ctx, release := within(ctx, t.source.Budget)
 	defer release()
+	if ctx.Err() != nil { // no time is left to start in
+		return context.Cause(ctx)
+	}
 	err := s.visit(ctx, t)
 	s.stopped(t, err)
 	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
@@ -203,28 +211,38 @@ func (s *Server) busy() int {
 	return len(s.active)
 }
 
-func notPublished() *api.Problem {
+func notPublished(info journal.RunInfo) *api.Problem {
+	if dir := view.Dir(info); dir != "" {
+		return conflict("the run was started by the command in %s, and this server does not continue it: stone resume %s, in that directory", dir, info.ID)
+	}
 	return conflict("this server does not publish the pipeline of the run")
 }
 
 // publishedOf returns the pipeline of a run, if this server publishes it.
-func (s *Server) publishedOf(info journal.RunInfo) (*Pipeline, bool) {
-	src, ok := sourceOf(info)
-	p := s.pipeline(src.Published)
-	return p, ok && p != nil
+func (s *Server) publishedOf(info journal.RunInfo) (p *Pipeline, adopted, ok bool) {
+	src, started := sourceOf(info)
+	if waits := info.State == journal.Waiting || info.State == journal.Answered; !started && waits && s.cfg.Adopt != nil {
+		p = s.pipelines[s.cfg.Adopt(info)]
+		return p, true, p != nil
+	}
+	p = s.pipeline(src.Published)
+	return p, false, started && p != nil
 }
 
 // resume resumes a stopped run of a published pipeline, with the options of the task.
 func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run *active, err error) {
 	src, _ := sourceOf(info)
-	p, ok := s.publishedOf(info)
+	p, adopted, ok := s.publishedOf(info)
 	switch {
 	case !ok && !t.cancel:
-		return nil, notPublished()
+		return nil, notPublished(info)
 	case !ok: // its records alone suffice, unless it has batches
 		p = &Pipeline{Name: info.Pipeline}
 	}
-	t.Pipeline, t.source, t.keep.Resume = p, src, true
+	if adopted {
+		src = source{Published: p.Name, Grant: p.Grant, Budget: least(p.Limits, budget.Limits{}, nil)}
+	}
+	t.Pipeline, t.source, t.adopted, t.keep.Resume = p, src, adopted, true
 	t.keep.Labels = info.Labels
 	if t.keep.Budgets, err = s.drawn(ctx, p.Name, info.Labels, src.Owner, src.USDADay); err != nil {
 		return nil, err

@@ -141,15 +141,19 @@ func (s *Server) gaugeJournal(ctx context.Context) error {
 // readings returns the state of a budget in the units that it limits.
 func readings(b budget.Balance) (all []metrics.Reading) {
 	add := func(unit string, limit, used, held float64) {
-		if limit != 0 {
-			for kind, value := range map[string]float64{"limit": max(limit, 0), "used": used, "in-flight": held} {
-				all = append(all, metrics.Reading{Value: value, Labels: []string{b.Name, cmp.Or(string(b.Per), "ever"), kind, unit}})
-			}
+		for kind, value := range map[string]float64{"limit": max(limit, 0), "used": used, "in-flight": held} {
+			all = append(all, metrics.Reading{Value: value, Labels: []string{b.Name, cmp.Or(string(b.Per), "ever"), kind, unit}})
 		}
 	}
-	add("usd", b.Limits.USD, b.Used.USD, b.Held.USD)
-	add("tokens", float64(b.Limits.Tokens), float64(b.Used.Tokens), float64(b.Held.Tokens))
-	add("roundtrips", float64(b.Limits.Roundtrips), float64(b.Used.Roundtrips), float64(b.Held.Roundtrips))
+	if l := b.Limits.USD; l != nil {
+		add("usd", *l, b.Used.USD, b.Held.USD)
+	}
+	if l := b.Limits.Tokens; l != nil {
+		add("tokens", float64(*l), float64(b.Used.Tokens), float64(b.Held.Tokens))
+	}
+	if l := b.Limits.Roundtrips; l != nil {
+		add("roundtrips", float64(*l), float64(b.Used.Roundtrips), float64(b.Held.Roundtrips))
+	}
 	return all
 }
 

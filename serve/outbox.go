@@ -8,6 +8,7 @@ import (
 	"errors"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -301,7 +302,7 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 		for _, q := range all {
 			if q.Open() && !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
 				asked := question(who, q)
-				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked})
+				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked, URL: o.s.pageOf(n.Run)})
 				return body, true, err
 			}
 		}
@@ -330,4 +331,12 @@ func noticeID(n owed.Notice) string {
 func digestID(prefix string, about []byte) string {
 	sum := sha256.Sum256(about)
 	return prefix + hex.EncodeToString(sum[:16])
+}
+
+// pageOf returns the address of the page of a run, if the server knows its own.
+func (s *Server) pageOf(run string) string {
+	if s.cfg.URL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(s.cfg.URL, "/") + "/runs/" + url.PathEscape(run)
 }

@@ -68,10 +68,10 @@ func (s *Server) view(r *http.Request) page.View {
 	if len(s.pipelines) > 0 {
 		v.Pipelines = s.pagePipelines
 	}
-	if who.USDADay > 0 && who.Name != "" {
+	if who.USDADay != nil && who.Name != "" {
 		v.Purse = func(ctx context.Context) (*page.Purse, error) {
 			b, err := s.cfg.Journal.Balance(ctx, purse(who.Name, who.USDADay), time.Now())
-			return &page.Purse{Spent: b.Used.USD + b.Held.USD, Limit: who.USDADay}, err
+			return &page.Purse{Spent: b.Used.USD + b.Held.USD, Limit: *who.USDADay}, err
 		}
 	}
 	if who.may(Start) && len(s.pipelines) > 0 {
@@ -83,25 +83,17 @@ func (s *Server) view(r *http.Request) page.View {
 			return err
 		}
 		v.Runs = func(info journal.RunInfo) bool {
-			src, ok := sourceOf(info)
-			return ok && s.pipeline(src.Published) != nil
+			_, _, ok := s.publishedOf(info)
+			return ok
 		}
-		v.Resume = func(ctx context.Context, run string) error {
+		v.Resume = func(ctx context.Context, run string, how api.Resume) error {
 			info, err := s.owned(ctx, who, run)
 			if err != nil {
 				return err
 			}
-			return s.restart(ctx, who, info, false)
+			return s.restart(ctx, who, info, how)
 		}
-		if who.may(Force) {
-			v.Force = func(ctx context.Context, run string) error {
-				info, err := s.owned(ctx, who, run)
-				if err != nil {
-					return err
-				}
-				return s.restart(ctx, who, info, true)
-			}
-		}
+		v.Force = who.may(Force)
 		v.Remove = func(ctx context.Context, run string) error { return s.remove(ctx, who, run) }
 		v.Cancel = func(ctx context.Context, run string) error {
 			info, err := s.owned(ctx, who, run)

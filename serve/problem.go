@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -58,6 +59,7 @@ func (s *Server) noPipeline(name string) *api.Problem {
 func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	var p *api.Problem
 	var changed *journal.ChangedError
+	var spent *budget.ExhaustedError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -69,6 +71,8 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 		return notFound("the id is the beginning of several: give all of it")
 	case errors.As(err, new(*journal.HeldError)):
 		return conflict("another process has the run")
+	case errors.As(err, &spent):
+		return invalid("%v", spent)
 	case errors.As(err, &changed):
 		return refused(strings.Join(changed.Changes, "; "))
 	case errors.As(err, new(*http.MaxBytesError)):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"slices"
 	"time"
 
@@ -15,14 +16,14 @@ import (
 )
 
 // purse returns the budget of everything that a caller spends on a day.
-func purse(owner string, usdADay float64) budget.Shared {
+func purse(owner string, usdADay *float64) budget.Shared {
 	return budget.Shared{Name: owner, Per: budget.Day, Payer: true, Limits: budget.Limits{USD: usdADay}}
 }
 
 // shared returns the budgets of rules, each once.
 func shared(rules []budget.Rule) (all []budget.Shared) {
 	for _, r := range rules {
-		if !slices.Contains(all, r.Shared) {
+		if !slices.ContainsFunc(all, func(o budget.Shared) bool { return reflect.DeepEqual(o, r.Shared) }) {
 			all = append(all, r.Shared)
 		}
 	}
@@ -31,9 +32,9 @@ func shared(rules []budget.Rule) (all []budget.Shared) {
 
 // drawn returns the budgets on which a run draws, and its parent in the same journal and tenant, if it is a child. They are never
 // nil: a resumed run draws on the budgets of this server.
-func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]string, owner string, usdADay float64) ([]budget.Shared, error) {
+func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]string, owner string, usdADay *float64) ([]budget.Shared, error) {
 	of := budget.Drawn(s.cfg.Budgets, pipeline, labels)
-	if usdADay != 0 && owner != "" {
+	if usdADay != nil && owner != "" {
 		of = append(of, purse(owner, usdADay))
 	}
 	id := labels[journal.Parent]
@@ -76,7 +77,7 @@ func (s *Server) listBudgets(w http.ResponseWriter, r *http.Request, who Princip
 	for _, b := range all {
 		out.Budgets = append(out.Budgets, api.SharedBudget{Balance: b.Balance, Pipeline: b.Rule.Pipeline, Labels: b.Rule.Labels})
 	}
-	if who.USDADay != 0 && who.Name != "" {
+	if who.USDADay != nil && who.Name != "" {
 		own, err := s.cfg.Journal.Balance(r.Context(), purse(who.Name, who.USDADay), time.Now())
 		if err != nil {
 			return err
@@ -98,15 +99,15 @@ func untilTomorrow(now time.Time) int {
 }
 
 // solvent returns a spentError if a caller has spent its daily limit.
-func (s *Server) solvent(ctx context.Context, owner string, usd float64) error {
-	if usd == 0 {
+func (s *Server) solvent(ctx context.Context, owner string, usd *float64) error {
+	if usd == nil {
 		return nil
 	}
 	b, err := s.cfg.Journal.Balance(ctx, purse(owner, usd), time.Now())
-	if err != nil || b.Limits.USD > 0 && b.Used.USD < b.Limits.USD*(1-1e-9) {
+	if err != nil || b.Used.USD < *usd*(1-1e-9) {
 		return err
 	}
-	return spentError{problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(usd))}
+	return spentError{problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(max(*usd, 0)))}
 }
 
 // within returns the context of a run, or of a request for a capability, with its own budget. Call release when it is over.

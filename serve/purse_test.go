@@ -34,7 +34,7 @@ type payers struct{}
 
 func (payers) Principal(r *http.Request) (serve.Principal, error) {
 	name := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return serve.Principal{Name: name, USDADay: 1}, nil
+	return serve.Principal{Name: name, USDADay: new(1.0)}, nil
 }
 
 type greetingOf struct {
@@ -105,7 +105,7 @@ func TestUSDADayRefused(t *testing.T) {
 type broke struct{}
 
 func (broke) Principal(*http.Request) (serve.Principal, error) {
-	return serve.Principal{Name: "ci", USDADay: -1}, nil
+	return serve.Principal{Name: "ci", USDADay: new(0.0)}, nil
 }
 
 // A daily limit that changes does not open a second purse: what was spent counts, and runs that
@@ -173,14 +173,14 @@ func TestUSDADayChanges(t *testing.T) {
 type risen struct{ usd atomic.Int64 }
 
 func (r *risen) Principal(*http.Request) (serve.Principal, error) {
-	return serve.Principal{Name: "ada", USDADay: float64(r.usd.Load())}, nil
+	return serve.Principal{Name: "ada", USDADay: new(float64(r.usd.Load()))}, nil
 }
 
 // Several pipelines may draw on one budget. Budgets that are counted together with other limits are refused.
 func TestBudgetsOfRules(t *testing.T) {
-	team := budget.Shared{Name: "team", Per: budget.Day, Limits: budget.Limits{USD: 5}}
+	team := budget.Shared{Name: "team", Per: budget.Day, Limits: budget.Limits{USD: new(5.0)}}
 	other, month, week, unnamed := team, team, team, team
-	other.Limits.USD, month.Per, week.Per, unnamed.Name = 6, budget.Month, "week", ""
+	other.Limits.USD, month.Per, week.Per, unnamed.Name = new(6.0), budget.Month, "week", ""
 	open := func(of ...budget.Shared) (*serve.Server, error) {
 		cfg := serve.Config{Journal: new(journal.Memory)}
 		for i, b := range of {
@@ -234,9 +234,9 @@ func TestRankOfRequests(t *testing.T) {
 // GET /v1/budgets lists what runs draw on, with what is used and reserved. A tenant sees its own budgets alone, and
 // everybody the own daily limit.
 func TestBudgets(t *testing.T) {
-	team := budget.Rule{Shared: budget.Shared{Name: "team", Per: budget.Month, Limits: budget.Limits{USD: 5, Tokens: 100}}}
-	acme := budget.Rule{Shared: budget.Shared{Name: "acme", Limits: budget.Limits{USD: 2}}, Pipeline: "greet", Labels: map[string]string{"tenant": "acme"}}
-	other := budget.Rule{Shared: budget.Shared{Name: "other", Limits: budget.Limits{USD: 1}}, Labels: map[string]string{"tenant": "other"}}
+	team := budget.Rule{Shared: budget.Shared{Name: "team", Per: budget.Month, Limits: budget.Limits{USD: new(5.0), Tokens: new(100)}}}
+	acme := budget.Rule{Shared: budget.Shared{Name: "acme", Limits: budget.Limits{USD: new(2.0)}}, Pipeline: "greet", Labels: map[string]string{"tenant": "acme"}}
+	other := budget.Rule{Shared: budget.Shared{Name: "other", Limits: budget.Limits{USD: new(1.0)}}, Labels: map[string]string{"tenant": "other"}}
 	part := budget.Rule{Shared: team.Shared, Labels: acme.Labels} // on which runs of others draw, too
 	j := new(journal.Memory)
 	who := serve.Principal{Name: "ada"}
@@ -264,8 +264,8 @@ func TestBudgets(t *testing.T) {
 	}{
 		{serve.Principal{Name: "ada"}, []string{`{"name":"team","per":"month","limits":{"max-tokens":100,"max-usd":5},"used":{},"held":{},"renews":"`, own, `"other"`},
 			[]string{"<td>team</td><td>all</td><td>tokens</td>", "<td>acme</td><td>greet tenant=acme</td><td>USD</td><td class=\"n\">0</td><td class=\"n\">0.5</td><td class=\"n\">2</td><td>never</td>"}, "payer"},
-		{serve.Principal{Name: "bob", Tenant: "acme", USDADay: 3}, []string{own, `{"name":"bob","per":"day","payer":true,"limits":{"max-usd":3}`}, []string{"<td>acme</td>"}, "team"},
-		{serve.Principal{USDADay: 3}, []string{own}, nil, "payer"}, // nobody's
+		{serve.Principal{Name: "bob", Tenant: "acme", USDADay: new(3.0)}, []string{own, `{"name":"bob","per":"day","payer":true,"limits":{"max-usd":3}`}, []string{"<td>acme</td>"}, "team"},
+		{serve.Principal{USDADay: new(3.0)}, []string{own}, nil, "payer"}, // nobody's
 		{serve.Principal{Name: "eve", Tenant: "third"}, []string{`{"budgets":[]}`}, nil, "acme"},
 	} {
 		who = c.who
@@ -353,7 +353,7 @@ func TestChildDraws(t *testing.T) {
 		return serve.Pipeline{Ashlar: stone.Func0(name, said, func(context.Context) (string, error) { return name, nil })}
 	}
 	s := servetest.Start(t, serve.Config{Journal: &j, Access: tenants{}, Pipelines: []serve.Pipeline{say("up"), say("child")},
-		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "ups", Per: budget.Day, Limits: budget.Limits{USD: 1}}, Pipeline: "up"}}})
+		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "ups", Per: budget.Day, Limits: budget.Limits{USD: new(1.0)}}, Pipeline: "up"}}})
 	start := func(tenant, id, body string) journal.RunInfo {
 		req, err := http.NewRequestWithContext(t.Context(), "PUT", s.URL+"/v1/runs/"+id, strings.NewReader(body))
 		if err != nil {

@@ -42,7 +42,7 @@ type source struct {
 	Keep    json.RawMessage `json:"keep,omitempty"`
 	Chat    bool            `json:"chat,omitempty"`      // clients watch what it says
 	Owner   string          `json:"owner,omitempty"`     // name of the caller that started it
-	USDADay float64         `json:"usd-a-day,omitempty"` // of the owner
+	USDADay *float64        `json:"usd-a-day,omitempty"` // of the owner
 }
 
 func sourceOf(info journal.RunInfo) (src source, ok bool) {
@@ -212,26 +212,30 @@ func freshID() string { return strings.ToLower(rand.Text()) }
 func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 	l := a
 	for _, o := range []budget.Limits{b, limitsOf(c)} {
-		l.USD, l.Tokens = lesser(l.USD, o.USD), lesser(l.Tokens, o.Tokens)
-		l.Roundtrips, l.Latency = lesser(l.Roundtrips, o.Roundtrips), lesser(l.Latency, o.Latency)
+		l.USD, l.Tokens = bounds.Least(l.USD, o.USD), bounds.Least(l.Tokens, o.Tokens)
+		l.Roundtrips, l.Latency = bounds.Least(l.Roundtrips, o.Roundtrips), bounds.Least(l.Latency, o.Latency)
 	}
 	if l == (budget.Limits{}) {
 		return nil
 	}
-	return &api.Budget{USD: l.USD, Tokens: l.Tokens, Roundtrips: l.Roundtrips, Seconds: l.Latency.Seconds()}
+	least := &api.Budget{USD: l.USD, Tokens: l.Tokens, Roundtrips: l.Roundtrips}
+	if l.Latency != nil {
+		least.Seconds = new(l.Latency.Seconds())
+	}
+	return least
 }
 
-// possible checks the budget of a request. In a budget, unlike in limits, zero is unlimited.
+// possible checks the budget of a request.
 func possible(b *api.Budget) error {
 	if b == nil {
 		return nil
 	}
 	const most = 9_000_000_000 // seconds, which a time.Duration can hold
-	switch s := b.Seconds; {
-	case !(b.USD >= 0) || math.IsInf(b.USD, 1) || b.Tokens < 0 || b.Roundtrips < 0:
-		return invalid("the budget: usd, tokens and roundtrips want 0, which is unlimited, or more")
-	case s != 0 && !(s >= 0.001 && s <= most):
-		return invalid("the budget: seconds %v: want 0, which is unlimited, or 0.001 to %d", s, int64(most))
+	switch usd, s := *cmp.Or(b.USD, new(0.0)), *cmp.Or(b.Seconds, new(0.0)); {
+	case !(usd >= 0) || math.IsInf(usd, 1) || *cmp.Or(b.Tokens, new(0)) < 0 || *cmp.Or(b.Roundtrips, new(0)) < 0:
+		return invalid("the budget: usd, tokens and roundtrips want 0 or more; without one there is no limit")
+	case !(s >= 0 && s <= most):
+		return invalid("the budget: seconds %v: want 0 to %d; without it there is no limit", s, int64(most))
 	}
 	return nil
 }
@@ -241,15 +245,11 @@ func limitsOf(b *api.Budget) budget.Limits {
 	if b == nil {
 		return budget.Limits{}
 	}
-	return budget.Limits{USD: b.USD, Tokens: b.Tokens, Roundtrips: b.Roundtrips, Latency: time.Duration(b.Seconds * float64(time.Second))}
-}
-
-// lesser returns the stricter of two limits, of which zero limits nothing.
-func lesser[N int | float64 | time.Duration](a, b N) N {
-	if a == 0 || b != 0 && b < a {
-		return b
+	l := budget.Limits{USD: b.USD, Tokens: b.Tokens, Roundtrips: b.Roundtrips}
+	if b.Seconds != nil {
+		l.Latency = new(time.Duration(*b.Seconds * float64(time.Second)))
 	}
-	return a
+	return l
 }
 
 // result returns the result of a run that is done: the node that a step of it wrote, or nil if no step

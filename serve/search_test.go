@@ -36,7 +36,7 @@ func (readers) Principal(r *http.Request) (serve.Principal, error) {
 	case "root":
 		who.Tenant = ""
 	case "poor":
-		who.Limits = budget.Limits{Roundtrips: -1}
+		who.Limits = budget.Limits{Roundtrips: new(0)}
 	}
 	return who, nil
 }
@@ -121,7 +121,7 @@ func TestSearchBudgets(t *testing.T) {
 	table := func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1e6}} }
 	h := gatewayServerOf(t, serve.Config{
 		Applicator: &call.Applicator{Registry: call.NewRegistry(search.New(call.Metadata{ID: "docs"}, x, retrieve.Query{}))}, Grant: []string{"fs/read"}, Access: readers{},
-		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "searches", Limits: budget.Limits{Roundtrips: 1}}, Pipeline: "act"}},
+		Budgets: []budget.Rule{{Shared: budget.Shared{Name: "searches", Limits: budget.Limits{Roundtrips: new(1)}}, Pipeline: "act"}},
 		Base:    func() context.Context { return llm.WithTable(t.Context(), table) },
 	})
 	c := &api.Client{URL: h.URL, Token: "ann"}

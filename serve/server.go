@@ -57,6 +57,12 @@ type Config struct {
 	Mounts map[string]Mount
 	// Webhooks get notices about the runs that this server starts.
 	Webhooks []Webhook
+	// URL is the address under which people reach the pages, such as "https://stone.example.com". Notices about questions
+	// then have the address of the page that answers them.
+	URL string
+	// Adopt returns the name of the published pipeline with which a run continues that another program started, once its
+	// questions are answered. The empty name is none. Nil adopts no run. A run whose pipeline differs is left as it is.
+	Adopt func(journal.RunInfo) string
 	// Streams limits the open streams of events, watched lists and waits for results of each caller
 	// whose Principal does not say it; 100 if zero.
 	Streams int

@@ -54,7 +54,7 @@ func (h *house) open(access serve.Access) {
 	if h.changed {
 		whole = h.Publish(stone.Func("more", page, draft, func(context.Context, string) (string, error) { return "", nil }))
 	}
-	h.Server = servetest.Start(h, serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, Log: slog.New(h), Pipelines: []serve.Pipeline{
+	h.Server = servetest.Start(h, serve.Config{Journal: h.journal, Access: access, Webhooks: h.hooks, URL: "https://stone.example.com/", Log: slog.New(h), Pipelines: []serve.Pipeline{
 		{Name: "draft", Ashlar: h.Write()}, {Name: "page", Ashlar: whole}, {Name: "slow", Ashlar: h.Slow()},
 	}})
 }
@@ -156,10 +156,10 @@ func TestRefusedRequests(t *testing.T) {
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft"}`, 422, `the input \"order\" is missing`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":1}}`, 422, `text: want string`},
 		{"PUT", "/v1/runs/a", `{"pipeline":"draft","inputs":1}`, 400, `unknown member`},
-		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":-1}}`, 422, `or 0.001 to 9000000000`},
-		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":1e-10}}`, 422, `or 0.001 to 9000000000`},
-		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":9.3e9}}`, 422, `or 0.001 to 9000000000`},
-		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"usd":-0.5}}`, 422, `want 0, which is unlimited, or more`},
+		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":-1}}`, 422, `want 0 to 9000000000`},
+		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":1e-10}}`, 422, `budget/exhausted`},
+		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"seconds":9.3e9}}`, 422, `want 0 to 9000000000`},
+		{"PUT", "/v1/runs/a", `{"pipeline":"draft","input":{"text":"x"},"budget":{"usd":-0.5}}`, 422, `want 0 or more`},
 		{"PUT", "/v1/runs/a", `{} {}`, 400, `after top-level value`},
 		{"PUT", "/v1/runs/a", ``, 400, `cannot be read`},
 		{"PUT", "/v1/runs/..a", `{}`, 422, `the id`},

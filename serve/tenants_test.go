@@ -105,7 +105,7 @@ func TestUnknownBefore(t *testing.T) {
 type one struct{}
 
 func (one) Principal(*http.Request) (serve.Principal, error) {
-	return serve.Principal{Name: "ci", Runs: 1}, nil
+	return serve.Principal{Name: "ci", Runs: new(1)}, nil
 }
 
 func TestRunsAtOnce(t *testing.T) {

@@ -106,7 +106,7 @@ func TestWebhooks(t *testing.T) {
 	h := newHouse(t, nil, r.hook())
 	h.want("PUT", "/v1/runs/a", `{"pipeline":"page","input":{"text":"marble"}}`, 201, "")
 	asked := r.await(1)[0]
-	if q := asked.notice.Question; asked.notice.Type != "question.asked" || q == nil || q.Run != "a" || q.Path != "page/approve" {
+	if q := asked.notice.Question; asked.notice.Type != "question.asked" || asked.notice.URL != "https://stone.example.com/runs/a" || q == nil || q.Run != "a" || q.Path != "page/approve" {
 		t.Errorf("got %+v", asked)
 	}
 	h.want("POST", "/v1/runs/a/answers", `{"question":"page/approve","response":"yes"}`, 200, "")

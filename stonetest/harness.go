@@ -37,7 +37,7 @@ type Harness struct {
 	Strict bool
 	// Timeout bounds each run; zero means no bound.
 	Timeout time.Duration
-	// Budget bounds each run; zero fields mean no limit.
+	// Budget bounds each run.
 	Budget budget.Limits
 	// AllowUnused allows a Mock to have unused answers when the test ends.
 	AllowUnused bool

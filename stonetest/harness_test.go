@@ -220,7 +220,7 @@ func TestBudget(t *testing.T) {
 	var ran []string
 	echo := stonetest.Call("echo", `{"text":"a"}`)
 	h := stonetest.Mock(t, echo, echo)
-	h.Budget.Roundtrips = 1
+	h.Budget.Roundtrips = new(1)
 	for range 2 {
 		h.Fails(talker("a", h.Model(), say("echo", &ran)), dag.DAG{}, budget.Kind)
 	}

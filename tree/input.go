@@ -111,7 +111,7 @@ func (in Input) schema() (*schema.Schema, error) {
 
 // ReadInput makes the input DAG of a run of p from JSON: the content of its input, or an
 // object with the contents of its inputs by the names of their types, where it has several
-// or none. A text is enough where one string is all that is required. ReadInput checks every content against the schema of
+// or none. A text is enough where one string is all that is required, and an object by names where there is only one. ReadInput checks every content against the schema of
 // its type. The errors say which input is missing, unknown, Inner or does not fit, and where.
 func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.DAG, error) {
 	inputs := open(p)
@@ -119,7 +119,7 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 	data = json.RawMessage(strings.TrimSpace(string(data)))
 	if in, content := said(ctx, inputs, data); in != "" {
 		given[in] = content
-	} else if bare(p) {
+	} else if bare(p) && !named(ctx, p, data) {
 		if len(data) > 0 {
 			given[inputs[0].Type.Name()] = data
 		}
@@ -151,6 +151,20 @@ func ReadInput(ctx context.Context, p stone.Ashlar, data json.RawMessage) (dag.D
 		return d, unknown(name, inputs)
 	}
 	return d, nil
+}
+
+// named reports whether data is an object whose members are inputs, and no content of the only one that a client may give.
+func named(ctx context.Context, p stone.Ashlar, data json.RawMessage) bool {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(data, &object) != nil || len(object) == 0 || open(p)[0].Type.Schema().Validate(ctx, data) == nil {
+		return false
+	}
+	for name := range object {
+		if !slices.ContainsFunc(Inputs(p), func(in Input) bool { return in.Type.Name() == name }) {
+			return false
+		}
+	}
+	return true
 }
 
 // said returns the input that a text alone is, and its content: the one that is required, if it is a string, or an object in

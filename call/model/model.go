@@ -183,16 +183,16 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 // affords reports whether the rest of the budget pays for another request of the same invocation.
 func (c Config) affords(ctx context.Context, req *call.Request, request *llm.Request, used budget.Usage) bool {
 	left, least := less(req.Budget, used), llm.Quote(ctx, c.Model, request).Least
-	return (left.Tokens == 0 || left.Tokens > least.Tokens) && (left.USD == 0 || left.USD > least.USD)
+	return (left.Tokens == nil || *left.Tokens > least.Tokens) && (left.USD == nil || *left.USD > least.USD)
 }
 
-// less returns the limits after some usage; negative ones allow nothing.
+// less returns the limits after some usage.
 func less(left budget.Limits, used budget.Usage) budget.Limits {
-	if left.Tokens != 0 {
-		left.Tokens = cmp.Or(left.Tokens-used.Tokens(), -1)
+	if left.Tokens != nil {
+		left.Tokens = new(*left.Tokens - used.Tokens())
 	}
-	if left.USD != 0 {
-		left.USD = cmp.Or(left.USD-used.USD, -1)
+	if left.USD != nil {
+		left.USD = new(*left.USD - used.USD)
 	}
 	return left
 }

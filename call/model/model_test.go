@@ -173,7 +173,7 @@ func TestRepair(t *testing.T) {
 		{"once", "res/cake", []script.Answer{script.Text(`{"pie":1}`), script.Text(`{"pie":2}`)}, call.Budget{}, "format/drift: the answer does not fit res/cake", "Your answer does not fit the schema", 2},
 		{"cut off", "res/cake", []script.Answer{cut(`{"cake":"x`), script.Text(`{"cake":"x"}`)}, call.Budget{}, `{"cake":"x"}`, "Your answer was cut off", 2},
 		{"cut off twice", "", []script.Answer{cut(`Once upon`), cut(`Once`)}, call.Budget{}, "format/drift: the answer was cut off by the token limit", "Your answer was cut off", 2},
-		{"too dear", "res/cake", []script.Answer{script.Text(`{"pie":1}`)}, call.Budget{Tokens: 5}, "format/drift: the answer does not fit res/cake", "?", 1},
+		{"too dear", "res/cake", []script.Answer{script.Text(`{"pie":1}`)}, call.Budget{Tokens: new(5)}, "format/drift: the answer does not fit res/cake", "?", 1},
 	} {
 		for i := range test.answers {
 			test.answers[i].Reply.Usage = llm.Usage{InputTokens: new(4), OutputTokens: new(3)}

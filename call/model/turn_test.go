@@ -108,7 +108,7 @@ func TestAgentOverCalls(t *testing.T) {
 			call.Spec{Dispatch: call.Dispatch{Candidates: []string{"model/small", "model/large"}}})
 	}
 	var store journal.Memory
-	account := budget.New(budget.Limits{USD: 1, Roundtrips: 100})
+	account := budget.New(budget.Limits{USD: new(1.0), Roundtrips: new(100)})
 	run := func(a *budget.Account, watch *eventtest.Recorder) (stone.Result, error) {
 		return stone.Run(budget.With(t.Context(), a), pipeline(), stone.Config{RunID: "run", Watch: watch, Recorder: journal.Keep(&store, journal.Options{})})
 	}
@@ -120,7 +120,7 @@ func TestAgentOverCalls(t *testing.T) {
 		t.Errorf("the first part spent %+v, want 3,000 tokens in 4 round trips", got)
 	}
 	broken = false
-	account = budget.New(budget.Limits{USD: 1, Roundtrips: 100})
+	account = budget.New(budget.Limits{USD: new(1.0), Roundtrips: new(100)})
 	var events eventtest.Recorder
 	res, err := run(account, &events)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestAgentOverCallsIsChecked(t *testing.T) {
 			}
 		})
 	}
-	ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: 1}))
+	ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: new(1.0)}))
 	_, err := stone.Run(ctx, agentOf(applicator(capability("model/a", script.New(script.Text("x")))), call.Spec{}), stone.Config{})
 	if err == nil || !strings.Contains(err.Error(), "needs a price") {
 		t.Errorf("error %v, want that a price is needed", err)

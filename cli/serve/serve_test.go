@@ -34,12 +34,12 @@ var parts = []cli.Part{serve.Part, acp.Part}
 
 // command runs the command and returns its exit code and what it printed.
 func command(ctx context.Context, stderr io.Writer, args ...string) (int, string) {
-	return commandOf(ctx, parts, stderr, args...)
+	return commandOf(ctx, parts, greet(), stderr, args...)
 }
 
-func commandOf(ctx context.Context, parts []cli.Part, stderr io.Writer, args ...string) (int, string) {
+func commandOf(ctx context.Context, parts []cli.Part, p stone.Ashlar, stderr io.Writer, args ...string) (int, string) {
 	var out bytes.Buffer
-	code := cli.Run(ctx, cli.Config{Parts: parts, Pipeline: greet(), Name: "greet", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: stderr})
+	code := cli.Run(ctx, cli.Config{Parts: parts, Pipeline: p, Name: p.Name(), Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: stderr})
 	return code, out.String()
 }
 
@@ -52,11 +52,16 @@ func server(t *testing.T, args ...string) (url, token string, end func() int) {
 // started is server for any command that serves.
 func started(t *testing.T, args ...string) (url, token string, end func() int) {
 	t.Helper()
+	return startedOf(t, greet(), args...)
+}
+
+func startedOf(t *testing.T, p stone.Ashlar, args ...string) (url, token string, end func() int) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	said, stderr := io.Pipe()
 	code := make(chan int, 1)
 	go func() {
-		c, _ := command(ctx, stderr, args...)
+		c, _ := commandOf(ctx, parts, p, stderr, args...)
 		stderr.Close()
 		code <- c
 	}()

@@ -36,7 +36,7 @@ func TestWaitForDatabase(t *testing.T) {
 				Secret: func(string) string { return "" },
 			}
 			var errs bytes.Buffer
-			code, _ := commandOf(t.Context(), append(slices.Clone(parts), database), &errs, "serve", "--address", "127.0.0.1:0", "--db", "postgres://u@127.0.0.1:1/n", "--wait", tt.wait)
+			code, _ := commandOf(t.Context(), append(slices.Clone(parts), database), greet(), &errs, "serve", "--address", "127.0.0.1:0", "--db", "postgres://u@127.0.0.1:1/n", "--wait", tt.wait)
 			if last := tt.says[len(tt.says)-1]; code != tt.code || asked != len(tt.says) || !strings.Contains(errs.String(), last.Error()) {
 				t.Errorf("exit code %d after %d attempts, want %d after %d\n%s", code, asked, tt.code, len(tt.says), &errs)
 			}

@@ -6,87 +6,71 @@
 package audit
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 )
 
-// Module is the Go module to check.
-type Module struct {
-	Path string `json:"path"`
-	Dir  string `json:"dir"`
-}
-
-// Package is one package of the module.
-type Package struct {
-	Path  string   `json:"path"`
-	Dir   string   `json:"dir"`
-	Files []string `json:"files"`           // Go files, tests included
-	Round int      `json:"round"`           // number of earlier attempts
-	Error string   `json:"error,omitempty"` // why it cannot be listed
-}
-
-// Worklist lists the packages to check in the next round.
-type Worklist struct {
-	Packages []Package `json:"packages"`
-}
-
-// VetResult is the output of go vet for a package.
-type VetResult struct {
-	Problems   []string `json:"problems,omitempty"`
-	BuildError string   `json:"build_error,omitempty"`
-}
-
-// TestResult is the output of go test for a package.
-type TestResult struct {
-	HasTests   bool    `json:"has_tests"`
-	Passed     bool    `json:"passed"`
-	Coverage   float64 `json:"coverage"` // percent of statements; -1 if the package has none
-	BuildError string  `json:"build_error,omitempty"`
-	Output     string  `json:"output,omitempty"` // of a test that failed
-}
-
-// SourceResult lists findings in the source of a package.
-type SourceResult struct {
-	Undocumented []string `json:"undocumented,omitempty"` // exported names without a comment
-	Marks        []string `json:"marks,omitempty"`        // comments marked for later, as file:line: text
-	Unparsed     []string `json:"unparsed,omitempty"`
-}
-
-// Checked has the results of one package in one round.
-type Checked struct {
-	Package Package      `json:"package"`
-	Vet     VetResult    `json:"vet"`
-	Test    TestResult   `json:"test"`
-	Source  SourceResult `json:"source"`
-}
-
-// Ledger has the latest result of each package.
-type Ledger struct {
-	Module  Module    `json:"module"`
-	Checked []Checked `json:"checked"`
-	Lost    []string  `json:"lost,omitempty"` // packages whose check itself failed
-}
-
-// Report is the result. Text is Markdown.
-type Report struct {
-	Text  string `json:"text"`
-	Wrong bool   `json:"wrong"`
-}
+type (
+	// Package is one package of the module.
+	Package struct {
+		Path   string   `json:"path"`
+		Dir    string   `json:"dir"`
+		Module string   `json:"module"`
+		Files  []string `json:"files"`           // Go files, tests included
+		Round  int      `json:"round"`           // number of earlier attempts
+		Error  string   `json:"error,omitempty"` // why it cannot be listed
+	}
+	// Worklist lists the packages to check in the next round.
+	Worklist struct {
+		Packages []Package `json:"packages"`
+	}
+	// Checked has the results of one package in one round.
+	Checked struct {
+		Package      Package  `json:"package"`
+		Broken       string   `json:"broken,omitempty"`       // why it does not build
+		Vet          []string `json:"vet,omitempty"`          // findings of go vet
+		Tests        string   `json:"tests"`                  // "none", "pass", "**fail**" or "**not built**"
+		Covered      float64  `json:"covered"`                // percent of statements; -1 if that is not known
+		Output       string   `json:"output,omitempty"`       // of a test that failed
+		Undocumented []string `json:"undocumented,omitempty"` // exported names without a comment
+		Marks        []string `json:"marks,omitempty"`        // comments marked for later, as file:line: text
+		Says         []string `json:"says,omitempty"`         // all of it in short
+		Weight       int      `json:"weight"`
+	}
+	// Ledger has the latest result of each package.
+	Ledger struct {
+		Checked []Checked `json:"checked"`
+		Lost    []string  `json:"lost,omitempty"` // packages whose check itself failed
+	}
+	// Report is the result. Text is Markdown.
+	Report struct {
+		Text  string `json:"text"`
+		Wrong bool   `json:"wrong"`
+	}
+)
 
 var (
-	module   = dag.NewType[Module]("module")
 	worklist = dag.NewType[Worklist]("worklist")
 	pkg      = dag.NewType[Package]("package")
-	vetted   = dag.NewType[VetResult]("vet")
-	tested   = dag.NewType[TestResult]("test")
-	sourced  = dag.NewType[SourceResult]("source")
 	checked  = dag.NewType[Checked]("checked")
 	ledger   = dag.NewType[Ledger]("ledger")
 	report   = dag.NewType[Report]("report")
@@ -107,110 +91,212 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 		return stone.Ashlar{}, fmt.Errorf("%s", strings.TrimSpace(usage.String()))
 	}
 	if flags.NArg() > 0 {
-		flags.Usage()
-		return stone.Ashlar{}, fmt.Errorf("unexpected argument %q\n%s", flags.Arg(0), strings.TrimSpace(usage.String()))
+		return stone.Ashlar{}, fmt.Errorf("unexpected argument %q: the flags are --dir, --full and --timeout", flags.Arg(0))
 	}
-
-	check := stone.Seq("check",
-		stone.Func("vet", pkg, vetted, vet),
-		stone.Func("test", pkg, tested, func(ctx context.Context, p Package) (TestResult, error) {
-			return test(ctx, p, *full, *limit)
-		}),
-		stone.Func("read-source", pkg, sourced, readSource),
-		stone.New("sum-up", checked, sumUp, stone.Queries(pkg, vetted, tested, sourced)),
-	)
 	return stone.Seq("audit",
-		stone.Func0("find-module", module, func(ctx context.Context) (Module, error) { return findModule(ctx, *dir) }),
-		stone.Func("list-packages", module, worklist, listPackages),
+		stone.Func0("list-packages", worklist, func(ctx context.Context) (Worklist, error) { return listPackages(ctx, *dir) }),
 		stone.Loop("until-settled",
 			stone.Seq("round",
 				stone.Map("each-package", dag.Derive(worklist, func(w Worklist) []Package { return w.Packages }), pkg,
-					check, stone.Lanes(runtime.NumCPU())),
-				stone.Reduce(stone.New("collect", ledger, collect,
-					stone.Queries(module, dag.History(checked), dag.All(dag.Failure)))),
+					stone.Func("check", pkg, checked, func(ctx context.Context, p Package) (Checked, error) {
+						c := Checked{Package: p, Broken: p.Error, Tests: "none", Covered: -1}
+						err := errors.Join(c.vet(ctx), c.test(ctx, *full, *limit), c.read())
+						c.weigh()
+						return c, err
+					}), stone.Lanes(runtime.NumCPU())),
+				stone.Reduce(stone.New("collect", ledger, collect, stone.Queries(dag.History(checked), dag.All(dag.Failure)))),
 				stone.Func("retry", ledger, worklist, unbuilt),
 			),
-			stone.Until(worklist, func(w Worklist) bool { return len(w.Packages) == 0 }),
-			rounds,
-		),
-		stone.Match("verdict", stone.On(ledger, Ledger.wrong),
-			stone.Case(true, stone.Func("report-problems", ledger, report, problems)),
-			stone.Case(false, stone.Func("report-clean", ledger, report, clean)),
-		),
-	), nil
+			stone.Until(worklist, func(w Worklist) bool { return len(w.Packages) == 0 }), rounds),
+		stone.Func("report", ledger, report, write)), nil
 }
 
-// sumUp combines the results of one lane.
-func sumUp(_ context.Context, d dag.DAG) (c Checked, err error) {
-	if c.Package, err = pkg.From(d); err != nil {
-		return c, err
+// goTool runs the go command in a directory, and returns its output and whether it succeeded.
+func goTool(ctx context.Context, dir string, args ...string) (out string, ok bool, err error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.WaitDelay = dir, 5*time.Second
+	all, err := cmd.CombinedOutput()
+	if ok = err == nil; errors.As(err, new(*exec.ExitError)) && ctx.Err() == nil {
+		err = nil // the caller interprets it
 	}
-	if c.Vet, err = vetted.From(d); err != nil {
-		return c, err
-	}
-	if c.Test, err = tested.From(d); err != nil {
-		return c, err
-	}
-	c.Source, err = sourced.From(d)
-	return c, err
+	return string(all), ok, err
 }
 
-// collect keeps the latest result of every package from all rounds, in the order of the first results.
-func collect(_ context.Context, d dag.DAG) (Ledger, error) {
-	m, err := module.From(d)
-	if err != nil {
-		return Ledger{}, err
+func listPackages(ctx context.Context, dir string) (w Worklist, err error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=ImportPath,Dir,Module,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Error", "./...")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if status, is := errors.AsType[*exec.ExitError](err); is {
+		return w, stone.Fail("no-module", "%s holds no Go module: name one with --dir (%s)", dir, firstLine(string(status.Stderr)))
 	}
-	all, err := dag.History(checked).From(d)
-	if err != nil {
-		return Ledger{}, err
-	}
-	l := Ledger{Module: m}
-	at := map[string]int{}
-	for _, c := range all {
-		if i, seen := at[c.Package.Path]; seen {
-			l.Checked[i] = c
-			continue
+	for dec := json.NewDecoder(bytes.NewReader(out)); err == nil; {
+		var p struct {
+			ImportPath, Dir                              string
+			GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
+			Module                                       struct{ Path string }
+			Error                                        struct{ Err string }
 		}
-		at[c.Package.Path] = len(l.Checked)
-		l.Checked = append(l.Checked, c)
-	}
-	lost, err := dag.Lost(d)
-	for _, lane := range lost {
-		l.Lost = append(l.Lost, fmt.Sprintf("%v: %v", lane.Marker.Get("path", "?"), lane.Failure.Get("reason", "")))
-	}
-	return l, err
-}
-
-// unbuilt lists the packages that did not build and were tried only once.
-func unbuilt(_ context.Context, l Ledger) (Worklist, error) {
-	w := Worklist{Packages: []Package{}}
-	for _, c := range l.Checked {
-		if c.buildError() != "" && c.Package.Round+1 < rounds {
-			again := c.Package
-			again.Round++
-			w.Packages = append(w.Packages, again)
+		if err = dec.Decode(&p); err == nil && p.Dir != "" && p.Module.Path != "" { // elsewhere, the go command would check the package that runs
+			files := slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
+			w.Packages = append(w.Packages, Package{p.ImportPath, p.Dir, p.Module.Path, files, 0, firstLine(p.Error.Err)})
 		}
 	}
-	return w, nil
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err == nil && len(w.Packages) == 0 {
+		err = stone.Fail("no-module", "%s holds no Go module: name one with --dir", dir)
+	}
+	return w, err
 }
 
-func (c Checked) buildError() string {
-	for _, e := range []string{c.Package.Error, c.Vet.BuildError, c.Test.BuildError} {
-		if e != "" {
-			return e
+func (c *Checked) vet(ctx context.Context) error {
+	// With -trimpath, which GOFLAGS may say, a finding from the cache names the folder it was first found in.
+	out, ok, err := goTool(ctx, c.Package.Dir, "vet", "-trimpath=false", ".")
+	for line := range strings.Lines(out) {
+		if broken, is := strings.CutPrefix(line, "vet: "); is { // the type checker gave up: no finding of vet
+			c.Broken, c.Vet = strings.TrimSpace(broken), nil
+			break
+		} else if line = strings.TrimSpace(line); !ok && line != "" && line[0] != '#' {
+			c.Vet = append(c.Vet, line)
+		}
+	}
+	return err
+}
+
+// coverage matches the summary that "go test -cover" prints.
+var coverage = regexp.MustCompile(`coverage: ([0-9.]+)% of statements`)
+
+func (c *Checked) test(ctx context.Context, full bool, limit time.Duration) error {
+	// Vetting is a check of its own here, and its findings are no failure to build.
+	out, ok, err := goTool(ctx, c.Package.Dir, "test", "-vet=off", "-cover", "-timeout", limit.String(), fmt.Sprintf("-short=%t", !full), ".")
+	if m := coverage.FindStringSubmatch(out); m != nil {
+		fmt.Sscan(m[1], &c.Covered)
+	}
+	switch all := strings.Split(strings.TrimSpace(out), "\n"); {
+	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		c.Tests, c.Broken = "**not built**", cmp.Or(c.Broken, firstLine(out))
+	case !slices.ContainsFunc(c.Package.Files, isTest):
+	case ok:
+		c.Tests = "pass"
+	default:
+		c.Tests, c.Output = "**fail**", strings.Join(all[max(0, len(all)-20):], "\n")
+	}
+	return err
+}
+
+func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
+
+var (
+	marks      = regexp.MustCompile(`//.*?\b((?:TODO|FIXME)\b.*)`)    // postpone work
+	documented = regexp.MustCompile(`^//|\*/\n|\n(?:var|const) .*//`) // by a comment before it, or beside a value
+	exported   = regexp.MustCompile(`^(?:func (?:\([^)]*?\b([A-Z]\w*)(?:\[[^\]]*\])?\) )?|type |var |const )([A-Z]\w*)`)
+)
+
+// read notes what the source of the package lacks.
+func (c *Checked) read() error {
+	for _, name := range c.Package.Files {
+		source, err := os.ReadFile(filepath.Join(c.Package.Dir, name))
+		if err != nil {
+			return err
+		}
+		before, library := "", !isTest(name) && !strings.Contains("\n"+string(source), "\npackage main\n")
+		for i, line := range strings.Split(string(source), "\n") {
+			if m := marks.FindStringSubmatch(line); m != nil {
+				c.Marks = append(c.Marks, fmt.Sprintf("%s:%d: %s", name, i+1, m[1]))
+			}
+			if m := exported.FindStringSubmatch(line); m != nil && library && !documented.MatchString(before+"\n"+line) {
+				c.Undocumented = append(c.Undocumented, strings.TrimPrefix(m[1]+"."+m[2], "."))
+			}
+			before = line
+		}
+	}
+	return nil
+}
+
+func firstLine(s string) string {
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			return line
 		}
 	}
 	return ""
 }
 
-// wrong reports whether a package does not build, fails its tests or has findings of
-// go vet. Missing comments do not count.
-func (l Ledger) wrong() bool {
-	for _, c := range l.Checked {
-		if c.buildError() != "" || len(c.Vet.Problems) > 0 || c.Test.HasTests && !c.Test.Passed {
-			return true
+// collect keeps the latest result of every package from all rounds, in the order of the first results.
+func collect(_ context.Context, d dag.DAG) (l Ledger, err error) {
+	all, err := dag.History(checked).From(d)
+	for _, c := range all {
+		if i := slices.IndexFunc(l.Checked, func(o Checked) bool { return o.Package.Path == c.Package.Path }); i >= 0 {
+			l.Checked[i] = c
+		} else {
+			l.Checked = append(l.Checked, c)
 		}
 	}
-	return len(l.Lost) > 0
+	lost, other := dag.Lost(d)
+	for _, lane := range lost {
+		l.Lost = append(l.Lost, fmt.Sprintf("%v: %v", lane.Marker.Get("path", "?"), lane.Failure.Get("reason", "")))
+	}
+	return l, errors.Join(err, other)
+}
+
+// unbuilt lists the packages that did not build and were tried only once.
+func unbuilt(_ context.Context, l Ledger) (w Worklist, _ error) {
+	for _, c := range l.Checked {
+		if c.Package.Round++; c.Broken != "" && c.Package.Round < rounds {
+			w.Packages = append(w.Packages, c.Package)
+		}
+	}
+	return w, nil
+}
+
+//go:embed report.tmpl
+var layout string
+
+var printed = template.Must(template.New("report").Funcs(template.FuncMap{
+	"line": strings.NewReplacer("\n", " ", "`", "'").Replace, "indent": func(s string) string { return strings.ReplaceAll(s, "\n", "\n  ") },
+	"inc": func(n int) int { return n + 1 }, "trim": strings.TrimPrefix, "join": strings.Join,
+}).Parse(layout))
+
+// write writes the report. Missing comments make nothing wrong.
+func write(_ context.Context, l Ledger) (r Report, err error) {
+	var text strings.Builder
+	sum := struct {
+		Ledger
+		Worst               []Checked
+		Wrong               bool
+		Undocumented, Marks int
+	}{Ledger: l, Wrong: len(l.Lost) > 0, Worst: slices.Clone(l.Checked)}
+	for _, c := range l.Checked {
+		sum.Wrong = sum.Wrong || c.Broken != "" || c.Output != "" || len(c.Vet) > 0
+		sum.Undocumented, sum.Marks = sum.Undocumented+len(c.Undocumented), sum.Marks+len(c.Marks)
+	}
+	slices.SortStableFunc(sum.Worst, func(x, y Checked) int { return cmp.Compare(y.Weight, x.Weight) })
+	sum.Worst = slices.DeleteFunc(sum.Worst, func(c Checked) bool { return c.Weight == 0 })
+	sum.Worst = sum.Worst[:min(5, len(sum.Worst))]
+	err = printed.Execute(&text, sum)
+	return Report{text.String(), sum.Wrong}, err
+}
+
+// weigh notes what is wrong with a package, and how bad that is.
+func (c *Checked) weigh() {
+	add := func(n, weight int, format string, about any) {
+		if n > 0 {
+			c.Weight, c.Says = c.Weight+n*weight, append(c.Says, fmt.Sprintf(format, about))
+		}
+	}
+	some := func(all []string) string {
+		if len(all) > 3 {
+			return fmt.Sprintf("`%s` and %d more", strings.Join(all[:3], "`, `"), len(all)-3)
+		}
+		return "`" + strings.Join(all, "`, `") + "`"
+	}
+	add(min(1, len(c.Broken)), 1000, "does not build%.0s", "")
+	add(min(1, len(c.Output)), 500, "tests fail%.0s", "")
+	add(len(c.Vet), 20, "%d findings of go vet", len(c.Vet))
+	if c.Covered >= 0 {
+		add(int(50-c.Covered), 1, "coverage %.1f %%", c.Covered)
+	}
+	add(len(c.Undocumented), 2, "without comment: %s", some(c.Undocumented))
+	add(len(c.Marks), 1, "marked: %s", some(c.Marks))
 }

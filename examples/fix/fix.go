@@ -7,6 +7,7 @@
 package fix
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -23,25 +24,28 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/anthropic"
+	"github.com/stonelayer/stone/llm/openai"
+	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/tool/fs"
 )
 
-// Workspace is the folder of the package to repair.
-type Workspace struct {
-	Dir string `json:"dir"`
-}
-
-// Verdict is the result of go test.
-type Verdict struct {
-	Passed bool   `json:"passed"`
-	Output string `json:"output"`
-}
-
-// Consent says whether another attempt is allowed.
-type Consent struct {
-	Given bool `json:"given"`
-}
+type (
+	// Workspace is the folder of the package to repair.
+	Workspace struct {
+		Dir string `json:"dir"`
+	}
+	// Verdict is the result of go test.
+	Verdict struct {
+		Passed bool   `json:"passed"`
+		Output string `json:"output"`
+	}
+	// Consent says whether another attempt is allowed.
+	Consent struct {
+		Given bool `json:"given"`
+	}
+)
 
 var (
 	workspace = dag.NewType[Workspace]("workspace")
@@ -51,10 +55,6 @@ var (
 	patch     = dag.NewType[agent.Text]("patch")
 	summary   = dag.NewType[agent.Text]("summary")
 )
-
-// tests are the files that say whether a repair is one: the agent reads them and cannot
-// change them, and no more can the code that it writes.
-var tests = []string{"*_test.go", "go.mod", "go.sum", "go.work", "testdata", "vendor"}
 
 // Pipeline reads its flags and returns the repair of one package.
 func Pipeline(args []string) (stone.Ashlar, error) {
@@ -77,8 +77,13 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 
 // pipeline repairs the package in dir, or a copy of the sample if dir is empty.
 func pipeline(model llm.Model, dir string, attempts int) stone.Ashlar {
-	prepare := func(context.Context) (Workspace, error) { return openWorkspace(dir) }
-	files := fs.Root{Dir: dir, ReadOnly: tests}
+	prepare := func(context.Context) (Workspace, error) {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return Workspace{}, stone.Fail("no-package", "%s is not a folder: give the folder of a Go package with --dir", dir)
+		}
+		return Workspace{dir}, nil
+	}
+	files := fs.Root{Dir: dir, ReadOnly: []string{"*_test.go", "go.mod", "go.sum", "go.work", "testdata", "vendor"}} // what says whether a repair is one
 	if dir == "" {
 		prepare = func(ctx context.Context) (Workspace, error) { return copySample(sampleDir(ctx)) }
 		files.DirFrom = func(ctx context.Context) (string, error) { return sampleDir(ctx), nil }
@@ -87,7 +92,9 @@ func pipeline(model llm.Model, dir string, attempts int) stone.Ashlar {
 		stone.Func0("prepare", workspace, prepare),
 		stone.Func("first-test", workspace, verdict, goTest),
 		stone.Match("broken", stone.On(verdict, func(v Verdict) bool { return !v.Passed }),
-			stone.Case(false, stone.Func("nothing-to-do", verdict, summary, nothingToDo)),
+			stone.Case(false, stone.Func("nothing-to-do", verdict, summary, func(_ context.Context, v Verdict) (agent.Text, error) {
+				return agent.Text{Text: "Nothing to do: the tests pass.\n" + v.Output}, nil
+			})),
 			stone.Case(true, repair(model, files, attempts)),
 		),
 	)
@@ -100,17 +107,14 @@ func repair(model llm.Model, files fs.Root, attempts int) stone.Ashlar {
 			stone.Seq("attempt",
 				permission(attempts),
 				agent.New("patch", patch, model, agent.Config{
-					System: agent.Say("You repair Go packages. Read the files that matter, make the smallest edit " +
-						"that lets the tests pass. The tests cannot be edited. Then say in one sentence what was wrong."),
-					User:     dag.Derive2(consent, verdict, describe),
+					System:   agent.Say("You repair Go packages. Read the files that matter, make the smallest edit that lets the tests pass. The tests cannot be edited. Then say in one sentence what was wrong."),
+					User:     dag.Derive2(consent, verdict, func(_ Consent, v Verdict) string { return "go test says:\n\n" + v.Output }),
 					Use:      []agent.Middleware{fs.List(files), fs.Read(files), fs.Edit(files)},
 					MaxTurns: 12,
 				}),
 				stone.Func("test", workspace, verdict, goTest),
 			),
-			stone.Until(verdict, func(v Verdict) bool { return v.Passed }),
-			attempts,
-		),
+			stone.Until(verdict, func(v Verdict) bool { return v.Passed }), attempts),
 		agent.New("summarise", summary, model, agent.Config{
 			System: agent.Say("You summarise a repair for the log: what was wrong and what was changed, in two sentences."),
 			User:   dag.Derive3(workspace, dag.All(patch), dag.All(verdict), recount),
@@ -121,25 +125,19 @@ func repair(model llm.Model, files fs.Root, attempts int) stone.Ashlar {
 // permission asks a person before the last attempt, if it is not the first too.
 func permission(attempts int) stone.Ashlar {
 	return stone.Match("permission",
-		stone.On(dag.All(verdict), func(tests []Verdict) bool { // one before the first attempt, one after each
-			return attempts > 1 && len(tests) == attempts
-		}),
+		stone.On(dag.All(verdict), func(tests []Verdict) bool { return attempts > 1 && len(tests) == attempts }), // one before the first attempt, one after each
 		stone.Case(false, stone.Func0("not-yet-needed", consent, func(context.Context) (Consent, error) { return Consent{true}, nil })),
 		stone.Case(true, stone.Seq("last-attempt",
-			stone.Ask("go-on", verdict, reply, func(v Verdict) string {
-				return fmt.Sprintf("%s\n\nThe tests still fail. Try one last time?", tail(v.Output, 12))
-			}, stone.Choices("yes", "no")),
+			stone.Ask("go-on", verdict, reply, func(v Verdict) string { return tail(v.Output, 12) + "\n\nThe tests still fail. Try one last time?" }, stone.Choices("yes", "no")),
 			stone.Func("heed", reply, consent, func(_ context.Context, a stone.Answer) (Consent, error) {
-				if a.Response != "yes" {
-					return Consent{}, stone.Fail("declined", "the last attempt was not wanted; the package is as the attempt before left it")
+				if a.Response == "yes" {
+					return Consent{true}, nil
 				}
-				return Consent{true}, nil
+				return Consent{}, stone.Fail("declined", "the last attempt was not wanted; the package is as the attempt before left it")
 			}),
 		)),
 	)
 }
-
-func describe(_ Consent, v Verdict) string { return "go test says:\n\n" + v.Output }
 
 func recount(w Workspace, patches []agent.Text, tests []Verdict) string {
 	var b strings.Builder
@@ -150,81 +148,43 @@ func recount(w Workspace, patches []agent.Text, tests []Verdict) string {
 	return b.String()
 }
 
-func nothingToDo(_ context.Context, v Verdict) (agent.Text, error) {
-	return agent.Text{Text: "Nothing to do: the tests pass.\n" + v.Output}, nil
-}
-
-// testTime bounds one run of the tests.
-const testTime = 2 * time.Minute
-
-// unconfined is the variable that allows the tests to run without a sandbox, on a machine
-// that has none.
+// unconfined is the variable that allows the tests to run without a sandbox, on a machine that has none.
 const unconfined = "FIX_UNCONFINED"
 
-// goTest compiles the tests and runs them in a sandbox, without a network and with no file
-// to change but temporary ones: a model has written the code that they test, which could
-// otherwise change the tests themselves.
+// goTest compiles the tests and runs them in a sandbox, without a network and with no file to change but temporary
+// ones: a model has written the code that they test, which could otherwise change the tests themselves.
 func goTest(ctx context.Context, w Workspace) (Verdict, error) {
-	ctx, cancel := context.WithTimeout(ctx, testTime)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	programs, err := os.MkdirTemp("", "stone-fix-tests-")
 	if err != nil {
 		return Verdict{}, err
 	}
 	defer os.RemoveAll(programs)
-	list, err := goCommand(ctx, w.Dir, "list", "-f", "{{.Dir}}", "./...")
-	if err != nil {
-		return compiled(ctx, w, list, err)
+	program := filepath.Join(programs, "tests")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", program, ".") // runs no code of the package: cgo and other toolchains are disabled
+	build.Dir, build.Env, build.WaitDelay = w.Dir, append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local"), 5*time.Second
+	if out, err := build.CombinedOutput(); ctx.Err() == nil && errors.As(err, new(*exec.ExitError)) {
+		return Verdict{Output: tail(string(out), 60)}, nil // it does not compile
+	} else if err != nil {
+		return Verdict{}, fmt.Errorf("go in %s: %w", w.Dir, err)
+	} else if _, err := os.Stat(program); err != nil { // the package has no tests
+		return Verdict{Passed: true}, nil
 	}
-	v := Verdict{Passed: true}
 	policy := sandbox.Policy{ReadOnly: []string{w.Dir, programs}}
 	if os.Getenv(unconfined) == "1" {
 		policy.Method = sandbox.Unconfined
 	}
-	for i, dir := range strings.Split(strings.TrimSpace(list), "\n") {
-		if !filepath.IsAbs(dir) {
-			continue // a remark of the go command
-		}
-		program := filepath.Join(programs, fmt.Sprintf("%d.test", i))
-		if out, err := goCommand(ctx, dir, "test", "-c", "-o", program, "."); err != nil {
-			return compiled(ctx, w, out, err)
-		}
-		if _, err := os.Stat(program); err != nil {
-			continue // a package without tests
-		}
-		// Code that exits with 0 by itself has not passed.
-		test := sandbox.Command(ctx, policy, program, "-test.paniconexit0")
-		test.Dir = dir
-		out, err := test.Output(64 << 10)
-		if errors.Is(err, sandbox.ErrNone) {
-			return Verdict{}, stone.Fail("no-sandbox", "%v; set %s=1 if the tests may do anything", err, unconfined)
-		}
-		if err != nil && (!errors.As(err, new(*sandbox.ExitError)) || ctx.Err() != nil) {
-			return Verdict{}, fmt.Errorf("the tests in %s: %w", dir, err)
-		}
-		v.Passed = v.Passed && err == nil && slices.Contains(strings.Split(out, "\n"), "PASS")
-		v.Output += out
+	test := sandbox.Command(ctx, policy, program, "-test.paniconexit0") // code that exits with 0 by itself has not passed
+	test.Dir = w.Dir
+	out, err := test.Output(64 << 10)
+	if errors.Is(err, sandbox.ErrNone) {
+		return Verdict{}, stone.Fail("no-sandbox", "%v; set %s=1 if the tests may do anything", err, unconfined)
 	}
-	v.Output = tail(v.Output, 60)
-	return v, nil
-}
-
-// compiled is the verdict on a package that does not compile.
-func compiled(ctx context.Context, w Workspace, out string, err error) (Verdict, error) {
-	if !errors.As(err, new(*exec.ExitError)) || ctx.Err() != nil {
-		return Verdict{}, fmt.Errorf("go in %s: %w", w.Dir, err)
+	if err != nil && (!errors.As(err, new(*sandbox.ExitError)) || ctx.Err() != nil) {
+		return Verdict{}, fmt.Errorf("the tests in %s: %w", w.Dir, err)
 	}
-	return Verdict{Output: tail(out, 60)}, nil
-}
-
-// goCommand runs no code of the package: cgo and other toolchains are disabled.
-func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local")
-	cmd.WaitDelay = 5 * time.Second
-	out, err := cmd.CombinedOutput()
-	return string(out), err
+	return Verdict{err == nil && slices.Contains(strings.Split(out, "\n"), "PASS"), tail(out, 60)}, nil
 }
 
 // tail returns the last lines of s.
@@ -236,38 +196,55 @@ func tail(s string, lines int) string {
 //go:embed sample
 var sample embed.FS
 
-// sampleDir is the folder of the sample's copy, which belongs to the run, not to this
-// process, so that a resumed run finds it again. It is kept, so that the result can be
-// inspected.
+// sampleDir is the folder of the sample's copy. It belongs to the run, so that a resumed run finds it again.
 func sampleDir(ctx context.Context) string {
 	return filepath.Join(os.TempDir(), "stone-fix-"+stone.In(ctx).RunID())
 }
 
-func openWorkspace(dir string) (Workspace, error) {
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return Workspace{}, stone.Fail("no-package", "%s is not a folder: give the folder of a Go package with --dir", dir)
+// copySample writes the sample, whose files end in .txt to keep them out of this module, into dir.
+func copySample(dir string) (Workspace, error) {
+	entries, err := sample.ReadDir("sample")
+	for _, e := range entries {
+		data, read := sample.ReadFile("sample/" + e.Name())
+		err = errors.Join(err, read, os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, strings.TrimSuffix(e.Name(), ".txt")), data, 0o666))
 	}
-	return Workspace{dir}, nil
+	return Workspace{dir}, err
 }
 
-// copySample writes the sample, whose files end in .txt to keep them out of this
-// module, into dir.
-func copySample(dir string) (Workspace, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return Workspace{}, err
+// The models that are asked without --model.
+const (
+	openaiModel    = "gpt-5-mini"
+	anthropicModel = "claude-sonnet-4-5"
+)
+
+// chooseModel takes the provider for which the environment has a key or an address, or else the script.
+func chooseModel(name string, sample bool) (llm.Model, error) {
+	switch {
+	case os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != "":
+		return openai.New(openai.Config{Model: cmp.Or(name, openaiModel)}), nil
+	case os.Getenv("ANTHROPIC_API_KEY") != "":
+		return anthropic.New(anthropic.Config{Model: cmp.Or(name, anthropicModel)}), nil
+	case sample:
+		return script.Func(act), nil
 	}
-	entries, err := sample.ReadDir("sample")
-	if err != nil {
-		return Workspace{}, err
+	return nil, errors.New("no model: set OPENAI_API_KEY, OPENAI_BASE_URL or ANTHROPIC_API_KEY; only the sample, without --dir, has a scripted one")
+}
+
+// act plays the model. Its answer depends on the request alone.
+func act(_ int, req *llm.Request) script.Answer {
+	if !strings.Contains(req.System, "repair Go packages") {
+		return script.Text("Mean divided by the number of values plus one. It now divides by their number, and returns 0 for none.")
 	}
-	for _, e := range entries {
-		data, err := sample.ReadFile("sample/" + e.Name())
-		if err != nil {
-			return Workspace{}, err
-		}
-		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(e.Name(), ".txt")), data, 0o666); err != nil {
-			return Workspace{}, err
-		}
+	edit := `{"path":"stats.go","old_string":"\tsum := 0.0\n","new_string":"\tif len(values) == 0 {\n\t\treturn 0\n\t}\n\tsum := 0.0\n"}`
+	said := "The mean of no values was 0/0; now it is 0."
+	if strings.Contains(req.Messages[0].Text(), "want 2") { // sure, and wrong: it forgets the empty list
+		edit, said = `{"path":"stats.go","old_string":"len(values)+1","new_string":"len(values)"}`, "The divisor was one too large."
 	}
-	return Workspace{dir}, nil
+	switch results := slices.DeleteFunc(slices.Clone(req.Messages), func(m llm.Message) bool { return m.Role != llm.RoleTool }); len(results) {
+	case 0:
+		return script.Call("read_file", `{"path":"stats.go"}`)
+	case 1:
+		return script.Call("edit_file", edit)
+	}
+	return script.Text(said)
 }

@@ -2,10 +2,11 @@
 // questions repeat these words, so that one long word would make every list of a journal slow.
 // Journals refuse larger ones, and whoever takes them from a caller says so first.
 //
-// Cut shortens texts for messages. All sizes are in bytes.
+// Cut shortens texts for messages, and Least compares limits on spending. All sizes are in bytes.
 package bounds
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,6 +25,14 @@ const (
 	Question   = 1 << 20
 	Response   = 1 << 20
 )
+
+// Least returns the stricter of two limits, of which nil limits nothing.
+func Least[N cmp.Ordered](a, b *N) *N {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
+}
 
 // An Error reports what is too large. Its text names the limit and the size.
 type Error struct{ text string }

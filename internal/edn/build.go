@@ -26,6 +26,7 @@ func (b *builder) take(base int) *collection {
 	b.collections = b.collections[1:]
 	c.items = b.room(len(taken))
 	copy(c.items, taken)
+	c.depth = depthOf(taken)
 	return c
 }
 

@@ -1,16 +1,17 @@
 package edn
 
 import (
-	"hash/maphash"
+	"bytes"
+	"encoding/binary"
 	"math"
-	"math/bits"
+	"slices"
 )
 
 // fewItems is the number of entries up to which a search needs no index.
 const fewItems = 8
 
 // Equal reports whether two values are equal, regardless of positions. See the package
-// comment for the rules. It takes time linear in their size.
+// comment for the rules.
 func (v Value) Equal(w Value) bool {
 	if v.kind != w.kind && !(v.isSequence() && w.isSequence()) {
 		return false
@@ -19,104 +20,47 @@ func (v Value) Equal(w Value) bool {
 	case KindFloat:
 		return v.num == w.num || math.Float64frombits(v.num) == math.Float64frombits(w.num)
 	case KindList, KindVector, KindMap, KindSet, KindTagged:
-		return v.equalItems(w)
+		return v.more == w.more && v.text == w.text || len(v.items()) == len(w.items()) && bytes.Equal(v.appendKey(nil), w.appendKey(nil))
 	}
 	return v.num == w.num && v.text == w.text
 }
 
 func (v Value) isSequence() bool { return v.kind == KindList || v.kind == KindVector }
 
-func (v Value) equalItems(w Value) bool {
-	items, others := v.items(), w.items()
-	if v.more == w.more && v.text == w.text {
-		return true
-	}
-	// Hashes are cached: without them the comparison of nested sets, each element of one
-	// with each of the other, takes quadratic time.
-	if len(items) != len(others) || v.text != w.text || v.hash() != w.hash() {
-		return false
-	}
-	switch v.kind {
-	case KindSet:
-		for _, item := range items {
-			if w.more.find(KindSet, &item) < 0 {
-				return false
-			}
-		}
-	case KindMap:
-		for i := 0; i < len(items); i += 2 {
-			j := w.more.find(KindMap, &items[i])
-			if j < 0 || !items[i+1].Equal(others[j+1]) {
-				return false
-			}
-		}
-	default:
-		for i, item := range items {
-			if !item.Equal(others[i]) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// The seeds differ in each process, so that no text can be prepared whose keys all share
-// one place of an index.
-var (
-	seed         = maphash.MakeSeed()
-	seedA, seedB = maphash.String(seed, "a"), maphash.String(seed, "b")
-)
-
-func mix(a, b uint64) uint64 {
-	high, low := bits.Mul64(a^seedA, b^seedB)
-	return high ^ low
-}
-
-// hash returns equal numbers for equal values.
-func (v Value) hash() uint64 {
-	kind := uint64(v.kind)
-	switch v.kind {
-	case KindString, KindSymbol, KindKeyword:
-		return mix(kind, maphash.String(seed, v.text))
-	case KindFloat:
-		if math.Float64frombits(v.num) == 0 {
-			return mix(kind, 0) // -0.0, too
-		}
-	case KindInt, KindDecimal:
-		if v.text != "" {
-			return mix(kind^v.num, maphash.String(seed, v.text))
-		}
-	case KindList, KindVector, KindMap, KindSet, KindTagged:
-		return v.hashItems()
-	}
-	return mix(kind, v.num)
-}
-
-func (v Value) hashItems() uint64 {
-	kind := v.kind
-	if kind == KindVector {
+// appendKey appends a text that equal values share, and no others. The items of a set or map are in the order of their texts.
+func (v Value) appendKey(dst []byte) []byte {
+	kind, num := v.kind, v.num
+	switch {
+	case kind == KindVector:
 		kind = KindList
+	case kind == KindFloat && math.Float64frombits(num) == 0:
+		num = 0 // -0.0, too
 	}
-	if v.more == nil {
-		return mix(uint64(kind), 1)
-	}
-	if known := v.more.hash.Load(); known != 0 {
-		return known
-	}
-	sum := maphash.String(seed, v.text)
-	for i, item := range v.more.items {
-		switch {
-		case kind == KindSet:
-			sum += item.hash()
-		case kind != KindMap:
-			sum = mix(sum, item.hash())
-		case i%2 == 1:
-			sum += mix(v.more.items[i-1].hash(), item.hash())
+	dst = append(dst, byte(kind))
+	dst = binary.AppendUvarint(dst, num)
+	dst = binary.AppendUvarint(dst, uint64(len(v.text)))
+	dst = append(dst, v.text...)
+	items, step := v.items(), stride(kind)
+	dst = binary.AppendUvarint(dst, uint64(len(items)))
+	if step == 0 {
+		for _, item := range items {
+			dst = item.appendKey(dst)
 		}
+		return dst
 	}
-	sum = mix(uint64(kind), sum) | 1
-	v.more.hash.Store(sum)
-	return sum
+	texts := make([]string, 0, len(items)/step)
+	for entry := range slices.Chunk(items, step) {
+		var text []byte
+		for _, item := range entry {
+			text = item.appendKey(text)
+		}
+		texts = append(texts, string(text))
+	}
+	slices.Sort(texts)
+	for _, text := range texts {
+		dst = append(dst, text...)
+	}
+	return dst
 }
 
 // stride is the distance between the keys of a map, or the elements of a set.
@@ -132,9 +76,6 @@ func stride(kind Kind) int {
 
 // buildIndex makes a map or set ready for find. If two of its keys are equal it returns
 // their places; otherwise second is 0.
-//
-// The index is a hash table with open addressing: each place contains the position of a
-// key plus one, or 0.
 func (c *collection) buildIndex(kind Kind) (first, second int) {
 	step := stride(kind)
 	if c == nil {
@@ -142,33 +83,21 @@ func (c *collection) buildIndex(kind Kind) (first, second int) {
 	}
 	many := len(c.items) > fewItems*step
 	if many {
-		c.index = make([]uint32, 1<<bits.Len(uint(len(c.items)/step*3/2)))
+		c.index = make(map[string]uint32, len(c.items)/step)
 	}
 	for i := 0; i < len(c.items); i += step {
-		if !many {
-			if j := linear(c.items[:i], step, &c.items[i]); j >= 0 {
-				return j, i
+		key := &c.items[i]
+		if many {
+			text := string(key.appendKey(nil))
+			if j, known := c.index[text]; known {
+				return int(j), i
 			}
-			continue
-		}
-		place, j := c.place(&c.items[i])
-		if j >= 0 {
+			c.index[text] = uint32(i)
+		} else if j := linear(c.items[:i], step, key); j >= 0 {
 			return j, i
 		}
-		c.index[place] = uint32(i + 1)
 	}
 	return 0, 0
-}
-
-// place returns the place of a key in the index, or a free place and -1.
-func (c *collection) place(key *Value) (place uint64, found int) {
-	mask := uint64(len(c.index) - 1)
-	for place = key.hash() & mask; c.index[place] != 0; place = (place + 1) & mask {
-		if at := int(c.index[place] - 1); c.items[at].Equal(*key) {
-			return place, at
-		}
-	}
-	return place, -1
 }
 
 // find returns the position of the key in a map or set, or -1.
@@ -180,8 +109,10 @@ func (c *collection) find(kind Kind, key *Value) int {
 	if c.index == nil {
 		return linear(c.items, step, key)
 	}
-	_, found := c.place(key)
-	return found
+	if i, known := c.index[string(key.appendKey(nil))]; known {
+		return int(i)
+	}
+	return -1
 }
 
 func linear(items []Value, step int, key *Value) int {

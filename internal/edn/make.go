@@ -95,11 +95,29 @@ func hold(items []Value) *collection {
 	if len(items) == 0 {
 		return nil
 	}
-	return &collection{items: items}
+	return &collection{items: items, depth: depthOf(items)}
 }
 
-// unique builds the index of a map or set. Duplicates are an error.
+func depthOf(items []Value) (deepest int) {
+	for i := range items {
+		if inner := items[i].more; inner != nil {
+			deepest = max(deepest, inner.depth)
+		}
+	}
+	return deepest + 1
+}
+
+// maxKeyDepth bounds the nesting of keys and elements, whose texts are made again at each level.
+const maxKeyDepth = 64
+
+// unique builds the index of a map or set. Duplicates and keys of a deep nesting are errors.
 func unique(v Value) (Value, error) {
+	items, step := v.items(), stride(v.kind)
+	for i := 0; i < len(items); i += step {
+		if key := &items[i]; key.more != nil && key.more.depth > maxKeyDepth {
+			return Value{}, key.Errorf("expected values nested at most %d deep in a %s", maxKeyDepth, v.kind)
+		}
+	}
 	if first, second := v.more.buildIndex(v.kind); second > 0 {
 		key, what := v.more.items[second], "element"
 		if v.kind == KindMap {

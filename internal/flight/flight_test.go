@@ -28,7 +28,7 @@ func TestOutstanding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f flight.Flight
 		from := &sums{outstanding: map[string]budget.Amount{"other": {USD: 2}}}
-		b := budget.Shared{Name: "b", Limits: budget.Limits{USD: 10}}
+		b := budget.Shared{Name: "b", Limits: budget.Limits{USD: new(10.0)}}
 		start := func(run string, n byte, usd float64, batched, again bool) (refused bool) {
 			t.Helper()
 			claim := flight.Claim{Quote: budget.Fixed(budget.Amount{USD: usd}), Batched: batched}

@@ -48,7 +48,7 @@ const (
 	total     = 60.0 // of all runs
 )
 
-var project = budget.Shared{Name: "project", Limits: budget.Limits{USD: total}}
+var project = budget.Shared{Name: "project", Limits: budget.Limits{USD: new(total)}}
 
 type store interface {
 	journal.Journal
@@ -209,7 +209,7 @@ func testKills(t *testing.T, name string, kills int) {
 		t.Errorf("billed %v of %v, want at most %v more", sum, total, beyond)
 	}
 	more := project
-	more.Limits.USD = 1000
+	more.Limits.USD = new(1000.0)
 	for i := range runs {
 		id := fmt.Sprint("run-", i)
 		err := one(j, id, ledger, []budget.Shared{more})

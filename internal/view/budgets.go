@@ -58,14 +58,14 @@ type BudgetLine struct{ Unit, Used, Held, Limit string }
 // Lines has a line for each unit that the budget limits.
 func (b Budget) Lines() (all []BudgetLine) {
 	usd := func(n float64) string { return money.Exact(math.Round(n*1e9) / 1e9) } // without the rounding errors of sums
-	if l := b.Limits.USD; l != 0 {
-		all = append(all, BudgetLine{"USD", usd(b.Used.USD), usd(b.Held.USD), usd(max(l, 0))})
+	if l := b.Limits.USD; l != nil {
+		all = append(all, BudgetLine{"USD", usd(b.Used.USD), usd(b.Held.USD), usd(max(*l, 0))})
 	}
-	if l := b.Limits.Tokens; l != 0 {
-		all = append(all, BudgetLine{"tokens", strconv.Itoa(b.Used.Tokens), strconv.Itoa(b.Held.Tokens), strconv.Itoa(max(l, 0))})
+	if l := b.Limits.Tokens; l != nil {
+		all = append(all, BudgetLine{"tokens", strconv.Itoa(b.Used.Tokens), strconv.Itoa(b.Held.Tokens), strconv.Itoa(max(*l, 0))})
 	}
-	if l := b.Limits.Roundtrips; l != 0 {
-		all = append(all, BudgetLine{"requests", strconv.Itoa(b.Used.Roundtrips), strconv.Itoa(b.Held.Roundtrips), strconv.Itoa(max(l, 0))})
+	if l := b.Limits.Roundtrips; l != nil {
+		all = append(all, BudgetLine{"requests", strconv.Itoa(b.Used.Roundtrips), strconv.Itoa(b.Held.Roundtrips), strconv.Itoa(max(*l, 0))})
 	}
 	return all
 }

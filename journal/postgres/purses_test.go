@@ -19,9 +19,9 @@ import (
 func TestBudgetsInOrder(t *testing.T) {
 	address := pgtest.Database(t)
 	many := []budget.Shared{
-		{Name: "a", Per: budget.Month, Limits: budget.Limits{USD: 1e6}},
-		{Name: "z", Limits: budget.Limits{USD: 1e6}},
-		{Name: "b", Per: budget.Day, Limits: budget.Limits{USD: 1e6}},
+		{Name: "a", Per: budget.Month, Limits: budget.Limits{USD: new(1e6)}},
+		{Name: "z", Limits: budget.Limits{USD: new(1e6)}},
+		{Name: "b", Per: budget.Day, Limits: budget.Limits{USD: new(1e6)}},
 	}
 	price := budget.Amount{Roundtrips: 1, USD: 0.01}
 	var wait sync.WaitGroup

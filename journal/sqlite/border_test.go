@@ -30,7 +30,7 @@ func TestBudgetOverBorder(t *testing.T) {
 			now = func() time.Time { return time.Unix(0, clock.Load()) }
 			t.Cleanup(func() { now = time.Now })
 			j := open(t, filepath.Join(memdir.New(t), "stone.db"), Options{})
-			of := budget.Shared{Name: "project", Per: per, Limits: budget.Limits{USD: 1.5}}
+			of := budget.Shared{Name: "project", Per: per, Limits: budget.Limits{USD: new(1.5)}}
 			if _, err := j.Acquire(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestOldDaysAreForgotten(t *testing.T) {
 	now = func() time.Time { return time.Unix(clock.Load(), 0) }
 	t.Cleanup(func() { now = time.Now })
 	j := open(t, "", Options{})
-	of := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{USD: 2}}
+	of := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{USD: new(2.0)}}
 	first := time.Date(2027, 2, 28, 12, 0, 0, 0, time.UTC)
 	for i, c := range []struct {
 		days int

@@ -170,7 +170,7 @@ func TestAgents(t *testing.T) {
 	b.Answer = fiveTurns
 	run, cfg := config(j, "r")
 	const cost = 20 * (4*(10*1+5*10)/1e6 + usd) / 2 // of four turns with a call and the last
-	ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: cost + 20*0.0026}))
+	ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: new(cost + 20*0.0026)}))
 	result, err := batch.Run(ctx, asking(20, models(b.URL)["chat"], look), run, cfg)
 	if spent := budget.From(ctx).Spent().USD; spent < cost*0.99 || spent > cost*1.01 {
 		t.Errorf("spent %v, want %v", spent, cost)

@@ -22,7 +22,7 @@ func TestBudget(t *testing.T) {
 	}{{10 * 0.006 / 2, true}, {5 * 0.005 / 2, false}} {
 		b, j := batchtest.New(t, 0), new(journal.Memory)
 		run, cfg := config(j, "r")
-		ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: c.usd}))
+		ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{USD: new(c.usd)}))
 		result, err := batch.Run(ctx, asking(10, models(b.URL)["messages"]), run, cfg)
 		if c.runs {
 			check(t, result, err, 10)
@@ -53,7 +53,7 @@ func TestCancel(t *testing.T) {
 // first is at its provider, and can be paid once the answers are read: they cost less.
 func TestShared(t *testing.T) {
 	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
-	shared := budget.Shared{Name: "all", Limits: budget.Limits{USD: 5*0.006/2 + 5*usd/2}}
+	shared := budget.Shared{Name: "all", Limits: budget.Limits{USD: new(5*0.006/2 + 5*usd/2)}}
 	visit := func(id string) error {
 		run, cfg := config(j, id)
 		run.Recorder, cfg.NoWait = journal.Keep(j, journal.Options{Budgets: []budget.Shared{shared}}), true
@@ -82,7 +82,7 @@ func TestShared(t *testing.T) {
 // Visits of a run that waits for batches use up no round trips of a budget over several runs.
 func TestVisitsAreFree(t *testing.T) {
 	b, j := batchtest.New(t, 1_000_000), new(journal.Memory)
-	shared := budget.Shared{Name: "all", Limits: budget.Limits{Roundtrips: 5}}
+	shared := budget.Shared{Name: "all", Limits: budget.Limits{Roundtrips: new(5)}}
 	p := asking(5, models(b.URL)["messages"])
 	run, cfg := config(j, "r")
 	run.Recorder, cfg.NoWait = journal.Keep(j, journal.Options{Budgets: []budget.Shared{shared}}), true

@@ -255,7 +255,7 @@ func TestRoundtrips(t *testing.T) {
 	b, j := batchtest.New(t, 3), new(journal.Memory)
 	run, cfg := config(j, "r")
 	cfg.NoWait = true
-	ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{Roundtrips: 10}))
+	ctx := budget.With(priced(t.Context()), budget.New(budget.Limits{Roundtrips: new(10)}))
 	p := asking(10, models(b.URL)["messages"])
 	for {
 		result, err := batch.Run(ctx, p, run, cfg)

@@ -22,7 +22,7 @@ import (
 const victims = 4 // questions
 
 // narrow pays the estimates of the questions and no further one.
-var narrow = budget.Shared{Name: "narrow", Limits: budget.Limits{USD: victims * 0.0055 / 2}}
+var narrow = budget.Shared{Name: "narrow", Limits: budget.Limits{USD: new(victims * 0.0055 / 2)}}
 
 // TestVictim is the process that TestKill kills.
 func TestVictim(t *testing.T) {

@@ -105,12 +105,12 @@ type Hit struct {
 	Relevance  *float64          `json:"relevance,omitempty"`   // the score of the reranker, if any
 }
 
-// Budget limits what a run may spend. Zero fields do not limit, and negative ones are refused.
+// Budget limits what a run may spend. Absent fields do not limit, and 0 means nothing may be spent.
 type Budget struct {
-	USD        float64 `json:"usd,omitempty"`
-	Tokens     int     `json:"tokens,omitempty"`
-	Roundtrips int     `json:"roundtrips,omitempty"`
-	Seconds    float64 `json:"seconds,omitempty"` // 0.001 to 9,000,000,000, of each process that runs it
+	USD        *float64 `json:"usd,omitempty"`
+	Tokens     *int     `json:"tokens,omitempty"`
+	Roundtrips *int     `json:"roundtrips,omitempty"`
+	Seconds    *float64 `json:"seconds,omitempty"` // at most 9,000,000,000, of each process that runs it
 }
 
 // SharedBudget describes a budget over several runs in its present period. Runs of Pipeline, unless it is empty, with all the
@@ -201,6 +201,8 @@ type Resume struct {
 	// Force resumes a run although its pipeline changed. What is recorded stands. It needs the role
 	// "force".
 	Force bool `json:"force,omitempty"`
+	// Lost repeats the lanes that the run has lost, and what reads them. The run may be done.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Problem is an error, as in RFC 9457.
@@ -257,6 +259,7 @@ type Notice struct {
 	Timestamp time.Time `json:"timestamp"`
 	Run       *Run      `json:"run,omitempty"`      // the run that has ended or was refused, without its result
 	Question  *Question `json:"question,omitempty"` // the question that a run waits for
+	URL       string    `json:"url,omitempty"`      // the page on which it is answered, if the server is told its address
 }
 
 // Capabilities are the capabilities of a server, in the order of their names.

@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/stonelayer/stone/ask"
@@ -24,10 +23,10 @@ type children struct {
 // Start implements [journal.Starter].
 func (s *children) Start(ctx context.Context, c journal.Child) error {
 	req := Start{Pipeline: s.pipeline, Input: c.Input, Labels: c.Labels, Grant: c.Grant}
-	if l := c.Limits; l.Roundtrips < 0 || l.Tokens < 0 || l.USD < 0 || l.Latency < 0 {
-		return fmt.Errorf("child %s: nothing may be spent: a server runs nothing for that", c.ID)
-	} else if l != (budget.Limits{}) {
-		req.Budget = &Budget{USD: l.USD, Tokens: l.Tokens, Roundtrips: l.Roundtrips, Seconds: l.Latency.Seconds()}
+	if l := c.Limits; l != (budget.Limits{}) {
+		if req.Budget = (&Budget{USD: l.USD, Tokens: l.Tokens, Roundtrips: l.Roundtrips}); l.Latency != nil {
+			req.Budget.Seconds = new(l.Latency.Seconds())
+		}
 	}
 	run, err := s.client.Start(ctx, c.ID, req)
 	if err != nil || run.State != journal.Failed && run.State != journal.Canceled {

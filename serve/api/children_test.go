@@ -40,7 +40,7 @@ func TestChildren(t *testing.T) {
 	for token, want := range map[string]string{"read-start-answer-grant": "", "read-start-answer": `needs the role "grant"`} {
 		client := &api.Client{URL: server.URL, Token: token}
 		p := stone.Seq("p", stone.Func0("make", number, func(context.Context) (int, error) { return len(token), nil }, stone.Effects()),
-			journal.Elsewhere("far", remote, budget.Limits{USD: 1}, client.Children("remote")))
+			journal.Elsewhere("far", remote, budget.Limits{USD: new(1.0)}, client.Children("remote")))
 		j := new(journal.Memory)
 		cfg := stone.Config{RunID: "run", Grant: []string{"network"}, Recorder: journal.Keep(j, journal.Options{})}
 		_, err := stone.Run(t.Context(), p, cfg)

@@ -229,18 +229,18 @@ func TestBudget(t *testing.T) {
 	e := new(script.Embedder)
 	x := opened(t, e)
 	ctx := llm.WithTable(t.Context(), func(i llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1e6}} }) // a dollar a token
-	account := budget.New(budget.Limits{USD: 1})
+	account := budget.New(budget.Limits{USD: new(1.0)})
 	files := folder("guide.md", guide)
 	_, err := stone.Produce(budget.With(ctx, account), x.Pipeline("index", files), retrieve.Indexed, stone.Config{})
 	if spent := (*budget.ExhaustedError)(nil); !errors.As(err, &spent) || len(e.Requests()) != 0 {
 		t.Errorf("%v, %d requests", err, len(e.Requests()))
 	}
-	account = budget.New(budget.Limits{USD: 1000})
+	account = budget.New(budget.Limits{USD: new(1000.0)})
 	r, err := stone.Produce(budget.With(ctx, account), x.Pipeline("index", files), retrieve.Indexed, stone.Config{})
 	if err != nil || r.Usage.USD == 0 || account.Spent().USD != r.Usage.USD || account.Spent().Roundtrips != 1 {
 		t.Errorf("%+v, %v, spent %+v", r, err, account.Spent())
 	}
-	_, err = stone.Produce(budget.With(t.Context(), budget.New(budget.Limits{USD: 1})), (&retrieve.Index{Store: x.Store, Embedder: &otherEmbedder{}, Rebuild: true}).Pipeline("index", files), retrieve.Indexed, stone.Config{})
+	_, err = stone.Produce(budget.With(t.Context(), budget.New(budget.Limits{USD: new(1.0)})), (&retrieve.Index{Store: x.Store, Embedder: &otherEmbedder{}, Rebuild: true}).Pipeline("index", files), retrieve.Indexed, stone.Config{})
 	if unpriced := (*budget.UnpricedError)(nil); !errors.As(err, &unpriced) {
 		t.Errorf("%v", err)
 	}

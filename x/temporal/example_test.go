@@ -58,7 +58,7 @@ func ExampleChildren() {
 	chunk := stone.Func("classify", items, labels, func(_ context.Context, texts []string) ([]string, error) { return texts, nil })
 	join := stone.Func("join", dag.All(labels), joined, func(_ context.Context, all [][]string) ([]string, error) { return slices.Concat(all...), nil })
 	workers := temporal.Children(c, db, "models")
-	classify := journal.Elsewhere("classify", chunk, budget.Limits{USD: 1}, workers)
+	classify := journal.Elsewhere("classify", chunk, budget.Limits{USD: new(1.0)}, workers)
 	pipeline := stone.Seq("all",
 		stone.Map("chunks", chunks, items, classify, stone.AllLanes()),
 		stone.Reduce(join),

@@ -19,14 +19,11 @@ func (r *reader) readBudgets(m *form.Map) {
 		}
 		v.Map(func(m *form.Map) {
 			usd, bounded := m.Field("max-usd")
-			if usd.Float(&b.Limits.USD, 0, math.MaxFloat64) && b.Limits.USD == 0 {
-				b.Limits.USD = -1
-			}
-			for key, to := range map[string]*int{"max-tokens": &b.Limits.Tokens, "max-roundtrips": &b.Limits.Roundtrips} {
+			form.Ptr(&b.Limits.USD, func(to *float64) bool { return usd.Float(to, 0, math.MaxFloat64) })
+			for key, to := range map[string]**int{"max-tokens": &b.Limits.Tokens, "max-roundtrips": &b.Limits.Roundtrips} {
 				n, given := m.Field(key)
-				if bounded = bounded || given; n.Int(to, 0, math.MaxInt) && *to == 0 {
-					*to = -1
-				}
+				bounded = bounded || given
+				form.Ptr(to, func(to *int) bool { return n.Int(to, 0, math.MaxInt) })
 			}
 			m.At("per").OneOf((*string)(&b.Per), string(budget.Day), string(budget.Month))
 			m.At("pipeline").Text(&b.Pipeline)

@@ -36,6 +36,8 @@ type Config struct {
 	Checks              int // how many are configured
 	// Live lists the models of the gateway whose answers are streamed before they are accepted.
 	Live []string
+	// URL is the address under which people reach the pages of the server.
+	URL string
 	// IgnoreTools lists the types of tools that the gateway leaves out of requests.
 	IgnoreTools []string
 	// Secrets are all secrets that the configuration names, each once.
@@ -212,7 +214,13 @@ func (r *reader) read(m *form.Map) {
 	r.readModels(m)
 	r.readChecks(m)
 	r.readCapabilities(m, "capabilities", &r.App.Registry, &r.Capabilities)
-	r.checkGraders()
+	for _, g := range r.graders {
+		m, ok := r.App.Registry.Lookup(g.id)
+		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
+		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
+			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
+		}
+	}
 	r.readCapabilities(m, "tools", &r.App.Tools, &r.Tools)
 	r.checkRerankers()
 	form.Into(m, r.App, "policy", "routing")
@@ -231,6 +239,7 @@ func (r *reader) read(m *form.Map) {
 	m.At("serve").Map(func(m *form.Map) {
 		m.At("live").NameSet(&r.Live)
 		m.At("ignore-tools").NameSet(&r.IgnoreTools)
+		m.At("url").Text(&r.URL)
 	})
 	m.At("mode").OneOf(&r.Plan.Mode, plan.Hybrid, plan.Strict, plan.Lazy)
 	m.At("limits").Map(func(m *form.Map) {

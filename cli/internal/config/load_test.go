@@ -119,7 +119,7 @@ func TestFaults(t *testing.T) {
 		{"ability", `{:models [{:model "m" :date "2026-11-22" :can #{:tool}}]}`, `1:47: models[0].can: unknown ability "tool"; known are audio, files, images, schema, thinking, tools, video; did you mean "tools"?`},
 		{"limit", `{:providers {:openai {:limits {:requests-per-min 1}}}}`, `1:32: providers.openai.limits.requests-per-min: unknown field requests-per-min; known are concurrency, processes, requests-per-minute, tokens-per-minute; did you mean "requests-per-minute"?`},
 		{"live", `{:serve {:live :chat/answer}}`, `1:16: serve.live: `},
-		{"live field", `{:serve {:alive #{}}}`, `1:10: serve.alive: unknown field alive; known are ignore-tools, live; did you mean "live"?`},
+		{"live field", `{:serve {:alive #{}}}`, `1:10: serve.alive: unknown field alive; known are ignore-tools, live, url; did you mean "live"?`},
 		{"too many processes", `{:providers {:openai {:limits {:concurrency 3 :requests-per-minute 9 :processes 4}}}}`, `1:81: providers.openai.limits.processes: expected at most 3, so that each process has a part of every limit, found 4`},
 		{"no limit", `{:providers {:openai {:limits {:concurrency 0}}}}`, `1:45: providers.openai.limits.concurrency: expected an integer from 1 to 2147483647, found 0`},
 		{"no silence", `{:providers {:openai {:timeouts {:silence-ms 0}}}}`, `1:46: providers.openai.timeouts.silence-ms: expected at least 1, found 0`},

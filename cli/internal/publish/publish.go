@@ -30,10 +30,12 @@ type Config struct {
 	Tokens            *token.File // nil with Inspect
 	Models            bool        // the model of an MCP client may answer questions
 	By                string      // the user, who answers with Inspect and over MCP
-	Inspect           bool        // only show runs: start and resume none
-	Answer            bool        // with Inspect, record answers to questions
-	First             string      // a token that may do everything, as long as Tokens has none
-	Open              bool        // with no tokens, everyone may do everything
+	URL               string      // under which people reach the pages
+	Adopt             func(journal.RunInfo) string
+	Inspect           bool   // only show runs: start and resume none
+	Answer            bool   // with Inspect, record answers to questions
+	First             string // a token that may do everything, as long as Tokens has none
+	Open              bool   // with no tokens, everyone may do everything
 	Hosts             []string
 	Base              func() context.Context
 	Grace             time.Duration

@@ -34,12 +34,12 @@ type Token struct {
 	Roles   []string      `json:"roles"`                // as serve.Role
 	Grant   []string      `json:"grant,omitzero"`       // effects; null allows all, an empty list none
 	Limits  budget.Limits `json:"limits,omitzero"`      // of each run
-	Minute  int           `json:"per-minute,omitempty"` // requests; 0 means unlimited
-	Runs    int           `json:"runs,omitempty"`       // at once, per process; 0 means unlimited
+	Minute  *int          `json:"per-minute,omitempty"` // requests; absent means unlimited
+	Runs    *int          `json:"runs,omitempty"`       // at once, per process; absent means unlimited
 	Streams int           `json:"streams,omitempty"`    // streams and waits at once, per process; 0 means the default
 	// Interactive means that its runs may go before other runs.
 	Interactive bool      `json:"interactive,omitempty"`
-	USDADay     float64   `json:"usd-a-day,omitempty"` // of all its runs; 0 means unlimited
+	USDADay     *float64  `json:"usd-a-day,omitempty"` // of all its runs; absent means unlimited
 	Created     time.Time `json:"created"`
 	Expires     time.Time `json:"expires,omitzero"`
 }

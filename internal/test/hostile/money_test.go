@@ -257,7 +257,7 @@ func TestLanesOverdrawByOneEstimate(t *testing.T) {
 				list[i] = i
 			}
 			p := stone.Seq("all", stone.Func0("list", items, func(context.Context) ([]int, error) { return list, nil }), stone.Map("each", items, item, lanes[0]), stone.Reduce(lanes[1]))
-			account := budget.New(budget.Limits{USD: limit})
+			account := budget.New(budget.Limits{USD: new(limit)})
 			_, err := stone.Run(budget.With(t.Context(), account), p, stone.Config{})
 			if !errors.As(err, new(*budget.ExhaustedError)) {
 				t.Errorf("got %v, want that the budget is exhausted", err)
@@ -290,7 +290,7 @@ func TestNothingIsAskedWithoutMoneyOrPrice(t *testing.T) {
 		"an agent without a price":  {agent.New("a", spoken, unpriced, agent.Config{User: agent.Say("x")}), 100, &budget.UnpricedError{}},
 		"a call without a price":    {x.call(app, call.Dispatch{}, call.Done{}), 100, &budget.UnpricedError{}},
 	} {
-		ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: tc.usd}))
+		ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: new(tc.usd)}))
 		_, err := stone.Run(ctx, tc.p, stone.Config{})
 		var kinded interface{ FailureKind() string }
 		want := tc.kind.(interface{ FailureKind() string }).FailureKind()
@@ -298,7 +298,7 @@ func TestNothingIsAskedWithoutMoneyOrPrice(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
-	own := call.New("ask", answer, call.Spec{Applicator: app, Intent: "x/y", Budget: call.Budget{USD: 1}})
+	own := call.New("ask", answer, call.Spec{Applicator: app, Intent: "x/y", Budget: call.Budget{USD: new(1.0)}})
 	if err := stone.Validate(own, stone.Given{}).Err(); err == nil || !strings.Contains(err.Error(), "needs a price") {
 		t.Errorf("a call with a budget of its own: %v", err)
 	}
@@ -311,7 +311,7 @@ func TestNothingIsAskedWithoutMoneyOrPrice(t *testing.T) {
 func TestTokensBoundTheFirstAnswer(t *testing.T) {
 	x := newTill(t)
 	for _, p := range []stone.Ashlar{x.looker(), x.call(x.app("good"), call.Dispatch{}, call.Done{})} {
-		ctx := budget.With(t.Context(), budget.New(budget.Limits{Tokens: 33}))
+		ctx := budget.With(t.Context(), budget.New(budget.Limits{Tokens: new(33)}))
 		_, _ = stone.Run(ctx, p, stone.Config{}) // it may well fail
 	}
 	if len(x.asked) != 2 {

@@ -42,7 +42,7 @@ func testSharedBatched(t *testing.T, j tested) {
 		"partly 0.125 1, failed 0.125 0",
 		"asked 0 1, waiting 0 1, partly-sent 0.125 1, answer 0.375 0, done 0.375 0",
 	} {
-		b := budget.Shared{Name: fmt.Sprint("batched-", n), Limits: budget.Limits{USD: 1}}
+		b := budget.Shared{Name: fmt.Sprint("batched-", n), Limits: budget.Limits{USD: new(1.0)}}
 		info := journal.RunInfo{ID: fmt.Sprint("batched-", n), Budgets: []budget.Shared{b}}
 		key := step.Key{RunID: info.ID, Path: info.ID + "/ask", Kind: "step", Name: "ask", Digest: [32]byte{1}}
 		begun := false

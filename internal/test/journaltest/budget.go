@@ -46,7 +46,7 @@ func pay(ctx context.Context, name string, work func(context.Context) error) err
 // often the run is resumed and however it ended before.
 func testBudget(t *testing.T, j tested) {
 	for name, limits := range map[string]budget.Limits{
-		"usd": {USD: 2}, "tokens": {Tokens: 20}, "roundtrips": {Roundtrips: 2},
+		"usd": {USD: new(2.0)}, "tokens": {Tokens: new(20)}, "roundtrips": {Roundtrips: new(2)},
 	} {
 		for _, end := range []string{"drained", "killed", "failed"} {
 			if end == "killed" && name == "tokens" {
@@ -121,7 +121,7 @@ func testPaidOnce(t *testing.T, j tested) {
 		}
 		return "ok", nil
 	})
-	account := budget.New(budget.Limits{USD: 3, Roundtrips: 3})
+	account := budget.New(budget.Limits{USD: new(3.0), Roundtrips: new(3)})
 	ctx := budget.With(t.Context(), account)
 	if _, err := stone.Run(ctx, p, kept(config(), j, journal.Options{})); err == nil {
 		t.Fatal("the run was not cut")

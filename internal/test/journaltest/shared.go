@@ -16,7 +16,7 @@ import (
 
 // project is a budget of some dollars.
 func project(usd float64) []budget.Shared {
-	return []budget.Shared{{Name: "project", Limits: budget.Limits{USD: usd}}}
+	return []budget.Shared{{Name: "project", Limits: budget.Limits{USD: new(usd)}}}
 }
 
 // balance fails unless a budget is in the state, as the process sees it that has the journal.
@@ -83,7 +83,7 @@ func testShared(t *testing.T, j tested) {
 	if info, err := j.Find(t.Context(), "run-0"); err != nil || info.State == journal.Failed && info.Failure.Kind != budget.Kind {
 		t.Errorf("%+v, %v", info.Outcome, err)
 	}
-	today := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{Tokens: 1000}}
+	today := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{Tokens: new(1000)}}
 	if n := all(journal.Options{Budgets: append(project(30), today)}); n != 0 {
 		t.Errorf("%d runs were refused", n)
 	}
@@ -129,7 +129,7 @@ func testSharedRefuses(t *testing.T, j tested) {
 			return "ok", err
 		})
 	}
-	day := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{USD: 1}}
+	day := budget.Shared{Name: "project", Per: budget.Day, Limits: budget.Limits{USD: new(1.0)}}
 	run := func(j tested, id string, work func()) error {
 		cfg := config()
 		cfg.RunID = id

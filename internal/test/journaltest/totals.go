@@ -56,7 +56,7 @@ func testTotals(t *testing.T, j tested) {
 		cfg.RunID = fmt.Sprint("total-", seed)
 		var before, charged budget.Amount
 		for round := range 6 {
-			account := budget.New(budget.Limits{USD: 1000})
+			account := budget.New(budget.Limits{USD: new(1000.0)})
 			ctx, cancel := context.WithCancel(budget.With(t.Context(), account))
 			work := stone.Func0("work", final, func(ctx context.Context) (string, error) {
 				charged = account.Spent()

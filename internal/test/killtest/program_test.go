@@ -269,7 +269,7 @@ func run(term context.Context, p stone.Ashlar, db *witness) (stone.Result, error
 	cfg.Recorder = journal.Keep(db, journal.Options{Drain: term.Done(), Reuse: os.Getenv(childReuse), Force: os.Getenv(childForce) != ""})
 	ctx := context.Background()
 	if usd, err := strconv.ParseFloat(os.Getenv(childBudget), 64); err == nil {
-		ctx = budget.With(ctx, budget.New(budget.Limits{USD: usd}))
+		ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(usd)}))
 	}
 	return stone.Run(ctx, p, cfg)
 }

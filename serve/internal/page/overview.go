@@ -294,4 +294,9 @@ type Purse struct{ Spent, Limit float64 }
 func (p *Purse) Left() float64 { return max(p.Limit-p.Spent, 0) }
 
 // Filled is the part that is spent, of 160.
-func (p *Purse) Filled() int { return int(min(p.Spent/p.Limit, 1) * barWidth) }
+func (p *Purse) Filled() int {
+	if p.Spent >= p.Limit {
+		return barWidth
+	}
+	return int(p.Spent / p.Limit * barWidth)
+}

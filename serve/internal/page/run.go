@@ -30,10 +30,12 @@ type runPage struct {
 	Result  *piece
 	Asked   asked
 	Tree    tree
-	Answers bool // questions can be answered
-	Resumes bool // it can be resumed here
-	Forces  bool // it was refused, and can be resumed here with the pipeline of today
-	Cancels bool // it can be canceled here
+	Answers bool   // questions can be answered
+	Resumes bool   // it can be resumed here
+	Regains bool   // its lost lanes can be repeated here
+	Dir     string // in which a command started it, if it is not resumed here
+	Forces  bool   // it was refused, and can be resumed here with the pipeline of today
+	Cancels bool   // it can be canceled here
 	// Forecast says how long the run may still take. It is nil for one that does not run, and without
 	// earlier ones.
 	Forecast *forecast
@@ -83,7 +85,11 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	runs := v.Runs == nil || v.Runs(info)
 	body.Resumes = runs && v.Resume != nil && view.Resumable(info.State)
-	body.Forces = runs && v.Force != nil && info.State == journal.Refused
+	if !runs {
+		body.Dir = view.Dir(info)
+	}
+	body.Regains = runs && v.Resume != nil && info.Lanes.Lost > 0 && info.State != journal.Running
+	body.Forces = runs && v.Resume != nil && v.Force && info.State == journal.Refused
 	body.Cancels = v.Cancel != nil && !view.Over(info.State)
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !view.Over(info.State) {

@@ -105,7 +105,7 @@ func TestRerank(t *testing.T) {
 	p := stone.New("find", found, func(ctx context.Context, _ dag.DAG) (retrieve.Answer, error) {
 		return x.Search(ctx, retrieve.Query{Text: "run budget", Under: "guide", K: 1})
 	})
-	account := budget.New(budget.Limits{USD: 1})
+	account := budget.New(budget.Limits{USD: new(1.0)})
 	a, err := stone.Produce(budget.With(t.Context(), account), p, found, stone.Config{})
 	if err != nil {
 		t.Fatal(err)

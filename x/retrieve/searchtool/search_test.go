@@ -62,7 +62,7 @@ func TestAgentSearches(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := llm.WithTable(t.Context(), func(llm.Info) llm.Spec { return llm.Spec{Price: &budget.Price{In: 1e6}} }) // a dollar a token of a question
-	account := budget.New(budget.Limits{USD: 1000})
+	account := budget.New(budget.Limits{USD: new(1000.0)})
 	indexing := len(e.Requests())
 	model := script.New(
 		script.Call("search_documents", `{"query":"killed run","k":99}`),

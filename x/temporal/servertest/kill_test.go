@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/test/pgtest"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/postgres"
 )
 
 // setting returns a number of the environment.

@@ -101,7 +101,7 @@ func pipelines(children journal.Starter) (all, chunk stone.Ashlar) {
 	chunk = stone.Seq("chunk",
 		stone.Map("each", list, entry, stone.Func("call", entry, result, call), stone.Lanes(setting("STONE_LANES", 8)), stone.AllLanes()),
 		stone.Reduce(stone.Func("sum", dag.All(result), partial, add)))
-	limits := budget.Limits{USD: 2 * float64(setting("STONE_CHUNK", 25))}
+	limits := budget.Limits{USD: new(2 * float64(setting("STONE_CHUNK", 25)))}
 	return stone.Seq("all",
 		stone.Map("chunks", lists, list, journal.Elsewhere("chunk", chunk, limits, children), stone.AllLanes()),
 		stone.Reduce(stone.Func("total", dag.All(partial), total, add))), chunk
@@ -182,7 +182,7 @@ func play(role string) (err error) {
 	return temporal.Worker{Client: c, Journal: db, Pool: "killed", Pipelines: []stone.Ashlar{all, chunk}, Slots: setting("STONE_SLOTS", 4), Log: slog.New(slog.DiscardHandler),
 		Prepare: func(ctx context.Context, run string, _ *stone.Config) context.Context {
 			if run == "killed" && setting("STONE_BUDGET", 0) > 0 {
-				ctx = budget.With(ctx, budget.New(budget.Limits{USD: float64(setting("STONE_BUDGET", 0))}))
+				ctx = budget.With(ctx, budget.New(budget.Limits{USD: new(float64(setting("STONE_BUDGET", 0)))}))
 			}
 			return ctx
 		}}.Run(ctx)

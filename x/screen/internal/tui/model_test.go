@@ -16,9 +16,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
-	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -105,11 +105,11 @@ func conversation() []any {
 }
 
 func question1() *question {
-	return &question{ask.Question{Name: "approve", Path: "fix-package/approve", Text: "Shall I write the patch to map.go?", Choices: []string{"yes", "no", "show it first"}}, make(chan string, 1)}
+	return &question{Question: ask.Question{Name: "approve", Path: "fix-package/approve", Text: "Shall I write the patch to map.go?", Choices: []string{"yes", "no", "show it first"}}, answer: make(chan string, 1)}
 }
 
 func question2() *question {
-	return &question{ask.Question{Name: "which", Text: "Which package\nis it?"}, make(chan string, 1)}
+	return &question{Question: ask.Question{Name: "which", Text: "Which package\nis it?"}, answer: make(chan string, 1)}
 }
 
 func TestFrames(t *testing.T) {

@@ -8,8 +8,10 @@ import (
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/cli/internal/display"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
 )
@@ -59,7 +61,8 @@ type model struct {
 	spent         time.Duration
 	used          budget.Usage
 	failure       string // the last one shown
-	leaving, quit bool   // when the run has ended; at once
+	given         dag.DAG
+	leaving, quit bool // when the run has ended; at once
 	result        stone.Result
 	err           error
 }
@@ -80,6 +83,15 @@ func newModel(ctx context.Context, cfg Config, f *feed) *model {
 
 // Init starts the first run, or waits for the person to do so.
 func (m *model) Init() tea.Cmd {
+	if m.cfg.Needs != "" {
+		m.tree, m.state = progress.NewTree(m.cfg.Pipeline), ready
+		m.transcript.begin()
+		m.open(&question{Question: ask.Question{Name: "input", Text: m.cfg.Needs}, read: func(typed string) (err error) {
+			m.given, err = m.cfg.Read(typed)
+			return err
+		}})
+		return nil
+	}
 	if !m.cfg.Wait {
 		return m.start()
 	}
@@ -99,7 +111,7 @@ func (m *model) start() tea.Cmd {
 
 // config is the configuration of a run.
 func (m *model) config() stone.Config {
-	return stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant}
+	return stone.Config{Watch: watcher{m.feed, m.tree}, Frontend: m.feed, Now: m.cfg.Now, Grant: m.cfg.Grant, Input: m.given}
 }
 
 // prepare shows the pipeline before a run, and reports whether it can be run.
@@ -109,6 +121,9 @@ func (m *model) prepare() bool {
 	m.spent, m.used, m.failure = 0, budget.Usage{}, ""
 	m.result, m.err = stone.Result{}, nil
 	findings := stone.Validate(m.cfg.Pipeline, m.config().Given())
+	if m.cfg.Check != nil {
+		findings = m.cfg.Check(m.config())
+	}
 	for _, f := range findings.Warnings() {
 		m.transcript.note(yellow, "", f.String())
 	}
@@ -234,6 +249,16 @@ func (m *model) end(e ended) tea.Cmd {
 			m.transcript.note(red, "", "✗ "+why)
 		}
 	}
+	if m.state == done {
+		for i, lane := range e.result.Lost {
+			if i == maxLost {
+				m.transcript.note(yellow, "", fmt.Sprintf("… and %d more lanes were lost", len(e.result.Lost)-i))
+				break
+			}
+			n := lane.Failure
+			m.transcript.note(yellow, "", fmt.Sprintf("lost: %v at %s: %v", n.Get("kind", ""), n.Meta()["path"], n.Get("reason", "")))
+		}
+	}
 	if shown := m.cfg.Show(e.result); shown != "" {
 		head := "result"
 		if e.result.Node == nil {
@@ -260,6 +285,9 @@ func (m *model) interrupt(by string) tea.Cmd {
 	m.quit = m.busy()
 	return tea.Quit
 }
+
+// maxLost is how many of the lanes that were lost are listed.
+const maxLost = 20
 
 // maxResult is how many bytes of a result are shown.
 const maxResult = maxText / 4

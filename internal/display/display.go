@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/finding"
 )
 
 // Config says what to run and where to show it. All fields except Run and Now are
@@ -20,6 +22,11 @@ type Config struct {
 	By       string // who answers questions, see ask.Answer
 	// Run runs the pipeline; nil is stone.Run.
 	Run func(context.Context, stone.Ashlar, stone.Config) (stone.Result, error)
+	// Needs names the inputs that the person has to type, empty for none, and Read reads them.
+	Needs string
+	Read  func(typed string) (dag.DAG, error)
+	// Check returns the findings of the pipeline; nil is stone.Validate.
+	Check func(stone.Config) finding.List
 	// Show returns the text for a result, "" for nothing.
 	Show func(stone.Result) string
 	// Wait starts the run, which may cost money, only when the person presses Enter.

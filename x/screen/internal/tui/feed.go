@@ -74,7 +74,8 @@ type (
 // question is an ask.Question that waits for its answer.
 type question struct {
 	ask.Question
-	answer chan string // takes one
+	answer chan string        // takes one
+	read   func(string) error // takes the input of the run in place of an answer
 }
 
 // maxWaiting bounds the bytes that wait in a feed.
@@ -211,7 +212,7 @@ func (f *feed) join(p *piece, text string) bool {
 
 // Ask implements ask.Frontend.
 func (f *feed) Ask(ctx context.Context, q ask.Question) (ask.Answer, error) {
-	open := &question{q, make(chan string, 1)}
+	open := &question{Question: q, answer: make(chan string, 1)}
 	f.must(open)
 	select {
 	case response := <-open.answer:

@@ -79,6 +79,9 @@ func (m *model) answerKey(k tea.KeyPressMsg) tea.Cmd {
 		m.arrow(k.String() == "down")
 	case "enter":
 		m.enter()
+		if m.state == ready && len(m.questions) == 0 {
+			return m.start()
+		}
 	default:
 		return m.typed(k)
 	}
@@ -214,6 +217,14 @@ func (m *model) show() {
 // answer answers the first question.
 func (m *model) answer(response string) {
 	q := m.questions[0]
+	if q.read != nil {
+		if err := q.read(response); err != nil {
+			m.refusal = err.Error()
+			return
+		}
+		m.close(q)
+		return
+	}
 	m.answered, m.answeredAt = response, q.Path
 	q.answer <- response
 	m.close(q)
