@@ -178,6 +178,9 @@ func (k *keepFlags) check(f *pflag.FlagSet) error {
 			return errors.New("--no-db keeps nothing, so that --label has no meaning: leave one of them out")
 		}
 	}
+	if f.Changed("id") && k.id == "" {
+		return errors.New("--id is empty: name the run, or leave --id out")
+	}
 	if n := len(k.id); n > 100 {
 		return fmt.Errorf("--id has %d bytes: want at most 100", n)
 	}
