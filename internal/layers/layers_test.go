@@ -120,6 +120,7 @@ var table = []struct{ pkg, imports string }{
 	{"x/screen/internal/tui", "internal/display internal/progress internal/text internal/view"},
 
 	{"internal/test/need", ""},
+	{"internal/test/openapi", "journal serve/api"},
 	{"internal/test/boxtest", "internal/test/need sandbox"},
 	{"internal/test/eventtest", "event"},
 	{"internal/test/journaltest", "journal internal/flight internal/record"},
@@ -150,7 +151,6 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/openai", "agent call tree serve/api"},
 	{"serve", "journal llm/batch call internal/owed tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
 	{"serve/mcp", "serve internal/inside"},
-	{"serve/internal/openapi", "journal serve/api"}, // for tests
 	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
 	{"cli/all", "cli cli/serve call/... journal/postgres x/..."},
 	{"cli", "*"},
