@@ -83,7 +83,14 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	if on.key == nil {
 		s.fault("nil-body", "the extractor is empty: use Lens, or On with a function")
 	} else {
-		s.decision = &decision{take: func(d dag.DAG) (any, error) { return matchKey(on, d) }, restore: restoreAs[string]}
+		s.decision = &decision{take: func(d dag.DAG) (any, error) {
+			v, err := on.key(d)
+			if err != nil {
+				return "", err
+			}
+			key, err := canon.Append(nil, v)
+			return string(key), err
+		}, restore: restoreAs[string]}
 	}
 	if len(branches) == 0 {
 		s.fault("empty-composite", "a match needs at least one Case")
@@ -102,15 +109,6 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 		s.children = append(s.children, b.body)
 	}
 	return Ashlar{s}
-}
-
-func matchKey(on Extractor, d dag.DAG) (string, error) {
-	v, err := on.key(d)
-	if err != nil {
-		return "", err
-	}
-	key, err := canon.Append(nil, v)
-	return string(key), err
 }
 
 // Map runs body once for each item of a list, all at the same time. The reader finds the

@@ -46,7 +46,9 @@ func Validate(p Ashlar, g Given) finding.List { return check(p, g).sorted() }
 func check(p Ashlar, given Given) *validator {
 	n := p.changes()
 	v := &validator{facts: facts{ids: make(map[string]int, n), entries: make([]entry, 0, n)}, asked: map[string]*spec{}, grant: given.Grant, unattended: given.Unattended}
-	v.reserve()
+	for _, t := range []dag.AnyType{dag.Failure, laneType} {
+		v.entries[v.id(t.Name())].written = t
+	}
 	v.input(p, given)
 	v.visit(p, 0)
 	v.unreduced("the result of the pipeline")
@@ -163,13 +165,6 @@ var laneType = dag.NewType[struct {
 	Index int `json:"index"`
 }]("stone/lane")
 
-// reserve notes the types that the run itself writes.
-func (v *validator) reserve() {
-	for _, t := range []dag.AnyType{dag.Failure, laneType} {
-		v.entries[v.id(t.Name())].written = t
-	}
-}
-
 // input notes the types of the input.
 func (v *validator) input(p Ashlar, given Given) {
 	for i, t := range given.Input {
@@ -237,7 +232,10 @@ func (v *validator) visit(a Ashlar, index int) {
 	case rescueForm:
 		v.rescue(s)
 	case scopedForm:
-		v.scoped(s)
+		if len(v.pending) > 0 {
+			v.unreduced(fmt.Sprintf("%q", s.name))
+		}
+		v.byRule(s)
 	}
 	v.here = outer
 }
@@ -275,11 +273,6 @@ func (v *validator) unanswered(name string) {
 	if v.unattended {
 		v.find(v.here, finding.Finding{Type: "no-frontend", Warning: true, Queried: name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", name)
 	}
-}
-
-// guards reports whether a leaf is there for its failure, see Detail.
-func (s *spec) guards() bool {
-	return s.said().Guards
 }
 
 // checkDetail adds the findings of the package that made a leaf.
@@ -502,7 +495,7 @@ func (v *validator) unused() {
 		return
 	}
 	for _, e := range v.entries {
-		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.guards() {
+		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.said().Guards {
 			v.find(e.writer, finding.Finding{Type: "unused-produce", Warning: true, Queried: e.name},
 				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
 		}

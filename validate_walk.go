@@ -190,13 +190,6 @@ func (v *validator) inside(s *spec) {
 	v.gains, v.last, v.rounds = v.gains[:gains], last, rounds
 }
 
-func (v *validator) scoped(s *spec) {
-	if len(v.pending) > 0 {
-		v.unreduced(fmt.Sprintf("%q", s.name))
-	}
-	v.byRule(s)
-}
-
 // byRule walks the children according to the walk of s.
 func (v *validator) byRule(s *spec) {
 	for _, b := range s.blocks() {

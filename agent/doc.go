@@ -31,6 +31,8 @@
 //
 // The model is told of every failed call and can react: a tool that does not exist,
 // arguments that do not fit the tool's schema or were cut off, an error, a panic.
+// Arguments that can mean one thing only are read so: "3" where a number is wanted, null for an
+// optional property. A call that the model writes as text does not run, and the model is told once.
 //
 // # Long results
 //

@@ -19,14 +19,6 @@ const (
 	around      = 100 // bytes before and after a match
 )
 
-// offerReads offers the tool that reads kept results, beside other tools, if
-// the conversation has a handle.
-func (r *run) offerReads(c *Context) {
-	if len(c.Tools) > 0 && len(handles(c.Messages)) > 0 {
-		*c = c.Offer(r.reads())
-	}
-}
-
 func (r *run) reads() Tool {
 	return Tool{
 		Tool: llm.Tool{Name: readName, Description: "Reads a part of a long tool result, or searches it.", Schema: json.RawMessage(readSchema)},
@@ -109,7 +101,6 @@ func found(text string, from int, word string) (string, error) {
 			end = from + line
 		}
 		fmt.Fprintf(&b, "offset %d: %s\n", at, text[start:end])
-		from = end
 	}
 }
 

@@ -35,6 +35,7 @@ type run struct {
 	turn     int
 	limit    int
 	repaired bool // the answer was sent back, and none has fitted since
+	told     bool // a call was written as text, and the model was told so
 	healed   int
 	paused   bool
 	models
@@ -123,7 +124,14 @@ func (r *run) open(ctx context.Context) error {
 		for i := range o.Messages {
 			o.Messages[i].ToolCalls = withoutNull(o.Messages[i].ToolCalls)
 		}
-		r.compare(ctx, &o)
+		recorded := &o
+		now, err := r.render(ctx)
+		why := "the prompt changed since the conversation began, which continues with the old one"
+		if err != nil {
+			event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
+		} else if before, after := recorded.text(), now.text(); before != after {
+			event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + "\n" + text.Changed(before, after)})
+		}
 	}
 	c.System, c.Messages = o.System, o.Messages
 	for i := range o.Messages {
@@ -172,17 +180,6 @@ func (r *run) render(ctx context.Context) (o opening, err error) {
 	return o, nil
 }
 
-// compare sends a notice if the prompts now render another opening than the recorded one.
-func (r *run) compare(ctx context.Context, recorded *opening) {
-	now, err := r.render(ctx)
-	why := "the prompt changed since the conversation began, which continues with the old one"
-	if err != nil {
-		event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
-	} else if before, after := recorded.text(), now.text(); before != after {
-		event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + "\n" + text.Changed(before, after)})
-	}
-}
-
 // text is the opening for people.
 func (o *opening) text() string {
 	var b strings.Builder
@@ -228,6 +225,12 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 		}
 		return next{}, failure(KindHalted, nil, "%s", reason)
 	case Continue:
+		if name := textCall(c.Reply, c.Tools); name != "" && d.Answer == "" && !r.told {
+			r.told = true
+			r.limit++
+			r.answer.Retract("the call of " + name + " is written as text")
+			return next{say: []llm.Message{llm.User(fmt.Sprintf("The call of the tool %q was written as text, so it was not run. Call it as a tool. If you meant no call, answer again without one at the end.", name))}}, nil
+		}
 		return r.judge(ctx, drafted(c.Reply, d.Answer))
 	default:
 		return next{}, failure(kind.Error, nil, "the decide function answered with the action %q: want Continue, Loop or Halt", d.Action)

@@ -205,9 +205,32 @@ func (r *run) refuse(ctx context.Context, tools []Tool, j *job) (string, error) 
 	}
 	err = s.Validate(ctx, call.Input)
 	if invalid, ok := errors.AsType[*schema.ValidationError](err); ok {
+		if j.call.Input = meant(ctx, s, call.Input); j.call.Input != nil {
+			return "", nil
+		}
+		j.call.Input = call.Input
 		return "The arguments do not fit the schema of the tool, so it was not run:\n" + invalid.Detail(), nil
 	}
 	return "", err
+}
+
+// meant returns the arguments that fit the schema and that a model probably meant, or nil: values
+// written as text where no text may be, null for what is optional, and all of it in one member.
+func meant(ctx context.Context, s *schema.Schema, input json.RawMessage) json.RawMessage {
+	var whole map[string]json.RawMessage
+	if restored := s.Restore(ctx, input); s.Validate(ctx, restored) == nil {
+		return restored
+	} else if json.Unmarshal(restored, &whole) != nil || len(whole) != 1 {
+		return nil
+	}
+	for _, name := range []string{"arguments", "parameters", "input"} {
+		if inner, ok := whole[name]; ok && !slices.Contains(s.Properties(), name) {
+			if restored := s.Restore(ctx, inner); s.Validate(ctx, restored) == nil {
+				return restored
+			}
+		}
+	}
+	return nil
 }
 
 func unknown(name string, tools []Tool) string {

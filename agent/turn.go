@@ -108,14 +108,18 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	r.offerReads(c)
+	if len(c.Tools) > 0 && len(handles(c.Messages)) > 0 {
+		*c = c.Offer(r.reads())
+	}
 	if err := r.granted(c.Tools); err != nil {
 		return err
 	}
 	r.turnOfUser(c)
 	reply, err := r.recall(ctx, c)
 	if err != nil {
-		r.overflowed(c, err)
+		if errors.Is(err, KindOverflow) { // the window is smaller
+			r.full, _ = c.request().Tokens()
+		}
 		return err
 	}
 	r.heard(c, reply)
@@ -145,18 +149,13 @@ func (r *run) heard(c *Context, reply *llm.Reply) {
 		c.prefix = r.prefix
 		r.full, _ = c.request().Tokens()
 	}
-	r.called = r.called || len(reply.ToolCalls) > 0
+	if len(reply.ToolCalls) > 0 {
+		r.called, r.told = true, false
+	}
 }
 
 // windowFull is the stop reason of an answer that was cut off at the end of the model's window.
 const windowFull = "model_context_window_exceeded"
-
-// overflowed learns the window from a request that was too long for it.
-func (r *run) overflowed(c *Context, err error) {
-	if errors.Is(err, KindOverflow) {
-		r.full, _ = c.request().Tokens()
-	}
-}
 
 // granted reports a tool with an effect that the agent does not declare: the grant of
 // the run was compared with the declared ones.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/limit"
@@ -102,6 +104,9 @@ func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budge
 		req.Budget = draw.Left()
 		if req.Key = stone.In(ctx).Path(); req.Key != "" {
 			req.Key = stone.In(ctx).RunID() + "/" + req.Key
+		}
+		if n := record.Anew(ctx); n > 0 {
+			req.Key += "#" + strconv.Itoa(n)
 		}
 		if at = event.At(ctx); !req.judges && req.Turn == nil { // the consumer of a Model streams its answer
 			req.Voice = at.Speak(e.ID)

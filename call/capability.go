@@ -95,8 +95,8 @@ type Request struct {
 	// pipeline or a program, and calls that were answered with the plan that makes this one.
 	Stack []Frame
 	// Key is the same whenever the same invocation is repeated, after a crash for
-	// instance. Use it as an idempotency key for a service that bills. It is "" outside
-	// of a run.
+	// instance, and another one once its step is done again on purpose. Use it as an
+	// idempotency key for a service that bills. It is "" outside of a run.
 	Key string
 	// Voice streams pieces of the answer as they are produced, as in
 	// req.Voice.Say(event.Text, "…"). It is nil, and safe to use, if nothing listens. The

@@ -166,15 +166,17 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 // unanswered says that cases had no answer to score. It is an error if none had.
 func (a *app) unanswered(r eval.Report) error {
 	worst := slices.MaxFunc(r.Scores, func(s, t eval.ScoreReport) int { return cmp.Compare(s.Errors, t.Errors) })
-	if worst.Errors == 0 {
-		return nil
-	}
 	why := ""
 	if len(r.Failures) > 0 {
 		why = ": " + r.Failures[0].Why
 	}
-	if worst.N == 0 {
+	switch {
+	case worst.N == 0:
 		return failed("no case has a score%s", why)
+	case worst.Right+worst.Wrong == 0: // then those of other scorers are the same
+		return failed("no case was answered%s", why)
+	case worst.Errors == 0:
+		return nil
 	}
 	a.complain("%d of %d answers have no score and are not in the mean%s", worst.Errors, r.Cases*r.Trials, why)
 	return nil

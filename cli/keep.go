@@ -225,7 +225,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
 	k.made.Budget = budgetLine(a.calls.limits)
-	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: chatLabel, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: k.grace}
+	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: []string{chatLabel}, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: k.grace}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/cli/internal/publish"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/library"
 	"github.com/stonelayer/stone/internal/stores"

@@ -131,7 +131,7 @@ func nodeOf(n journal.NodeInfo, path string) shownNode {
 	}
 }
 
-// stepOf returns the step that has a path, or the only one whose path ends with it.
+// stepOf returns the step that has a path, or the only one whose path ends with it or whose node has an id that begins with it.
 func stepOf(run string, steps []journal.Step, path string) (journal.Step, error) {
 	matching := func(fits func(journal.Step) bool) []journal.Step {
 		return slices.DeleteFunc(slices.Clone(steps), func(s journal.Step) bool { return !fits(s) })
@@ -139,6 +139,9 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	fits := matching(func(s journal.Step) bool { return s.Path == path })
 	if len(fits) == 0 {
 		fits = matching(func(s journal.Step) bool { return strings.HasSuffix(s.Path, "/"+path) })
+	}
+	if len(fits) == 0 && idPrefix.MatchString(path) {
+		fits = matching(func(s journal.Step) bool { return s.Node != (dag.ID{}) && strings.HasPrefix(s.Node.String(), path) })
 	}
 	switch len(fits) {
 	case 0:

@@ -149,7 +149,7 @@ func (a *app) compile(c *cobra.Command, what string, signals <-chan os.Signal, b
 
 // The packages of parts besides kinds.
 const (
-	screenPackage   = "github.com/stonelayer/stone/cli/screen"
+	screenPackage   = "github.com/stonelayer/stone/x/screen"
 	servePackage    = "github.com/stonelayer/stone/cli/serve"
 	editorPackage   = "github.com/stonelayer/stone/x/acp"
 	postgresPackage = "github.com/stonelayer/stone/journal/postgres"

@@ -23,8 +23,8 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/cli"
-	"github.com/stonelayer/stone/cli/internal/display"
 	server "github.com/stonelayer/stone/cli/serve"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/x/acp"
@@ -39,7 +39,7 @@ var update = flag.Bool("update", false, "write what commands print into the file
 
 // The command stone and a program for each pipeline are commands of the scripts. They
 // do not link the screen, whose libraries take most of the time in which a process
-// starts under the race detector: package cli/screen has its tests. The programs that
+// starts under the race detector: package x/screen has its tests. The programs that
 // scripts build link it.
 func TestMain(m *testing.M) {
 	commands := map[string]func(){"stone": func() { cli.Main(cli.FromArgument, parts...) }}

@@ -17,10 +17,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/config"
-	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/tree"
@@ -32,7 +32,7 @@ import (
 // help.
 func (a *app) terminalUI(root *cobra.Command) {
 	if a.linked.screen == nil {
-		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/cli/screen."
+		root.Long = root.Short + ".\n\n" + "To show the pipeline on the whole screen, give cli.Main the part of package github.com/stonelayer/stone/x/screen."
 		root.Args = unknown
 		root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		return

@@ -14,7 +14,11 @@ type nodeSet struct {
 // of that, from 0.
 func (s *nodeSet) add(n *Node) int {
 	if 2*len(s.nodes) >= len(s.slots) {
-		s.grow(max(16, 2*len(s.slots)))
+		size := max(16, 2*len(s.slots))
+		s.slots = make([]int32, size)
+		for i, n := range s.nodes {
+			s.slots[s.slot(n.id)] = int32(i + 1)
+		}
 	}
 	at := s.slot(n.id)
 	if place := s.slots[at]; place != 0 {
@@ -33,12 +37,4 @@ func (s *nodeSet) slot(id ID) int {
 		at = (at + 1) & mask
 	}
 	return at
-}
-
-// grow makes room; size is a power of two.
-func (s *nodeSet) grow(size int) {
-	s.slots = make([]int32, size)
-	for i, n := range s.nodes {
-		s.slots[s.slot(n.id)] = int32(i + 1)
-	}
 }

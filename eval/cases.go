@@ -161,7 +161,7 @@ func (e *evaluation) answer() stone.Ashlar {
 		for n := range attempts {
 			began = time.Now()
 			out = stone.In(budget.With(ctx, account)).RunChild(p, start)
-			if !out.InFlight() || !broken(out.Cause()) || refused(out.Cause()) || !pause(ctx, n) {
+			if !out.InFlight() || !broken(out.Cause()) || refused(out.Cause()) || !(n < attempts-1 && retryafter.Sleep(ctx, patience<<(2*n)) == nil) {
 				break
 			}
 		}
@@ -225,11 +225,6 @@ func (e *evaluation) input(d dag.DAG, v visit) (dag.DAG, error) {
 		}
 	}
 	return d, nil
-}
-
-// pause waits before the attempt after the n-th, counted from 0. It returns false if there is none.
-func pause(ctx context.Context, n int) bool {
-	return n < attempts-1 && retryafter.Sleep(ctx, patience<<(2*n)) == nil
 }
 
 // take reads what the pipeline made beyond its start.

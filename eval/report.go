@@ -248,7 +248,7 @@ func (e *evaluation) clusters(at []int) (names []string) {
 		return nil
 	}
 	for _, i := range at {
-		names = append(names, e.data.cluster(i))
+		names = append(names, e.data.rows[i].labels[0])
 	}
 	return names
 }

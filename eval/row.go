@@ -75,9 +75,6 @@ func (set *dataset) content(r row) (input, expected json.RawMessage, err error) 
 	return input, expected, err
 }
 
-// cluster returns the label of a row for Data.Cluster.
-func (set *dataset) cluster(at int) string { return set.rows[at].labels[0] }
-
 // slice returns the label of a row for one of Data.Slices.
 func (set *dataset) slice(at, i int) string {
 	labels := set.rows[at].labels

@@ -23,14 +23,6 @@ func runnerIn(ctx context.Context) *runner {
 	return nil
 }
 
-// anew returns how often the step at the path is done anew.
-func (r *runner) anew(path string) int {
-	if r == nil {
-		return 0
-	}
-	return r.times(path)
-}
-
 // step returns a step without a result as earlier processes have left it, or a zero one.
 func (r *runner) step(ctx context.Context, of body) (Step, error) {
 	if r == nil || !r.resumed {

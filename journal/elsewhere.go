@@ -126,7 +126,7 @@ func (e *elsewhere) body(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	}
 	r := runnerIn(ctx)
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%q %q %d %s %s", at.RunID(), at.Path(), r.anew(at.Path()), e.pipeline.Fingerprint(), input)
+	fmt.Fprintf(sum, "%q %q %d %s %s", at.RunID(), at.Path(), record.Anew(ctx), e.pipeline.Fingerprint(), input)
 	c.ID = childPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum.Sum(nil))[:26])
 	s, err := e.paid(ctx, r, c)
 	if err != nil {

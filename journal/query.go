@@ -66,13 +66,9 @@ func (q Query) Selects(r RunInfo) bool {
 	}
 	return (len(q.States) == 0 || slices.Contains(q.States, r.State)) &&
 		(q.Pipeline == "" || q.Pipeline == r.Pipeline) &&
-		(q.Text == "" || r.Failure != nil && r.Failure.holds(q.Text)) &&
+		(q.Text == "" || r.Failure != nil && strings.Contains(strings.ToLower(r.Failure.Kind+" "+r.Failure.Path+" "+r.Failure.Reason), strings.ToLower(q.Text))) &&
 		r.Usage.USD >= q.MinCost &&
 		!r.Started.Before(q.Since) && (q.Until.IsZero() || r.Started.Before(q.Until)) && !r.Outcome.Ended.Before(q.Ended)
-}
-
-func (f *Failure) holds(text string) bool {
-	return strings.Contains(strings.ToLower(f.Kind+" "+f.Path+" "+f.Reason), strings.ToLower(text))
 }
 
 // Resumable returns the runs that can continue without a person, the oldest first:

@@ -33,7 +33,7 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	at := attempt{trouble: trouble{recorder: r}}
 	do := func(ctx context.Context) (step.Record, error) {
 		at.started = true
-		rec, err := work(context.WithValue(ctx, troubleKey{}, &at.trouble))
+		rec, err := work(record.WithAnew(context.WithValue(ctx, troubleKey{}, &at.trouble), r.times(key.Path)))
 		if err == nil {
 			err = at.made(ctx, key, &rec)
 		}

@@ -72,21 +72,17 @@ func (r *Report) Hear(d *Delta) {
 	case Progress:
 		r.at.Send(event.Progress{Turn: r.turn, Elapsed: d.Elapsed, Message: d.Text})
 	case Restart:
-		r.restarted(d)
+		e := event.ModelRestarted{Turn: r.turn, Wait: d.Wait}
+		reason := "the model is asked again"
+		if d.Err != nil {
+			e.Error = d.Err.Error()
+			reason = e.Error
+		}
+		r.voice.Again(reason)
+		r.at.Send(e)
 	case Done:
 		r.voice.End()
 	}
-}
-
-func (r *Report) restarted(d *Delta) {
-	e := event.ModelRestarted{Turn: r.turn, Wait: d.Wait}
-	reason := "the model is asked again"
-	if d.Err != nil {
-		e.Error = d.Err.Error()
-		reason = e.Error
-	}
-	r.voice.Again(reason)
-	r.at.Send(e)
 }
 
 // End sends a ModelResponse. The reply may be nil.

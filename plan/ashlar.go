@@ -186,10 +186,6 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 	places := map[string]*place{}
 	c.locate(c.ashlar, pathOf("", c.ashlar, nil), nil, places)
 	for _, f := range found {
-		// Plans have no field for it: the result has the number of lost lanes.
-		if f.Type == "lanes-may-be-lost" {
-			continue
-		}
 		// In a plan every slot must be defined.
 		if f.Type == "maybe-unavailable" {
 			f.Warning = false
@@ -199,7 +195,10 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 			r.add(f)
 			continue
 		}
-		if f.Type == "lane-type-read-as-one" {
+		switch f.Type {
+		case "lanes-may-be-lost":
+			f.Message = "a lane that fails is dropped, and the others are the result: add all, if none may fail, or quorum, the number of lanes that must succeed"
+		case "lane-type-read-as-one":
 			f.Message = fmt.Sprintf("%q is made in lanes: read it in the body of a node {:op :reduce :body […]} that follows them", f.Queried)
 		}
 		r.find(within(at, f), f, "%s", strings.ReplaceAll(f.Message, "stone.Reduce", "a node {:op :reduce …}"))

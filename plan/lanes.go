@@ -37,8 +37,24 @@ func (c *compiler) mapOver(n *node, name string, known *scope, depth int) stone.
 		if err != nil {
 			return nil, err
 		}
+		if len(items) == 0 && !n.loss.allowEmpty {
+			return nil, stone.Fail(kind.MapEmpty, "the list to map over is empty: add allow-empty if that is fine")
+		}
 		return items, c.visit(d, len(items)*max(visits, 1))
-	}, r.queries()...), item, a)
+	}, r.queries()...), item, a, n.loss.options()...)
+}
+
+func (l loss) options() (opts []stone.FanOption) {
+	if l.all {
+		opts = append(opts, stone.AllLanes())
+	}
+	if l.quorum > 0 {
+		opts = append(opts, stone.Quorum(l.quorum))
+	}
+	if l.allowEmpty {
+		opts = append(opts, stone.AllowEmpty())
+	}
+	return opts
 }
 
 func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone.Ashlar {
@@ -51,6 +67,9 @@ func (c *compiler) parallel(n *node, name string, known *scope, depth int) stone
 		lanes[i], c.places[lane] = lane, b.at
 	}
 	c.open(n, scopes, false)
+	for _, o := range n.loss.options() {
+		lanes = append(lanes, o)
+	}
 	return stone.Parallel(name, lanes...)
 }
 

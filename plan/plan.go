@@ -46,11 +46,19 @@ type node struct {
 	bodies      []body    // of a composite
 	until       *guard
 	max         int
+	loss        loss // of a fan-out
 	choices     []string
 }
 
 // asks tells whether the node is a call in the sense of package call.
 func (n *node) asks() bool { return n.op == "call" || n.op == "tool" || n.op == "apply" }
+
+// loss says which lanes a fan-out may lose: by default all but one.
+type loss struct {
+	all        bool
+	quorum     int
+	allowEmpty bool // of a map
+}
 
 // body is a sequence of nodes: a body, a lane, a branch.
 type body struct {

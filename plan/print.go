@@ -195,6 +195,18 @@ func (w *printer) node(n *node) {
 		w.key("max")
 		w.int(n.max)
 	}
+	if n.loss.all {
+		w.key("all")
+		w.bool(true)
+	}
+	if n.loss.quorum > 0 {
+		w.key("quorum")
+		w.int(n.loss.quorum)
+	}
+	if n.loss.allowEmpty {
+		w.key("allow-empty")
+		w.bool(true)
+	}
 	if n.choices != nil {
 		w.key("choices")
 		w.open('[')

@@ -253,11 +253,19 @@ func (r *reading) readMap(n *node, f fields) {
 	f.Need("over", "as")
 	n.value = r.field(f, "over", false)
 	f.At("as").Name(&n.as)
+	n.loss.read(f)
+	f.At("allow-empty").Bool(&n.loss.allowEmpty)
 	r.readBody(n, f)
+}
+
+func (l *loss) read(f fields) {
+	f.At("all").Bool(&l.all)
+	f.At("quorum").Int(&l.quorum, 1, math.MaxInt32)
 }
 
 func (r *reading) readParallel(n *node, f fields) {
 	f.Need("lanes")
+	n.loss.read(f)
 	at := f.place("lanes")
 	if at == nil || !r.vector(at, "a vector of lanes") {
 		return
@@ -265,6 +273,10 @@ func (r *reading) readParallel(n *node, f fields) {
 	for i, v := range at.value.Elements() {
 		lane := at.item(i, v)
 		n.bodies = append(n.bodies, body{at: lane, nodes: r.sequence(lane, f.depth+1)})
+	}
+	if n.loss.quorum > len(n.bodies) {
+		f.FaultAt("quorum", form.OutOfRange, "expected at most %d, the number of lanes, found %d", len(n.bodies), n.loss.quorum)
+		n.loss.quorum = len(n.bodies)
 	}
 }
 

@@ -23,9 +23,6 @@ func fieldsOf(t reflect.Type) []field {
 // omitted reports whether the field is left out when it is empty.
 func (f field) omitted() bool { return f.OmitEmpty || f.OmitZero }
 
-// optional reports whether the field may be left out.
-func (f field) optional() bool { return f.ViaPointer || f.omitted() }
-
 // quoted reports whether the field is a number, boolean or string that is written inside a string.
 func (f field) quoted() bool {
 	t := f.Type

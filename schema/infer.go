@@ -261,7 +261,7 @@ func (i *inference) structure(t reflect.Type, where string) (*object, error) {
 			return nil, err
 		}
 		properties.set(f.JSON, node)
-		if !f.optional() {
+		if !(f.ViaPointer || f.omitted()) {
 			required = append(required, f.JSON)
 		}
 	}

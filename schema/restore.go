@@ -10,7 +10,7 @@ import (
 
 // Restore returns the JSON value that a value of a projection of the schema stands for; see
 // [Subset.Encode] and [Subset.AllRequired]. A member that is null where the schema rejects null is
-// left out, members that are listed become an object, JSON text becomes its value, and properties get
+// left out, members that are listed become an object, JSON text becomes its value where no text may be, and properties get
 // their names back. A value of the schema is returned as it is, unless it has an object with the only
 // property "json" where any value may be; so is malformed text.
 func (s *Schema) Restore(ctx context.Context, data []byte) []byte {
@@ -38,7 +38,13 @@ func (s *Schema) restore(ctx context.Context, value any, path []string) any {
 			v[i] = s.restore(ctx, e, below("0")) // no Subset has elements of different schemas
 		}
 	case *object:
-		at.rename(v)
+		for _, name := range at.Properties() {
+			if other := alias(name); v.has(other) && !v.has(name) {
+				v.values[name] = v.values[other]
+				v.names[slices.Index(v.names, other)] = name
+				delete(v.values, other)
+			}
+		}
 		for _, name := range slices.Clone(v.names) {
 			if v.values[name] != nil {
 				v.values[name] = s.restore(ctx, v.values[name], below(name))
@@ -77,11 +83,7 @@ func jsonText(value any, texts bool) (inner any, ok bool) {
 		return nil, false
 	}
 	inner, err := decode([]byte(text))
-	switch inner.(type) {
-	case *object, []any:
-		return inner, err == nil
-	}
-	return inner, err == nil && !alone // a number as a text is wrong
+	return inner, err == nil
 }
 
 // The properties of a member that is listed.
@@ -111,15 +113,4 @@ var notInAlias = regexp.MustCompile(`[^a-zA-Z0-9_.-]`)
 func alias(name string) string {
 	stays := notInAlias.ReplaceAllString(name, "_")
 	return fmt.Sprintf("%s_%.3x", stays[:min(len(stays), 50)], sha256.Sum256([]byte(name)))
-}
-
-// rename gives the properties of a value their names back.
-func (s *Schema) rename(v *object) {
-	for _, name := range s.Properties() {
-		if other := alias(name); v.has(other) && !v.has(name) {
-			v.values[name] = v.values[other]
-			v.names[slices.Index(v.names, other)] = name
-			delete(v.values, other)
-		}
-	}
 }

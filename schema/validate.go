@@ -160,7 +160,14 @@ func report(found *jsonschema.ValidationError, document any, s *Schema) []Proble
 	r := reporter{document: document, schema: s}
 	r.add(found)
 	slices.SortStableFunc(r.found, func(a, b located) int {
-		return cmp.Or(compareLocations(a.at, b.at), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(slices.CompareFunc(a.at, b.at, func(x, y string) int {
+			m, errX := strconv.Atoi(x)
+			n, errY := strconv.Atoi(y)
+			if errX == nil && errY == nil {
+				return cmp.Compare(m, n)
+			}
+			return cmp.Compare(x, y)
+		}), cmp.Compare(a.Message, b.Message))
 	})
 	var out []Problem
 	for _, l := range r.found {
@@ -173,17 +180,6 @@ func report(found *jsonschema.ValidationError, document any, s *Schema) []Proble
 		}
 	}
 	return out
-}
-
-func compareLocations(a, b []string) int {
-	return slices.CompareFunc(a, b, func(x, y string) int {
-		m, errX := strconv.Atoi(x)
-		n, errY := strconv.Atoi(y)
-		if errX == nil && errY == nil {
-			return cmp.Compare(m, n)
-		}
-		return cmp.Compare(x, y)
-	})
 }
 
 type located struct {

@@ -268,7 +268,10 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	case req.Again && (same.State == journal.Failed || same.State == journal.Canceled):
 		return c.again(same) // what its tools did is recorded
 	case req.Again:
-		if at, err = c.number(same.Labels[afterLabel]); err != nil {
+		if err = c.replace(last, same); err == nil {
+			at, err = c.number(same.Labels[afterLabel])
+		}
+		if err != nil {
 			return at, err
 		}
 	default: // the same request again, or a message that was edited
@@ -278,6 +281,9 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		}
 		if src, _ := sourceOf(same); src.Request == digestOf(start, given) {
 			return c.launchTurn(start, given)
+		}
+		if err := c.replace(last, same); err != nil {
+			return at, err
 		}
 	}
 	n, _ := strconv.Atoi(last.Labels[turnLabel])
@@ -290,6 +296,20 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		err = conflict("another message started turn %d of the conversation at the same time: send the message again", n+1)
 	}
 	return info, err
+}
+
+// replace cancels turns whose message is asked again or was edited, so that nothing of them happens later.
+func (c conversation) replace(turns ...journal.RunInfo) error {
+	for _, t := range turns {
+		now, err := c.turn(t.ID)
+		if err == nil && !over(now.State) {
+			err = c.stop(c.ctx, now)
+		}
+		if p := (*api.Problem)(nil); err != nil && !(errors.As(err, &p) && p.Type == api.Conflict) { // or it has just ended
+			return err
+		}
+	}
+	return nil
 }
 
 // number returns the turn with a number, and no turn if there is none.
@@ -337,7 +357,7 @@ func (c conversation) said(number string, backend gateway, model openai.Model) (
 
 // again resumes a turn that ended without an answer.
 func (c conversation) again(at journal.RunInfo) (journal.RunInfo, error) {
-	if err := c.restart(c.ctx, c.who, at, false); err != nil {
+	if err := c.restart(c.ctx, c.who, at, api.Resume{}); err != nil {
 		return at, err
 	}
 	return c.turn(at.ID)

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stonelayer/stone/internal/test/openapi"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/internal/openapi"
 )
 
 var update = flag.Bool("update", false, "write the document of the API")

@@ -13,20 +13,31 @@ import (
 
 // rates counts the requests of callers that have a rate, by their names.
 type rates struct {
-	mu sync.Mutex
-	by map[string]*bucket
+	mu    sync.Mutex
+	start time.Time // of the seconds that are counted, which a clock that is set does not change
+	by    map[string]*window
 }
 
-// mostBuckets is how many callers are remembered before those are forgotten that were silent for a minute.
-const mostBuckets = 1000
+// mostWindows is how many callers are remembered before those are forgotten that were silent for a minute.
+const mostWindows = 1000
 
-// bucket holds the requests that a caller may still send. It fills up within a minute.
-type bucket struct {
-	left float64
-	at   time.Time
+// window counts the requests of a caller in each of the last 61 seconds, the running one included: 60 whole ones are in it.
+type window struct {
+	at     int64 // the running second
+	counts [61]int
 }
 
-// take counts a request. If the caller has sent too many, it returns how long to wait.
+// until moves the window on.
+func (w *window) until(second int64) {
+	for n := int64(len(w.counts)); w.at < second; w.at++ {
+		if second-w.at > n {
+			w.at = second - n
+		}
+		w.counts[(w.at+1)%n] = 0
+	}
+}
+
+// take counts a request. If the caller has sent too many in the last minute, it returns how long to wait.
 func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	if who.PerMinute == nil {
 		return 0
@@ -34,24 +45,33 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by == nil {
-		r.by = map[string]*bucket{}
+		r.by, r.start = map[string]*window{}, now
 	}
-	most := float64(max(*who.PerMinute, 0))
-	b := r.by[who.Name]
-	if b == nil {
-		if len(r.by) >= mostBuckets { // full ones are like none
-			maps.DeleteFunc(r.by, func(_ string, b *bucket) bool { return now.Sub(b.at) >= time.Minute })
+	since := now.Sub(r.start)
+	second := int64(since / time.Second)
+	w := r.by[who.Name]
+	if w == nil {
+		if len(r.by) >= mostWindows { // empty ones are like none
+			maps.DeleteFunc(r.by, func(_ string, w *window) bool { return second-w.at >= int64(len(w.counts)) })
 		}
-		b = &bucket{most, now}
-		r.by[who.Name] = b
+		w = &window{at: second}
+		r.by[who.Name] = w
 	}
-	b.left = min(most, b.left+now.Sub(b.at).Minutes()*most)
-	b.at = now
-	if b.left < 1 {
-		return time.Duration((1 - b.left) / max(most, 1) * float64(time.Minute))
+	w.until(second)
+	sent, n := 0, int64(len(w.counts))
+	for _, one := range w.counts {
+		sent += one
 	}
-	b.left--
-	return 0
+	if sent < *who.PerMinute {
+		w.counts[w.at%n]++
+		return 0
+	}
+	for first := w.at - n + 1; first <= w.at; first++ {
+		if first >= 0 && w.counts[first%n] > 0 {
+			return time.Duration(first+n)*time.Second - since
+		}
+	}
+	return time.Minute // the caller may send nothing
 }
 
 // tooMany refuses a request of a caller that has sent too many.

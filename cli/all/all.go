@@ -11,13 +11,13 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/cli"
-	"github.com/stonelayer/stone/cli/screen"
 	"github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
 	"github.com/stonelayer/stone/x/retrieve/search"
+	"github.com/stonelayer/stone/x/screen"
 	"github.com/stonelayer/stone/x/solve/sat"
 	"github.com/stonelayer/stone/x/solve/uci"
 )
@@ -25,7 +25,8 @@ import (
 // Parts returns every part. An extra, which is a package below x, has one entry and its import.
 func Parts() []cli.Part {
 	return []cli.Part{
-		cel.Part, mcp.Part, screen.Part, serve.Part, postgres.Part,
+		cel.Part, mcp.Part, serve.Part, postgres.Part,
+		screen.Part,
 		acp.Part,
 		search.Part, commands.Part, indexes.Part,
 		sat.Part, uci.Part,

@@ -93,7 +93,10 @@ func (c copyCompiler) build(t reflect.Type) copyFunc {
 	case reflect.Slice:
 		return c.sliceCopy(t)
 	case reflect.Array:
-		return c.arrayCopy(t)
+		elem, size, n := c.compile(t.Elem()), t.Elem().Size(), t.Len()
+		return func(to, from unsafe.Pointer, depth int) bool {
+			return depth < easyDepth && copyElems(to, from, n, size, elem, depth+1)
+		}
 	case reflect.Map:
 		return c.mapCopy(t)
 	case reflect.Pointer:
@@ -205,13 +208,6 @@ func (c copyCompiler) sliceCopy(t reflect.Type) copyFunc {
 		own := reflect.MakeSlice(t, h.len, h.len)
 		reflect.NewAt(t, to).Elem().Set(own)
 		return copyElems(own.UnsafePointer(), h.data, h.len, size, elem, depth+1)
-	}
-}
-
-func (c copyCompiler) arrayCopy(t reflect.Type) copyFunc {
-	elem, size, n := c.compile(t.Elem()), t.Elem().Size(), t.Len()
-	return func(to, from unsafe.Pointer, depth int) bool {
-		return depth < easyDepth && copyElems(to, from, n, size, elem, depth+1)
 	}
 }
 

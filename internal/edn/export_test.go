@@ -71,3 +71,25 @@ func ReadAll(data []byte, limits Limits) ([]Value, error) {
 		all = append(all, v)
 	}
 }
+
+// BigInt returns an integer of any size as a new value; ok is false for other kinds.
+func (v Value) BigInt() (n *big.Int, ok bool) {
+	switch {
+	case v.kind != KindInt:
+		return nil, false
+	case v.text == "":
+		return big.NewInt(int64(v.num)), true
+	}
+	return new(big.Int).SetString(v.text, 10)
+}
+
+// Decimal returns a decimal as coefficient × 10^exponent. The coefficient is a new value
+// without zeros at its end; ok is false for other kinds. The exponent of a decimal that
+// was read is within ±10,000 (see [Limits]).
+func (v Value) Decimal() (coefficient *big.Int, exponent int, ok bool) {
+	if v.kind != KindDecimal {
+		return nil, 0, false
+	}
+	coefficient, ok = new(big.Int).SetString(v.text, 10)
+	return coefficient, v.exponent(), ok
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"math/big"
 	"strconv"
 	"strings"
 	"sync"
@@ -151,17 +150,6 @@ func (v Value) Int64() (n int64, ok bool) {
 	return int64(v.num), true
 }
 
-// BigInt returns an integer of any size as a new value; ok is false for other kinds.
-func (v Value) BigInt() (n *big.Int, ok bool) {
-	switch {
-	case v.kind != KindInt:
-		return nil, false
-	case v.text == "":
-		return big.NewInt(int64(v.num)), true
-	}
-	return new(big.Int).SetString(v.text, 10)
-}
-
 // Float64 returns the float64 nearest to a number of any kind; ok is false for
 // other kinds and for numbers beyond the largest float64.
 func (v Value) Float64() (f float64, ok bool) {
@@ -179,17 +167,6 @@ func (v Value) Float64() (f float64, ok bool) {
 		return f, err == nil
 	}
 	return 0, false
-}
-
-// Decimal returns a decimal as coefficient × 10^exponent. The coefficient is a new value
-// without zeros at its end; ok is false for other kinds. The exponent of a decimal that
-// was read is within ±10,000 (see [Limits]).
-func (v Value) Decimal() (coefficient *big.Int, exponent int, ok bool) {
-	if v.kind != KindDecimal {
-		return nil, 0, false
-	}
-	coefficient, ok = new(big.Int).SetString(v.text, 10)
-	return coefficient, v.exponent(), ok
 }
 
 func (v Value) exponent() int { return int(int64(v.num)) }

@@ -84,10 +84,3 @@ func (l *log) add(f func() Fault) {
 	}
 	l.faults = append(l.faults, f())
 }
-
-func (l *log) all() Faults {
-	if l.more == 0 {
-		return l.faults
-	}
-	return append(l.faults, Fault{Kind: Invalid, Message: fmt.Sprintf("%d further faults are not listed", l.more)})
-}

@@ -27,7 +27,10 @@ func Read(v edn.Value, read func(*Map)) Faults {
 func ReadValue(v edn.Value, read func(Value)) Faults {
 	l := &log{}
 	read(Value{edn: v, log: l})
-	return l.all()
+	if l.more == 0 {
+		return l.faults
+	}
+	return append(l.faults, Fault{Kind: Invalid, Message: fmt.Sprintf("%d further faults are not listed", l.more)})
 }
 
 // Map reads the value as a map with names for keys: the fields that read does not

@@ -93,7 +93,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/kinds", "internal/regular call internal/redact llm"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
-	{"call", ". budget llm/limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/retryafter internal/suggest llm/repetition"},
+	{"call", ". budget llm/limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},
@@ -116,8 +116,11 @@ var table = []struct{ pkg, imports string }{
 	{"x/retrieve/postgres", "x/retrieve internal/stores"},
 	{"x/retrieve/...", "x/retrieve"},
 	{"x/solve/...", "call internal/kinds internal/redact sandbox"},
+	{"x/screen", "internal/display x/screen/internal/tui"},
+	{"x/screen/internal/tui", "internal/display internal/progress internal/text internal/view"},
 
 	{"internal/test/need", ""},
+	{"internal/test/openapi", "journal serve/api"},
 	{"internal/test/boxtest", "internal/test/need sandbox"},
 	{"internal/test/eventtest", "event"},
 	{"internal/test/journaltest", "journal internal/flight internal/record"},
@@ -134,13 +137,12 @@ var table = []struct{ pkg, imports string }{
 	{"internal/inside", "serve"},
 	{"internal/edn", "internal/bounds internal/jsonv2"},
 	{"cli/internal/config", "internal/otlp internal/webhook plan call/answers call/command call/model call/rest llm/openai llm/anthropic llm/gemini"},
-	{"cli/internal/display", "."},
+	{"internal/display", "."},
 	{"internal/library", ". call llm"},
 	{"cli/internal/publish", "journal call cli/internal/token"},
 	{"internal/respond", "journal call internal/structured"},
 	{"cli/internal/token", "internal/regular budget internal/grants internal/flock"},
 	{"internal/stores", "journal"},
-	{"cli/internal/tui", "cli/internal/display internal/progress internal/view"},
 	{"cli/internal/...", "internal/regular . internal/text tree"},
 	{"internal/...", "internal/regular . internal/text tree"},
 	{"serve/api", "journal internal/retryafter internal/sse"},
@@ -149,10 +151,8 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/openai", "agent call tree serve/api"},
 	{"serve", "journal llm/batch call internal/owed tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
 	{"serve/mcp", "serve internal/inside"},
-	{"serve/internal/openapi", "journal serve/api"}, // for tests
-	{"cli/screen", "cli/internal/display cli/internal/tui"},
 	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
-	{"cli/all", "cli cli/screen cli/serve call/... journal/postgres x/..."},
+	{"cli/all", "cli cli/serve call/... journal/postgres x/..."},
 	{"cli", "*"},
 	{"cmd/...", "*"},
 	{"examples", ""},
@@ -255,7 +255,7 @@ var (
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}
-	heavy = []string{"agent", "call/cel", "call/mcp", "call/cel/internal/expr", "cli/internal/tui", "journal/postgres", "stonetest", "tool/...", "x/..."}
+	heavy = []string{"agent", "call/cel", "call/mcp", "call/cel/internal/expr", "journal/postgres", "stonetest", "tool/...", "x/..."}
 )
 
 func TestProgramsAreLight(t *testing.T) {

@@ -141,7 +141,11 @@ func (t *Tree) Note(e event.Event) string {
 		return t.find(e.Path).end(d, t.waits)
 	case event.LaneStarted:
 		r := t.find(e.Path)
-		r.laneStart(d)
+		r.lanes = max(r.lanes, d.Lanes)
+		if !r.inLane && d.Label != "" {
+			at, _ := slices.BinarySearchFunc(r.active, d.Lane, func(l lane, n int) int { return l.index - n })
+			r.active = slices.Insert(r.active, at, lane{d.Lane, text.Line(d.Label)})
+		}
 	case event.LaneEnded:
 		return t.find(e.Path).laneEnd(d, e.Time)
 	case event.StepFailed:
@@ -211,14 +215,6 @@ func (r *row) line(verb string, details ...string) string {
 
 // laneNews is the pause between two plain lines about one fan-out.
 const laneNews = 5 * time.Second
-
-func (r *row) laneStart(e event.LaneStarted) {
-	r.lanes = max(r.lanes, e.Lanes)
-	if !r.inLane && e.Label != "" {
-		at, _ := slices.BinarySearchFunc(r.active, e.Lane, func(l lane, n int) int { return l.index - n })
-		r.active = slices.Insert(r.active, at, lane{e.Lane, text.Line(e.Label)})
-	}
-}
 
 // namedLanes is how many of the running lanes are named.
 const namedLanes = 3

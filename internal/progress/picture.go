@@ -102,7 +102,7 @@ func (r *row) state() view.State {
 	switch {
 	case r.running > 0:
 		return view.Running
-	case r.visits == 0 || r.stale():
+	case r.visits == 0 || !r.inLane && r.up != nil && r.up.running > 0 && r.began.Before(r.up.began):
 		return view.Pending
 	case r.ok || r.inLane && r.failed < r.visits:
 		return view.Done
@@ -110,11 +110,6 @@ func (r *row) state() view.State {
 		return view.Waiting
 	}
 	return view.Failed
-}
-
-// stale reports whether all visits were in earlier rounds of a loop around r.
-func (r *row) stale() bool {
-	return !r.inLane && r.up != nil && r.up.running > 0 && r.began.Before(r.up.began)
 }
 
 // finished counts the steps below r that have ended in its current visit.

@@ -33,3 +33,20 @@ func WithAttempt(ctx context.Context, n int) context.Context {
 
 // Declared returns the amount that the step recorded in ctx may cost.
 func Declared(ctx context.Context) budget.Amount { return declared.In[budget.Amount](ctx) }
+
+type anewKey struct{}
+
+// Anew returns how often the step of ctx was done anew on purpose, see journal.Options.Again. What a body asks of another
+// service is a repetition of the same request only within one such time.
+func Anew(ctx context.Context) int {
+	n, _ := ctx.Value(anewKey{}).(int)
+	return n
+}
+
+// WithAnew returns the context of a step that is done anew for the n-th time.
+func WithAnew(ctx context.Context, n int) context.Context {
+	if Anew(ctx) == n {
+		return ctx
+	}
+	return context.WithValue(ctx, anewKey{}, n)
+}

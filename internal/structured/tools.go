@@ -89,7 +89,7 @@ func (d *Dialect) Tools(list []llm.Tool, enforce bool) []Offer {
 	t := toolDialects[d]
 	for i := range list {
 		p := t.project(list[i].Schema)
-		o := Offer{Description: joined(list[i].Description, p.told), Schema: p.loose}
+		o := Offer{Description: strings.TrimSpace(list[i].Description + " " + p.told), Schema: p.loose}
 		fits := (t.maxStrict == 0 || strict < t.maxStrict) && (t.maxOptional == 0 || optional+p.optional <= t.maxOptional) &&
 			(t.maxUnions == 0 || unions+p.unions <= t.maxUnions)
 		if enforce && p.strict != nil && fits {
@@ -99,10 +99,6 @@ func (d *Dialect) Tools(list []llm.Tool, enforce bool) []Offer {
 		out[i] = o
 	}
 	return out
-}
-
-func joined(description, told string) string {
-	return strings.TrimSpace(description + " " + told)
 }
 
 // project projects the schema of a tool, once.

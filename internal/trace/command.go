@@ -103,7 +103,7 @@ func (c Command) RunPayload(path string, opts PayloadOptions) error {
 			if !ok || r.Messages == nil {
 				continue
 			}
-			if !opts.match(e, r) {
+			if !((opts.Ashlar == "" || e.Name == opts.Ashlar) && (opts.Turn == nil || r.Turn == *opts.Turn)) {
 				others++
 				continue
 			}

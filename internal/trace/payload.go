@@ -16,11 +16,6 @@ const (
 	messagePreview = 100 // characters of a message
 )
 
-// match reports whether the request is one that RunPayload may print.
-func (o PayloadOptions) match(e event.Event, r event.ModelRequest) bool {
-	return (o.Ashlar == "" || e.Name == o.Ashlar) && (o.Turn == nil || r.Turn == *o.Turn)
-}
-
 // String describes the options, for messages.
 func (o PayloadOptions) String() string {
 	var b strings.Builder

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,7 +148,8 @@ func split(path string) (agent string, turn int) {
 	if cut < 0 {
 		return path, 0
 	}
-	turn, _ = strconv.Atoi(path[cut+len("/turn-"):])
+	n, _, _ := strings.Cut(path[cut+len("/turn-"):], "@") // the turn was asked again, see agent.Compact
+	turn, _ = strconv.Atoi(n)
 	return path[:cut], turn
 }
 
@@ -188,11 +190,14 @@ func (l *Log) leave(path string, ok bool) {
 	}
 }
 
+// toolStep matches an address within a call of a tool. An agent may be named tool-x.
+var toolStep = regexp.MustCompile(`/tool-[0-9]+-[0-9]+(/|$)`)
+
 // role returns the role of the leaf to which a path belongs.
 func (l *Log) role(path string) Role {
 	for at := path; at != ""; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
 		if role, ok := l.leaves[at]; ok {
-			if strings.Contains(path, "/tool-") { // an agent that is a tool
+			if toolStep.MatchString(path) { // an agent that is a tool
 				return min(role, Thinks)
 			}
 			return role

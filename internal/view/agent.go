@@ -45,16 +45,19 @@ func OpeningOf(ctx context.Context, j journal.Journal, run, path string) (*Openi
 	return o, nil
 }
 
-// ReplyOf reads the reply of a model in the turn of an agent. It is nil if the turn has none.
+// ReplyOf reads the reply of a model in the turn of an agent, which is asked again after a request that was too long. It is
+// nil if the turn has none.
 func ReplyOf(ctx context.Context, j journal.Journal, run, path string) (*llm.Reply, error) {
-	rec, err := Record(ctx, j, run, path, "step")
-	var t struct {
-		Reply *llm.Reply `json:"reply"`
+	for _, at := range []string{path, path + "@2"} {
+		rec, err := Record(ctx, j, run, at, "step")
+		var t struct {
+			Reply *llm.Reply `json:"reply"`
+		}
+		if rec != nil && json.Unmarshal(rec.Content, &t) == nil && t.Reply != nil || err != nil {
+			return t.Reply, err
+		}
 	}
-	if rec == nil || json.Unmarshal(rec.Content, &t) != nil {
-		return nil, err
-	}
-	return t.Reply, nil
+	return nil, nil
 }
 
 // By names the model of a reply, and why it stopped.

@@ -210,10 +210,6 @@ type pool struct {
 	closed atomic.Bool
 }
 
-func newPool(config *pgconn.Config, size int) *pool {
-	return &pool{config: config, places: make(chan struct{}, size), idle: make(chan *pgconn.PgConn, size)}
-}
-
 // take returns a connection, which the caller must return.
 func (p *pool) take(ctx context.Context) (*pgconn.PgConn, error) {
 	if p.closed.Load() {

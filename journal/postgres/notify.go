@@ -36,13 +36,6 @@ func newNews(d *database) *news {
 	return n
 }
 
-func (n *news) close() {
-	n.mu.Lock()
-	n.stop()
-	n.mu.Unlock()
-	n.running.Wait()
-}
-
 // start runs a function until the database is closed, unless it is.
 func (n *news) start(f func()) {
 	n.mu.Lock()

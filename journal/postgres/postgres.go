@@ -138,7 +138,7 @@ func connect(ctx context.Context, address string, opts *Options) (*database, err
 			c.RuntimeParams["application_name"] = "stone"
 		}
 	}
-	d.reader, d.pool, d.news = reader{d}, newPool(config, readers), newNews(d)
+	d.reader, d.pool, d.news = reader{d}, &pool{config: config, places: make(chan struct{}, readers), idle: make(chan *pgconn.PgConn, readers)}, newNews(d)
 	if err := d.suits(ctx); err != nil {
 		return nil, errors.Join(d.Explain(err), d.Close())
 	}
@@ -180,7 +180,11 @@ func (d *database) Idle() error {
 
 // Close implements [log.Database].
 func (d *database) Close() error {
-	d.news.close()
+	n := d.news
+	n.mu.Lock()
+	n.stop()
+	n.mu.Unlock()
+	n.running.Wait()
 	if d.writer != nil {
 		ctx, cancel := d.within(background, 0)
 		defer cancel()

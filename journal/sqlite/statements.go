@@ -58,17 +58,6 @@ func (s *statements) query(ctx context.Context, text string, args ...any) (*sql.
 	return stmt.QueryContext(ctx, args...)
 }
 
-func (s *statements) exec(text string, args ...any) (sql.Result, error) {
-	stmt, err := s.of(background, text)
-	switch {
-	case err != nil:
-		return nil, err
-	case stmt == nil:
-		return s.on.ExecContext(background, text, args...)
-	}
-	return stmt.ExecContext(background, args...)
-}
-
 func (s *statements) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

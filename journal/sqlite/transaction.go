@@ -10,7 +10,14 @@ import (
 type tx struct{ reader }
 
 func (t tx) do(statement string, args ...any) (sql.Result, error) {
-	return t.sql.exec(statement, args...)
+	stmt, err := t.sql.of(background, statement)
+	switch {
+	case err != nil:
+		return nil, err
+	case stmt == nil:
+		return t.sql.on.ExecContext(background, statement, args...)
+	}
+	return stmt.ExecContext(background, args...)
 }
 
 // Lock implements [log.Tx]. SQLite has one transaction at a time.

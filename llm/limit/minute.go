@@ -18,14 +18,6 @@ type spent struct {
 	reserved         int // the part of tokens that running requests have estimated
 }
 
-// of returns the tokens.
-func (s *spent) of(used view) int {
-	if used == sure {
-		return s.tokens - s.reserved
-	}
-	return s.tokens
-}
-
 // add counts a request.
 func (m *minute) add(tokens int, now time.Time) *spent {
 	s := m.at(now)

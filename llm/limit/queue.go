@@ -113,7 +113,12 @@ func (l *Limiter) mayStart(tokens int, now time.Time, used view) (at time.Time, 
 		later(l.minute.room(now, n-1, func(s *spent) int { return s.requests }), fmt.Sprintf("at most %d requests a minute", n))
 	}
 	if n := l.limits.TokensPerMinute; n > 0 {
-		later(l.minute.room(now, max(n-tokens, 0), func(s *spent) int { return s.of(used) }), fmt.Sprintf("at most %d tokens a minute", n))
+		later(l.minute.room(now, max(n-tokens, 0), func(s *spent) int {
+			if used == sure {
+				return s.tokens - s.reserved
+			}
+			return s.tokens
+		}), fmt.Sprintf("at most %d tokens a minute", n))
 	}
 	later(l.server.mayStart(tokens, now, used))
 	return at, reason

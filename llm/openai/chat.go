@@ -78,7 +78,11 @@ func (m *Model) chatBody(req *llm.Request, model string, way wire.Way) (object, 
 		}
 	}
 	m.routed(body, req)
-	m.drop(body)
+	for i, field := range optional { // the server has refused them
+		if m.dropped.Load()&(1<<i) != 0 {
+			delete(body, field)
+		}
+	}
 	wire.Merge(body, c.Extra)
 	return body, nil
 }

@@ -208,15 +208,6 @@ func (m *Model) learn(err error) bool {
 // optional are the fields that nobody has asked for, and that a request can do without.
 var optional = []string{"stream_options", "prompt_cache_key"}
 
-// drop removes the optional fields that the server has refused.
-func (m *Model) drop(body object) {
-	for i, field := range optional {
-		if m.dropped.Load()&(1<<i) != 0 {
-			delete(body, field)
-		}
-	}
-}
-
 // maxField is the name of the limit of answers.
 func (m *Model) maxField() string {
 	switch name := m.config.MaxTokensField; {

@@ -55,7 +55,7 @@ type object = map[string]any
 
 // requested is the schema of a form, which is an object of plain fields.
 func requested(q api.Question) json.RawMessage {
-	fields := fieldsOf(q)
+	fields := answers.Of(q.Schema).Fields
 	if len(fields) == 0 {
 		field := answers.Field{Name: answerField, Title: q.Name, Required: true, Type: "string", Choices: q.Choices}
 		if len(q.Schema) > 0 {
@@ -85,9 +85,6 @@ func encode(v any) []byte {
 	}
 	return text
 }
-
-// fieldsOf returns the fields of a typed answer; none if the answer is one text.
-func fieldsOf(q api.Question) []answers.Field { return answers.Of(q.Schema).Fields }
 
 // plainField is a field as a form of MCP may have it.
 func plainField(f answers.Field) object {

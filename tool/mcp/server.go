@@ -289,6 +289,8 @@ func (s *Server) explain(known knowledge, err error) error {
 		return fmt.Errorf("the server %q refused the call: %w", s.cfg.Name, hidden)
 	case denied, unreached:
 		return fmt.Errorf("the call was not done, since the server %q did not take it: %w", s.cfg.Name, hidden)
+	case unread:
+		return fmt.Errorf("the server %q has answered the call, but its result cannot be read: %w", s.cfg.Name, hidden)
 	case late:
 		return fmt.Errorf("the server %q did not answer within %v and the call was cancelled; %w", s.cfg.Name, s.cfg.Timeout, ErrUncertain)
 	}

@@ -2,11 +2,13 @@ package mcp
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -124,6 +126,7 @@ const (
 	unreached                  // it was not done, and this session no longer works
 	denied                     // it was not done, and a repetition would not be either
 	late                       // no answer in time
+	unread                     // it was done, and the answer cannot be read
 	lost                       // no answer, and none to come
 	ended                      // by our side
 )
@@ -167,8 +170,17 @@ func (s *session) judge(f *fate, err error) knowledge {
 		return refused
 	case status >= 400 && status < 500:
 		return denied
+	case unreadable(err):
+		return unread
 	}
 	return lost
+}
+
+// unreadable reports whether the protocol library could not read the result of an answer.
+func unreadable(err error) bool {
+	_, encoding := errors.AsType[base64.CorruptInputError](err)
+	_, shape := errors.AsType[*json.UnmarshalTypeError](err)
+	return encoding || shape || strings.Contains(err.Error(), "unrecognized content type")
 }
 
 // codeRejected is the code of errors that the protocol library makes itself when a

@@ -142,7 +142,7 @@ func (s *session) tools(ctx context.Context, timeout time.Duration) ([]*sdk.Tool
 func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.Tool, err error) {
 	ctx, cancel := s.within(ctx, timeout)
 	defer cancel()
-	size := 0
+	size, again, known := 0, 0, map[string]bool{}
 	for t, err := range s.client.Tools(ctx, nil) {
 		if context.Cause(ctx) == errTimeout {
 			s.doubt.Store(true)
@@ -151,6 +151,13 @@ func (s *session) list(ctx context.Context, timeout time.Duration) (all []*sdk.T
 		if err != nil {
 			return nil, err
 		}
+		if known[t.Name] {
+			if again++; again > len(all) { // some servers give the same page for ever
+				break
+			}
+			continue
+		}
+		known[t.Name] = true
 		if all = append(all, t); len(all) > maxTools {
 			return nil, fmt.Errorf("there are more than %d", maxTools)
 		}

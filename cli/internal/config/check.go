@@ -198,18 +198,6 @@ type grader struct {
 	id    string
 }
 
-// checkGraders reports graders that do not answer eval/grade, and notes the needs of
-// the others.
-func (r *reader) checkGraders() {
-	for _, g := range r.graders {
-		m, ok := r.App.Registry.Lookup(g.id)
-		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
-		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
-			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
-		}
-	}
-}
-
 // checkTypes reports checks that no answer to an intent can pass: an expression that reads a field which the
 // schema of the answer, or of the input, does not have.
 func (r *reader) checkTypes() {

@@ -214,7 +214,13 @@ func (r *reader) read(m *form.Map) {
 	r.readModels(m)
 	r.readChecks(m)
 	r.readCapabilities(m, "capabilities", &r.App.Registry, &r.Capabilities)
-	r.checkGraders()
+	for _, g := range r.graders {
+		m, ok := r.App.Registry.Lookup(g.id)
+		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
+		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
+			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
+		}
+	}
 	r.readCapabilities(m, "tools", &r.App.Tools, &r.Tools)
 	r.checkRerankers()
 	form.Into(m, r.App, "policy", "routing")

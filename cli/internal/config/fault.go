@@ -49,19 +49,15 @@ func invalid(file string, faults form.Faults) error {
 		return nil
 	}
 	for i := range faults {
-		hint(&faults[i])
+		f := &faults[i]
+		name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+		if f.Kind == form.UnknownKey && redact.Secretive(name) {
+			f.Message, f.Suggestion = fmt.Sprintf("unknown field %s: %s", name, kinds.NoSecret), ""
+		}
 	}
 	slices.SortStableFunc(faults, func(a, b form.Fault) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	// A value that is checked twice, for itself and for its references, has one fault.
 	return &Invalid{file, slices.Compact(faults)}
-}
-
-// hint explains where secrets belong if an unknown field looks like one.
-func hint(f *form.Fault) {
-	name := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
-	if f.Kind == form.UnknownKey && redact.Secretive(name) {
-		f.Message, f.Suggestion = fmt.Sprintf("unknown field %s: %s", name, kinds.NoSecret), ""
-	}
 }

@@ -125,17 +125,6 @@ func (g *Graph) frame(in *frame, label string) *frame {
 	return f
 }
 
-// connect draws an arrow from each exit to the part that follows.
-func (g *Graph) connect(from []exit, to part) {
-	label := ""
-	if to.optional {
-		label = "when"
-	}
-	for _, x := range from {
-		g.edges = append(g.edges, edge{from: x.id, to: to.entry, label: label, kind: x.kind})
-	}
-}
-
 // draw puts a into a frame. A leaf gets the shape.
 func (g *Graph) draw(in *frame, a stone.Ashlar, leaf shape) part {
 	if g.nodes > maxNodes {
@@ -152,7 +141,12 @@ func (g *Graph) form(in *frame, a stone.Ashlar, leaf shape) part {
 	case "seq", "flow":
 		return g.sequence(in, a.Children(), a.Name())
 	case "loop":
-		return g.loop(in, a)
+		p := g.draw(g.frame(in, a.Name()), a.Children()[0], box)
+		again := fmt.Sprintf("again, %d at most", a.Rounds())
+		for _, x := range p.exits {
+			g.edges = append(g.edges, edge{from: x.id, to: p.entry, label: again, kind: back})
+		}
+		return p
 	case "match":
 		return g.match(in, a)
 	case "map", "parallel":
@@ -163,7 +157,13 @@ func (g *Graph) form(in *frame, a stone.Ashlar, leaf shape) part {
 		return g.rescue(in, a)
 	}
 	if len(a.Children()) > 0 { // a composite of the user's own, or a leaf with helpers
-		return g.scoped(in, a)
+		f := g.frame(in, "")
+		hub := g.leaf(f, a, scope)
+		for _, c := range a.Children() {
+			p := g.draw(f, c, box)
+			g.edges = append(g.edges, edge{from: hub, to: p.entry, label: "runs", kind: runs})
+		}
+		return alone(hub)
 	}
 	if len(tree.Questions(a)) > 0 {
 		leaf = question
@@ -186,7 +186,14 @@ func (g *Graph) sequence(in *frame, steps []stone.Ashlar, name string) (whole pa
 		case whole.entry == "":
 			whole = p
 		default:
-			g.connect(whole.exits, p)
+			from := whole.exits
+			label := ""
+			if p.optional {
+				label = "when"
+			}
+			for _, x := range from {
+				g.edges = append(g.edges, edge{from: x.id, to: p.entry, label: label, kind: x.kind})
+			}
 			if p.optional {
 				p.exits = append(p.exits, whole.exits...)
 			}
@@ -218,15 +225,6 @@ func (g *Graph) glue(in *frame, a stone.Ashlar) part {
 		return g.rescue(in, a)
 	}
 	return g.sequence(in, a.Children(), a.Name())
-}
-
-func (g *Graph) loop(in *frame, a stone.Ashlar) part {
-	p := g.draw(g.frame(in, a.Name()), a.Children()[0], box)
-	again := fmt.Sprintf("again, %d at most", a.Rounds())
-	for _, x := range p.exits {
-		g.edges = append(g.edges, edge{from: x.id, to: p.entry, label: again, kind: back})
-	}
-	return p
 }
 
 func (g *Graph) match(in *frame, a stone.Ashlar) part {
@@ -276,16 +274,4 @@ func (g *Graph) rescue(in *frame, a stone.Ashlar) part {
 	g.edges = append(g.edges, edge{from: whole.entry, to: healing.entry, label: "on failure", kind: heal, fromFrame: body.id})
 	whole.exits = append(whole.exits, healing.exits...)
 	return whole
-}
-
-// scoped draws a itself as a node: only its body determines the order in which the
-// children run.
-func (g *Graph) scoped(in *frame, a stone.Ashlar) part {
-	f := g.frame(in, "")
-	hub := g.leaf(f, a, scope)
-	for _, c := range a.Children() {
-		p := g.draw(f, c, box)
-		g.edges = append(g.edges, edge{from: hub, to: p.entry, label: "runs", kind: runs})
-	}
-	return alone(hub)
 }

@@ -188,12 +188,7 @@ func (b *builder) list() error {
 		needed = strings.TrimPrefix(needed, "go")
 		return refuse("go.mod of the module %s says go %s: Stone needs at least go %s: run `go mod edit -go=%s` in it", b.pkg.Module.Path, own, needed, needed)
 	}
-	return b.checksums(stone.Module.Dir)
-}
-
-// checksums writes the checksums of the workspace and of Stone's own dependencies.
-func (b *builder) checksums(stone string) error {
-	sums, err := os.ReadFile(filepath.Join(stone, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(stone.Module.Dir, "go.sum"))
 	if err != nil {
 		return refuse("the module %s has no go.sum: %v", modulePath, err)
 	}

@@ -23,8 +23,8 @@ type Stream struct {
 
 // sent is how much of a part was sent.
 type sent struct {
-	begun, ended, over bool
-	text               int
+	begun, ended, over, void bool
+	text                     int
 }
 
 // of returns what was sent of the text of a part.
@@ -46,18 +46,20 @@ func (s *Stream) Next(parts []turn.Part) []Event {
 	back := false
 	s.sent.Each(parts, func(p *turn.Part, at *sent) {
 		switch {
-		case at.over:
+		case at.over && (p.State != turn.Void || at.void):
 		case p.Kind == turn.Step:
 			s.stepped(p, at)
 		case p.Kind == turn.Ask:
 		case !at.begun && s.Seen.Has(s.Name, p):
 			s.had(p, at)
-			back = back || p.State == turn.Void
-		case p.State == turn.Void:
-			if at.over = true; at.begun {
+			at.void = p.State == turn.Void
+			back = back || at.void
+		case p.State == turn.Void: // maybe after its leaf was done: what ran the leaf may fail
+			if at.begun && !at.over {
 				s.end(p, at)
-				back = true
 			}
+			back = back || at.begun || at.over
+			at.over, at.void = true, true
 		case p.Kind == turn.Tool:
 			s.tool(p, at)
 		default:

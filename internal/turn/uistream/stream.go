@@ -26,8 +26,8 @@ type Stream struct {
 
 // sent is how much of a part was sent.
 type sent struct {
-	begun, input, asked, over bool
-	text                      int
+	begun, input, asked, over, void bool
+	text                            int
 }
 
 // Start begins the reply.
@@ -116,24 +116,24 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 	name := name(p.Kind)
 	id := turn.ID(s.Run, p.ID)
 	metadata := map[string]any{"part": id}
-	if !at.begun {
-		had := s.Seen.Has(s.Run, p)
-		switch {
-		case at.over || p.State == turn.Open && p.Text == "":
+	if !at.begun && !at.over {
+		switch had := s.Seen.Has(s.Run, p); {
+		case !had && p.State == turn.Open && p.Text == "":
 			return
-		case had && p.State == turn.Void: // its message is not the one that is being sent
-			s.send(Chunk{"type": "data-retracted", "id": id, "data": map[string]any{"part": id, "reason": p.Reason}})
-			fallthrough
-		case had || p.State == turn.Void:
+		case had:
 			at.over = true
-			return
+		case p.State == turn.Void:
+			at.over, at.void = true, true
 		}
+	}
+	if at.over {
+		s.takeBack(p, at)
+		return
+	}
+	if !at.begun {
 		s.begin(p)
 		s.send(Chunk{"type": name + "-start", "id": id, "providerMetadata": map[string]any{"stone": metadata}})
 		at.begun = true
-	}
-	if at.over {
-		return
 	}
 	if more := p.After(at.text); more != "" {
 		s.send(Chunk{"type": name + "-delta", "id": id, "delta": more})
@@ -144,11 +144,20 @@ func (s *Stream) said(p *turn.Part, at *sent) {
 	}
 	end := Chunk{"type": name + "-end", "id": id}
 	if p.State == turn.Void {
-		metadata["retracted"] = p.Reason
+		metadata["retracted"], at.void = p.Reason, true
 		end["providerMetadata"] = map[string]any{"stone": metadata}
 	}
 	s.send(end)
 	at.over = true
+}
+
+// takeBack says that a part which is over does not hold any more: its message may be another one, or what ran its leaf failed.
+func (s *Stream) takeBack(p *turn.Part, at *sent) {
+	if p.State == turn.Void && !at.void {
+		id := turn.ID(s.Run, p.ID)
+		s.send(Chunk{"type": "data-retracted", "id": id, "data": map[string]any{"part": id, "reason": p.Reason}})
+		at.void = true
+	}
 }
 
 func (s *Stream) tool(p *turn.Part, at *sent) {
@@ -176,8 +185,10 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 	}
 	switch {
 	case at.over:
+		s.takeBack(p, at)
 		return
 	case p.State == turn.Void:
+		at.void = true
 		s.send(Chunk{"type": "tool-input-error", "toolCallId": id, "toolName": p.Tool, "input": p.Text, "providerExecuted": true, "errorText": "retracted: " + p.Reason})
 	case p.Output == nil:
 		return

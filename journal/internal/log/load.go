@@ -90,14 +90,6 @@ func (r *run) waitForMore() {
 	l.waiting--
 }
 
-// taken tells the loading that a caller has taken a row. It is called with the lock of the
-// run.
-func (r *run) taken() {
-	if r.loading.taken++; r.known.ahead.size <= mostAhead/2 {
-		r.loading.resume.Broadcast()
-	}
-}
-
 // met adds rows to the known steps. It returns true if enough is read ahead.
 func (r *run) met(rows []*Row) (enough bool) {
 	r.mu.Lock()

@@ -284,7 +284,9 @@ func (r *run) look(key step.Key) (place, error) {
 		}
 		if seq, ok := r.known.rows[digest]; ok {
 			row := r.known.ahead.take(digest)
-			r.taken()
+			if r.loading.taken++; r.known.ahead.size <= mostAhead/2 {
+				r.loading.resume.Broadcast()
+			}
 			return place{seq: int64(seq), row: row}, nil
 		}
 		if !r.loading.over {

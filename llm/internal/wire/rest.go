@@ -2,7 +2,6 @@ package wire
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
 	"github.com/stonelayer/stone/llm"
@@ -20,11 +19,6 @@ type Unfinished interface {
 
 // restEvery is the time between two requests for the rest of an answer.
 const restEvery = 2 * time.Second
-
-// later is the question for the rest of an answer.
-func (c *Client) later(path string) question {
-	return question{http.MethodGet, c.url.JoinPath(path), nil, 0, false}
-}
 
 // path returns where the rest of the answer is, if the server has not sent all of it.
 func (s *session) path(err error) string {

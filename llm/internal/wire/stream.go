@@ -68,7 +68,7 @@ func (c *Client) Stream(ctx context.Context, body Body, decoder func(requestID s
 			return nil
 		}
 		if o.path != "" {
-			q, rest = c.later(o.path), s.decoded
+			q, rest = question{http.MethodGet, c.url.JoinPath(o.path), nil, 0, false}, s.decoded
 			if o.err == nil { // the model has not finished
 				attempt = 0
 			}

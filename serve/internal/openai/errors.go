@@ -84,7 +84,7 @@ func ofRun(run api.Run) *Error {
 		return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: fmt.Sprintf("the run %s is %s: answer its questions, see GET /v1/questions", run.ID, run.State), Type: "invalid_request_error", Code: string(run.State)}
 	}
 	status := cmp.Or(statuses[run.Failure.Kind], http.StatusUnprocessableEntity)
-	if status >= http.StatusTooManyRequests && paid(run) {
+	if status >= http.StatusTooManyRequests && (run.Usage.Tokens() > 0 || run.Usage.USD > 0) {
 		status = http.StatusUnprocessableEntity
 	}
 	e := &Error{Status: status, Final: true, Message: run.Failure.Reason, Type: typeOf(status), Code: run.Failure.Kind}
@@ -93,9 +93,6 @@ func ofRun(run api.Run) *Error {
 	}
 	return e
 }
-
-// paid reports whether a run has used anything that costs.
-func paid(run api.Run) bool { return run.Usage.Tokens() > 0 || run.Usage.USD > 0 }
 
 // failure returns the error of a response. Its code is one of the protocol: clients such as Codex
 // repeat a request after a code that they do not know. The kind of failure begins the message.

@@ -230,7 +230,10 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 		}
 	}
 	about := asked(task)
-	answer, err := stone.Step(ctx, "input", about, func(ctx context.Context, _ string) (string, error) {
+	sum := sha256.Sum256([]byte(about))
+	digest := hex.EncodeToString(sum[:8])
+	// Named by what is asked: a process that resumes does not see the questions that have their answer.
+	answer, err := stone.Step(ctx, "input-"+digest, about, func(ctx context.Context, _ string) (string, error) {
 		return stone.In(ctx).Ask(ask.Question{Name: t.id, Text: text, Choices: q.Choices})
 	})
 	switch {
@@ -244,8 +247,7 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 		return failed("the agent asks %q, which nobody answers: %v", text, err)
 	}
 	t.told, t.stale = about, 0
-	sum := sha256.Sum256([]byte(about))
-	m := &sdk.Message{ID: t.names.key + "-" + hex.EncodeToString(sum[:8]), Role: sdk.MessageRoleUser, TaskID: task.ID, ContextID: task.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(answer)}}
+	m := &sdk.Message{ID: t.names.key + "-" + digest, Role: sdk.MessageRoleUser, TaskID: task.ID, ContextID: task.ContextID, Parts: sdk.ContentParts{sdk.NewTextPart(answer)}}
 	if q.Question != "" {
 		m.SetMeta("question", q.Question)
 		m.SetMeta("version", q.Version)

@@ -150,7 +150,14 @@ func guard(env *cel.Env, name string, allow func([]ref.Val) error) (cel.EnvOptio
 			if err := allow(args); err != nil {
 				return types.WrapErr(err)
 			}
-			return call(inner, args)
+			switch {
+			case len(args) == 1 && inner.Unary != nil:
+				return inner.Unary(args[0])
+			case len(args) == 2 && inner.Binary != nil:
+				return inner.Binary(args[0], args[1])
+			default:
+				return inner.Function(args...)
+			}
 		})))
 	}
 	return cel.Function(name, opts...), nil
@@ -164,17 +171,6 @@ func binding(args int, op func(args ...ref.Val) ref.Val) cel.OverloadOpt {
 		return cel.BinaryBinding(func(a, b ref.Val) ref.Val { return op(a, b) })
 	default:
 		return cel.FunctionBinding(op)
-	}
-}
-
-func call(o *functions.Overload, args []ref.Val) ref.Val {
-	switch {
-	case len(args) == 1 && o.Unary != nil:
-		return o.Unary(args[0])
-	case len(args) == 2 && o.Binary != nil:
-		return o.Binary(args[0], args[1])
-	default:
-		return o.Function(args...)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/cli/internal/display"
+	"github.com/stonelayer/stone/internal/display"
 )
 
 // Config sets the pipeline and the terminal.

@@ -16,9 +16,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
-	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/text"
 )
 

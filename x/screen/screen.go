@@ -5,8 +5,8 @@
 package screen
 
 import (
-	"github.com/stonelayer/stone/cli/internal/display"
-	"github.com/stonelayer/stone/cli/internal/tui"
+	"github.com/stonelayer/stone/internal/display"
+	"github.com/stonelayer/stone/x/screen/internal/tui"
 )
 
 // Part is the screen.

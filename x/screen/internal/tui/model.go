@@ -10,8 +10,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/kind"
 )

@@ -18,9 +18,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
-	"github.com/stonelayer/stone/cli/internal/display"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"

@@ -16,10 +16,10 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/cli"
-	"github.com/stonelayer/stone/cli/screen"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/x/screen"
 )
 
 // The test is the program of each pipeline.
