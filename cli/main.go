@@ -47,7 +47,7 @@ type fromArgument struct {
 // Config configures the command. With only the Pipeline set, it is the command of
 // this process: its arguments, standard streams and working directory.
 type Config struct {
-	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a
+	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error), a
 	// func(args []string) (stone.Ashlar, error), or FromArgument. The args are
 	// what follows "--"; only the last kind of function takes any.
 	Pipeline any
