@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -26,7 +24,7 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 		return nil, failed("%w", err)
 	}
 	steps = journal.Current(steps)
-	lanes, err := lostLanes(ctx, s, info.ID)
+	lanes, err := view.LostLanes(ctx, s, info.ID)
 	if err != nil {
 		return nil, failed("%w", err)
 	}
@@ -42,8 +40,8 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 		return nil, fmt.Errorf("--lost: run %s has lost no lanes", info.ID)
 	}
 	for _, l := range lanes {
-		if lost && !slices.Contains(paths, l.path) {
-			paths = append(paths, l.path)
+		if lost && !slices.Contains(paths, l.Path) {
+			paths = append(paths, l.Path)
 		}
 	}
 	for _, path := range paths {
@@ -73,32 +71,13 @@ func (a *app) again(ctx context.Context, s *store, info journal.RunInfo, names [
 	return line, nil
 }
 
-// lostLane is a lane that the run has lost: its address, and the label of its item.
-type lostLane struct{ path, label string }
-
-// lostLanes returns the lanes that are lost in the DAG with which the run ended.
-func lostLanes(ctx context.Context, s *store, run string) ([]lostLane, error) {
-	d, err := s.DAG(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	all, err := dag.Lost(d)
-	var out []lostLane
-	for _, l := range all {
-		if l.FanOut != "" {
-			out = append(out, lostLane{l.FanOut + "[" + strconv.Itoa(l.Index) + "]", l.Marker.Text()})
-		}
-	}
-	return out, err
-}
-
 // placeAgain returns the address of a recorded step, of a lane such as each[46], or of the lost lane
 // with a label.
-func placeAgain(run string, steps []journal.Step, lost []lostLane, name string) (string, error) {
+func placeAgain(run string, steps []journal.Step, lost []view.LostLane, name string) (string, error) {
 	var fits []string
 	for _, l := range lost {
-		if l.label == name {
-			fits = append(fits, l.path)
+		if l.Label == name {
+			fits = append(fits, l.Path)
 		}
 	}
 	if strings.HasSuffix(name, "]") {

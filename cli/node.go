@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -32,6 +33,8 @@ type shownNode struct {
 	Parents []dag.ID          `json:"parents,omitempty"`
 	Failure string            `json:"failure,omitempty"`
 	Content json.RawMessage   `json:"content,omitempty"`
+	// Asked is what the capability of an invocation was sent.
+	Asked *view.Sent `json:"asked,omitempty"`
 	// Question is the question that the step asked.
 	Question *journal.Question `json:"question,omitempty"`
 
@@ -131,7 +134,7 @@ func nodeOf(n journal.NodeInfo, path string) shownNode {
 	}
 }
 
-// stepOf returns the step that has a path, or the only one whose path ends with it.
+// stepOf returns the step that has a path, or the only one whose path ends with it or whose node has an id that begins with it.
 func stepOf(run string, steps []journal.Step, path string) (journal.Step, error) {
 	matching := func(fits func(journal.Step) bool) []journal.Step {
 		return slices.DeleteFunc(slices.Clone(steps), func(s journal.Step) bool { return !fits(s) })
@@ -139,6 +142,9 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	fits := matching(func(s journal.Step) bool { return s.Path == path })
 	if len(fits) == 0 {
 		fits = matching(func(s journal.Step) bool { return strings.HasSuffix(s.Path, "/"+path) })
+	}
+	if len(fits) == 0 && idPrefix.MatchString(path) {
+		fits = matching(func(s journal.Step) bool { return s.Node != (dag.ID{}) && strings.HasPrefix(s.Node.String(), path) })
 	}
 	switch len(fits) {
 	case 0:
@@ -164,11 +170,14 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 }
 
 func (n *shownNode) record(rec step.Record) {
+	n.Asked = view.SentIn(rec)
 	n.Content, n.Meta = rec.Content, rec.Meta
 	if f := rec.Failure; f != nil {
 		n.Failure = string(f.Kind) + ": " + f.Reason
 	}
-	n.text = textOf(n.Content, n.Meta)
+	if n.text = textOf(n.Content, n.Meta); n.Asked != nil {
+		n.text = string(view.OutIn(n.Content))
+	}
 }
 
 // textOf is dag.Node.Text for a content that is not read as a node.
@@ -204,7 +213,7 @@ func (n shownNode) print(w io.Writer) error {
 	}
 	record := call.RecordIn(n.Meta)
 	for _, key := range slices.Sorted(maps.Keys(n.Meta)) {
-		if record == nil || key != call.MetaKey {
+		if (record == nil || key != call.MetaKey) && (n.Asked == nil || key != "answer") {
 			say("meta", key+": "+n.Meta[key])
 		}
 	}
@@ -217,6 +226,16 @@ func (n shownNode) print(w io.Writer) error {
 	say("failure", n.Failure)
 	if q := n.Question; q != nil {
 		n.sayQuestion(&b, q)
+	}
+	if n.Asked != nil {
+		for _, part := range [][2]string{{"system", n.Asked.System}, {"asked", n.Asked.Input}, {"schema", string(n.Asked.Schema)}} {
+			if part[1] != "" {
+				fmt.Fprintf(&b, "\n%s\n  %s\n", part[0], strings.Join(text.Lines(pretty(part[1])), "\n  "))
+			}
+		}
+		if n.text != "" {
+			fmt.Fprint(&b, "\nanswered")
+		}
 	}
 	if shown := pretty(n.text); shown != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.Join(text.Lines(shown), "\n"))

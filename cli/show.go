@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"time"
@@ -82,7 +83,7 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 			return failed("%w", err)
 		}
 		info.Shape = nil // it is for comparing pipelines
-		return printRun(a.Stdout, info, s.EachStep(ctx, info.ID), questions)
+		return printRun(a.Stdout, info, marked(ctx, s, info), questions)
 	}
 	run, err := view.Read(ctx, s, info, flags.all)
 	if err != nil {
@@ -128,8 +129,43 @@ func (a *app) printNodes(nodes iter.Seq2[journal.NodeInfo, error]) error {
 	return output(out.Flush())
 }
 
+// A shownStep is a step of a run, which may have been superseded by a newer one of its place.
+type shownStep struct {
+	journal.Step
+	Superseded bool `json:"superseded,omitempty"`
+}
+
+// marked yields the steps of a run. Only those of a run with steps that were done again are read at once.
+func marked(ctx context.Context, s *store, info journal.RunInfo) iter.Seq2[shownStep, error] {
+	return func(yield func(shownStep, error) bool) {
+		if len(info.Again) == 0 {
+			for st, err := range s.EachStep(ctx, info.ID) {
+				if !yield(shownStep{Step: st}, err) {
+					return
+				}
+			}
+			return
+		}
+		all, err := s.Steps(ctx, info.ID)
+		if err != nil {
+			yield(shownStep{}, err)
+			return
+		}
+		current := journal.Current(all)
+		for _, st := range all {
+			is := len(current) > 0 && reflect.DeepEqual(st, current[0])
+			if is {
+				current = current[1:]
+			}
+			if !yield(shownStep{st, !is}, nil) {
+				return
+			}
+		}
+	}
+}
+
 // printRun prints one JSON object: run, steps, questions.
-func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[journal.Step, error], questions []journal.Question) error {
+func printRun(w io.Writer, info journal.RunInfo, steps iter.Seq2[shownStep, error], questions []journal.Question) error {
 	out := bufio.NewWriter(w) // Flush reports its errors
 	value := func(before, indent string, v any) error {
 		var text bytes.Buffer

@@ -9,10 +9,7 @@ import (
 // newest one of its place, in the order of steps. The others have been superseded; they count only for
 // what the run has cost.
 func Current(steps []Step) []Step {
-	newest := make(map[place]int, len(steps))
-	for i, s := range steps {
-		newest[s.place()] = i
-	}
+	newest := newest(steps)
 	out := make([]Step, 0, len(newest))
 	for i, s := range steps {
 		if newest[s.place()] == i {
@@ -20,6 +17,15 @@ func Current(steps []Step) []Step {
 		}
 	}
 	return out
+}
+
+// newest returns the indexes of the current steps.
+func newest(steps []Step) map[place]int {
+	newest := make(map[place]int, len(steps))
+	for i, s := range steps {
+		newest[s.place()] = i
+	}
+	return newest
 }
 
 // place is what at most one current step of a run has. Glue has the path of what it belongs to, and

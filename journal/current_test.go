@@ -62,6 +62,10 @@ func TestLaneAgain(t *testing.T) {
 	if len(steps) <= len(journal.Current(steps)) || seen["p/each[1]/make leaf"] != 1 || seen["p/join leaf"] != 1 {
 		t.Errorf("of %d steps %v are current; want one of each place", len(steps), seen)
 	}
+	whole, err := journal.OutlineOf(steps).Level(t.Context(), "p", journal.Page{})
+	if err != nil || whole.Sum.Failed != 0 || whole.Sum.Open != 0 || whole.Counts[journal.BranchDone] != whole.All {
+		t.Errorf("the outline counts what was superseded: %+v, %v", whole, err)
+	}
 	run("twin")
 	if differences, err := journal.Diff(t.Context(), &memory, "r", "twin"); err != nil || len(differences) > 0 {
 		t.Errorf("it differs from a run that lost nothing: %+v, %v", differences, err)

@@ -176,13 +176,18 @@ func (b Branch) State() BranchState {
 // OutlineOf returns the outline of steps in the order in which they started.
 func OutlineOf(steps []Step) Outline {
 	o := &stepsOutline{levels: map[string][]*Branch{}}
-	branches := map[string]*Branch{"": {}}
-	for _, s := range steps {
+	branches, newest := map[string]*Branch{"": {}}, newest(steps)
+	for i, s := range steps {
 		if s.Kind == step.Value {
 			continue
 		}
-		o.steps = append(o.steps, s)
-		branches[""].add(s)
+		current := newest[s.place()] == i
+		if current {
+			o.steps = append(o.steps, s)
+		} else {
+			o.superseded = append(o.superseded, s)
+		}
+		branches[""].add(s, current)
 		for up := ""; up != s.Path; {
 			at := below(up, s.Path)
 			b := branches[at]
@@ -190,7 +195,7 @@ func OutlineOf(steps []Step) Outline {
 				b = &Branch{Path: at}
 				branches[at], o.levels[up] = b, append(o.levels[up], b)
 			}
-			b.add(s)
+			b.add(s, current)
 			up = at
 		}
 	}
@@ -200,9 +205,10 @@ func OutlineOf(steps []Step) Outline {
 
 // stepsOutline is made in one pass, so that a level costs no more than its branches.
 type stepsOutline struct {
-	steps    []Step
-	branches map[string]*Branch   // by path
-	levels   map[string][]*Branch // right below a path
+	steps      []Step
+	superseded []Step               // which count for their cost alone
+	branches   map[string]*Branch   // by path
+	levels     map[string][]*Branch // right below a path
 }
 
 // Level implements [Outline].
@@ -267,14 +273,20 @@ func (o *stepsOutline) Places(context.Context) (out []Place, err error) {
 			p.Recorded++
 		}
 	}
+	for _, s := range o.superseded {
+		p := place(s.Path)
+		p.Usage = p.Usage.Add(s.Usage)
+	}
 	return out, nil
 }
 
-func (b *Branch) add(s Step) {
+// add adds a step at the path of the branch, or below it. One that is not current counts for its cost alone.
+func (b *Branch) add(s Step, current bool) {
+	b.Usage = b.Usage.Add(s.Usage)
+	if !current {
+		return
+	}
 	if s.Path == b.Path {
-		if b.Step != nil && b.Step.place() == s.place() {
-			b.supersede()
-		}
 		own := s
 		b.Step = &own
 	} else {
@@ -294,23 +306,6 @@ func (b *Branch) add(s Step) {
 	}
 	if s.Ended.After(b.Ended) {
 		b.Ended = s.Ended
-	}
-	b.Usage = b.Usage.Add(s.Usage)
-}
-
-// supersede takes back what the own step of the branch has counted: it was started anew. Its cost stays.
-func (b *Branch) supersede() {
-	switch {
-	case !b.Step.Recorded:
-		b.Open--
-	case b.Step.Failure != "":
-		b.Failed--
-		fallthrough
-	default:
-		b.Recorded--
-	}
-	if b.Below == 0 {
-		b.Started, b.Ended = time.Time{}, time.Time{}
 	}
 }
 

@@ -385,7 +385,7 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	if err != nil {
 		return err
 	}
-	if err := s.restart(r.Context(), who, info, how.Force); err != nil {
+	if err := s.restart(r.Context(), who, info, how); err != nil {
 		return err
 	}
 	if info, err = s.find(r, who); err != nil {
@@ -394,16 +394,28 @@ func (s *Server) resumeRun(w http.ResponseWriter, r *http.Request, who Principal
 	return reply(w, http.StatusAccepted, run(who, info))
 }
 
-// restart resumes a run for a caller, by force if its pipeline changed. It returns when the run has
-// started, or why it was refused.
-func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo, force bool) error {
-	if force && !who.may(Force) {
+// restart resumes a run for a caller. It returns when the run has started, or why it was refused.
+func (s *Server) restart(ctx context.Context, who Principal, info journal.RunInfo, how api.Resume) error {
+	if how.Force && !who.may(Force) {
 		return lacking(Force)
 	}
-	if info.State == journal.Done || info.State == journal.Running {
+	if info.State == journal.Done && !how.Lost || info.State == journal.Running {
 		return conflict("the run is %s", info.State)
 	}
-	active, err := s.resume(ctx, info, task{most: who.Runs, keep: journal.Options{Force: force}})
+	keep := journal.Options{Force: how.Force}
+	if how.Lost {
+		lanes, err := view.LostLanes(ctx, s.cfg.Journal, info.ID)
+		if err != nil {
+			return err
+		}
+		if len(lanes) == 0 {
+			return conflict("the run has lost no lanes")
+		}
+		for _, l := range lanes {
+			keep.Again = append(keep.Again, l.Path)
+		}
+	}
+	active, err := s.resume(ctx, info, task{most: who.Runs, keep: keep})
 	if err != nil {
 		return err
 	}

@@ -357,7 +357,7 @@ func (c conversation) said(number string, backend gateway, model openai.Model) (
 
 // again resumes a turn that ended without an answer.
 func (c conversation) again(at journal.RunInfo) (journal.RunInfo, error) {
-	if err := c.restart(c.ctx, c.who, at, false); err != nil {
+	if err := c.restart(c.ctx, c.who, at, api.Resume{}); err != nil {
 		return at, err
 	}
 	return c.turn(at.ID)

@@ -86,22 +86,14 @@ func (s *Server) view(r *http.Request) page.View {
 			_, _, ok := s.publishedOf(info)
 			return ok
 		}
-		v.Resume = func(ctx context.Context, run string) error {
+		v.Resume = func(ctx context.Context, run string, how api.Resume) error {
 			info, err := s.owned(ctx, who, run)
 			if err != nil {
 				return err
 			}
-			return s.restart(ctx, who, info, false)
+			return s.restart(ctx, who, info, how)
 		}
-		if who.may(Force) {
-			v.Force = func(ctx context.Context, run string) error {
-				info, err := s.owned(ctx, who, run)
-				if err != nil {
-					return err
-				}
-				return s.restart(ctx, who, info, true)
-			}
-		}
+		v.Force = who.may(Force)
 		v.Remove = func(ctx context.Context, run string) error { return s.remove(ctx, who, run) }
 		v.Cancel = func(ctx context.Context, run string) error {
 			info, err := s.owned(ctx, who, run)

@@ -73,10 +73,10 @@ func TestPipelinePage(t *testing.T) {
 	post(409, "another request started it")
 	form.Set("id", "other")
 	form.Set("usd", "-1")
-	post(400, "a number above 0")
+	post(400, "want 0 or more")
 	for _, usd := range []string{"NaN", "Inf", "1e999"} {
 		form.Set("usd", usd)
-		post(400, "a number above 0")
+		post(400, "want 0 or more")
 	}
 	form.Set("usd", "")
 	form.Set("id", "a/b")

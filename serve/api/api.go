@@ -201,6 +201,8 @@ type Resume struct {
 	// Force resumes a run although its pipeline changed. What is recorded stands. It needs the role
 	// "force".
 	Force bool `json:"force,omitempty"`
+	// Lost repeats the lanes that the run has lost, and what reads them. The run may be done.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Problem is an error, as in RFC 9457.

@@ -201,7 +201,10 @@ func next(path string, start int) int {
 }
 
 // delta is how an event changes numbers of steps.
-type delta struct{ fresh, open, recorded, failed int }
+type delta struct {
+	fresh, open, recorded, failed int
+	anew                          bool // the step had a result
+}
 
 // note adds an event of a step at the path of the node.
 func (n *node) note(e Event) (d delta) {
@@ -224,6 +227,7 @@ func (n *node) note(e Event) (d delta) {
 		if was == Started {
 			own.Seq = e.Seq
 		}
+		d.anew = was != Started
 		return d
 	case Left:
 		own.Failures++
@@ -260,6 +264,9 @@ func (n *node) add(e Event, d delta, here bool) {
 		return
 	}
 	n.Usage = sum(n.Usage, e.Usage)
+	if here && d.anew && n.Below == 0 { // not from its first start to its last end
+		n.Started, n.Ended = 0, 0
+	}
 	if e.What != Left && (n.Started == 0 || e.At < n.Started) {
 		n.Started = e.At
 	}

@@ -23,11 +23,15 @@ type action struct {
 
 // actions are what the sender of a request may do to runs.
 func (v View) actions() (out []action) {
+	var resume func(context.Context, string) error
+	if v.Resume != nil {
+		resume = func(ctx context.Context, run string) error { return v.Resume(ctx, run, api.Resume{}) }
+	}
 	for _, d := range []action{
 		{"cancel", "Cancel", "canceled", "Steps that are running are stopped; they have no result and are possibly paid. A canceled run can be resumed.",
 			func(i journal.RunInfo) bool { return !view.Over(i.State) }, v.Cancel},
 		{"resume", "Resume", "resumed", "What is recorded is kept and costs nothing again. Steps that failed, or had started without a result, run again.",
-			func(i journal.RunInfo) bool { return view.Resumable(i.State) && (v.Runs == nil || v.Runs(i)) }, v.Resume},
+			func(i journal.RunInfo) bool { return view.Resumable(i.State) && (v.Runs == nil || v.Runs(i)) }, resume},
 		{"remove", "Remove", "removed", "Their steps, results and answers are deleted, which cannot be undone. Other runs keep what they reuse of them.",
 			func(i journal.RunInfo) bool { return i.State != journal.Running }, v.Remove},
 	} {

@@ -17,7 +17,7 @@ func seen(info journal.RunInfo) string {
 
 // resume resumes a run that has stopped as the page says that was shown.
 func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
-	return p.control(w, r, v, v.Resume, func() error {
+	return p.control(w, r, v, v.Resume != nil, func() error {
 		info, err := find(r.Context(), v, r.PathValue("id"))
 		switch {
 		case err != nil || info.State == journal.Running:
@@ -26,18 +26,13 @@ func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
 			return &api.Problem{Type: api.Conflict, Title: "Conflict", Status: http.StatusConflict,
 				Detail: fmt.Sprintf("The run has changed since the page was shown: it is %s now. Look at it again before you resume it.", info.State)}
 		}
-		if r.PostForm.Get("force") == "" {
-			return v.Resume(r.Context(), info.ID)
-		} else if v.Force == nil {
-			return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not resume a run whose pipeline changed."}
-		}
-		return v.Force(r.Context(), info.ID)
+		return v.Resume(r.Context(), info.ID, api.Resume{Force: r.PostForm.Get("force") != "", Lost: r.PostForm.Get("lost") != ""})
 	})
 }
 
 // cancel cancels a run that is not over.
 func (p *pages) cancel(w http.ResponseWriter, r *http.Request, v View) error {
-	return p.control(w, r, v, v.Cancel, func() error {
+	return p.control(w, r, v, v.Cancel != nil, func() error {
 		info, err := find(r.Context(), v, r.PathValue("id"))
 		if err != nil || info.State == journal.Canceled {
 			return err
@@ -48,8 +43,8 @@ func (p *pages) cancel(w http.ResponseWriter, r *http.Request, v View) error {
 
 // control does something to a run and returns to its page. Of equal requests that are
 // sent at the same time, as by a double click, one is carried out; the others wait for it.
-func (p *pages) control(w http.ResponseWriter, r *http.Request, v View, allowed func(context.Context, string) error, do func() error) error {
-	if allowed == nil {
+func (p *pages) control(w http.ResponseWriter, r *http.Request, v View, allowed bool, do func() error) error {
+	if !allowed {
 		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start and stop runs here."}
 	}
 	if err := readForm(w, r); err != nil {

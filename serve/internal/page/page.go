@@ -41,11 +41,12 @@ type View struct {
 	Answer func(ctx context.Context, run string, a api.Answer) error
 	// Resume resumes a run that has stopped, and Cancel cancels one that is not over. Nil
 	// allows neither.
-	Resume, Cancel func(ctx context.Context, run string) error
+	Resume func(ctx context.Context, run string, how api.Resume) error
+	Cancel func(ctx context.Context, run string) error
 	// Remove deletes a run that has stopped. Nil deletes none.
 	Remove func(ctx context.Context, run string) error
-	// Force resumes a run although its pipeline changed. Nil means that the caller may not.
-	Force func(ctx context.Context, run string) error
+	// Force says that the caller may resume a run although its pipeline changed.
+	Force bool
 	// Pipelines returns the pipelines that are published. Nil shows only those that have runs.
 	Pipelines func() ([]Pipeline, error)
 	// Start starts a run with an id. A second equal request does nothing. Nil starts none.

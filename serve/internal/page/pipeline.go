@@ -51,7 +51,7 @@ func (s *start) Price() string {
 	if s.Cost.Runs == 0 {
 		return ""
 	}
-	return "A run cost " + meanCost(s.Cost) + " USD on average (" + plural(s.Cost.Runs, "run") + ")."
+	return "A run cost " + meanCost(s.Cost) + " on average (" + plural(s.Cost.Runs, "run") + ")."
 }
 
 // published returns the published pipelines by name.
@@ -178,7 +178,7 @@ func (p *pages) start(w http.ResponseWriter, r *http.Request, v View) error {
 	if limit := strings.TrimSpace(r.PostForm.Get("usd")); limit != "" {
 		usd, err := strconv.ParseFloat(limit, 64)
 		if err != nil || !(usd >= 0) || math.IsInf(usd, 1) {
-			return unreadable("The run may spend %q USD: want a number above 0, or nothing. Go back and correct it.", text.Cut(limit, 40))
+			return unreadable("The run may spend %q USD: want 0 or more, or nothing for the limit of the pipeline. Go back and correct it.", text.Cut(limit, 40))
 		}
 		req.Budget = &api.Budget{USD: new(usd)}
 	}

@@ -32,6 +32,7 @@ type runPage struct {
 	Tree    tree
 	Answers bool   // questions can be answered
 	Resumes bool   // it can be resumed here
+	Regains bool   // its lost lanes can be repeated here
 	Dir     string // in which a command started it, if it is not resumed here
 	Forces  bool   // it was refused, and can be resumed here with the pipeline of today
 	Cancels bool   // it can be canceled here
@@ -87,7 +88,8 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if !runs {
 		body.Dir = view.Dir(info)
 	}
-	body.Forces = runs && v.Force != nil && info.State == journal.Refused
+	body.Regains = runs && v.Resume != nil && info.Lanes.Lost > 0 && info.State != journal.Running
+	body.Forces = runs && v.Resume != nil && v.Force && info.State == journal.Refused
 	body.Cancels = v.Cancel != nil && !view.Over(info.State)
 	f := frame{Title: info.ID + " · " + info.Pipeline, Here: "runs", Body: body}
 	if !view.Over(info.State) {
