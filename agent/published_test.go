@@ -31,6 +31,7 @@ type keeper struct {
 	url    string
 	check  func(*keeper, map[string]any) error
 	answer func(k *keeper, calls bool) string
+	served func()                      // notes that it answered
 	wants  func(map[string]any) string // the text that the last message of a user has, "" after results
 
 	mu      sync.Mutex
@@ -65,6 +66,7 @@ func (k *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
+	k.served()
 	w.Header().Set("Content-Type", "text/event-stream")
 	io.WriteString(w, k.answer(k, strings.Contains(k.wants(body), "question")))
 }
@@ -166,176 +168,6 @@ func answerChat(k *keeper, calls bool) string {
 	return b.String()
 }
 
-func checkMessages(k *keeper, body map[string]any) error {
-	if n, _ := body["max_tokens"].(float64); n < 1 || n > 16384 {
-		return errors.New("max_tokens")
-	}
-	for _, t := range list(body["tools"]) {
-		if name := text(object(t)["name"]); !plainName.MatchString(name) {
-			return fmt.Errorf("the name %q does not match", name)
-		}
-	}
-	thinking := object(body["thinking"])["type"] == "enabled"
-	before, ids, open, thought := "", map[string]bool{}, []string(nil), true
-	for _, m := range list(body["messages"]) {
-		m := object(m)
-		role, content := text(m["role"]), list(m["content"])
-		switch {
-		case role == before || before == "" && role != "user":
-			return errors.New("roles must alternate, and begin with the user")
-		case len(content) == 0:
-			return errors.New("messages must have non-empty content")
-		}
-		answers := 0
-		for i, b := range content {
-			b := object(b)
-			switch kind := text(b["type"]); kind {
-			case "text":
-				if strings.TrimSpace(text(b["text"])) == "" {
-					return errors.New("text content blocks must contain non-whitespace text")
-				}
-			case "thinking":
-				if !k.given[text(b["signature"])] {
-					return errors.New("Invalid `signature` in `thinking` block")
-				}
-			case "tool_use":
-				id := text(b["id"])
-				if ids[id] || !plainName.MatchString(id) {
-					return fmt.Errorf("the id %q", id)
-				}
-				ids[id], open = true, append(open, id)
-				if _, isObject := b["input"].(map[string]any); !isObject {
-					return errors.New("input")
-				}
-			case "tool_result":
-				at := slices.Index(open, text(b["tool_use_id"]))
-				if at < 0 || i != answers {
-					return fmt.Errorf("unexpected tool_result %q", b["tool_use_id"])
-				}
-				open, answers = slices.Delete(open, at, at+1), answers+1
-				if b["is_error"] == true && len(list(b["content"])) == 0 {
-					return errors.New("content cannot be empty if is_error is true")
-				}
-				content = append(content, list(b["content"])...)
-			case "image":
-				s := object(b["source"])
-				if err := picture(text(s["media_type"]), text(s["data"])); err != nil || len(text(s["data"])) > 5<<20 {
-					return fmt.Errorf("image: %v", err)
-				}
-			}
-		}
-		if role == "user" && len(open) > 0 {
-			return errors.New("tool_use ids were found without tool_result blocks immediately after")
-		}
-		if role == "user" && answers == 0 {
-			thought = true
-		} else if role == "assistant" {
-			thought = thought && object(content[0])["type"] == "thinking"
-		}
-		before = role
-	}
-	if before != "user" {
-		return errors.New("the conversation must end with a user message")
-	}
-	if thinking && !thought {
-		return errors.New("Expected `thinking` or `redacted_thinking`, but found `tool_use`")
-	}
-	return nil
-}
-
-func answerMessages(k *keeper, calls bool) string {
-	var b strings.Builder
-	send := func(format string, args ...any) { fmt.Fprintf(&b, "data: "+format+"\n\n", args...) }
-	signature := fmt.Sprintf("signature %d", k.n)
-	k.given[signature] = true
-	send(`{"type":"message_start","message":{"id":"m%d","type":"message","role":"assistant","content":[],"usage":{"input_tokens":3,"output_tokens":1}}}`, k.n)
-	send(`{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"hm","signature":%q}}`, signature)
-	send(`{"type":"content_block_stop","index":0}`)
-	send(`{"type":"content_block_start","index":1,"content_block":{"type":"text","text":"\n\n"}}`)
-	send(`{"type":"content_block_stop","index":1}`)
-	reason := "tool_use"
-	if calls {
-		for i, name := range []string{"1c_read", "shot", "nothing"} {
-			send(`{"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","id":"toolu_%d_%d","name":%q,"input":{"text":"a"}}}`, i+2, k.n, i, name)
-			send(`{"type":"content_block_stop","index":%d}`, i+2)
-		}
-	} else {
-		reason = "end_turn"
-		send(`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":"done"}}`)
-		send(`{"type":"content_block_stop","index":2}`)
-	}
-	send(`{"type":"message_delta","delta":{"stop_reason":%q},"usage":{"output_tokens":2}}`, reason)
-	send(`{"type":"message_stop"}`)
-	return b.String()
-}
-
-func checkGemini(k *keeper, body map[string]any) error {
-	for _, t := range list(body["tools"]) {
-		for _, f := range list(object(t)["functionDeclarations"]) {
-			if name := text(object(f)["name"]); !geminiName.MatchString(name) {
-				return fmt.Errorf("Invalid function name %q", name)
-			}
-		}
-	}
-	contents := list(body["contents"])
-	last := 0 // the message of a user whose turn is open
-	for i, c := range contents {
-		for _, p := range list(object(c)["parts"]) {
-			if object(p)["text"] != nil && text(object(c)["role"]) == "user" {
-				last = i
-			}
-		}
-	}
-	before, calls := "", 0
-	for i, c := range contents {
-		c := object(c)
-		role, parts := text(c["role"]), list(c["parts"])
-		if role == before || before == "" && role != "user" || len(parts) == 0 {
-			return errors.New("turns must alternate, begin with the user, and have parts")
-		}
-		results, made := 0, 0
-		for _, p := range parts {
-			p := object(p)
-			if call := object(p["functionCall"]); call != nil {
-				if made++; made == 1 && i > last && text(p["thoughtSignature"]) == "" {
-					return errors.New("Function call is missing a thought_signature")
-				}
-			}
-			if s := text(p["thoughtSignature"]); s != "" && !k.given[s] && s != "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=" {
-				return errors.New("Thought signature is not valid")
-			}
-			if object(p["functionResponse"]) != nil {
-				results++
-			}
-			for _, media := range append(list(object(p["functionResponse"])["parts"]), any(p)) {
-				if data := object(object(media)["inlineData"]); data != nil {
-					if err := picture(text(data["mimeType"]), text(data["data"])); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		if results != calls {
-			return errors.New("the number of function response parts must equal the number of function call parts")
-		}
-		before, calls = role, made
-	}
-	if before != "user" {
-		return errors.New("the last turn is the model's")
-	}
-	return nil
-}
-
-func answerGemini(k *keeper, calls bool) string {
-	signature := base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "gemini %d", k.n))
-	k.given[signature] = true
-	parts := fmt.Sprintf(`[{"text":"done","thoughtSignature":%q}]`, signature)
-	if calls {
-		parts = fmt.Sprintf(`[{"functionCall":{"name":"_1c_read","args":{"text":"a"}},"thoughtSignature":%q},{"functionCall":{"name":"shot","args":{"text":"b"}}}]`, signature)
-	}
-	return fmt.Sprintf("data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":%s},\"finishReason\":\"STOP\"}]}\n\n", parts)
-}
-
 // lastOf returns what the last message of a user says, without results of tools.
 func lastOf(messages, parts string) func(map[string]any) string {
 	return func(body map[string]any) string {
@@ -353,31 +185,42 @@ func lastOf(messages, parts string) func(map[string]any) string {
 }
 
 // TestPublishedRules holds ten conversations of ten turns, with calls of which some are refused, pictures, a
-// compaction, fallbacks between protocols in the middle of a turn and a kill, with servers that refuse what providers
+// compaction, fallbacks between each two of four protocols in the middle of a turn and a kill, with servers that refuse what providers
 // refuse. They refuse nothing.
 func TestPublishedRules(t *testing.T) {
 	jpeg := &llm.Media{Type: "image/png", Data: []byte("\xff\xd8\xff\xe0\x00\x10JFIF")} // what an MCP server says
-	asked, compacted := 0, 0
+	asked, compacted, follows := 0, 0, map[string]int{}
 	for number := range 10 {
 		servers := map[string]*keeper{
-			"chat":     {check: checkChat, answer: answerChat, wants: lastOf("messages", "content")},
-			"messages": {check: checkMessages, answer: answerMessages, wants: lastOf("messages", "content")},
-			"gemini":   {check: checkGemini, answer: answerGemini, wants: lastOf("contents", "parts")},
+			"chat":      {check: checkChat, answer: answerChat, wants: lastOf("messages", "content")},
+			"messages":  {check: checkMessages, answer: answerMessages, wants: lastOf("messages", "content")},
+			"gemini":    {check: checkGemini, answer: answerGemini, wants: lastOf("contents", "parts")},
+			"responses": {check: checkResponses, answer: answerResponses, wants: lastOf("input", "content")},
 		}
+		last := ""
 		for name, k := range servers {
 			server := httptest.NewServer(k)
 			defer server.Close()
 			k.url, k.given = server.URL, map[string]bool{}
 			every := 2 + (number+len(name))%3
 			k.down = func(n int) bool { return n%every == 0 }
+			k.served = func() {
+				follows[last+" "+name]++ // requests come one after the other
+				last = name
+			}
 		}
 		retry := llm.Retry{Max: -1}
 		models := []llm.Model{
 			openai.New(openai.Config{Model: "chat", URL: servers["chat"].url, Key: llm.NoKey, Retry: retry}),
 			anthropic.New(anthropic.Config{Model: "claude", URL: servers["messages"].url, Key: llm.NoKey, Retry: retry, Extra: map[string]any{"thinking": map[string]any{"type": "enabled", "budget_tokens": 1024}}}),
 			gemini.New(gemini.Config{Model: "gemini-3", URL: servers["gemini"].url, Key: llm.NoKey, Retry: retry}),
+			openai.New(openai.Config{Model: "gpt-5", Protocol: openai.Responses, URL: servers["responses"].url, Key: llm.NoKey, Retry: retry}),
 		}
-		order := slices.Concat(models[number%3:], models[:number%3], models) // twice: one of six is up
+		if number%2 == 1 {
+			slices.Reverse(models)
+		}
+		models = slices.Concat(models[number/2%4:], models[:number/2%4])
+		order := slices.Concat(models, models) // twice: one of eight is up
 		ran := 0
 		read := tool("1c_read", func(string) (agent.Result, error) {
 			ran++
@@ -415,6 +258,13 @@ func TestPublishedRules(t *testing.T) {
 			}
 			if k.missing != nil {
 				t.Errorf("conversation %d: requests to %s lack %q", number, name, k.missing)
+			}
+		}
+	}
+	for a := range strings.FieldsSeq("chat messages gemini responses") {
+		for b := range strings.FieldsSeq("chat messages gemini responses") {
+			if a != b && follows[a+" "+b] == 0 {
+				t.Errorf("%s never goes on after %s", b, a)
 			}
 		}
 	}

@@ -178,6 +178,9 @@ func (k *keepFlags) check(f *pflag.FlagSet) error {
 			return errors.New("--no-db keeps nothing, so that --label has no meaning: leave one of them out")
 		}
 	}
+	if f.Changed("id") && k.id == "" {
+		return errors.New("--id is empty: name the run, or leave --id out")
+	}
 	if n := len(k.id); n > 100 {
 		return fmt.Errorf("--id has %d bytes: want at most 100", n)
 	}
@@ -222,7 +225,7 @@ func (a *app) keep(ctx context.Context, k keepFlags, quiet bool) (*keptRun, erro
 
 func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) {
 	k.made.Budget = budgetLine(a.calls.limits)
-	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: chatLabel, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: k.grace}
+	r.opts = journal.Options{Pipeline: k.name, Labels: k.labels, Session: []string{chatLabel}, Resume: k.resume != "", Force: k.force || k.cancel, Again: k.again, Reuse: k.reuse, Grace: k.grace}
 	if r.opts.Source, err = json.Marshal(k.made); err != nil {
 		return fmt.Errorf("the command line cannot be kept: %w", err)
 	}
@@ -343,7 +346,11 @@ func (a *app) ended(r *keptRun, err error) error {
 	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):
 		return a.waiting(r)
 	default:
-		a.complain("failed: %v", err)
+		said := err.Error()
+		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Path != "" {
+			said = strings.Replace(said, f.Path, a.labelled(f.Path), 1)
+		}
+		a.complain("failed: %s", said)
 		if r.resumable(err) {
 			a.complain("to continue with the recorded steps: %s", a.command(r.store, append([]string{"resume", r.id}, raised(err)...)...))
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -344,16 +345,21 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer
 	if a.Response != "" || err != nil || f.session == nil {
 		return a, err
 	}
-	for q := (Query{Labels: f.session, Limit: DefaultLimit}); ; {
+	labels := maps.Clone(f.session)
+	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
+	for q := (Query{Labels: labels, Limit: DefaultLimit}); ; {
 		runs, err := f.journal.Runs(ctx, q)
 		if err != nil {
 			return a, err
 		}
 		for _, r := range runs {
+			q.Before = r.ID
+			if slices.ContainsFunc(slices.Collect(maps.Keys(f.session)), func(name string) bool { return r.Labels[name] != f.session[name] }) {
+				continue // a query cannot ask for runs without a label
+			}
 			if a, err = f.standingIn(ctx, r.ID, asked); a.Response != "" || err != nil {
 				return a, err
 			}
-			q.Before = r.ID
 		}
 		if len(runs) < q.Limit {
 			return a, nil

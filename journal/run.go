@@ -37,9 +37,9 @@ type Options struct {
 	// Labels are kept with the run, for Query.Labels. If they are empty, a resumed run
 	// keeps its own.
 	Labels map[string]string
-	// Session is the name of a label. Runs with the same value of that label, such as the turns
-	// of a chat, share standing answers: see ask.Question.Standing.
-	Session string
+	// Session names labels. Runs with the same values of all of them, such as the turns of a chat of a tenant, share standing
+	// answers: see ask.Question.Standing. A run without a value of the first one has no session.
+	Session []string
 	// Revision of the program; if empty, the revision of its build information.
 	Revision string
 	// Resume only resumes: the error is ErrNoRun if the journal has no run with the id of
@@ -98,6 +98,9 @@ type keeper struct {
 
 // OpenRun implements [stone.RunRecorder].
 func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
+	if k.Journal == nil {
+		return stone.RunRecord{Config: cfg}, errors.New("journal.Keep: the journal is nil: give it one, such as &journal.Memory{}")
+	}
 	r := &runner{journal: k.Journal, opts: k.opts, cfg: cfg, now: cfg.Now}
 	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())
 	if r.now == nil {
@@ -248,8 +251,13 @@ func (r *runner) prepare(ctx context.Context, p stone.Ashlar, before RunInfo) (e
 	if err := r.inherit(ctx, &info); err != nil {
 		return err
 	}
-	if value, ok := info.Labels[r.opts.Session]; ok && r.opts.Session != "" {
-		r.session = map[string]string{r.opts.Session: value}
+	for i, name := range r.opts.Session {
+		if _, ok := info.Labels[name]; !ok && i == 0 {
+			break
+		} else if i == 0 {
+			r.session = map[string]string{}
+		}
+		r.session[name] = info.Labels[name]
 	}
 	r.info, r.given = info, r.cfg.Input
 	if info.Input != (dag.ID{}) && r.given.Len() == 0 {

@@ -21,7 +21,7 @@ func TestSession(t *testing.T) {
 	})
 	var j journal.Memory
 	run := func(id, label, value string) (string, error) {
-		cfg := stone.Config{RunID: id, Recorder: journal.Keep(&j, journal.Options{Session: "chat", Labels: map[string]string{label: value}})}
+		cfg := stone.Config{RunID: id, Recorder: journal.Keep(&j, journal.Options{Session: []string{"chat"}, Labels: map[string]string{label: value}})}
 		result, err := stone.Run(t.Context(), p, cfg)
 		if err != nil {
 			return "", err

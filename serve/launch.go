@@ -77,7 +77,10 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	} else if t.adopted {
 		t.keep.Source = nil // as the program that started it has written it
 	}
-	t.run.Conversation = t.keep.Labels[chatLabel]
+	t.run.Conversation, t.keep.Session = t.keep.Labels[chatLabel], []string{chatLabel, tenantLabel}
+	if t.run.Conversation == "" {
+		t.keep.Session[0] = "acp-session" // of an editor
+	}
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
 	t.run.Watch = event.All(t.run.Watch, run.speech, event.Func(slog.LevelInfo, func(event.Event) { begin() }), event.Func(slog.LevelWarn, func(e event.Event) {
 		if n, ok := e.Data.(event.Notice); ok {
