@@ -99,6 +99,16 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 		}
 	}
 	with(a.s, opts)
+	for i, choice := range q.Choices {
+		if slices.Contains(q.Choices[:i], choice) {
+			a.s.fault("bad-option", "Choices: %q stands there twice: remove one", choice)
+		}
+		if _, blank := ask.Blank(choice); !blank && q.Schema != nil {
+			if err := q.Schema.Validate(context.Background(), []byte(choice)); err != nil {
+				a.s.fault("bad-option", "Choices: %q can never be the answer, which is JSON of the type %q: %v", choice, out.Name(), err)
+			}
+		}
+	}
 	return a
 }
 

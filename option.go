@@ -3,10 +3,12 @@ package stone
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -150,9 +152,23 @@ type Retry struct {
 	Backoff time.Duration
 }
 
-func (r Retry) apply(s *spec) { s.retry = &r }
-func (Retry) ask()            {}
-func (Retry) leaf()           {}
+func (r Retry) apply(s *spec) {
+	s.retry = &r
+	if r.Attempts < 0 || r.Backoff < 0 {
+		s.fault("bad-option", "Retry: Attempts is %d and Backoff %v: want none below zero", r.Attempts, r.Backoff)
+	}
+	for _, k := range r.Kinds { // others may be kinds of the program
+		if near := suggest.Closest(string(k), slices.Values(ownKinds)); near != "" && near != string(k) {
+			s.faults = append(s.faults, finding.Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: no failure of Stone has the kind %q", k), Suggestion: near})
+		}
+	}
+}
+
+// ownKinds are the kinds of failures of leaves that a retry may help.
+var ownKinds = []string{string(kind.Error), string(kind.Panic), string(kind.Timeout), string(kind.BadContent), string(kind.Unanswered), string(kind.LoopExhausted), string(kind.LanesFailed)}
+
+func (Retry) ask()  {}
+func (Retry) leaf() {}
 
 // Timeout bounds how long one attempt of a leaf works; d must be positive. After d its
 // context is cancelled, and a body that returns an error fails with kind "timeout". A

@@ -236,7 +236,7 @@ func TestValidateWalks(t *testing.T) {
 			warning [unused-produce] s: nothing reads "item", and it is not the result: remove it, or query it where it is needed (at p/s)
 		`, Config{}},
 		{"the body appends no type", rule(Walk{}.InOrder(a, b).Writes(nil)), `
-			[bad-type] s: it does not declare what it produces: give it a dag.Type made by dag.NewType (at p/s)
+			[bad-type] s: it does not declare what it produces: give it a dag.Type made by dag.NewType with a name (at p/s)
 		`, Config{}},
 		{"the body appends after lanes", Seq("p", scopedOver("s", Walk{}.Lanes(a).Writes(reviewType)), Reduce(readingLeaf("end", reportType, dag.All(draftType), reviewType))), `
 			[fanout-not-reduced] s: its lanes reach "s" without a reducer between: follow it with stone.Reduce (at p/s)

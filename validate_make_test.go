@@ -39,13 +39,13 @@ func TestValidateNothing(t *testing.T) {
 		{"New", New[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
-			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"New, no body", New[noteDoc]("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
 		`, Config{}},
 		{"New, no type", New("a", zero, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), `
-			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"New, no name", New("", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }), ``, Config{}},
 		{"New, no option", New("a", n, func(context.Context, dag.DAG) (v noteDoc, err error) { return }, nil, Version("1")), `
@@ -54,7 +54,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Func0", Func0[noteDoc]("", zero, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
-			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func0, no body", Func0[noteDoc]("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
@@ -62,7 +62,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Func", Func[noteDoc, noteDoc]("", zero, zero, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
-			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func, no body", Func[noteDoc, noteDoc]("a", n, n, nil), `
 			[nil-body] a: the body is nil: give it a function
@@ -73,7 +73,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Func2", Func2[noteDoc, noteDoc, noteDoc]("", zero, zero, zero, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
-			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func2, no body", Func2[noteDoc, noteDoc, noteDoc]("a", n, n, n, nil), `
 			[nil-body] a: the body is nil: give it a function
@@ -81,7 +81,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Func of all", Func[[]noteDoc, noteDoc]("", dag.All(zero), zero, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
-			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Func of all, no body", Func[[]noteDoc, noteDoc]("a", dag.All(n), n, nil), `
 			[nil-body] a: the body is nil: give it a function
@@ -89,10 +89,10 @@ func TestValidateNothing(t *testing.T) {
 		{"Leaf", Leaf("", nil, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
-			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Leaf, no type", Leaf("a", nil, func(context.Context, dag.DAG) (*dag.Node, error) { return nil, nil }), `
-			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] a: it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Leaf, no body", Leaf("a", n, nil), `
 			[nil-body] a: the body is nil: give it a function
@@ -100,7 +100,7 @@ func TestValidateNothing(t *testing.T) {
 		{"Ask", Ask[noteDoc]("", n, dag.Type[Answer]{}, nil), `
 			[nil-body] "": the body is nil: give it a function
 			[no-name] "": a leaf without a name: give it one, paths, events and findings need it
-			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType
+			[bad-type] "": it does not declare what it produces: give it a dag.Type made by dag.NewType with a name
 		`, Config{}},
 		{"Ask, no text", Ask[noteDoc]("a", n, dag.NewType[Answer]("answer"), nil), `
 			[nil-body] a: the body is nil: give it a function

@@ -168,7 +168,7 @@ func (v *validator) leaf(s *spec) {
 // named reports a type that is missing or has no name, and returns false for it.
 func (v *validator) named(out dag.AnyType) bool {
 	if out == nil || out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: "bad-type"}, "it does not declare what it produces: give it a dag.Type made by dag.NewType")
+		v.find(v.here, finding.Finding{Type: "bad-type"}, "it does not declare what it produces: give it a dag.Type made by dag.NewType with a name")
 		return false
 	}
 	return true
@@ -306,6 +306,9 @@ func (v *validator) parallel(s *spec) {
 
 // mayLose notes a fan-out that can lose lanes without declaring it.
 func (v *validator) mayLose(s *spec) {
+	if s.allLanes && s.quorum > 0 {
+		v.find(v.here, finding.Finding{Type: "bad-option"}, "AllLanes and Quorum(%d) exclude each other: leave one out", s.quorum)
+	}
 	if s.allLanes || s.quorum > 0 || len(s.children) == 0 {
 		return
 	}

@@ -32,6 +32,8 @@ func (a *agent) check() []finding.Finding {
 	}
 	if a.cfg.System == nil && a.cfg.User == nil && a.cfg.Media == nil && a.cfg.Conversation == nil {
 		out.warn("no-prompt", "the model gets no prompt: set System, User or Conversation")
+	} else if a.cfg.User == nil && a.cfg.Media == nil && a.cfg.Conversation == nil {
+		out.warn("no-prompt", "the model gets only the system text, and \"Continue.\" as its first message: set User")
 	}
 	if a.cfg.MaxTurns < 0 || a.cfg.MaxCalls < 0 || a.cfg.MaxTokens < 0 || a.maxHealing < 0 {
 		out.add("bad-option", "MaxTurns is %d, MaxCalls %d, MaxTokens %d, MaxHealing %d: want none below zero", a.cfg.MaxTurns, a.cfg.MaxCalls, a.cfg.MaxTokens, a.maxHealing)
@@ -124,6 +126,9 @@ func (a *agent) checkTool(t *Tool, out *findings) {
 	}
 	if t.Name == readName {
 		out.add("bad-tool", "the tool %q has the name of the tool that reads long results: rename it", t.Name)
+	}
+	if strings.TrimSpace(t.Description) == "" && t.Provider == nil {
+		out.warn("no-description", "the tool %q has no description, by which the model knows when to call it: give it one", t.Name)
 	}
 	if t.Run == nil && t.Provider == nil {
 		out.add("bad-tool", "the tool %q has no Run: give it a function", t.Name)

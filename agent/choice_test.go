@@ -81,7 +81,9 @@ func TestChoiceThatNeverEnds(t *testing.T) {
 		tt.cfg.User = agent.Say("go")
 		var found finding.Code
 		for _, f := range stone.Validate(agent.New("a", note, model(), tt.cfg), stone.Given{}) {
-			found = f.Type
+			if f.Type != "no-description" { // of the tool, which has none
+				found = f.Type
+			}
 		}
 		if found != tt.want {
 			t.Errorf("%s: found %q, want %q", name, found, tt.want)

@@ -237,14 +237,14 @@ func TestFindings(t *testing.T) {
 		{"finalize of no type", agent.New("a", reviewed, model(), agent.Config{User: say, Finalize: agent.Finalize(dag.Type[verdict]{}, asIs)}), "bad-type"},
 		{"finalize of two types with one name", agent.New("a", reviewed, model(), agent.Config{User: say, Finalize: agent.Finalize(dag.NewType[string](reviewed.Name()), func(string) (v verdict, err error) { return })}), "schema-mismatch"},
 		{"a judge of the result", agent.New("a", note, model(), agent.Config{User: say, Adversary: strict(&votes), Finalize: agent.Finalize(reviewed, func(v verdict) (agent.Text, error) { return agent.Text{}, nil })}), "missing-producer"},
-		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "duplicate-middleware duplicate-tool"},
+		{"two of one name", agent.New("a", note, model(), agent.Config{User: say, Use: double}), "no-description duplicate-middleware duplicate-tool no-description"},
 		{"a middleware that does nothing", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{{}}}), "no-name nil-body"},
-		{"an invalid tool", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool bad-tool bad-tool"},
+		{"an invalid tool", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{agent.Use(badTool())}}), "bad-tool no-description bad-tool bad-tool"},
 		{"a tool of another provider", agent.New("a", note, of("anthropic"), agent.Config{User: say, Use: []agent.Middleware{hosted("responses")}}), "bad-tool"},
 		{"a tool of the provider", agent.New("a", note, of("openai"), agent.Config{User: say, Use: []agent.Middleware{hosted("responses")}}), ""},
 		{"a tool of a provider that is not known", agent.New("a", note, of("other"), agent.Config{User: say, Use: []agent.Middleware{hosted("responses")}}), ""},
-		{"a pattern that nobody knows", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"("}}}`, nil)}}), "unchecked-schema"},
-		{"a pattern of ECMA-262", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"^(?!x)"}}}`, nil)}}), ""},
+		{"a pattern that nobody knows", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"("}}}`, nil)}}), "no-description unchecked-schema"},
+		{"a pattern of ECMA-262", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`{"properties":{"a":{"pattern":"^(?!x)"}}}`, nil)}}), "no-description"},
 		{"a tool that is left out", agent.New("a", note, model(), agent.Config{User: say, Use: []agent.Middleware{foreignTool(`[]`, errors.New("unreadable"))}}), "tool-left-out"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -48,7 +48,16 @@ func (c *caller) resolve() *resolved {
 // check returns the faults of the call. Validate calls it.
 func (c *caller) check() []finding.Finding {
 	r := c.resolve()
-	return append(slices.Clone(r.faults), c.unpayable()...)
+	found := append(slices.Clone(r.faults), c.unpayable()...)
+	for _, candidate := range r.candidates {
+		if candidate.reason == notFound && len(r.faults) == 0 { // else it is among their reasons
+			found = append(found, finding.Finding{
+				Type: "unknown-candidate", Warning: true, Queried: candidate.id, Suggestion: suggest.Closest(candidate.id, slices.Values(c.spec.Applicator.Registry.IDs())),
+				Message: fmt.Sprintf("there is no capability %q, so it is left out of the candidates", candidate.id),
+			})
+		}
+	}
+	return found
 }
 
 // faults are the findings of Validate about a call or a door.
@@ -234,6 +243,10 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 			continue
 		}
 		r.promises(app, c.entry)
+	}
+	if s.Intent == "" && s.Tool == "" && s.Cap == "" && len(s.Dispatch.Candidates) == 0 && !s.open() && s.Requires.Kind == "" && len(s.Requires.Tags) == 0 {
+		r.fault("no-candidate", "the call names neither an intent nor a capability: set Intent, as in Intent: \"text/summarise\"")
+		return
 	}
 	if len(why) == len(r.candidates) {
 		what := fmt.Sprintf("no capability can answer the intent %q", s.Intent)

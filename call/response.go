@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
@@ -173,7 +174,7 @@ func usageValue(u Usage, b *fields) edn.Value {
 	number("attempts", int64(u.Attempts))
 	number("latency-ms", u.LatencyMS)
 	if u.USD != 0 {
-		f.add("usd", edn.Float(u.USD))
+		f.add("usd", edn.Float(math.Round(u.USD*1e12)/1e12)) // a sum of floats has noise behind
 	}
 	if u.Estimated {
 		f.add("estimated", edn.Bool(true))

@@ -44,11 +44,16 @@ type calls struct {
 // callFlags adds the flags that say who answers calls, what they may do and what
 // they may spend.
 func (a *app) callFlags(f *pflag.FlagSet) {
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
+}
+
+// accessFlags adds the flags that say who answers calls and what they may do.
+func (a *app) accessFlags(f *pflag.FlagSet) {
 	k := &a.calls
 	f.StringVar(&k.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
 	f.Var(&k.grant, "grant", "also grant the `EFFECT`")
 	kept(f, "config", "grant")
-	budgetFlags(f, &k.budget)
 }
 
 // budgetFlags adds the flags of the budget.

@@ -39,6 +39,17 @@ func (a *app) root() *cobra.Command {
 	if a.linked.server != nil {
 		root.AddCommand(a.serve(), a.mcp(), a.acp(), a.token(), a.inspect())
 	}
+	root.InitDefaultHelpCmd()
+	if help, _, err := root.Find([]string{"help"}); err == nil {
+		show := help.Run
+		help.Run, help.RunE = nil, func(c *cobra.Command, args []string) error {
+			if found, rest, err := root.Find(args); len(args) > 0 && (err != nil || found == root || len(rest) > 0) {
+				return unknown(root, args)
+			}
+			show(c, args)
+			return nil
+		}
+	}
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // a shell would run the help text
 		c.Args, c.RunE = unknown, func(c *cobra.Command, _ []string) error { return c.Help() }
@@ -87,6 +98,9 @@ const pipelineHelp = "\n\nPIPELINE is a Go package, by directory or import path;
 	"intent or capability of the configuration, such as :text/answer. The package exports Pipeline, a variable or\n" +
 	"a function of the ARGs. The default is the pipeline of the project, configured in the nearest directory .stone."
 
+// looksOnly has the commands that run nothing of a pipeline, and spend nothing.
+var looksOnly = map[string]bool{"names": true, "paths": true, "graph": true}
+
 // over makes a command that works on a pipeline. With FromArgument it first
 // builds the package and passes itself on to the program.
 func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) error) *cobra.Command {
@@ -104,7 +118,9 @@ func (a *app) over(c *cobra.Command, do func(context.Context, stone.Ashlar) erro
 	} else {
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
-	a.callFlags(c.Flags())
+	if a.accessFlags(c.Flags()); !looksOnly[c.Name()] {
+		budgetFlags(c.Flags(), &a.calls.budget)
+	}
 	c.DisableFlagsInUseLine = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagError(c, err, "; flags of the pipeline follow --")

@@ -72,6 +72,11 @@ func (a *app) checkConfig() error {
 	if conf.File == "" {
 		return errors.New("there is no .stone/stone.edn here or above: name a FILE, or start with the one that config example prints")
 	}
+	if a.calls.config == "" {
+		if _, err := settings(); err != nil { // of the same directory
+			return err
+		}
+	}
 	for _, s := range conf.Secrets {
 		if _, err := s.Read(); err != nil {
 			if _, err := fmt.Fprintf(a.Stdout, "warning: %s\n", text.Line(err.Error())); err != nil {

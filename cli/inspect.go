@@ -165,19 +165,25 @@ func (a *app) paths() *cobra.Command {
 }
 
 func printPaths(w io.Writer, p stone.Ashlar, limit uint) error {
-	printed := uint(0)
+	seen, met := map[string]bool{}, uint64(0)
 	if limit > 0 {
 		for path := range tree.Paths(p) {
-			if _, err := fmt.Fprintln(w, text.Line(strings.Join(path, " -> "))); err != nil {
+			met++
+			line := text.Line(strings.Join(path, " -> "))
+			if seen[line] { // of branches whose steps have the same names
+				continue
+			}
+			seen[line] = true
+			if _, err := fmt.Fprintln(w, line); err != nil {
 				return err
 			}
-			if printed++; printed == limit {
+			if uint(len(seen)) == limit {
 				break
 			}
 		}
 	}
 	more := tree.CountPaths(p)
-	more.Sub(more, new(big.Int).SetUint64(uint64(printed)))
+	more.Sub(more, new(big.Int).SetUint64(met))
 	if more.Sign() <= 0 {
 		return nil
 	}

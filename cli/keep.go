@@ -178,6 +178,9 @@ func (k *keepFlags) check(f *pflag.FlagSet) error {
 			return errors.New("--no-db keeps nothing, so that --label has no meaning: leave one of them out")
 		}
 	}
+	if f.Changed("id") && k.id == "" {
+		return errors.New("--id is empty: name the run, or leave --id out")
+	}
 	if n := len(k.id); n > 100 {
 		return fmt.Errorf("--id has %d bytes: want at most 100", n)
 	}
@@ -343,7 +346,11 @@ func (a *app) ended(r *keptRun, err error) error {
 	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):
 		return a.waiting(r)
 	default:
-		a.complain("failed: %v", err)
+		said := err.Error()
+		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Path != "" {
+			said = strings.Replace(said, f.Path, a.labelled(f.Path), 1)
+		}
+		a.complain("failed: %s", said)
 		if r.resumable(err) {
 			a.complain("to continue with the recorded steps: %s", a.command(r.store, append([]string{"resume", r.id}, raised(err)...)...))
 		}

@@ -47,7 +47,7 @@ type fromArgument struct {
 // Config configures the command. With only the Pipeline set, it is the command of
 // this process: its arguments, standard streams and working directory.
 type Config struct {
-	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a
+	// Pipeline is a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error), a
 	// func(args []string) (stone.Ashlar, error), or FromArgument. The args are
 	// what follows "--"; only the last kind of function takes any.
 	Pipeline any
@@ -139,8 +139,9 @@ type app struct {
 	linkFault error
 	calls     calls
 	telemetry telemetry
-	secrets   redact.Set // of everything that runs
-	trusting  bool       // whatever is found, see consent
+	shown     func(path string) string // with labels of lanes; nil if no progress is shown
+	secrets   redact.Set               // of everything that runs
+	trusting  bool                     // whatever is found, see consent
 	adopts    func(journal.RunInfo) string
 }
 

@@ -26,13 +26,21 @@ func pipeline(from any, args []string) (p stone.Ashlar, err error) {
 			}
 			return from(), nil
 		}
+	case func() (stone.Ashlar, error):
+		if from != nil {
+			if err := noArgs(args); err != nil {
+				return p, err
+			}
+			p, err := from()
+			return p, refusal(err)
+		}
 	case func([]string) (stone.Ashlar, error):
 		if from != nil {
 			p, err := from(args)
 			return p, refusal(err)
 		}
 	}
-	return p, fmt.Errorf("Pipeline is %s: want a stone.Ashlar, a func() stone.Ashlar or a func([]string) (stone.Ashlar, error)", kindOf(from))
+	return p, fmt.Errorf("Pipeline is %s: want a stone.Ashlar, a func() stone.Ashlar, a func() (stone.Ashlar, error) or a func([]string) (stone.Ashlar, error)", kindOf(from))
 }
 
 // kindOf names the type of a wrong Pipeline.
@@ -40,7 +48,7 @@ func kindOf(from any) string {
 	switch from.(type) {
 	case nil:
 		return "nil"
-	case func() stone.Ashlar, func([]string) (stone.Ashlar, error):
+	case func() stone.Ashlar, func() (stone.Ashlar, error), func([]string) (stone.Ashlar, error):
 		return "a nil function"
 	}
 	return fmt.Sprintf("of type %T", from)

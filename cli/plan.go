@@ -161,6 +161,13 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	if invalid, ok := errors.AsType[*finding.Invalid](err); ok {
 		k.refused, err = invalid.Findings, nil
 	}
+	if err == nil && k.plan != nil && k.plan.Inputs() != nil {
+		for _, name := range k.opts.Slots[:len(k.bind)] {
+			if inputs := k.plan.Inputs(); !slices.Contains(inputs, name) {
+				return fmt.Errorf("--bind %s: the plan states no such input%s", name, suggest.Hint(name, slices.Values(inputs)))
+			}
+		}
+	}
 	return err
 }
 

@@ -98,6 +98,9 @@ type keeper struct {
 
 // OpenRun implements [stone.RunRecorder].
 func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) (stone.RunRecord, error) {
+	if k.Journal == nil {
+		return stone.RunRecord{Config: cfg}, errors.New("journal.Keep: the journal is nil: give it one, such as &journal.Memory{}")
+	}
 	r := &runner{journal: k.Journal, opts: k.opts, cfg: cfg, now: cfg.Now}
 	r.cfg.RunID = cmp.Or(cfg.RunID, freshID())
 	if r.now == nil {

@@ -240,7 +240,10 @@ func (w warner) WithGroup(string) slog.Handler                    { return w }
 
 func (w warner) Handle(_ context.Context, r slog.Record) error {
 	var line strings.Builder
-	line.WriteString(r.Message)
+	if !r.Time.IsZero() {
+		line.WriteString(r.Time.UTC().Format("2006-01-02T15:04:05Z "))
+	}
+	line.WriteString(r.Level.String() + " " + r.Message)
 	r.Attrs(func(a slog.Attr) bool {
 		fmt.Fprintf(&line, " %s=%v", a.Key, a.Value)
 		return true

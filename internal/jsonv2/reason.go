@@ -17,7 +17,11 @@ func Reason(err error) string {
 	var what string
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		return "unknown member " + string(e.JSONPointer)
+		what = "unknown member " + string(e.JSONPointer)
+		if known := members(e.GoType); len(known) > 0 {
+			what += ": known are " + strings.Join(known, ", ")
+		}
+		return what
 	case e.Err != nil:
 		what = e.Err.Error()
 	case e.GoType != nil:
@@ -29,6 +33,20 @@ func Reason(err error) string {
 		what += " at " + string(e.JSONPointer)
 	}
 	return what
+}
+
+// members returns the names of the members of a struct, in its order.
+func members(t reflect.Type) (names []string) {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.IsExported() && name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // found names the kinds of values.

@@ -13,8 +13,8 @@ func TestReason(t *testing.T) {
 		Flag   bool     `json:"flag"`
 	}
 	for text, want := range map[string]string{
-		`{"nubmer": 1}`:             `unknown member /nubmer`,
-		`{"inner": {"txt": ""}}`:    `unknown member /inner/txt`,
+		`{"nubmer": 1}`:             `unknown member /nubmer: known are number, inner, list, flag`,
+		`{"inner": {"txt": ""}}`:    `unknown member /inner/txt: known are text`,
 		`{"number": "1"}`:           `want an integer, not a string at /number`,
 		`{"number": 1.5}`:           `invalid syntax at /number`,
 		`{"inner": {"text": [1]}}`:  `want a string, not an array at /inner/text`,

@@ -67,7 +67,7 @@ func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, r
 				}
 			}
 			if intents, ok := m.Field("cap/intents"); ok && r.App.Intents != nil {
-				kinds.CheckEach(intents, "intent", append(r.intentNames(), call.EvalGrade, kinds.Rerank))
+				kinds.CheckEach(intents, "intent", append(r.intentNames(), call.EvalGrade, kinds.Rerank, "eval/revise"))
 			}
 			m.Need("cap/kind")
 			build = r.kind(m, meta.Kind, &at)

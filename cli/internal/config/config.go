@@ -261,6 +261,9 @@ func (r *reader) readRubrics(m *form.Map) {
 		m.At("judge").Map(func(m *form.Map) {
 			m.AllowRest()
 			r.Text(m, "rubric", &to.Judge.Rubric)
+			if v, ok := m.Field("rubric"); ok && to.Judge.Rubric != "" && to.Judge.On == nil && r.App.Policy.Default.Judge.On == nil {
+				v.Fault(form.Invalid, "the judge is off, so that nobody reads its rubric: add :on true")
+			}
 		})
 	}
 	policy := &r.App.Policy

@@ -156,7 +156,7 @@ func (b *builder) linked() []string {
 
 // setMainAside overlays the files of a package main with copies in which main is
 // called "_": it is compiled, so that its imports are used, and never called.
-// Every other byte stays where it is, and with it the positions in messages.
+// Every other byte stays where it is, and a line directive names the file, so that messages have its positions.
 func (b *builder) setMainAside(replace map[string]string) error {
 	for i, path := range b.files() {
 		source, err := os.ReadFile(path)
@@ -173,7 +173,7 @@ func (b *builder) setMainAside(replace map[string]string) error {
 				at := fset.PositionFor(d.Name.Pos(), false).Offset
 				copy(source[at:], "_   ")
 				replace[path] = filepath.Join(b.tmp, fmt.Sprintf("aside%d.go.txt", i))
-				if err := os.WriteFile(replace[path], source, 0o600); err != nil {
+				if err := os.WriteFile(replace[path], append([]byte("//line "+path+":1:1\n"), source...), 0o600); err != nil {
 					return err
 				}
 			}

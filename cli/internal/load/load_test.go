@@ -30,7 +30,7 @@ func TestCompileErrorIsOneLine(t *testing.T) {
 	}
 }
 
-// The copy of a file with main set aside differs in the name of main only, so
+// The copy of a file with main set aside differs in the name of main only, and says which file it is, so that
 // every position in it is right.
 func TestMainIsSetAside(t *testing.T) {
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func TestMainIsSetAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.Replace(source, "\nmain()", "\n_   ()", 1); !bytes.Equal(got, []byte(want)) {
+	if want := "//line " + file + ":1:1\n" + strings.Replace(source, "\nmain()", "\n_   ()", 1); !bytes.Equal(got, []byte(want)) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }

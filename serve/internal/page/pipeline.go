@@ -51,7 +51,7 @@ func (s *start) Price() string {
 	if s.Cost.Runs == 0 {
 		return ""
 	}
-	return "A run cost " + meanCost(s.Cost) + " USD on average (" + plural(s.Cost.Runs, "run") + ")."
+	return "A run cost " + meanCost(s.Cost) + " on average (" + plural(s.Cost.Runs, "run") + ")."
 }
 
 // published returns the published pipelines by name.
