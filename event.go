@@ -2,9 +2,12 @@ package stone
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/budget"
@@ -110,11 +113,33 @@ func (f *frame) started() func(dag.DAG) {
 			x := f.extra.Load()
 			done.Replayed = x != nil && x.replayed
 			if done.OK {
-				done.Usage = usageIn(d.Latest().Meta())
+				done.Usage, done.Result = usageIn(d.Latest().Meta()), factsOf(d.Latest())
 			}
 		}
 		f.Send(done)
 	}
+}
+
+// factsOf returns the truth values and numbers of a result that is not long. They tell what came out, as
+// "passed=false", without what anybody wrote.
+func factsOf(n *dag.Node) string {
+	const most, long = 3, 4 << 10
+	if len(n.Content()) > long {
+		return ""
+	}
+	v, _ := n.At()
+	object, ok := v.(map[string]any)
+	if !ok {
+		object = map[string]any{"": v}
+	}
+	var facts []string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		switch v := object[name].(type) {
+		case bool, json.Number:
+			facts = append(facts, strings.TrimPrefix(fmt.Sprintf("%s=%v", bounds.Cut(name, maxLabel), v), "="))
+		}
+	}
+	return strings.Join(facts[:min(len(facts), most)], " ")
 }
 
 // usageIn reads the usage that agents and calls note in the meta of their nodes.

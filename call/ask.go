@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	asking "github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/internal/record"
@@ -26,6 +27,7 @@ import (
 // An answer is the recorded result of an invocation. A resumed run finds it and does not
 // invoke the capability again.
 type answer struct {
+	Asked      *sent         `json:"asked,omitempty"`
 	Reply      *Reply        `json:"reply,omitempty"`
 	Failure    *Error        `json:"failure,omitempty"`
 	RetryAfter time.Duration `json:"retry-after,omitempty"`
@@ -158,11 +160,13 @@ func (e *entry) ask(ctx context.Context, req *Request, loose bool) (answer, erro
 	}
 	start, end := time.Now(), stopped
 	defer func() { e.leave(place, end) }() // also if the capability ends its goroutine
+	ctx, note := asking.With(ctx)
 	reply, end, err := e.invoke(ctx, req, loose)
-	var a answer
+	a := answer{Asked: sentTo(req, note.Sent())}
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, kind.Waiting)):
 		a, err = failing(err, ctx)
+		a.Asked = sentTo(req, note.Sent())
 	case err != nil:
 		a.Failure, err = cleaned(errorOf(err)), nil
 	default:

@@ -138,15 +138,15 @@ const (
 
 // A Reply is the answer of a capability: a value, or a plan to run.
 type Reply struct {
-	Type string // Value, Plan or Stream, which is a value that came in pieces; Value if empty
-	Out  JSON   // of a value: canonical or not; must be valid JSON
+	Type string `json:"type,omitempty"` // Value, Plan or Stream, which is a value that came in pieces; Value if empty
+	Out  JSON   `json:"out,omitempty"`  // of a value: canonical or not; must be valid JSON
 	// Plan is the text of a plan, EDN or JSON; Bindings, if not nil, an object
 	// whose fields lie over the slots of the caller.
-	Plan     []byte
-	Bindings JSON
-	Usage    Usage
+	Plan     []byte `json:"plan,omitempty"`
+	Bindings JSON   `json:"bindings,omitempty"`
+	Usage    Usage  `json:"usage,omitzero"`
 	// Mended are the findings about an earlier draft of the plan, which the capability has corrected by itself.
-	Mended finding.List
+	Mended finding.List `json:"mended,omitempty"`
 
 	parts []string // of a Stream that was read whole
 }

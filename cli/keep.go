@@ -346,7 +346,11 @@ func (a *app) ended(r *keptRun, err error) error {
 	case r != nil && errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrGone):
 		return a.waiting(r)
 	default:
-		a.complain("failed: %v", err)
+		said := err.Error()
+		if f, ok := errors.AsType[*stone.Failure](err); ok && f.Path != "" {
+			said = strings.Replace(said, f.Path, a.labelled(f.Path), 1)
+		}
+		a.complain("failed: %s", said)
 		if r.resumable(err) {
 			a.complain("to continue with the recorded steps: %s", a.command(r.store, append([]string{"resume", r.id}, raised(err)...)...))
 		}

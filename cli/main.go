@@ -139,8 +139,9 @@ type app struct {
 	linkFault error
 	calls     calls
 	telemetry telemetry
-	secrets   redact.Set // of everything that runs
-	trusting  bool       // whatever is found, see consent
+	shown     func(path string) string // with labels of lanes; nil if no progress is shown
+	secrets   redact.Set               // of everything that runs
+	trusting  bool                     // whatever is found, see consent
 	adopts    func(journal.RunInfo) string
 }
 

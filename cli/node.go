@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -32,6 +33,8 @@ type shownNode struct {
 	Parents []dag.ID          `json:"parents,omitempty"`
 	Failure string            `json:"failure,omitempty"`
 	Content json.RawMessage   `json:"content,omitempty"`
+	// Asked is what the capability of an invocation was sent.
+	Asked *view.Sent `json:"asked,omitempty"`
 	// Question is the question that the step asked.
 	Question *journal.Question `json:"question,omitempty"`
 
@@ -167,11 +170,14 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 }
 
 func (n *shownNode) record(rec step.Record) {
+	n.Asked = view.SentIn(rec)
 	n.Content, n.Meta = rec.Content, rec.Meta
 	if f := rec.Failure; f != nil {
 		n.Failure = string(f.Kind) + ": " + f.Reason
 	}
-	n.text = textOf(n.Content, n.Meta)
+	if n.text = textOf(n.Content, n.Meta); n.Asked != nil {
+		n.text = string(view.OutIn(n.Content))
+	}
 }
 
 // textOf is dag.Node.Text for a content that is not read as a node.
@@ -207,7 +213,7 @@ func (n shownNode) print(w io.Writer) error {
 	}
 	record := call.RecordIn(n.Meta)
 	for _, key := range slices.Sorted(maps.Keys(n.Meta)) {
-		if record == nil || key != call.MetaKey {
+		if (record == nil || key != call.MetaKey) && (n.Asked == nil || key != "answer") {
 			say("meta", key+": "+n.Meta[key])
 		}
 	}
@@ -220,6 +226,16 @@ func (n shownNode) print(w io.Writer) error {
 	say("failure", n.Failure)
 	if q := n.Question; q != nil {
 		n.sayQuestion(&b, q)
+	}
+	if n.Asked != nil {
+		for _, part := range [][2]string{{"system", n.Asked.System}, {"asked", n.Asked.Input}, {"schema", string(n.Asked.Schema)}} {
+			if part[1] != "" {
+				fmt.Fprintf(&b, "\n%s\n  %s\n", part[0], strings.Join(text.Lines(pretty(part[1])), "\n  "))
+			}
+		}
+		if n.text != "" {
+			fmt.Fprint(&b, "\nanswered")
+		}
 	}
 	if shown := pretty(n.text); shown != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.Join(text.Lines(shown), "\n"))

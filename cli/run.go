@@ -174,6 +174,7 @@ func (a *app) execute(ctx context.Context, p stone.Ashlar, cfg stone.Config, run
 		}
 		display = progress.New(p, progress.Config{Out: unshielded(a.Stderr), Size: size, Color: color()})
 		defer display.Close()
+		a.shown = display.Shown
 		cfg.Watch = event.All(cfg.Watch, display)
 		say = display.Println
 	}
@@ -230,6 +231,14 @@ func (a *app) printNotices(notices []event.Notice) {
 	}
 }
 
+// labelled returns a path with the labels of lanes in place of their numbers, as far as they are known.
+func (a *app) labelled(path string) string {
+	if a.shown == nil {
+		return path
+	}
+	return a.shown(path)
+}
+
 // maxLost is how many of the lanes that were lost are listed.
 const maxLost = 5
 
@@ -246,7 +255,7 @@ func (a *app) printLost(run *keptRun, result stone.Result, err error) {
 	a.complain("%s", said)
 	for _, lane := range result.Lost[:min(len(result.Lost), maxLost)] {
 		n := lane.Failure
-		failure := stone.Failure{Kind: kind.Kind(fmt.Sprint(n.Get("kind", ""))), Reason: fmt.Sprint(n.Get("reason", "")), Path: n.Meta()["path"]}
+		failure := stone.Failure{Kind: kind.Kind(fmt.Sprint(n.Get("kind", ""))), Reason: fmt.Sprint(n.Get("reason", "")), Path: a.labelled(n.Meta()["path"])}
 		fmt.Fprintln(a.Stderr, "  "+text.Line(failure.Error()))
 	}
 	if more := len(result.Lost) - maxLost; more > 0 {

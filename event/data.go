@@ -48,6 +48,9 @@ type StepDone struct {
 	OK       bool          `json:"ok"`
 	Replayed bool          `json:"replayed,omitempty"` // the result of a leaf was taken from the recorder
 	Usage    budget.Usage  `json:",inline"`            // of a leaf, as noted beside its node
+
+	// Result has the truth values and numbers in the result of a leaf, such as "passed=false".
+	Result string `json:"result,omitempty" event:"content"`
 }
 
 // StepReplayed: a result was taken from the recorder.

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -198,6 +199,7 @@ func less(left budget.Limits, used budget.Usage) budget.Limits {
 
 // ask sends the request and streams the answer. Answer may be nil if err is not.
 func (c Config) ask(ctx context.Context, req *call.Request, request *llm.Request) (answer *llm.Reply, used budget.Usage, err error) {
+	asked.Tell(ctx, request)
 	meter := llm.NewMeter(ctx, c.Model, request)
 	tell := llm.NewReport(event.At(ctx), req.Voice, c.Model, request, 0)
 	hear := listener(req)

@@ -92,8 +92,9 @@ var table = []struct{ pkg, imports string }{
 	{"call/mcp", "call internal/kinds internal/trust tool/mcp"},
 	{"internal/kinds", "internal/regular call internal/redact llm"},
 	{"call/answers", "call/model internal/suggest internal/text"},
-	{"call/...", "internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
-	{"call", ". budget llm/limit internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest llm/repetition"},
+	{"call/...", "internal/asked internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
+	{"internal/asked", "llm"},
+	{"call", ". budget llm/limit internal/asked internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
 	{"eval/stat", ""},

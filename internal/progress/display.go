@@ -2,7 +2,9 @@ package progress
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
 )
 
 // Config sets where and how progress is shown. Out is required.
@@ -49,8 +52,49 @@ func New(p stone.Ashlar, cfg Config) *Display {
 	d := &Display{cfg: cfg, tree: NewTree(p), stop: make(chan struct{})}
 	if cfg.Size != nil {
 		d.done.Go(d.animate)
+	} else {
+		d.done.Go(d.remind)
 	}
 	return d
+}
+
+// remind writes a line about each step that takes long: the line at its end may come late.
+func (d *Display) remind() {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			now := d.cfg.Now()
+			for _, line := range d.tree.slow(now) {
+				d.say(now, line)
+			}
+		case <-d.stop:
+			return
+		}
+	}
+}
+
+// say writes a plain line.
+func (d *Display) say(at time.Time, line string) {
+	d.out.Lock()
+	defer d.out.Unlock()
+	d.write([]byte(at.Local().Format(time.TimeOnly) + " " + line + "\n"))
+}
+
+// slow returns a line for each step outside lanes that has taken long since it was visited last.
+func (t *Tree) slow(now time.Time) (lines []string) {
+	const long = 5 * time.Second
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.rows {
+		if r.running > 0 && !r.inLane && r.form() == "leaf" && r.visits <= maxLines && now.Sub(r.began) >= long && !r.said.Equal(r.began) {
+			r.said = r.began
+			lines = append(lines, plain("running", r.path(), Duration(now.Sub(r.began))))
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 func (d *Display) animate() {
@@ -122,10 +166,15 @@ func (d *Display) Wants(_ context.Context, level slog.Level) bool { return level
 // Watch implements event.Watcher.
 func (d *Display) Watch(_ context.Context, e event.Event) {
 	if line := d.tree.Note(e); line != "" && d.cfg.Size == nil {
-		d.out.Lock()
-		d.write([]byte(line + "\n"))
-		d.out.Unlock()
+		d.say(e.Time, line)
 	}
+}
+
+// Shown returns a path with the labels of lanes in place of their numbers, as far as they are known.
+func (d *Display) Shown(path string) string {
+	d.tree.mu.Lock()
+	defer d.tree.mu.Unlock()
+	return d.tree.shown(path)
 }
 
 // Note applies an event to the tree and returns its line of a plain log, or "".
@@ -136,9 +185,19 @@ func (t *Tree) Note(e event.Event) string {
 	case event.StepStarted:
 		r := t.find(e.Path)
 		t.reach(r)
-		return r.start(e.Time)
+		r.start(e.Time)
 	case event.StepDone:
 		return t.find(e.Path).end(d, t.waits)
+	case event.AgentStarted:
+		t.find(e.Path).agent = true
+	case event.ModelResponse:
+		if a := t.find(e.Path).agentAt(); d.Turn > 0 && !d.Replayed && a.talks() {
+			return plain("turn", a.path(), fmt.Sprint(d.Turn), calls(d))
+		}
+	case event.ToolDone:
+		if a := t.find(e.Path).agentAt(); !d.OK && a.talks() {
+			return plain("failed", a.path(), d.Tool)
+		}
 	case event.LaneStarted:
 		r := t.find(e.Path)
 		r.lanes = max(r.lanes, d.Lanes)
@@ -150,27 +209,74 @@ func (t *Tree) Note(e event.Event) string {
 		return t.find(e.Path).laneEnd(d, e.Time)
 	case event.StepFailed:
 		t.waits = t.waits || d.Kind == string(kind.Waiting)
-		return t.find(e.Path).failure(e.Path, d)
+		return t.find(e.Path).failure(t.shown(e.Path), d)
 	}
 	return ""
 }
+
+// maxAbout bounds what a tool is called with, in columns.
+const maxAbout = 60
+
+// maxTurns bounds the lines about one visit of an agent.
+const maxTurns = 30
 
 // maxLines bounds the lines of one sort that each place may write: loops and lanes
 // would write very many.
 const maxLines = 10
 
-func (r *row) start(at time.Time) string {
+func (r *row) start(at time.Time) {
 	if r.running == 0 && r.fans() {
 		r.lanes, r.ended, r.lost, r.worked, r.active = 0, 0, 0, 0, nil
 		if r.form() == "parallel" {
 			r.lanes = len(r.below)
 		}
 	}
-	r.round = 0
+	r.round, r.turns = 0, 0
 	r.visits++
 	r.running++
 	r.began = at
-	return r.line("start")
+}
+
+// agentAt returns the row of the agent at a place or around it, nil if there is none.
+func (r *row) agentAt() *row {
+	for ; r != nil; r = r.up {
+		if r.agent {
+			return r
+		}
+	}
+	return nil
+}
+
+// talks reports whether what an agent does gets lines: the first turns of each visit outside lanes do.
+func (r *row) talks() bool {
+	if r == nil || r.inLane || r.visits > maxLines {
+		return false
+	}
+	r.turns++
+	return r.turns <= maxTurns
+}
+
+// calls says what the model did in a turn. What it wrote is left out, since logs are kept, but for the file, the
+// command or the address of a tool.
+func calls(d event.ModelResponse) string {
+	if d.Reply == nil {
+		return "no answer"
+	}
+	var asked []llm.ToolCall
+	if data, err := json.Marshal(d.Reply.ToolCalls); err == nil {
+		_ = json.Unmarshal(data, &asked) // an event has its contents as encoding/json writes them
+	}
+	var did []string
+	for _, c := range asked {
+		var on struct{ Path, File, Command, URL string }
+		_ = json.Unmarshal(c.Input, &on) // or it has other arguments
+		about := cmp.Or(on.Path, on.File, on.Command, on.URL)
+		did = append(did, strings.TrimSpace(c.Name+" "+text.Cut(text.Line(strings.TrimSpace(about)), maxAbout)))
+	}
+	if len(did) == 0 {
+		did = []string{"answers"}
+	}
+	return strings.Join(did, ", ")
 }
 
 func (r *row) end(e event.StepDone, waits bool) string {
@@ -184,10 +290,16 @@ func (r *row) end(e event.StepDone, waits bool) string {
 			verb = "waits"
 		}
 	}
-	if !r.listed() {
+	if !r.listed() || e.OK && !r.works() {
 		return ""
 	}
-	return r.line(verb, r.counts(), r.duration())
+	return r.line(verb, r.counts(), r.duration(), text.Line(e.Result))
+}
+
+// works reports whether the end of a visit that succeeded gets a line: of a leaf and of what counts rounds or
+// lanes, but not of what only contains steps.
+func (r *row) works() bool {
+	return r.up == nil || r.ashlar.IsZero() || r.fans() || slices.Contains([]string{"leaf", "loop"}, r.form())
 }
 
 // duration returns the duration of the last visit, or "replayed" if an earlier process
@@ -199,8 +311,8 @@ func (r *row) duration() string {
 	return Duration(r.spent)
 }
 
-// listed reports whether a visit gets lines: the first maxLines outside lanes do.
-func (r *row) listed() bool { return !r.inLane && r.visits <= maxLines }
+// listed reports whether a visit gets lines: the first maxLines outside lanes and agents do.
+func (r *row) listed() bool { return !r.inLane && r.visits <= maxLines && r.up.agentAt() == nil }
 
 // line returns the log line of a visit.
 func (r *row) line(verb string, details ...string) string {
@@ -233,10 +345,15 @@ func (r *row) names() string {
 
 func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	r.ended++
-	r.active = slices.DeleteFunc(r.active, func(l lane) bool { return l.index == e.Lane })
 	if !e.OK {
 		r.lost++
 	}
+	r.active = slices.DeleteFunc(r.active, func(l lane) bool {
+		if l.index == e.Lane && !e.OK && len(r.broken) < maxBroken {
+			r.broken = append(r.broken, l)
+		}
+		return l.index == e.Lane
+	})
 	if e.Elapsed >= replayed {
 		r.worked++
 	}
@@ -253,6 +370,9 @@ func (r *row) laneEnd(e event.LaneEnded, at time.Time) string {
 	}
 	return plain("lanes", r.path(), r.counts(), Duration(at.Sub(r.began)), r.left(at), running)
 }
+
+// maxBroken bounds the failed lanes of one fan-out whose labels are kept.
+const maxBroken = 1000
 
 // replayed is how long a lane takes at most whose results an earlier process recorded.
 const replayed = 5 * time.Millisecond
@@ -279,6 +399,9 @@ func (r *row) failure(path string, e event.StepFailed) string {
 		details = append(details, "further failures here are only counted")
 	}
 	verb := "failure"
+	if r.up.agentAt() != nil { // which takes another turn
+		verb = "rejects"
+	}
 	if e.Kind == string(kind.Waiting) {
 		verb = "waits"
 	}

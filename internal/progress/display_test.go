@@ -12,9 +12,13 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/tool"
 	"go.uber.org/goleak"
 )
 
@@ -62,58 +66,92 @@ func TestPlainLines(t *testing.T) {
 		want string // lines; times are written as T
 	}{
 		{"sequence", stone.Seq("a/b", one, one), `
-start   a/b
-start   a/b/one
 done    a/b/one  T
-start   a/b/one
 done    a/b/one  T
 done    a/b  T`},
 		{"loop", stone.Loop("loop", step("one", nil), until(3), 5), `
-start   loop
-start   loop/one
 done    loop/one  T
-start   loop/one
 done    loop/one  ×2; T
-start   loop/one
 done    loop/one  ×3; T
 done    loop  round 3; T`},
 		{"lanes", stone.Seq("all", lanes(25, 10, stone.Lanes(1)), count("count")), `
-start   all
-start   all/work
-start   all/work/each
 failure all/work/each[0]/halve  error: item 0 is bad
 failure all/work/each[10]/halve  error: item 10 is bad
 failure all/work/each[20]/halve  error: item 20 is bad
 done    all/work/each  25/25, 3 lost; T
-done    all/work  T
-start   all/count
-done    all/count  T
+done    all/count  T; 22
+done    all  T`},
+		{"labels", stone.Seq("all", stone.Map("each", dag.ReaderFunc(func(dag.DAG) ([]string, error) { return []string{"a.pdf", "b.pdf"}, nil }), word,
+			stone.Func("read", word, item, func(_ context.Context, s string) (int, error) {
+				if s == "b.pdf" {
+					return 0, errors.New("no PDF")
+				}
+				return 1, nil
+			}), stone.Lanes(1)), stone.Reduce(stone.Func("sum", dag.All(item), item, func(context.Context, []int) (int, error) { return 1, nil }))), `
+failure all/each[b.pdf]/read  error: no PDF
+done    all/each  2/2, 1 lost; T
+done    all/sum  T; 1
 done    all  T`},
 		{"parallel", stone.Seq("all", stone.Parallel("both", one, step("two", nil)), join), `
-start   all
-start   all/both
 done    all/both  2/2; T
-start   all/join
 done    all/join  T
 done    all  T`},
 		{"failure", stone.Rescue("safe", step("try", func(context.Context) error { return errors.New("no\x1b[1m\nluck") }), step("heal", nil)), `
-start   safe
-start   safe/try
 failure safe/try  error: no�[1m; luck
 failed  safe/try  T
-start   safe/heal
 done    safe/heal  T
 done    safe  T`},
+		{"slow", stone.Seq("all", slow("long", 12*time.Second), slow("short", 4*time.Second)), `
+running all/long  5.0s
+done    all/long  12.0s
+done    all/short  4.0s
+done    all  16.0s`},
+		{"agent", stone.Seq("all", agentOf()), `
+turn    all/write  1; read_file draft.md
+turn    all/write  2; look, look
+failed  all/write  look
+turn    all/write  3; answers
+rejects all/write/polite  rude: it says no
+turn    all/write  4; answers
+done    all/write  T
+done    all  T`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got := regexp.MustCompile(`(<1ms|\d+ms|\d+\.\ds)\n`).ReplaceAllString(run(c.p, Config{}), "T\n")
+				got := regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `).ReplaceAllString(run(c.p, Config{}), "")
+				got = regexp.MustCompile(`  (×\d; |\d+/\d+, \d lost; |\d/\d; |round \d; )?(<1ms|\d+ms|[0-3]\.\ds)(\n|;)`).ReplaceAllString(got, "  ${1}T$3")
 				if want := strings.TrimPrefix(c.want, "\n") + "\n"; got != want {
 					t.Errorf("got\n%swant\n%s", got, want)
 				}
 			})
 		})
 	}
+}
+
+// agentOf is an agent that reads, looks twice, is rejected once and then passes.
+func agentOf() stone.Ashlar {
+	text := dag.NewType[agent.Text]("text")
+	type at struct {
+		Path string `json:"path,omitempty"`
+		At   int    `json:"at,omitempty"`
+	}
+	read := tool.Func("read_file", "Reads.", func(context.Context, at) (string, error) { return "dear", nil })
+	look := tool.Func("look", "Looks.", func(_ context.Context, a at) (string, error) {
+		if a.At == 0 {
+			return "", errors.New("nothing there")
+		}
+		return "a wall", nil
+	})
+	two := script.Calls(llm.ToolCall{Name: "look", Input: []byte(`{"at": 1}`)}, llm.ToolCall{Name: "look", Input: []byte(`{}`)})
+	return agent.New("write", text, script.New(script.Call("read_file", `{"path": "draft.md"}`), two, script.Text("no"), script.Text("yes, please")), agent.Config{
+		User: agent.Say("Write."), Use: []agent.Middleware{read, look},
+		Adversary: stone.Func("polite", text, word, func(_ context.Context, draft agent.Text) (string, error) {
+			if draft.Text == "no" {
+				return "", stone.Fail("rude", "it says no")
+			}
+			return "", nil
+		}),
+	})
 }
 
 func TestPlainLinesAreBounded(t *testing.T) {

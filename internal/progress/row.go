@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,9 @@ type row struct {
 	lost     int    // lanes that ended in a failure
 	worked   int    // ended lanes that took more than a replay does
 	active   []lane // running lanes with a label, by index; none if r is in a lane itself
+	broken   []lane // lanes with a label that failed
+	agent    bool   // an agent has started there
+	turns    int    // lines written about them
 	said     time.Time
 	failures int // lines written about them
 }
@@ -112,6 +116,28 @@ func (t *Tree) find(path string) *row {
 		}
 	}
 	return r
+}
+
+// shown returns a path with the labels of lanes in place of their numbers, as far as they are known.
+func (t *Tree) shown(path string) string {
+	var out []string
+	r := t.root
+	for segment := range address.Segments(path) {
+		s := address.Parse(segment)
+		if len(out) > 0 {
+			r = t.child(r, s.Name, s.Occurrence)
+		}
+		if r.fans() && len(s.Marks) == 1 {
+			for _, l := range slices.Concat(r.active, r.broken) {
+				if l.index == s.Number() {
+					segment = strings.TrimSuffix(segment, "["+s.Marks[0].Text+"]") + "[" + l.label + "]"
+					break
+				}
+			}
+		}
+		out = append(out, segment)
+	}
+	return strings.Join(out, "/")
 }
 
 func (t *Tree) child(up *row, name string, occurrence int) *row {

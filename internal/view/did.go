@@ -178,10 +178,8 @@ func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) er
 
 // isReply reports whether the content of a step is the reply of a capability.
 func isReply(content []byte) bool {
-	var answer struct {
-		Reply *struct{ Type string } `json:"reply"`
-	}
-	return json.Unmarshal(content, &answer) == nil && answer.Reply != nil && answer.Reply.Type != ""
+	var a answer
+	return json.Unmarshal(content, &a) == nil && a.Reply != nil && a.Reply.Type != ""
 }
 
 // Chosen returns the path of the attempt whose answer is the result of the call at a path, "" if there is

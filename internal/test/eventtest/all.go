@@ -46,7 +46,7 @@ func All() []event.Data {
 		event.Custom{Name: "SECRET", At: slog.LevelInfo, Attrs: []slog.Attr{
 			slog.String("a", text), slog.Any("b", raw), slog.Group("c", slog.String("d", text))}},
 		event.StepFailed{Kind: text, Reason: text},
-		event.StepDone{Form: text, Elapsed: time.Second, OK: true, Replayed: true, Usage: usage},
+		event.StepDone{Form: text, Result: text, Elapsed: time.Second, OK: true, Replayed: true, Usage: usage},
 		event.RunEnded{Fingerprint: text, Elapsed: time.Second, OK: true},
 	}
 }

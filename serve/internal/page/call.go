@@ -2,8 +2,6 @@ package page
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -28,8 +26,9 @@ type attempt struct {
 	Step   *journal.Step
 	Bar    *bar
 	State  view.State
-	Answer string // as people read it
-	Cut    int    // bytes that are left out of it
+	Sent   *view.Sent // what it was asked; nil if that is not recorded
+	Answer string     // as people read it
+	Cut    int        // bytes that are left out of it
 }
 
 // Why returns the failure of an attempt, without the reasons that its checks and findings list.
@@ -109,48 +108,26 @@ func calledOf(ctx context.Context, j journal.Journal, run, path string, r *call.
 	return c, nil
 }
 
-// read reads the answer of an attempt.
+// read reads what an attempt was asked and answered.
 func (a *attempt) read(ctx context.Context, j journal.Journal, run string) error {
-	out, err := answerOf(ctx, j, run, a.Step)
-	if err != nil {
+	if !a.Step.Recorded {
+		return nil
+	}
+	rec, err := view.Record(ctx, j, run, a.Step.Path, a.Step.Kind)
+	if err != nil || rec == nil {
 		return err
 	}
-	whole := text.JSON(string(out))
-	left := allowance(answerBytes)
+	left := allowance(2 * answerBytes)
+	if a.Sent = view.SentIn(*rec); a.Sent != nil {
+		short := *a.Sent
+		short.System, short.Input = left.take(short.System), left.take(short.Input)
+		a.Sent = &short
+	}
+	left = answerBytes
+	whole := text.JSON(string(view.OutIn(rec.Content)))
 	a.Answer = left.take(whole)
 	a.Cut = len(whole) - len(a.Answer)
 	return nil
-}
-
-// answerOf returns the out in the record of an invocation, nil if it has none.
-func answerOf(ctx context.Context, j journal.Journal, run string, s *journal.Step) (json.RawMessage, error) {
-	if s == nil || !s.Recorded {
-		return nil, nil
-	}
-	rec, err := j.Record(ctx, run, s.Path, s.Kind)
-	if errors.Is(err, journal.ErrNoStep) {
-		return nil, nil
-	}
-	return outIn([]byte(rec.Content)), err
-}
-
-// outIn returns the out in the content of an invocation, which is a reply of a capability.
-func outIn(content []byte) json.RawMessage {
-	var answer struct {
-		Reply *struct {
-			Type string
-			Out  json.RawMessage
-			Plan []byte
-		} `json:"reply"`
-	}
-	switch err := json.Unmarshal(content, &answer); {
-	case err != nil || answer.Reply == nil || answer.Reply.Type == "":
-		return nil
-	case len(answer.Reply.Plan) > 0:
-		text, _ := json.Marshal(string(answer.Reply.Plan)) // a string has JSON
-		return text
-	}
-	return answer.Reply.Out
 }
 
 // Asked counts the capabilities that were asked.

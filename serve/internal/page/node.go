@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/step"
 )
 
 // shownBytes is how much of a content is shown until all of it is asked for.
@@ -32,6 +33,7 @@ type piece struct {
 	Cut     int    // bytes that are left out of it
 	Talk    *talk
 	Call    *called
+	Sent    *view.Sent // to the capability
 	Eval    *evaluated
 	Asked   *journal.Question // that the step asked
 	Readers []reader
@@ -228,8 +230,11 @@ func (n *piece) read(limit int) allowance {
 		}
 	}
 	content := dag.OwnContent(string(n.Content), n.Meta)
-	if out := outIn([]byte(content)); out != nil && n.ID == (dag.ID{}) {
-		content = string(out)
+	if n.ID == (dag.ID{}) {
+		if out := view.OutIn([]byte(content)); out != nil {
+			content = string(out)
+		}
+		n.Sent = view.SentIn(step.Record{Content: []byte(n.Content), Meta: n.Meta})
 	}
 	whole := text.WithoutBase64(text.JSON(content))
 	n.Text = left.take(whole)

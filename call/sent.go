@@ -1,0 +1,54 @@
+package call
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/llm"
+)
+
+// sent is what a capability was asked, for people who read the record of its answer. Package internal/view reads it.
+type sent struct {
+	System string `json:"system,omitempty"`
+	Input  string `json:"input,omitempty"`  // the messages to a model, or the input of another capability
+	Schema JSON   `json:"schema,omitempty"` // of the answer, as a model was told it
+}
+
+// maxSent bounds each text of what was sent, in bytes.
+const maxSent = 32 << 10
+
+// sentTo returns what a capability was sent: a request to a model if it made one. What an agent sends is in its own
+// record.
+func sentTo(req *Request, to *llm.Request) *sent {
+	switch {
+	case req.Turn != nil:
+		return nil
+	case to == nil:
+		return &sent{Input: bounds.Cut(string(req.Input), maxSent)}
+	}
+	s := &sent{System: bounds.Cut(to.System, maxSent)}
+	if f := to.ResponseFormat; f != nil && len(f.Schema) <= maxSent {
+		s.Schema = JSON(f.Schema)
+	}
+	var said []string
+	for _, m := range to.Messages {
+		text := ""
+		for _, p := range m.Content {
+			text += cmp.Or(p.Text, string(p.Value), mediaOf(p))
+		}
+		if len(to.Messages) > 1 {
+			text = string(m.Role) + ": " + text
+		}
+		said = append(said, text)
+	}
+	s.Input = bounds.Cut(strings.Join(said, "\n\n"), maxSent)
+	return s
+}
+
+func mediaOf(p llm.Part) string {
+	if p.Media == nil {
+		return ""
+	}
+	return "[" + p.Media.Type + "]"
+}

@@ -1,0 +1,51 @@
+package view
+
+import (
+	"encoding/json"
+
+	"github.com/stonelayer/stone/step"
+)
+
+// Sent is what a capability was asked.
+type Sent struct {
+	System string          `json:"system,omitempty"`
+	Input  string          `json:"input,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+// answer is the record of an invocation, see package call.
+type answer struct {
+	Asked *Sent `json:"asked"`
+	Reply *struct {
+		Type string          `json:"type"`
+		Out  json.RawMessage `json:"out"`
+		Plan []byte          `json:"plan"`
+	} `json:"reply"`
+}
+
+// SentIn returns what the invocation of a record was asked, also if it failed. It is nil if the record is of another
+// step.
+func SentIn(rec step.Record) *Sent {
+	text := []byte(rec.Content)
+	if noted := rec.Meta["answer"]; len(text) == 0 && noted != "" {
+		text = []byte(noted)
+	}
+	var a answer
+	if json.Unmarshal(text, &a) != nil {
+		return nil
+	}
+	return a.Asked
+}
+
+// OutIn returns the out in the content of an invocation, nil if that is none.
+func OutIn(content []byte) json.RawMessage {
+	var a answer
+	switch err := json.Unmarshal(content, &a); {
+	case err != nil || a.Reply == nil || a.Reply.Type == "":
+		return nil
+	case len(a.Reply.Plan) > 0:
+		text, _ := json.Marshal(string(a.Reply.Plan)) // a string has JSON
+		return text
+	}
+	return a.Reply.Out
+}
