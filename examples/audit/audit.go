@@ -1,6 +1,5 @@
-// Package audit checks a Go module: it vets and tests every package,
-// counts exported names without a comment and lines marked for later, and writes
-// one report.
+// Package audit checks a Go module: it vets and tests every package, counts exported names without a comment and
+// lines marked for later, and writes one report.
 //
 //	go run ./cmd/stone run ./examples/audit -- --dir .
 package audit
@@ -14,7 +13,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,9 +38,7 @@ type (
 		Error  string   `json:"error,omitempty"` // why it cannot be listed
 	}
 	// Worklist lists the packages to check in the next round.
-	Worklist struct {
-		Packages []Package `json:"packages"`
-	}
+	Worklist struct{ Packages []Package }
 	// Checked has the results of one package in one round.
 	Checked struct {
 		Package      Package  `json:"package"`
@@ -87,11 +83,8 @@ func Pipeline(args []string) (stone.Ashlar, error) {
 	dir := flags.String("dir", ".", "directory of the Go module")
 	full := flags.Bool("full", false, "run the tests without -short")
 	limit := flags.Duration("timeout", 10*time.Minute, "longest time for the tests of one package")
-	if err := flags.Parse(args); err != nil {
-		return stone.Ashlar{}, fmt.Errorf("%s", strings.TrimSpace(usage.String()))
-	}
-	if flags.NArg() > 0 {
-		return stone.Ashlar{}, fmt.Errorf("unexpected argument %q: the flags are --dir, --full and --timeout", flags.Arg(0))
+	if err := flags.Parse(args); err != nil || flags.NArg() > 0 {
+		return stone.Ashlar{}, fmt.Errorf("unexpected argument %q%s: the flags are --dir, --full and --timeout", flags.Arg(0), strings.TrimSpace(usage.String()))
 	}
 	return stone.Seq("audit",
 		stone.Func0("list-packages", worklist, func(ctx context.Context) (Worklist, error) { return listPackages(ctx, *dir) }),
@@ -126,10 +119,10 @@ func listPackages(ctx context.Context, dir string) (w Worklist, err error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-e", "-json=ImportPath,Dir,Module,GoFiles,CgoFiles,TestGoFiles,XTestGoFiles,Error", "./...")
 	cmd.Dir = dir
 	out, err := cmd.Output()
-	if status, is := errors.AsType[*exec.ExitError](err); is {
-		return w, stone.Fail("no-module", "%s holds no Go module: name one with --dir (%s)", dir, firstLine(string(status.Stderr)))
+	if errors.As(err, new(*exec.ExitError)) && ctx.Err() == nil {
+		err = nil
 	}
-	for dec := json.NewDecoder(bytes.NewReader(out)); err == nil; {
+	for dec := json.NewDecoder(bytes.NewReader(out)); err == nil && dec.More(); {
 		var p struct {
 			ImportPath, Dir                              string
 			GoFiles, CgoFiles, TestGoFiles, XTestGoFiles []string
@@ -138,11 +131,8 @@ func listPackages(ctx context.Context, dir string) (w Worklist, err error) {
 		}
 		if err = dec.Decode(&p); err == nil && p.Dir != "" && p.Module.Path != "" { // elsewhere, the go command would check the package that runs
 			files := slices.Concat(p.GoFiles, p.CgoFiles, p.TestGoFiles, p.XTestGoFiles)
-			w.Packages = append(w.Packages, Package{p.ImportPath, p.Dir, p.Module.Path, files, 0, firstLine(p.Error.Err)})
+			w.Packages = append(w.Packages, Package{p.ImportPath, p.Dir, p.Module.Path, files, 0, said.FindString(p.Error.Err)})
 		}
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
 	}
 	if err == nil && len(w.Packages) == 0 {
 		err = stone.Fail("no-module", "%s holds no Go module: name one with --dir", dir)
@@ -164,9 +154,6 @@ func (c *Checked) vet(ctx context.Context) error {
 	return err
 }
 
-// coverage matches the summary that "go test -cover" prints.
-var coverage = regexp.MustCompile(`coverage: ([0-9.]+)% of statements`)
-
 func (c *Checked) test(ctx context.Context, full bool, limit time.Duration) error {
 	// Vetting is a check of its own here, and its findings are no failure to build.
 	out, ok, err := goTool(ctx, c.Package.Dir, "test", "-vet=off", "-cover", "-timeout", limit.String(), fmt.Sprintf("-short=%t", !full), ".")
@@ -175,8 +162,8 @@ func (c *Checked) test(ctx context.Context, full bool, limit time.Duration) erro
 	}
 	switch all := strings.Split(strings.TrimSpace(out), "\n"); {
 	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
-		c.Tests, c.Broken = "**not built**", cmp.Or(c.Broken, firstLine(out))
-	case !slices.ContainsFunc(c.Package.Files, isTest):
+		c.Tests, c.Broken = "**not built**", cmp.Or(c.Broken, said.FindString(out))
+	case !strings.Contains(strings.Join(c.Package.Files, " "), "_test.go"):
 	case ok:
 		c.Tests = "pass"
 	default:
@@ -185,9 +172,9 @@ func (c *Checked) test(ctx context.Context, full bool, limit time.Duration) erro
 	return err
 }
 
-func isTest(name string) bool { return strings.HasSuffix(name, "_test.go") }
-
 var (
+	coverage   = regexp.MustCompile(`coverage: ([0-9.]+)% of statements`)
+	said       = regexp.MustCompile(`(?m)^[^#\s].*`)                  // the first line that is no remark
 	marks      = regexp.MustCompile(`//.*?\b((?:TODO|FIXME)\b.*)`)    // postpone work
 	documented = regexp.MustCompile(`^//|\*/\n|\n(?:var|const) .*//`) // by a comment before it, or beside a value
 	exported   = regexp.MustCompile(`^(?:func (?:\([^)]*?\b([A-Z]\w*)(?:\[[^\]]*\])?\) )?|type |var |const )([A-Z]\w*)`)
@@ -200,7 +187,7 @@ func (c *Checked) read() error {
 		if err != nil {
 			return err
 		}
-		before, library := "", !isTest(name) && !strings.Contains("\n"+string(source), "\npackage main\n")
+		before, library := "", !strings.HasSuffix(name, "_test.go") && !strings.Contains("\n"+string(source), "\npackage main\n")
 		for i, line := range strings.Split(string(source), "\n") {
 			if m := marks.FindStringSubmatch(line); m != nil {
 				c.Marks = append(c.Marks, fmt.Sprintf("%s:%d: %s", name, i+1, m[1]))
@@ -212,15 +199,6 @@ func (c *Checked) read() error {
 		}
 	}
 	return nil
-}
-
-func firstLine(s string) string {
-	for line := range strings.Lines(s) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
-			return line
-		}
-	}
-	return ""
 }
 
 // collect keeps the latest result of every package from all rounds, in the order of the first results.
@@ -261,21 +239,15 @@ var printed = template.Must(template.New("report").Funcs(template.FuncMap{
 // write writes the report. Missing comments make nothing wrong.
 func write(_ context.Context, l Ledger) (r Report, err error) {
 	var text strings.Builder
-	sum := struct {
-		Ledger
-		Worst               []Checked
-		Wrong               bool
-		Undocumented, Marks int
-	}{Ledger: l, Wrong: len(l.Lost) > 0, Worst: slices.Clone(l.Checked)}
+	wrong, undocumented, marked := len(l.Lost) > 0, 0, 0
 	for _, c := range l.Checked {
-		sum.Wrong = sum.Wrong || c.Broken != "" || c.Output != "" || len(c.Vet) > 0
-		sum.Undocumented, sum.Marks = sum.Undocumented+len(c.Undocumented), sum.Marks+len(c.Marks)
+		wrong = wrong || c.Broken != "" || c.Output != "" || len(c.Vet) > 0
+		undocumented, marked = undocumented+len(c.Undocumented), marked+len(c.Marks)
 	}
-	slices.SortStableFunc(sum.Worst, func(x, y Checked) int { return cmp.Compare(y.Weight, x.Weight) })
-	sum.Worst = slices.DeleteFunc(sum.Worst, func(c Checked) bool { return c.Weight == 0 })
-	sum.Worst = sum.Worst[:min(5, len(sum.Worst))]
-	err = printed.Execute(&text, sum)
-	return Report{text.String(), sum.Wrong}, err
+	worst := slices.DeleteFunc(slices.Clone(l.Checked), func(c Checked) bool { return c.Weight == 0 })
+	slices.SortStableFunc(worst, func(x, y Checked) int { return cmp.Compare(y.Weight, x.Weight) })
+	err = printed.Execute(&text, map[string]any{"Checked": l.Checked, "Lost": l.Lost, "Worst": worst[:min(5, len(worst))], "Wrong": wrong, "Undocumented": undocumented, "Marks": marked})
+	return Report{text.String(), wrong}, err
 }
 
 // weigh notes what is wrong with a package, and how bad that is.

@@ -104,10 +104,10 @@ func (c Client) Answer(ctx context.Context, id string, a api.Answer) error {
 	return c.do(ctx, http.MethodPost, runPath(id)+"/answers", a, new(api.Run))
 }
 
-// Last returns the id of the newest run of a pipeline with a label that is done, empty for none. It is of the
+// Last returns the id of the newest run of a pipeline with a label that has ended, however, empty for none. It is of the
 // tenant of the caller: one without a tenant sees the runs of all, which may have the same label.
 func (c Client) Last(ctx context.Context, pipeline, label, value string) (string, error) {
-	query := url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done)}, "limit": {"16"}}
+	query := url.Values{"label." + label: {value}, "pipeline": {pipeline}, "state": {string(journal.Done), string(journal.Failed), string(journal.Canceled)}, "limit": {"16"}}
 	for {
 		page, err := c.Runs(ctx, query)
 		if err != nil {

@@ -1,7 +1,10 @@
 package client
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -116,6 +119,15 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 		over.Reset(silence)
 	}
 	resp.Body = b
+	if b.streams {
+		return resp, nil
+	}
+	body, err := io.ReadAll(b)
+	b.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(wrapData(body))), -1
 	return resp, nil
 }
 
@@ -176,8 +188,7 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 	if strings.HasSuffix(base, ".json") {
 		options = append(options, agentcard.WithPath(""))
 	}
-	// Cards of version 0.3 are read too.
-	card, err := (&agentcard.Resolver{Client: client, CardParser: a2av0.NewAgentCardParser()}).Resolve(ctx, base, options...)
+	card, err := (&agentcard.Resolver{Client: client, CardParser: readCard}).Resolve(ctx, base, options...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -209,3 +220,54 @@ func (c Config) connect(ctx context.Context, client *http.Client) (*a2aclient.Cl
 }
 
 type a2aVersion = sdk.ProtocolVersion
+
+// readCard reads cards of all versions. Those of 0.3 may leave out the transport, which is then JSON-RPC; those of 0.2
+// know no other. Another transport may be at the same address.
+func readCard(raw []byte) (*sdk.AgentCard, error) {
+	card, err := a2av0.NewAgentCardParser()(raw)
+	if err != nil {
+		return card, err
+	}
+	var old struct {
+		URL        string                `json:"url"`
+		Preferred  sdk.TransportProtocol `json:"preferredTransport"`
+		Current    []json.RawMessage     `json:"supportedInterfaces"`
+		Additional []struct {
+			Transport sdk.TransportProtocol `json:"transport"`
+			URL       string                `json:"url"`
+		} `json:"additionalInterfaces"`
+	}
+	if json.Unmarshal(raw, &old) != nil || old.URL == "" || len(old.Current) > 0 {
+		return card, nil
+	}
+	at := []*sdk.AgentInterface{{URL: old.URL, ProtocolBinding: cmp.Or(old.Preferred, sdk.TransportProtocolJSONRPC), ProtocolVersion: a2av0.Version}}
+	for _, i := range old.Additional {
+		if i.URL != old.URL || i.Transport != at[0].ProtocolBinding {
+			at = append(at, &sdk.AgentInterface{URL: i.URL, ProtocolBinding: i.Transport, ProtocolVersion: a2av0.Version})
+		}
+	}
+	card.SupportedInterfaces = at
+	return card, nil
+}
+
+// wrapData puts the data of an error into an object, if it is none: since 1.0 it is a list, before it was anything. The
+// library reads objects alone, and would lose the code of the error.
+func wrapData(body []byte) []byte {
+	var reply, failure map[string]json.RawMessage
+	if json.Unmarshal(body, &reply) != nil || json.Unmarshal(reply["error"], &failure) != nil {
+		return body
+	}
+	data := failure["data"]
+	if len(data) == 0 || data[0] == '{' || string(data) == "null" {
+		return body
+	}
+	var err error
+	if failure["data"], err = json.Marshal(map[string]json.RawMessage{"details": data}); err == nil {
+		if reply["error"], err = json.Marshal(failure); err == nil {
+			if wrapped, err := json.Marshal(reply); err == nil {
+				return wrapped
+			}
+		}
+	}
+	return body
+}

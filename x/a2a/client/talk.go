@@ -47,11 +47,13 @@ type talk struct {
 	task    sdk.TaskID // empty as long as there is none
 	told    string     // the question that was answered last
 	stale   int        // how often in a row the task has asked it since
+	seen    *sdk.Task  // as its stream ended it
 }
 
-// started is the agent's reply to a message: the id of a new task, or the answer itself.
+// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself.
 type started struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
+	Ended   *sdk.Task    `json:"ended,omitempty"`
 	Message *sdk.Message `json:"message,omitempty"`
 }
 
@@ -70,7 +72,12 @@ func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, er
 			return t.out.message(at.Message)
 		}
 		t.task = at.Task
-		reply, err := t.follow(ctx)
+		var reply *call.Reply
+		if at.Ended != nil { // an agent that keeps no tasks has it no more
+			reply, _, err = t.settle(ctx, at.Ended)
+		} else {
+			reply, err = t.follow(ctx)
+		}
 		if gone := (*goneError)(nil); !fresh && errors.As(err, &gone) {
 			continue // the run was resumed, for another try
 		}
@@ -105,6 +112,9 @@ func (t *talk) send(ctx context.Context, id string, parts sdk.ContentParts) (sta
 		return started{Message: result}, nil
 	case *sdk.Task:
 		t.task = result.ID // to cancel it
+		if result.Status.State.Terminal() {
+			return started{Task: result.ID, Ended: result}, nil
+		}
 		return started{Task: result.ID}, nil
 	}
 	return started{}, failed("the agent answers with %T: want a task or a message", result)
@@ -134,6 +144,9 @@ func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 			t.listen(ctx)
 		}
 		task, err := t.agent.GetTask(ctx, &sdk.GetTaskRequest{ID: t.task})
+		if err != nil && t.seen != nil {
+			task, err = t.seen, nil
+		}
 		switch {
 		case errors.Is(err, sdk.ErrTaskNotFound):
 			return nil, &goneError{failed("the agent has lost the task %s", t.task)}
@@ -271,6 +284,9 @@ func (t *talk) listen(ctx context.Context) {
 		case *sdk.TaskArtifactUpdateEvent:
 			t.out.update(e)
 		case *sdk.TaskStatusUpdateEvent:
+			if e.Status.State.Terminal() {
+				t.seen = &sdk.Task{ID: t.task, Status: e.Status, Artifacts: t.out.artifacts}
+			}
 			if e.Status.State.Terminal() || e.Status.State == sdk.TaskStateInputRequired {
 				return
 			}

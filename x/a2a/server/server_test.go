@@ -134,6 +134,9 @@ func (h *house) start() {
 	again := stone.Ask("sure", draft, dag.NewType[stone.Answer]("sure"), func(s string) string { return "Sure?" }, stone.Choices("yes", "no"))
 	publish := stone.Func2("publish", draft, approval, page, func(_ context.Context, s string, a stone.Answer) (string, error) { return a.Response + ": " + s, nil }, stone.Effects())
 	model := script.Func(func(_ int, req *llm.Request) script.Answer {
+		if req.Messages[len(req.Messages)-1].Text() == "Break" {
+			return script.Fail(errors.New("overloaded"))
+		}
 		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
 	})
 	chat := agent.New("chat", reply, slow{model, h.read}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
@@ -363,6 +366,21 @@ func TestConversation(t *testing.T) {
 		t.Errorf("tasks %s and %s, contexts %s and %s", first.ID, second.ID, first.ContextID, second.ContextID)
 	}
 	want(t, shown(h.send(c, next)), shown(second)) // and it is the same task, though the context has another result now
+}
+
+// A turn that breaks off stays in its context: the next one knows what was asked and done.
+func TestBrokenTurn(t *testing.T) {
+	overBoth(t, func(t *testing.T, h *house, c *a2aclient.Client) {
+		first := h.send(c, message("chat", "Hello"))
+		broken := message("chat", "Break")
+		broken.Message.ContextID = first.ContextID
+		if got := shown(h.send(c, broken)); !strings.HasPrefix(got, "failed:") {
+			t.Fatal(got)
+		}
+		next := message("chat", "And now?")
+		next.Message.ContextID = first.ContextID
+		want(t, shown(h.send(c, next)), "completed: I have read 5 message(s).")
+	})
 }
 
 // A task outlives the server that has it, with the clients that wait for it.
