@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/graph"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/tree"
 )
@@ -22,12 +23,13 @@ import (
 func (a *app) validate() *cobra.Command {
 	var asJSON bool
 	var input string
+	var types []string
 	c := a.over(&cobra.Command{
 		Use:   "validate",
 		Short: "Check a pipeline without running it",
 		Long: "Validate lists the errors and warnings of a pipeline. The exit code is 1 if there are errors.\n" +
 			"Warnings alone leave it at 0. The :inputs of a plan count as given; what else it reads is given by --bind, and\n" +
-			"the input of a package by --input.",
+			"the input of a package by --input, or by --given where only its types matter.",
 		Example:     a.example("validate ./examples/fix", "validate plan.edn --json"),
 		Annotations: map[string]string{onlyFailed: "yes"},
 	}, func(ctx context.Context, p stone.Ashlar) error {
@@ -35,7 +37,18 @@ func (a *app) validate() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		findings := slices.DeleteFunc(a.findings(p, a.with(given)), a.calls.promised)
+		var known []string
+		for _, in := range tree.Inputs(p) {
+			known = append(known, in.Type.Name())
+		}
+		for _, name := range types {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("--given %s: the pipeline has no such input%s", name, suggest.Hint(name, slices.Values(known)))
+			}
+		}
+		findings := slices.DeleteFunc(a.findings(p, a.with(given)), func(f finding.Finding) bool {
+			return a.calls.promised(f) || f.Type == "missing-producer" && slices.Contains(types, f.Queried)
+		})
 		switch {
 		case asJSON:
 			if findings == nil {
@@ -53,6 +66,7 @@ func (a *app) validate() *cobra.Command {
 		return output(err)
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as a JSON array")
+	c.Flags().StringSliceVar(&types, "given", nil, "count the input `TYPE` as given; repeatable")
 	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, or @FILE")
 	return c
 }

@@ -119,7 +119,7 @@ func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string,
 	if s != nil && s.Node != (dag.ID{}) {
 		node = s.Node.String()[:8]
 	}
-	if b.Open > 0 {
+	if row.Open > 0 {
 		spent = "" // it is not over
 	}
 	p.row(strings.Repeat("  ", depth)+view.Mark(string(row.State))+" "+text.Line(name), node, spent, tokens(b.Usage), cost(b.Usage), noteOf(row, s))

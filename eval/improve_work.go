@@ -11,9 +11,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval/stat"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 )
 
@@ -36,12 +36,14 @@ type work struct {
 	perTry  float64    // USD of a proposal
 }
 
-// run is the body of the leaf that does all the work.
+// run is the body of the leaf that does all the work. What it decides by the money that is left is recorded: a run that
+// is resumed has spent that of the rounds which it replays.
 func (m *improver) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	w := &work{improver: m, Revision: Revision{Cases: len(m.dev.ids)}}
 	err := w.begin(ctx, d)
 	for n := 1; err == nil && w.Stopped == ""; n++ {
-		if w.Stopped = w.stops(ctx, n); w.Stopped == "" {
+		w.Stopped, err = stone.Step(ctx, fmt.Sprint("stops-", n), n, func(ctx context.Context, n int) (string, error) { return w.stops(ctx, n), nil })
+		if err == nil && w.Stopped == "" {
 			err = w.round(ctx, d, n)
 		}
 	}
@@ -62,11 +64,17 @@ func (w *work) begin(ctx context.Context, d dag.DAG) error {
 	}
 	w.USD, w.perCase = usd, usd/float64(len(w.dev.ids))
 	w.pool = []*version{{w.texts, attempts}}
-	w.tell(ctx, fmt.Sprintf("the prompts as they are: %s of dev", mean4(w.mean(w.pool[0]).Mean)))
-	if left := budget.From(ctx).Left().USD; left != nil && *left < w.testCost() {
-		return &budget.ExhaustedError{Limit: "max-usd", Spent: usd, Max: usd + *left, Enough: usd + w.roundCost() + w.testCost()}
+	if n := len(w.dev.ids) - len(w.scored(w.pool[0])); 2*n > len(w.dev.ids) {
+		return fmt.Errorf("%d of %d cases of dev have no score, since providers or scorers failed: find out why, and improve anew", n, len(w.dev.ids))
 	}
-	return nil
+	w.tell(ctx, fmt.Sprintf("the prompts as they are: %s of dev", mean4(w.mean(w.pool[0], w.pool[0]).Mean)))
+	_, err = stone.Step(ctx, "starts", len(w.test.ids), func(ctx context.Context, _ int) (bool, error) {
+		if left := budget.From(ctx).Left().USD; left != nil && *left < w.testCost() {
+			return false, &budget.ExhaustedError{Limit: "max-usd", Spent: usd, Max: usd + *left, Enough: usd + w.roundCost() + w.testCost()}
+		}
+		return true, nil
+	})
+	return err
 }
 
 // testCost is what the test is expected to cost, which is kept back until the end.
@@ -83,7 +91,7 @@ func (w *work) stops(ctx context.Context, n int) string {
 		return "all rounds are done"
 	case left != nil && *left < w.roundCost()+w.testCost():
 		return fmt.Sprintf("the %s that are left are for the test", money.USD(*left, false))
-	case slices.ContainsFunc(w.pool, func(v *version) bool { return len(w.short(v)) == 0 }):
+	case slices.ContainsFunc(w.pool, func(v *version) bool { return len(w.short(v)) == 0 && len(w.scored(v)) == len(w.dev.ids) }):
 		return "a version falls short in no case of dev"
 	}
 	return ""
@@ -149,7 +157,7 @@ func (w *work) try(ctx context.Context, d dag.DAG, r *Round, parent *version, sh
 	}
 	w.pool = append(w.pool, v)
 	r.Version = len(w.pool) - 1
-	r.Dev = w.mean(v).Mean
+	r.Dev = w.mean(v, v).Mean
 	return nil
 }
 
@@ -196,26 +204,35 @@ func (w *work) matched(i int) bool {
 }
 
 // mean estimates the mean score of a version over dev. Cases without a score are left out.
-func (w *work) mean(v *version) stat.Estimate {
+func (w *work) mean(v, other *version) stat.Estimate {
 	var values []float64
-	var at []int
-	for i, id := range w.dev.ids {
-		if a := v.attempts[id]; a.Verdict != Error {
-			values, at = append(values, a.Value), append(at, i)
-		}
+	at := w.scored(v, other)
+	for _, i := range at {
+		values = append(values, v.value(w.dev.ids[i]))
 	}
 	return stat.Mean(values, w.dev.e.clusters(at))
 }
 
-// finish tests the best version, if it is not the first one.
-func (w *work) finish(ctx context.Context, d dag.DAG) error {
-	best := 0
-	for i, v := range w.pool {
-		if w.mean(v).Mean > w.mean(w.pool[best]).Mean {
-			best = i
+// scored returns the places of the cases of dev in which each of the versions has a score.
+func (w *work) scored(versions ...*version) (at []int) {
+	for i, id := range w.dev.ids {
+		if !slices.ContainsFunc(versions, func(v *version) bool { a, ok := v.attempts[id]; return !ok || a.Verdict == Error }) {
+			at = append(at, i)
 		}
 	}
-	w.Before, w.After = w.mean(w.pool[0]), w.mean(w.pool[best])
+	return at
+}
+
+// finish tests the best version, if it is not the first one.
+func (w *work) finish(ctx context.Context, d dag.DAG) error {
+	best, gain, first := 0, 0.0, w.pool[0]
+	for i, v := range w.pool {
+		more := w.mean(v, first).Mean - w.mean(first, v).Mean
+		if more > gain && 2*len(w.scored(v, first)) > len(w.dev.ids) {
+			best, gain = i, more
+		}
+	}
+	w.Before, w.After = w.mean(first, w.pool[best]), w.mean(w.pool[best], first)
 	if best == 0 {
 		return nil
 	}
@@ -293,7 +310,10 @@ func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *vers
 	if err != nil {
 		return "", "", err
 	}
-	out := stone.In(ctx).RunChild(w.revise, start).Within(nil)
+	account := budget.From(ctx).Under(address.Child(stone.In(ctx).Path(), w.revise.Name(), len(w.Rounds)+1))
+	out := stone.In(budget.With(ctx, account)).RunChild(w.revise, start).Within(nil)
+	w.perTry = account.Used().USD // also of one that failed
+	w.USD += w.perTry
 	if err := out.Cause(); out.InFlight() {
 		if ctx.Err() != nil || ends(err) || broken(err) {
 			return "", "", ending(err)
@@ -303,10 +323,6 @@ func (w *work) propose(ctx context.Context, d dag.DAG, name string, parent *vers
 	n, err := out.Nearest(proposed.Name())
 	if err != nil {
 		return "", "", err
-	}
-	if r := call.RecordOf(n); r != nil {
-		w.USD += r.Usage.USD
-		w.perTry = r.Usage.USD
 	}
 	p, err := proposed.Of(n)
 	switch text = strings.TrimSpace(p.Prompt); {

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -24,8 +25,10 @@ type Part struct {
 	Branches []string `json:"branches,omitempty"` // of a match
 	Rounds   int      `json:"rounds,omitempty"`   // bound of a loop
 	Detail   string   `json:"detail,omitempty"`   // digest of its configuration: model, tools, checks
-	Prompt   string   `json:"prompt,omitempty"`   // that it sends as it stands, at most 4 KiB and a digest of the rest
-	Print    dag.ID   `json:"print"`              // its fingerprint, with all below it
+	// Settings are what Detail is a digest of, if that is JSON and not long.
+	Settings json.RawMessage `json:"settings,omitempty"`
+	Prompt   string          `json:"prompt,omitempty"` // that it sends as it stands, at most 4 KiB and a digest of the rest
+	Print    dag.ID          `json:"print"`            // its fingerprint, with all below it
 }
 
 // Read is a query of a part.
@@ -43,12 +46,17 @@ const maxParts = 10_000
 // reduce and the ashlar that it wraps are one part, as in the paths of a run.
 func Shape(p stone.Ashlar) []Part {
 	var parts []Part
+	left := maxAllSettings
 	var walk func(a stone.Ashlar, path string)
 	walk = func(a stone.Ashlar, path string) {
 		if len(parts) > maxParts {
 			return
 		}
-		parts = append(parts, part(a, path))
+		p := part(a, path)
+		if left -= len(p.Settings); left < 0 {
+			p.Settings = nil
+		}
+		parts = append(parts, p)
 		for occurrence, c := range tree.Children(a) {
 			walk(c, address.Child(path, c.Name(), occurrence))
 		}
@@ -67,8 +75,9 @@ func part(a stone.Ashlar, path string) Part {
 	}
 	d := a.Detail()
 	if d.Fingerprint != nil {
-		sum := sha256.Sum256(d.Fingerprint())
-		p.Detail = fmt.Sprintf("%x", sum[:8])
+		print := d.Fingerprint()
+		sum := sha256.Sum256(print)
+		p.Detail, p.Settings = fmt.Sprintf("%x", sum[:8]), settingsOf(print)
 	}
 	if d.Prompt != nil {
 		p.Prompt = shortened(d.Prompt())
@@ -208,7 +217,11 @@ func differences(a, b Part) []string {
 		}
 	}
 	if a.Detail != b.Detail {
-		out = append(out, fmt.Sprintf("the settings of %s changed: its model, tools, checks or limits", b.Path))
+		what := "its model, tools, checks or limits"
+		if known := changedSettings(a.Settings, b.Settings); len(known) > 0 {
+			what = strings.Join(known, "; ")
+		}
+		out = append(out, fmt.Sprintf("the settings of %s changed: %s", b.Path, what))
 	}
 	say("branches", "["+strings.Join(a.Branches, " ")+"]", "["+strings.Join(b.Branches, " ")+"]")
 	say("bound", strconv.Itoa(a.Rounds), strconv.Itoa(b.Rounds))

@@ -128,6 +128,12 @@ var seenRuns = []struct {
 		r.done("all/agent", "leaf", `"done"`)
 		r.end(journal.Outcome{State: journal.Done, Steps: 4})
 	}, "done", "", true, []string{"all: ✓", "agent: ✓", "turn-1: ✓", "tool-1-1: ✗ failed: there is no such word", "turn-2: ✓"}},
+	{"left", func(r recordedRun) { // with force, another way was taken
+		r.lost("all/agent/turn-1", "step", budget.Amount{})
+		r.done("all/agent/turn-2", "step", `{"text":"done"}`)
+		r.done("all/agent", "leaf", `"done"`)
+		r.end(journal.Outcome{State: journal.Done, Steps: 2})
+	}, "done", "", true, []string{"all: ✓", "agent: ✓", "turn-1: … possibly paid", "turn-2: ✓"}},
 	{"glue", func(r recordedRun) { // the decision of a match is not the result of its branch
 		r.done("all/pick", "decision", `"a"`)
 		r.failed("all/pick[\"a\"]/first", "no luck")

@@ -56,8 +56,11 @@ type Row struct {
 
 // Row returns the row of a branch. It reads the results of steps of agents and calls.
 func (r *Run) Row(ctx context.Context, b journal.Branch) (Row, error) {
-	row := Row{Branch: b, State: State(b.State())}
 	s := Result(b)
+	if r.State == journal.Done && (s == nil || s.Recorded) { // what has no result is not needed any more
+		b.Open = 0
+	}
+	row := Row{Branch: b, State: State(b.State())}
 	if s == nil {
 		return row, nil
 	}

@@ -194,10 +194,14 @@ func (w Worker) told(ctx context.Context, run string, err error) error {
 
 var errStopped = errors.New(stoppedError)
 
+// errTaken is why a run ends here that Temporal has given up on, after heartbeats that did not arrive in time for instance. Nobody
+// has canceled the run: it continues at another worker.
+var errTaken = stone.Fail(kind.Canceled, "%w: Temporal gives the run to another worker", journal.ErrDrained)
+
 // alive sends heartbeats until stop is called. The context that it returns also ends when
 // the grace period of a stopped worker is over.
-func alive(ctx context.Context, grace time.Duration) (_ context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func alive(of context.Context, grace time.Duration) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(of))
 	beats := time.NewTicker(max(activity.GetInfo(ctx).HeartbeatTimeout/4, 100*time.Millisecond))
 	stopping := activity.GetWorkerStopChannel(ctx)
 	var over <-chan time.Time
@@ -211,6 +215,11 @@ func alive(ctx context.Context, grace time.Duration) (_ context.Context, stop fu
 				stopping, over = nil, time.After(grace)
 			case <-over:
 				cancel(errStopped)
+			case <-of.Done():
+				if why := context.Cause(of); errors.As(why, new(*temporal.CanceledError)) {
+					cancel(why)
+				}
+				cancel(errTaken)
 			case <-ctx.Done():
 				return
 			}

@@ -234,7 +234,7 @@ func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 	}
 	t.All, t.Next, t.Hidden = top.All, top.Next, top.Hidden
 	for _, s := range states {
-		if top.Counts[s] > 0 {
+		if top.Counts[s] > 0 && (s != journal.BranchOpen || info.State != journal.Done) {
 			t.Counts = append(t.Counts, stateCount{string(s), top.Counts[s]})
 		}
 	}
