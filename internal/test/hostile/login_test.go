@@ -35,10 +35,13 @@ func newLoginServer(t *testing.T) *loginServer {
 	reply := func(pattern string, v func(*http.Request) map[string]any) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
+			said := v(r)
 			if pattern == "/register" {
 				w.WriteHeader(http.StatusCreated)
+			} else if said["error"] != nil {
+				w.WriteHeader(http.StatusBadRequest)
 			}
-			json.NewEncoder(w).Encode(v(r))
+			json.NewEncoder(w).Encode(said)
 		})
 	}
 	reply("/.well-known/oauth-authorization-server", func(*http.Request) map[string]any {
@@ -52,6 +55,9 @@ func newLoginServer(t *testing.T) *loginServer {
 		token := "access-" + rand.Text()
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if old := r.FormValue("refresh_token"); old != "" && old != s.tokens[len(s.tokens)-1] {
+			return map[string]any{"error": "invalid_grant"}
+		}
 		s.tokens = append(s.tokens, token, "renewal-"+token)
 		return map[string]any{"access_token": token, "refresh_token": "renewal-" + token, "token_type": "Bearer", "expires_in": 3600}
 	})
@@ -122,6 +128,13 @@ func TestTokensAreSecrets(t *testing.T) {
 	if files != 1 {
 		t.Errorf("%d files with tokens", files)
 	}
+	s.mu.Lock()
+	s.tokens[len(s.tokens)-2] = "revoked"
+	s.mu.Unlock()
+	if r = run(); r.code != 0 || !strings.Contains(r.stdout, "you are Bearer [redacted]") {
+		t.Errorf("renewed: %+v", r)
+	}
+	outputs += r.stdout + r.stderr
 	for _, token := range s.tokens {
 		if strings.Contains(outputs, token) {
 			t.Errorf("%s is in the outputs", token)
