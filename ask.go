@@ -99,6 +99,9 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 		}
 	}
 	with(a.s, opts)
+	if err := q.Check(q.Default); err != nil {
+		a.s.fault("bad-option", "Deadline: %v", err)
+	}
 	for i, choice := range q.Choices {
 		if slices.Contains(q.Choices[:i], choice) {
 			a.s.fault("bad-option", "Choices: %q stands there twice: remove one", choice)
@@ -118,6 +121,17 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 func Choices(choices ...string) AskOption {
 	shown := slices.DeleteFunc(slices.Clone(choices), func(c string) bool { return c == "" })
 	return askOption(func(s *spec) { s.question.Choices, s.mayDecline = shown, len(shown) < len(choices) })
+}
+
+// Deadline answers an Ask after a time in which nobody did: with the answer, or, if that is empty, by cancelling the question. It holds for
+// runs that wait in a journal: a server applies it when it searches for runs, and the command with "resume all".
+func Deadline(after time.Duration, answer string) AskOption {
+	return askOption(func(s *spec) {
+		s.question.Deadline, s.question.Default = after, answer
+		if after <= 0 {
+			s.fault("bad-option", "Deadline(%v): want more than zero", after)
+		}
+	})
 }
 
 // Ask puts a question to the frontend of the run, as the ashlar Ask does, and returns the

@@ -32,6 +32,10 @@ type Question struct {
 	// Standing are the choices that also answer all later questions of this Name in the
 	// run, which are then not asked. A journal can share them among the runs of a session.
 	Standing []string
+	// Deadline is how long a waiting run waits for an answer; zero means without end. Default is the answer then; the empty one
+	// cancels the question.
+	Deadline time.Duration
+	Default  string
 	// Call is the tool call that the answer approves or refuses, nil if it is about none.
 	Call *Call
 }

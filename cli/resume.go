@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -150,6 +151,9 @@ func (a *app) resumeAll(c *cobra.Command, db string) error {
 	var left []string
 	others := 0
 	err := a.withStore(c.Context(), db, func(s *store) error {
+		if err := journal.Expire(c.Context(), s.Store, time.Now()); err != nil {
+			return err
+		}
 		runs, err := journal.Resumable(c.Context(), s.Store)
 		if err == nil {
 			var waiting []journal.RunInfo

@@ -204,6 +204,9 @@ func (f *frontend) question(asked ask.Question) Question {
 		Run: asked.RunID, Path: asked.Path, Name: asked.Name, Text: asked.Text, Call: asked.Call,
 		Choices: asked.Choices, Problem: asked.Problem, Asked: f.now(), Version: asked.Version(),
 	}
+	if asked.Deadline > 0 {
+		q.Due, q.Default = q.Asked.Add(asked.Deadline), asked.Default
+	}
 	if n := f.times(q.Path); n > 0 { // an answer does not hold for a step that is done anew
 		q.Version += "-" + strconv.Itoa(n)
 	}

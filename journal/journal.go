@@ -266,6 +266,8 @@ type Question struct {
 	Version  string          `json:"version,omitempty"`  // of what is asked, see ask.Question.Version
 	Call     *ask.Call       `json:"call,omitempty"`     // that the answer approves or refuses
 	Given    time.Time       `json:"given,omitzero"`     // of a standing answer: when it was given, to an earlier question
+	Due      time.Time       `json:"due,omitzero"`       // when Default answers it
+	Default  string          `json:"default,omitempty"`
 }
 
 // Open reports whether the question waits for an answer.

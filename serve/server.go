@@ -265,6 +265,9 @@ func (s *Server) Run(ctx context.Context) {
 	defer ticks.Stop()
 	for search := true; ; {
 		if search {
+			if err := journal.Expire(ctx, s.cfg.Journal, time.Now()); err != nil && ctx.Err() == nil {
+				s.cfg.Log.Error("answer the questions that are due", "error", err)
+			}
 			runs, err := journal.Resumable(ctx, s.cfg.Journal)
 			if err != nil && ctx.Err() == nil {
 				s.cfg.Log.Error("search the journal for unfinished runs", "error", err)

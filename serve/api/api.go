@@ -186,6 +186,8 @@ type Question struct {
 	Version  string          `json:"version,omitempty"` // changes with what is asked
 	Call     *ask.Call       `json:"call,omitempty"`    // of a tool, that the answer approves or refuses
 	Given    time.Time       `json:"given,omitzero"`    // of a standing answer: when it was given, to an earlier question
+	Due      time.Time       `json:"due,omitzero"`      // when it is answered with the default, or cancelled if that is empty
+	Default  string          `json:"default,omitempty"`
 }
 
 // Answer answers a question.
