@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -191,11 +192,11 @@ func (t *Tree) Note(e event.Event) string {
 	case event.AgentStarted:
 		t.find(e.Path).agent = true
 	case event.ModelResponse:
-		if a := t.find(e.Path).agentAt(); d.Turn > 0 && !d.Replayed && a.talks() {
+		if a := t.agentOf(e.Path); d.Turn > 0 && !d.Replayed && a.talks() {
 			return plain("turn", a.path(), fmt.Sprint(d.Turn), calls(d))
 		}
 	case event.ToolDone:
-		if a := t.find(e.Path).agentAt(); !d.OK && a.talks() {
+		if a := t.agentOf(e.Path); !d.OK && a.talks() {
 			return plain("failed", a.path(), d.Tool)
 		}
 	case event.LaneStarted:
@@ -235,6 +236,22 @@ func (r *row) start(at time.Time) {
 	r.visits++
 	r.running++
 	r.began = at
+}
+
+// agentOf returns the row of the agent whose turn or tool has the path, nil if there is none. It adds no row for these.
+func (t *Tree) agentOf(path string) *row {
+	r, first := t.root, true
+	for segment := range address.Segments(path) {
+		if s := address.Parse(segment); !first {
+			next := t.rows[place{r, s.Name, s.Occurrence}]
+			if next == nil {
+				break
+			}
+			r = next
+		}
+		first = false
+	}
+	return r.agentAt()
 }
 
 // agentAt returns the row of the agent at a place or around it, nil if there is none.

@@ -1,6 +1,7 @@
 package agui
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -89,12 +90,16 @@ func Read(body []byte) (in Input, err error) {
 			}
 			in.Results = append(in.Results, turn.Answer{ID: m.ToolCallID, Response: text})
 		case "user":
-			last = m
+			if last = m; m.ID == "" { // the place tells it from an equal one
+				last.ID = fmt.Sprintf("%d-%x", i, sha256.Sum256(m.Content))
+			}
+		case "activity", "system", "developer":
+			continue // of the page, or of the program, beside the conversation
 		}
 		if m.Role != "tool" { // what follows a result needs none
 			in.Results = nil
 		}
-		if i == len(raw.Messages)-1 && m.Role != "user" {
+		if m.Role != "user" {
 			last = message{}
 		}
 	}
@@ -150,19 +155,28 @@ func content(raw json.RawMessage) (parts []llm.Part, err error) {
 		}
 		return []llm.Part{{Text: text}}, nil
 	}
+	type source struct {
+		Type     string `json:"type"`
+		Value    string `json:"value"`
+		MimeType string `json:"mimeType"`
+	}
 	var list []struct {
-		Type   string `json:"type"`
-		Text   string `json:"text"`
-		Source struct {
-			Type     string `json:"type"`
-			Value    string `json:"value"`
-			MimeType string `json:"mimeType"`
-		} `json:"source"`
+		Type     string `json:"type"`
+		Text     string `json:"text"`
+		Source   source `json:"source"`
+		MimeType string `json:"mimeType"` // with data or url, of the older type binary
+		Data     string `json:"data"`
+		URL      string `json:"url"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, fmt.Errorf("the content of the last message is neither a text nor a list of parts: %w", err)
 	}
 	for _, p := range list {
+		if p.Type == "binary" {
+			if p.Source = (source{"data", p.Data, p.MimeType}); p.URL != "" {
+				p.Source = source{"url", p.URL, p.MimeType}
+			}
+		}
 		url := p.Source.Value
 		switch {
 		case p.Type == "text":

@@ -143,6 +143,9 @@ func content(req *turn.Request, m message) error {
 			}
 			req.Answers = append(req.Answers, turn.Answer{ID: a.Question, Response: a.Response, Cancel: a.Cancel})
 		default:
+			if strings.HasPrefix(p.Type, "data-") || strings.HasPrefix(p.Type, "source-") {
+				continue // of the page alone, as in the AI SDK
+			}
 			return fmt.Errorf("a message of the user has a part of the type %.40q: want text, file or data-answer", p.Type)
 		}
 	}

@@ -2,6 +2,16 @@ package uistream
 
 import "testing"
 
+// TestParts ignores parts of a user's message that are of the page alone.
+func TestParts(t *testing.T) {
+	for part, ok := range map[string]bool{`{"type":"data-cursor","data":{"line":7}}`: true, `{"type":"source-url","url":"https://example.com"}`: true, `{"type":"data-answer","data":{}}`: false, `{"type":"hologram"}`: false} {
+		req, err := Read([]byte(`{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"x"},` + part + `]}]}`))
+		if (err == nil) != ok || ok && len(req.Content) != 1 {
+			t.Errorf("%s: %v, %v", part, req.Content, err)
+		}
+	}
+}
+
 // Whatever a client sends, it is read or refused: what is read asks for something.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"x"},{"type":"file","url":"data:image/png;base64,AA=="}]}]}`))

@@ -62,6 +62,16 @@ func TestCards(t *testing.T) {
 	}
 }
 
+// A blank artifact is no answer beside the words of the agent.
+func TestBlankArtifact(t *testing.T) {
+	s := stateless(t, `{"name":"w","description":"","version":"1","capabilities":{},"defaultInputModes":[],"defaultOutputModes":[],"skills":[],"url":"URL/a2a"}`,
+		`"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"completed","message":{"kind":"message","messageId":"m","role":"agent","parts":[{"kind":"text","text":"sunny"}]}},"artifacts":[{"artifactId":"a","parts":[{"kind":"text","text":" "}]}]}`)
+	agent := client.New(call.Metadata{ID: "agent"}, client.Config{URL: s.URL, Poll: 10 * time.Millisecond})
+	if reply, err := agent.Invoke(t.Context(), input("Bern")); err != nil || string(reply.Out) != `{"text":"sunny"}` {
+		t.Errorf("%v, %v", reply, err)
+	}
+}
+
 // TestInHand has tasks end with the reply, of which the agent keeps none, and errors whose data is no object.
 func TestInHand(t *testing.T) {
 	for name, tt := range map[string]struct{ result, want string }{

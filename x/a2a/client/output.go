@@ -87,8 +87,14 @@ func (o *output) message(m *sdk.Message) (*call.Reply, error) {
 
 // task is the answer of a task that is completed: its artifacts, or else the last that the agent says.
 func (o *output) task(t *sdk.Task) (*call.Reply, error) {
-	if len(t.Artifacts) > 0 {
-		return o.reply(t.Artifacts)
+	blank := func(p *sdk.Part) bool {
+		text, ok := p.Content.(sdk.Text)
+		return ok && strings.TrimSpace(string(text)) == ""
+	}
+	for _, a := range t.Artifacts {
+		if slices.ContainsFunc(a.Parts, func(p *sdk.Part) bool { return !blank(p) }) {
+			return o.reply(t.Artifacts)
+		}
 	}
 	if t.Status.Message != nil {
 		return o.message(t.Status.Message)
