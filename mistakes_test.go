@@ -39,7 +39,7 @@ func TestMistakesAreFound(t *testing.T) {
 		{"all lanes and a quorum", stone.Map("each", list, number, double, stone.AllLanes(), stone.Quorum(2)), `[bad-option] each: AllLanes and Quorum(2) exclude each other: leave one out`},
 		{"a tool without description", agent.New("a", text, model, agent.Config{User: agent.Say("Hi"), Use: []agent.Middleware{quiet}}), `the tool "look" has no description, by which the model knows when to call it`},
 		{"an agent without a message", agent.New("a", text, model, agent.Config{System: agent.Say("You greet.")}), `[no-prompt] a: the model gets only the system text, and "Continue." as its first message: set User`},
-		{"a call of nothing", call.New("c", text, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry()}, Input: call.From(number)}), `[no-candidate] c: the call names neither an intent nor a capability: set Intent`},
+		{"a call of nothing", call.New("c", text, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry()}, Input: call.From(number)}), `[no-candidate] c: the call names neither an intent nor a capability: name one`},
 		{"a candidate that is none", call.New("c", text, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry(program)}, Intent: "x/y", Input: call.From(number),
 			Dispatch: call.Dispatch{Candidates: []string{"x/a", "x/b"}}}), `[unknown-candidate] c: there is no capability "x/b", so it is left out of the candidates; did you mean "x/a"?`},
 		{"a type without a name", stone.Func0("make", dag.NewType[int](""), make), `give it a dag.Type made by dag.NewType with a name`},

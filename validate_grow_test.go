@@ -291,7 +291,7 @@ func (g *grower) fanOut(depth int) Ashlar {
 			}
 		}
 		g.all = kept
-		if g.oneIn(4) {
+		if !whole && g.oneIn(4) {
 			opts = append(opts, Quorum(1+g.upTo(len(lanes)-1)))
 		}
 		fan = Parallel(name, Parts(lanes, opts...)...)

@@ -245,7 +245,7 @@ func (r *resolved) resolveCandidates(s *Spec, app *Applicator) {
 		r.promises(app, c.entry)
 	}
 	if s.Intent == "" && s.Tool == "" && s.Cap == "" && len(s.Dispatch.Candidates) == 0 && !s.open() && s.Requires.Kind == "" && len(s.Requires.Tags) == 0 {
-		r.fault("no-candidate", "the call names neither an intent nor a capability: set Intent, as in Intent: \"text/summarise\"")
+		r.fault("no-candidate", "the call names neither an intent nor a capability: name one")
 		return
 	}
 	if len(why) == len(r.candidates) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stonelayer/stone/budget"
@@ -80,9 +81,13 @@ func (r *runRow) asks(ctx context.Context, v View) error {
 	return err
 }
 
-// Words are the labels of a run.
+// Words are the labels of a run for people: the label chat leads to the other turns, whose order the further labels
+// of a conversation keep.
 func (r runRow) Words() (out []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		if strings.HasPrefix(name, "chat-") && r.Labels["chat"] != "" {
+			continue
+		}
 		out = append(out, name+"="+r.Labels[name])
 	}
 	return out

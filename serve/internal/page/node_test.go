@@ -1,6 +1,9 @@
 package page
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestAllowance(t *testing.T) {
 	left := allowance(5)
@@ -19,5 +22,18 @@ func TestDifference(t *testing.T) {
 	}
 	if want := " a;-b;-c;+x;+y; d;"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The labels that order the turns of a conversation are not among those for people.
+func TestWords(t *testing.T) {
+	var r runRow
+	r.Labels = map[string]string{"chat": "c", "chat-after": "0", "chat-message": "NFO", "chat-turn": "1", "team": "a"}
+	if got := fmt.Sprint(r.Words()); got != "[chat=c team=a]" {
+		t.Error(got)
+	}
+	r.Labels = map[string]string{"chat-turn": "1"} // a user's own
+	if got := fmt.Sprint(r.Words()); got != "[chat-turn=1]" {
+		t.Error(got)
 	}
 }
