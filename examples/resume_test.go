@@ -62,7 +62,7 @@ type interrupter struct {
 	by   syscall.Signal
 }
 
-var stepDone = regexp.MustCompile(`(?m)^done `)
+var stepDone = regexp.MustCompile(`(?m)^[0-9:]{8} done `)
 
 func (w *interrupter) Write(b []byte) (int, error) {
 	w.mu.Lock()

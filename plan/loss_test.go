@@ -41,7 +41,7 @@ func TestLanesThatAreLost(t *testing.T) {
 		if !strings.Contains(found, want.warning) || want.warning == "" && strings.Contains(found, "lanes-may") || strings.Contains(found, "Quorum(") {
 			t.Errorf("%s: found %s, want %q", nodes, found, want.warning)
 		}
-		a, err := p.Ashlar(app, plan.Options{})
+		_, err := p.Ashlar(app, plan.Options{})
 		if want.result == "" {
 			if err == nil {
 				t.Errorf("%s is no fault", nodes)
@@ -53,7 +53,8 @@ func TestLanesThatAreLost(t *testing.T) {
 			continue
 		}
 		for _, p := range []*plan.Plan{p, read(t, p.String())} {
-			if a, err = p.Ashlar(app, plan.Options{}); err != nil {
+			a, err := p.Ashlar(app, plan.Options{})
+			if err != nil {
 				t.Fatal(err)
 			}
 			result, err := stone.Run(context.Background(), a, stone.Config{})

@@ -263,10 +263,14 @@ func (s *Server) Run(ctx context.Context) {
 	}
 	ticks := time.NewTicker(s.cfg.Scan)
 	defer ticks.Stop()
+	due := time.Now() // when questions were last looked through for those that are due: their texts are read for that
 	for search := true; ; {
 		if search {
-			if err := journal.Expire(ctx, s.cfg.Journal, time.Now()); err != nil && ctx.Err() == nil {
-				s.cfg.Log.Error("answer the questions that are due", "error", err)
+			if now := time.Now(); now.Sub(due) >= time.Minute {
+				if err := journal.Expire(ctx, s.cfg.Journal, now); err != nil && ctx.Err() == nil {
+					s.cfg.Log.Error("answer the questions that are due", "error", err)
+				}
+				due = now
 			}
 			runs, err := journal.Resumable(ctx, s.cfg.Journal)
 			if err != nil && ctx.Err() == nil {
