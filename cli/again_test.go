@@ -10,11 +10,16 @@ import (
 
 // A step is named by its path, the end of it, or the beginning of the id of its node, as the error says.
 func TestStepOf(t *testing.T) {
-	steps := []journal.Step{{Path: "p/a", Node: dag.ID{0xab, 0x12}}, {Path: "p/b", Node: dag.ID{0xcd, 0x34}}, {Path: "q/b", Node: dag.ID{0xab, 0x56}}}
+	steps := []journal.Step{{Path: "p/a", Node: dag.ID{0xab, 0x12}}, {Path: "p/b", Node: dag.ID{0xcd, 0x34}}, {Path: "q/b", Node: dag.ID{0xab, 0x56}},
+		{Path: "q/llm|code 1"}, {Path: "chat%2Fanswer/turn-1"}, {Path: "x/a%2Fc"}, {Path: "y/a/c"}}
 	for name, want := range map[string]string{
 		"p/a": "p/a <nil>", "a": "p/a <nil>", "cd34": "p/b <nil>", "ab5600": "q/b <nil>",
-		"b":  ` "b" fits 2 places of run r: name one by its id or its whole path: cd3400000000 p/b, ab5600000000 q/b`,
-		"ef": ` run r has no step or node "ef": show without it lists them`,
+		"b":            ` "b" fits 2 places of run r: name one by its id or its whole path: cd3400000000 p/b, ab5600000000 q/b`,
+		"q/llm/code 1": "q/llm|code 1 <nil>", "llm/code 1": "q/llm|code 1 <nil>", "llm|code 1": "q/llm|code 1 <nil>",
+		"chat/answer/turn-1": "chat%2Fanswer/turn-1 <nil>", "chat%2Fanswer/turn-1": "chat%2Fanswer/turn-1 <nil>",
+		"a/c": "y/a/c <nil>", "x/a/c": "x/a%2Fc <nil>",
+		"llm/codes 1": ` run r has no step or node "llm/codes 1": did you mean llm/code 1?`,
+		"ef":          ` run r has no step or node "ef": show without it lists them`,
 	} {
 		if at, err := stepOf("r", steps, name); fmt.Sprint(at.Path, " ", err) != want {
 			t.Errorf("%s: %s %v, want %s", name, at.Path, err, want)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/schema"
@@ -138,7 +139,7 @@ func (a *app) printQuestions(w io.Writer, s *store, open []asked) error {
 		}
 		putQuestion(&b, ask.Question{Name: q.Name, Text: q.Text, Choices: q.Choices, Schema: wanted, Problem: q.Problem})
 		if names[q.Name] > 1 {
-			fmt.Fprintf(&b, "  asked at: %s\n", text.Line(q.Path))
+			fmt.Fprintf(&b, "  asked at: %s\n", text.Line(address.Readable(q.Path)))
 		}
 		fmt.Fprintf(&b, "  to answer: %s\n", a.command(s, "answer", q.Run, strconv.Itoa(q.number), form))
 	}

@@ -56,7 +56,7 @@ func (a *app) compare(ctx context.Context, s *store, one, other, under string, a
 	}
 	var b strings.Builder
 	for _, d := range differences {
-		fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(d.Path), short(d.A), short(d.B))
+		fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
 		for _, why := range d.Why {
 			fmt.Fprintln(&b, "  "+text.Line(why))
 		}

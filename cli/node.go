@@ -143,6 +143,13 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	if len(fits) == 0 {
 		fits = matching(func(s journal.Step) bool { return strings.HasSuffix(s.Path, "/"+path) })
 	}
+	if len(fits) == 0 {
+		readable := "/" + address.Readable(path)
+		fits = matching(func(s journal.Step) bool { return "/"+address.Readable(s.Path) == readable })
+		if len(fits) == 0 {
+			fits = matching(func(s journal.Step) bool { return strings.HasSuffix(address.Readable(s.Path), readable) })
+		}
+	}
 	if len(fits) == 0 && idPrefix.MatchString(path) {
 		fits = matching(func(s journal.Step) bool { return s.Node != (dag.ID{}) && strings.HasPrefix(s.Node.String(), path) })
 	}
@@ -150,7 +157,7 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	case 0:
 		near := suggest.Closest(path, func(yield func(string) bool) {
 			for _, s := range steps {
-				if !yield(s.Path) || !yield(address.Last(s.Path)) {
+				if !yield(address.Readable(s.Path)) || !yield(address.Readable(address.Last(s.Path))) {
 					return
 				}
 			}
@@ -164,7 +171,7 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	}
 	var names []string
 	for _, s := range fits[:min(len(fits), 5)] {
-		names = append(names, fmt.Sprintf("%s %s", short(s.Node), s.Path))
+		names = append(names, fmt.Sprintf("%s %s", short(s.Node), address.Readable(s.Path)))
 	}
 	return journal.Step{}, fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
@@ -206,7 +213,7 @@ func (n shownNode) print(w io.Writer) error {
 	if n.ID != (dag.ID{}) {
 		say("node", n.ID.String())
 	}
-	say("step", n.Path)
+	say("step", address.Readable(n.Path))
 	say("type", n.Type)
 	if !n.Time.IsZero() {
 		say("time", n.Time.Local().Format(time.DateTime))

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/respond"
@@ -224,7 +225,7 @@ func sayWaiting(account *budget.Account, say func(string)) (stop func()) {
 func (a *app) printNotices(notices []event.Notice) {
 	for _, n := range notices {
 		lines := text.Lines(n.Text)
-		a.complain("%s: %s", n.Path, lines[0])
+		a.complain("%s: %s", address.Readable(n.Path), lines[0])
 		for _, line := range lines[1:] {
 			fmt.Fprintln(a.Stderr, "  "+line)
 		}
@@ -234,7 +235,7 @@ func (a *app) printNotices(notices []event.Notice) {
 // labelled returns a path with the labels of lanes in place of their numbers, as far as they are known.
 func (a *app) labelled(path string) string {
 	if a.shown == nil {
-		return path
+		return address.Readable(path)
 	}
 	return a.shown(path)
 }

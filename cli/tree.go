@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -122,7 +123,7 @@ func (p *treePrinter) branch(ctx context.Context, b journal.Branch, name string,
 	if row.Open > 0 {
 		spent = "" // it is not over
 	}
-	p.row(strings.Repeat("  ", depth)+view.Mark(string(row.State))+" "+text.Line(name), node, spent, tokens(b.Usage), cost(b.Usage), noteOf(row, s))
+	p.row(strings.Repeat("  ", depth)+view.Mark(string(row.State))+" "+text.Line(address.Readable(name)), node, spent, tokens(b.Usage), cost(b.Usage), noteOf(row, s))
 	return p.level(ctx, level, "", depth+1)
 }
 

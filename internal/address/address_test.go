@@ -29,6 +29,25 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestReadable(t *testing.T) {
+	for path, want := range map[string]string{
+		"p/draft":                     "p/draft",
+		"said/llm|code 1":             "said/llm/code 1",
+		"said/a|b|c 2 repair 1":       "said/a/b/c 2 repair 1",
+		"race/judge x|y 1":            "race/judge x/y 1",
+		"act/k|stream 1@2~3":          "act/k/stream 1@2~3",
+		"chat%2Fanswer/turn-1":        "chat/answer/turn-1",
+		`p/match["a|b 1"]/c%5B1%5D`:   `p/match["a|b 1"]/c[1]`,
+		"p/a|b":                       "p/a|b", // a name of the author
+		"m|small 1":                   "m/small 1",
+		"each[2]/m|small 1/llm|big 3": "each[2]/m/small 1/llm/big 3",
+	} {
+		if got := address.Readable(path); got != want {
+			t.Errorf("Readable(%s) = %s, want %s", path, got, want)
+		}
+	}
+}
+
 func TestPlace(t *testing.T) {
 	for path, want := range map[string]string{
 		"p":                             "p",

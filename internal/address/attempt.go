@@ -1,6 +1,7 @@
 package address
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -19,3 +20,26 @@ func TurnStep(n int) string { return "turn-" + strconv.Itoa(n) }
 
 // ToolStep returns the step name of a tool call: the i-th call of a turn, both from 1.
 func ToolStep(turn, i int) string { return "tool-" + strconv.Itoa(turn) + "-" + strconv.Itoa(i) }
+
+// attemptName matches what AttemptStep and RepairStep return for an id with slashes.
+var attemptName = regexp.MustCompile(`^[^/]*\|[^/]* [0-9]+( repair [0-9]+)?$`)
+
+// Readable returns an address, or a part of one, for people: names are not escaped, and the attempts of calls
+// name capabilities with slashes. Programs cannot parse it.
+func Readable(path string) string {
+	if !strings.ContainsAny(path, "%|") {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		end := strings.IndexAny(s, "#[@~")
+		if end < 0 {
+			end = len(s)
+		}
+		if attemptName.MatchString(s[:end]) {
+			s = strings.ReplaceAll(s[:end], "|", "/") + s[end:]
+		}
+		segments[i] = Unescape(s)
+	}
+	return strings.Join(segments, "/")
+}

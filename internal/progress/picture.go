@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 )
@@ -91,7 +92,7 @@ func (t *Tree) Picture(now time.Time, lines int) []Line {
 
 func (r *row) picture(now time.Time) Line {
 	s := r.state()
-	line := fmt.Sprintf("%s%s %s", strings.Repeat("  ", r.depth), Mark(s, now), text.Line(r.name))
+	line := fmt.Sprintf("%s%s %s", strings.Repeat("  ", r.depth), Mark(s, now), text.Line(address.Readable(r.name)))
 	if detail := r.detail(now); detail != "" {
 		line += "  " + detail
 	}

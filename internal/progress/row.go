@@ -137,7 +137,7 @@ func (t *Tree) shown(path string) string {
 		}
 		out = append(out, segment)
 	}
-	return strings.Join(out, "/")
+	return address.Readable(strings.Join(out, "/"))
 }
 
 func (t *Tree) child(up *row, name string, occurrence int) *row {
@@ -156,5 +156,5 @@ func (r *row) path() string {
 	if r.up == nil {
 		return r.name
 	}
-	return r.up.path() + "/" + r.name
+	return r.up.path() + "/" + address.Readable(r.name)
 }

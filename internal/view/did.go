@@ -171,7 +171,7 @@ func (r *Run) describeAttempt(ctx context.Context, row *Row, s *journal.Step) er
 		return nil
 	}
 	if strings.HasPrefix(s.Name, "judge ") {
-		row.Cap = strings.ReplaceAll(s.Name, "|", "/")
+		row.Cap = address.Readable(s.Name)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
@@ -52,12 +53,13 @@ var functions = template.FuncMap{
 	"verdictState": func(v string) string {
 		return cmp.Or(map[string]string{eval.Passed: "done", eval.GateFailed: "failed"}[v], "open")
 	},
-	"short":   func(id dag.ID) string { return id.String()[:12] },
-	"zero":    func(id dag.ID) bool { return id == dag.ID{} },
-	"runURL":  runURL,
-	"stepURL": stepURL,
-	"nodeURL": nodeURL,
-	"mark":    func(s any) string { return view.Mark(fmt.Sprint(s)) },
+	"short":    func(id dag.ID) string { return id.String()[:12] },
+	"zero":     func(id dag.ID) bool { return id == dag.ID{} },
+	"runURL":   runURL,
+	"stepURL":  stepURL,
+	"nodeURL":  nodeURL,
+	"readable": address.Readable,
+	"mark":     func(s any) string { return view.Mark(fmt.Sprint(s)) },
 }
 
 // ago formats the age of a moment; what is older than a month has its day.

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -144,7 +145,7 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 		if n.Asked, err = askedAt(r.Context(), v, info.ID, n.Step.Path); err != nil {
 			return err
 		}
-		title = n.Step.Path
+		title = address.Readable(n.Step.Path)
 		n.Paid = view.Paid(info, journal.Branch{Step: n.Step, Below: n.Inside}, n.Asked).Attempts > 0
 	}
 	f := frame{Title: title + " · " + n.Run, Here: "runs", Body: n}

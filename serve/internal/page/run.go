@@ -176,7 +176,7 @@ func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
 // crumbs lead to a path from above.
 func crumbs(path string) (out []crumb) {
 	for at := path; at != ""; at = up(at) {
-		out = append(out, crumb{Name: strings.TrimPrefix(at[len(up(at)):], "/"), Path: at})
+		out = append(out, crumb{Name: address.Readable(strings.TrimPrefix(at[len(up(at)):], "/")), Path: at})
 	}
 	slices.Reverse(out)
 	return out
@@ -350,9 +350,9 @@ func (t *tree) nameOf(r view.Row, above string) string {
 	number, rest, ok := strings.Cut(strings.TrimPrefix(name, "["), "]")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || !strings.HasPrefix(name, "[") || t.forms[address.Place(above)] != "loop" {
-		return name
+		return address.Readable(name)
 	}
-	return strings.TrimSuffix(fmt.Sprintf("round %d: %s", n+1, strings.TrimPrefix(rest, "/")), ": ")
+	return strings.TrimSuffix(fmt.Sprintf("round %d: %s", n+1, address.Readable(strings.TrimPrefix(rest, "/"))), ": ")
 }
 
 // up returns the path of the branch that has the one at path right below it.

@@ -119,7 +119,7 @@ func howOf(ctx context.Context, read *view.Run, path string) (string, error) {
 	if c != nil {
 		for i, name := range view.AttemptSteps(c) {
 			state := string(view.Verdict(c, c.Tried[i]))
-			did = append(did, strings.ReplaceAll(name, "|", "/")+" "+view.Mark(state))
+			did = append(did, address.Readable(name)+" "+view.Mark(state))
 		}
 		between := ", " // they are asked at once
 		if c.Strategy == call.Cascade {

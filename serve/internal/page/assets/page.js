@@ -106,6 +106,12 @@
 		soon();
 	}
 
+	// The path as the rest of the page writes it: see address.Readable.
+	function readable(path) {
+		const parts = path.split("/").map((p) => p.replace(/^[^#[@~]*\|[^#[@~]* \d+( repair \d+)?(?=[#[@~]|$)/, (name) => name.replaceAll("|", "/")));
+		return parts.join("/").replace(/%(2F|5B|5D|23|40|7E|25)/g, decodeURIComponent);
+	}
+
 	// What models are writing, before any gate accepts it.
 	const said = document.getElementById("said");
 	function hear(answers) {
@@ -114,7 +120,7 @@
 		answers = answers.filter((a) => a.path.startsWith(at) && (!at || a.path === at || "/[~".includes(a.path[at.length])));
 		said.hidden = !answers.length;
 		said.replaceChildren(...answers.flatMap((a) => [
-			Object.assign(document.createElement("h2"), { textContent: a.path + " is being written" }),
+			Object.assign(document.createElement("h2"), { textContent: readable(a.path) + " is being written" }),
 			Object.assign(document.createElement("pre"), { textContent: a.text, className: "words", tabIndex: 0 }),
 		]));
 		for (const text of said.querySelectorAll("pre")) text.scrollTop = text.scrollHeight;
