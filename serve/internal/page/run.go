@@ -25,7 +25,7 @@ type runPage struct {
 	Results int          // steps with a result, now
 	Cost    budget.Total // now
 	Failed  bool
-	At      string       // the path of the step that failed it, with the labels of lanes
+	At      string  // the path of the step that failed it, with the labels of lanes
 	Read    []piece // what the step read that failed the run
 	Retry   []string
 	Result  *piece
