@@ -123,7 +123,7 @@ func (f *frame) started() func(dag.DAG) {
 // factsOf returns the truth values and numbers of a result that is not long. They tell what came out, as
 // "passed=false", without what anybody wrote.
 func factsOf(n *dag.Node) string {
-	const most, long = 3, 4 << 10
+	const most, long, maxName = 3, 4 << 10, 80 // facts, bytes of the result and of a name
 	if len(n.Content()) > long {
 		return ""
 	}
@@ -136,7 +136,7 @@ func factsOf(n *dag.Node) string {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		switch v := object[name].(type) {
 		case bool, json.Number:
-			facts = append(facts, strings.TrimPrefix(fmt.Sprintf("%s=%v", bounds.Cut(name, maxLabel), v), "="))
+			facts = append(facts, strings.TrimPrefix(fmt.Sprintf("%s=%v", bounds.Cut(name, maxName), v), "="))
 		}
 	}
 	return strings.Join(facts[:min(len(facts), most)], " ")
@@ -164,37 +164,12 @@ func (f *frame) laneStarted(at dag.DAG, lanes int) func(ok, lost bool) {
 	}
 }
 
-const (
-	maxLabel    = 80      // bytes of a label
-	maxLabelled = 4 << 10 // bytes of an item that is searched for one
-)
-
-// labels are the fields that may name an item, the first one first.
-var labels = [...]string{"name", "title", "path", "id", "key"}
-
-// laneLabel names a lane: by the branch of a Parallel, or by the item of a Map if that is a
-// text, a number, or has a usual name for its name.
-func (f *frame) laneLabel(at dag.DAG) (label string) {
+// laneLabel names a lane: by the branch of a Parallel, or by the item of a Map.
+func (f *frame) laneLabel(at dag.DAG) string {
 	if f.spec.form == parallelForm {
 		return f.spec.children[f.index].Name()
 	}
-	item := at.Latest()
-	if len(item.Content()) > maxLabelled {
-		return ""
-	}
-	switch v, _ := item.At(); v := v.(type) {
-	case string:
-		label = v
-	case json.Number:
-		label = v.String()
-	case map[string]any:
-		for _, field := range labels {
-			if label, _ = v[field].(string); label != "" {
-				break
-			}
-		}
-	}
-	return bounds.Cut(label, maxLabel)
+	return bounds.Label(at.Latest().Content())
 }
 
 // runStarted is started for the run.

@@ -78,7 +78,15 @@ func (p *treePrinter) level(ctx context.Context, level journal.Level, place stri
 		if i >= firstRows && troubled {
 			shown++
 		}
-		if err := p.branch(ctx, b, place+strings.TrimPrefix(b.Path[len(level.Sum.Path):], "/"), depth); err != nil {
+		name := place + strings.TrimPrefix(b.Path[len(level.Sum.Path):], "/")
+		label, err := p.Lanes.Label(ctx, b.Path)
+		if err != nil {
+			return err
+		}
+		if label != "" {
+			name += " " + label // the number is what other commands take
+		}
+		if err := p.branch(ctx, b, name, depth); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ type Run struct {
 	Cost      budget.Total // now; of a large run that has not ended, without what is possibly paid
 	Large     bool         // its steps were not read
 	All       []journal.Step
+	Lanes     *Lanes
 
 	journal.Outline
 	journal journal.Journal
@@ -36,7 +37,7 @@ const Small = 20_000
 
 // Read reads a run, and all its steps if that is asked for or they are few.
 func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
-	r := &Run{Head: Head{info}, journal: j, asked: map[string]*journal.Question{}}
+	r := &Run{Head: Head{info}, Lanes: LanesOf(j, info.ID), journal: j, asked: map[string]*journal.Question{}}
 	var err error
 	if r.Questions, err = j.Questions(ctx, info.ID); err != nil {
 		return nil, err

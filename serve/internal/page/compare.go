@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -66,7 +67,7 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	} else if len(chosen) > 0 {
 		return missing("Choose two runs on the page of all runs: %s chosen.", isAre(len(chosen)))
 	}
-	body := comparison{Under: query.Get("under"), Above: crumbs(query.Get("under"))}
+	body := comparison{Under: query.Get("under")}
 	for at, run := range map[string]*runRow{"a": &body.A, "b": &body.B} {
 		if query.Get(at) == "" {
 			return missing("Choose two runs on the page of all runs: the address has no run %q.", at)
@@ -79,6 +80,10 @@ func (p *pages) compare(w http.ResponseWriter, r *http.Request, v View) error {
 	}
 	if query.Get("step") != "" {
 		return body.step(w, r, v, query.Get("step"))
+	}
+	var err error
+	if body.Above, err = crumbs(r.Context(), view.LanesOf(v.Journal, body.A.ID), body.Under); err != nil {
+		return err
 	}
 	all, err := journal.Diff(r.Context(), v.Journal, body.A.ID, body.B.ID)
 	if err != nil {
@@ -124,7 +129,10 @@ type stepsCompared struct {
 // step shows how the result of a step differs.
 func (c comparison) step(w http.ResponseWriter, r *http.Request, v View, path string) error {
 	body := stepsCompared{comparison: c, Path: path}
-	body.Above = crumbs(up(path))
+	var err error
+	if body.Above, err = crumbs(r.Context(), view.LanesOf(v.Journal, c.A.ID), up(path)); err != nil {
+		return err
+	}
 	var texts, prompts [2]string
 	for i, run := range []runRow{c.A, c.B} {
 		var err error

@@ -28,6 +28,7 @@ type piece struct {
 	journal.NodeInfo
 	Run     string
 	Step    *journal.Step // the step that made it; nil if unknown
+	Above   []crumb       // lead to the step
 	Failure string        // of the step
 	Facts   [][2]string
 	Text    string // the content as people read it
@@ -47,14 +48,6 @@ type piece struct {
 type reader struct {
 	ID   dag.ID
 	Type string
-}
-
-// Above leads to the step of a piece.
-func (n *piece) Above() []crumb {
-	if n.Step == nil {
-		return nil
-	}
-	return crumbs(up(n.Step.Path))
 }
 
 // node shows a node.
@@ -119,6 +112,11 @@ func (p *pages) showPiece(w http.ResponseWriter, r *http.Request, v View, info j
 		n.AllURL = r.URL.Path + "?" + all.Encode()
 	}
 	left := n.read(max(limit, shownBytes))
+	if n.Step != nil {
+		if n.Above, err = crumbs(r.Context(), view.LanesOf(v.Journal, n.Run), up(n.Step.Path)); err != nil {
+			return err
+		}
+	}
 	if n.Step != nil && n.Step.Kind == "leaf" {
 		if n.Talk, err = agentTalk(r.Context(), v, n.Run, n.Step.Path, n.Talk, &left); err != nil {
 			return err

@@ -25,6 +25,7 @@ type runPage struct {
 	Results int          // steps with a result, now
 	Cost    budget.Total // now
 	Failed  bool
+	At      string  // the path of the step that failed it, with the labels of lanes
 	Read    []piece // what the step read that failed the run
 	Retry   []string
 	Result  *piece
@@ -69,7 +70,9 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	body.Results, body.Cost = read.Recorded, read.Cost
 	switch {
 	case body.Failed:
-		err = body.explain(ctx, v)
+		if body.At, err = read.Lanes.Shown(ctx, info.Failure.Path); err == nil {
+			err = body.explain(ctx, v)
+		}
 	case info.State == journal.Done && info.Node != dag.ID{}:
 		if body.Result, err = pieceOf(ctx, v, info, info.Node.String()); err == nil {
 			body.Result.Eval, err = evaluatedOf(ctx, v, info, body.Result)
@@ -174,12 +177,16 @@ type tree struct {
 func (b runPage) Kept() int { return max(b.Steps-len(b.RunInfo.Retry), 0) }
 
 // crumbs lead to a path from above.
-func crumbs(path string) (out []crumb) {
+func crumbs(ctx context.Context, lanes *view.Lanes, path string) (out []crumb, err error) {
 	for at := path; at != ""; at = up(at) {
-		out = append(out, crumb{Name: address.Readable(strings.TrimPrefix(at[len(up(at)):], "/")), Path: at})
+		label, err := lanes.Label(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, crumb{Name: cmp.Or(label, address.Readable(strings.TrimPrefix(at[len(up(at)):], "/"))), Path: at})
 	}
 	slices.Reverse(out)
-	return out
+	return out, nil
 }
 
 // Pauses counts the pauses that are folded.
@@ -216,7 +223,10 @@ func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 	info := read.RunInfo
 	t := tree{part: shown, Run: info.ID, Live: info.State == journal.Running, Large: read.Large}
 	t.Rescued = info.State == journal.Done && info.Lanes.Lost == 0
-	t.Above = crumbs(shown.At)
+	var err error
+	if t.Above, err = crumbs(ctx, read.Lanes, shown.At); err != nil {
+		return t, err
+	}
 	t.forms = make(map[string]string, len(info.Shape))
 	for _, p := range info.Shape {
 		t.forms[p.Path] = p.Form
@@ -290,9 +300,13 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 			return err
 		}
 	}
+	name, err := t.nameOf(ctx, read.Lanes, r, above)
+	if err != nil {
+		return err
+	}
 	at := len(t.Rows)
 	t.Paid = t.Paid || r.Paid.Attempts > 0 && !r.Step.Recorded
-	t.Rows = append(t.Rows, row{Row: r, Name: t.nameOf(r, above), Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
+	t.Rows = append(t.Rows, row{Row: r, Name: name, Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
 	for i, c := range below.Branches {
 		if len(t.Rows) >= most {
 			t.Rows[at].More = below.All - i
@@ -341,18 +355,24 @@ func unfold(ctx context.Context, read *view.Run, path string, level *journal.Lev
 }
 
 // nameOf returns what a branch is called in a tree, below the path above: what it did, or its name. The
-// rounds of a loop are counted from 1, as people do.
-func (t *tree) nameOf(r view.Row, above string) string {
+// lanes of a map have the labels of their items, and the rounds of a loop are counted from 1, as people do.
+func (t *tree) nameOf(ctx context.Context, lanes *view.Lanes, r view.Row, above string) (string, error) {
 	name := strings.TrimPrefix(strings.TrimPrefix(r.Path, above), "/")
 	if did := cmp.Or(r.Did, r.Cap); did != "" {
-		return did
+		return did, nil
 	}
 	number, rest, ok := strings.Cut(strings.TrimPrefix(name, "["), "]")
 	n, err := strconv.Atoi(number)
-	if !ok || err != nil || !strings.HasPrefix(name, "[") || t.forms[address.Place(above)] != "loop" {
-		return address.Readable(name)
+	if !ok || err != nil || !strings.HasPrefix(name, "[") {
+		return address.Readable(name), nil
 	}
-	return strings.TrimSuffix(fmt.Sprintf("round %d: %s", n+1, address.Readable(strings.TrimPrefix(rest, "/"))), ": ")
+	label := fmt.Sprintf("round %d", n+1)
+	if t.forms[address.Place(above)] != "loop" {
+		if label, err = lanes.Label(ctx, above+"["+number+"]"); label == "" {
+			return address.Readable(name), err
+		}
+	}
+	return strings.TrimSuffix(label+": "+address.Readable(strings.TrimPrefix(rest, "/")), ": "), nil
 }
 
 // up returns the path of the branch that has the one at path right below it.

@@ -1,0 +1,77 @@
+package view
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/journal"
+)
+
+// A Lanes names the lanes of the maps of a run by their items.
+type Lanes struct {
+	journal journal.Reader
+	run     string
+	labels  map[string][]string // of the lanes of a map, by its path
+	read    int                 // bytes of items
+}
+
+// maxItems bounds the bytes of items that are searched for labels. The lanes of further maps have none.
+const maxItems = 16 << 20
+
+// LanesOf returns the labels of the lanes of a run, which are read when they are needed.
+func LanesOf(j journal.Reader, run string) *Lanes {
+	return &Lanes{journal: j, run: run, labels: map[string][]string{}}
+}
+
+// Label returns the label of the lane whose path ends with its number, or "".
+func (l *Lanes) Label(ctx context.Context, path string) (string, error) {
+	above := path[:max(strings.LastIndexByte(path, '['), 0)]
+	n := address.Parse(path[len(above):]).Number()
+	if above == "" || n < 0 || !strings.HasSuffix(path, "]") {
+		return "", nil
+	}
+	labels, known := l.labels[above]
+	if !known && l.read < maxItems {
+		rec, err := Record(ctx, l.journal, l.run, above, "decision") // the items of a map
+		if err != nil {
+			return "", err
+		}
+		var items []json.RawMessage
+		if rec != nil && len(rec.Content) < maxItems {
+			_ = json.Unmarshal(rec.Content, &items) // a match has no items
+			l.read += len(rec.Content)
+		}
+		for _, item := range items {
+			labels = append(labels, text.Line(bounds.Label(item)))
+		}
+		l.labels[above] = labels
+	}
+	if n >= len(labels) {
+		return "", nil
+	}
+	return labels[n], nil
+}
+
+// Shown returns a path with the labels of lanes in place of their numbers.
+func (l *Lanes) Shown(ctx context.Context, path string) (string, error) {
+	segments := slices.Collect(address.Segments(path))
+	at := 0
+	for i, segment := range segments {
+		at += len(segment)
+		if _, number, ok := strings.Cut(segment, "["); ok && strings.HasSuffix(number, "]") {
+			label, err := l.Label(ctx, path[:at+i])
+			if err != nil {
+				return path, err
+			}
+			if label != "" {
+				segments[i] = segment[:strings.LastIndexByte(segment, '[')] + "[" + label + "]"
+			}
+		}
+	}
+	return strings.Join(segments, "/"), nil
+}
