@@ -28,6 +28,7 @@ func (s *Server) runRoutes() []route {
 		{"PUT /v1/runs/{id}", Start, s.putRun},
 		{"POST /v1/runs", Start, s.postRun},
 		{"GET /v1/runs", Read, s.listRuns},
+		{"GET /v1/threads", Read, s.listThreads},
 		{"GET /v1/runs/{id}", Read, s.getRun},
 		{"GET /v1/runs/{id}/result", Read, s.getResult},
 		{"GET /v1/runs/{id}/events", Read, s.getEvents},
@@ -85,7 +86,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request, who Principal,
 func run(who Principal, info journal.RunInfo) api.Run {
 	return api.Run{
 		ID: nameOf(who, info.ID), Pipeline: info.Pipeline, State: info.State, Started: info.Started, Ended: info.Ended,
-		Labels: info.Labels, Attempt: info.Attempt, Steps: info.Steps, Usage: info.Usage, Failure: view.Head{RunInfo: info}.Why(), Lanes: info.Lanes, Notices: info.Notices,
+		Labels: shownLabels(info), Attempt: info.Attempt, Steps: info.Steps, Usage: info.Usage, Failure: view.Head{RunInfo: info}.Why(), Lanes: info.Lanes, Notices: info.Notices,
 	}
 }
 

@@ -165,6 +165,25 @@ type Runs struct {
 	Next string `json:"next,omitempty"` // the value of before for the next page; a page may end before its limit if its runs are large
 }
 
+// Thread is a conversation: its turns are the runs with the label chat=ID.
+type Thread struct {
+	ID       string        `json:"id"`
+	Pipeline string        `json:"pipeline"`
+	Turns    int           `json:"turns"`
+	Newest   string        `json:"newest"` // the run of the newest turn
+	State    journal.State `json:"state"`  // of the newest turn
+	Started  time.Time     `json:"started"`
+	Last     time.Time     `json:"last"` // when the newest turn started
+	Usage    budget.Total  `json:"usage,omitzero"`
+	Partly   bool          `json:"partly,omitempty"` // it is long: turns, started and usage are of its newest 1,000 turns
+}
+
+// Threads is a page of conversations, the one with the newest turn first.
+type Threads struct {
+	Threads []Thread `json:"threads"`
+	Next    string   `json:"next,omitempty"` // the value of before for the next page; a page may end before its limit
+}
+
 // Questions are open questions, of the oldest run first.
 type Questions struct {
 	Questions []Question `json:"questions"`

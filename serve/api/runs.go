@@ -53,6 +53,29 @@ func (c *Client) Runs(ctx context.Context, q journal.Query) iter.Seq2[Run, error
 	}
 }
 
+// Threads yields the conversations of a pipeline, or of all if it is empty, the one with the newest turn
+// first. An error is the last thing that it yields.
+func (c *Client) Threads(ctx context.Context, pipeline string) iter.Seq2[Thread, error] {
+	return func(yield func(Thread, error) bool) {
+		for values := selection(journal.Query{Pipeline: pipeline}); ; {
+			var page Threads
+			if err := c.get(ctx, &page, values, "threads"); err != nil {
+				yield(Thread{}, err)
+				return
+			}
+			for _, t := range page.Threads {
+				if !yield(t, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			values.Set("before", page.Next)
+		}
+	}
+}
+
 // selection returns the query parameters for a list of runs.
 func selection(q journal.Query) url.Values {
 	values := url.Values{}

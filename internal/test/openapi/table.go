@@ -115,6 +115,8 @@ var operations = map[string]operation{
 		in: of(api.Start{}), out: map[int]result{201: {"The run has started.", of(api.Run{})}, 200: {"It had started before.", of(api.Run{})}}, fails: []int{409, 415, 422}},
 	"GET /v1/runs": {id: "listRuns", tag: "runs", summary: "List runs, the newest first", description: streamed,
 		params: []string{"state", "pipeline", "labels", "text", "min-usd", "since", "until", "ended-since", "before", "limit", "after"}, out: map[int]result{200: {"A page of runs.", listed(api.Runs{})}}, fails: []int{404}},
+	"GET /v1/threads": {id: "listThreads", tag: "runs", summary: "List conversations, the one with the newest turn first", description: "The turns of a conversation are the runs with the label chat and its id.",
+		params: []string{"pipeline", "before", "limit"}, out: map[int]result{200: {"A page of conversations.", of(api.Threads{})}}, fails: []int{404}},
 	"GET /v1/runs/{id}": {id: "getRun", tag: "runs", summary: "Describe a run", out: map[int]result{200: {"The run.", of(api.Run{})}}},
 	"GET /v1/runs/{id}/result": {id: "getResult", tag: "runs", summary: "Wait for a run, and get its result", params: []string{"wait"},
 		out: map[int]result{200: {"The run has ended.", of(api.Run{})}, 202: {"It has not.", of(api.Run{})}}, fails: []int{409}},
