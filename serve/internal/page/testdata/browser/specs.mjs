@@ -151,7 +151,7 @@ spec("lanes are counted by state, and a page at a time", async (page) => {
 	const first = await lane();
 	await page.click("text=more branches");
 	await page.waitForURL(/from=/);
-	assert.match(await lane(), /\[\d+\]/); // lanes are in the order in which they began
+	assert.match(await lane(), /^\d+: /); // lanes are in the order in which they began
 	assert.notEqual(await lane(), first);
 });
 spec("only the failed lanes are listed", async (page) => {
@@ -202,8 +202,8 @@ spec("a call says who was asked, what the checks said, who won and what it cost"
 	assert.deepEqual(record.verdicts[6][0], { by: "names-a-source", as: "must", state: "passed" });
 	assert.match(await text(page, "table.calls"), /solver\/words\s+not asked: intent\/not-supported/);
 	assert.doesNotMatch(await text(page, "main"), /%!|0x/); // of a format that does not fit
-	await page.locator("tbody.attempt").nth(2).locator("summary").click();
-	assert.match(await text(page, "tbody.attempt details[open] pre"), /The customer writes at some length/);
+	await page.locator("tbody.attempt").nth(2).locator("summary", { hasText: "Answer" }).click();
+	assert.match(await text(page, "tbody.attempt details[open] pre >> nth=-1"), /The customer writes at some length/);
 	await page.click("a:has(code:text-is('model/small')) >> nth=0");
 	await page.waitForURL(/small/);
 	assert.match(await text(page, "pre.result"), /"source": "ticket 4711"/);
@@ -627,7 +627,7 @@ spec("a commit of another process appears by itself", async (page) => {
 	page.on("load", () => { loads++; });
 	await page.goto(INSPECT + "/runs/live");
 	assert.match(await text(page, "h1"), /running/);
-	await page.waitForFunction(() => document.querySelector("#steps").innerText.includes("[5]"));
+	await page.waitForFunction(() => document.querySelector("#steps").innerText.match(/(^|\s)5: /m));
 	await page.waitForFunction(() => document.querySelector("h1").innerText.includes("done"));
 	assert.equal(loads, 1);
 	assert.equal(await ended, 0);
