@@ -129,7 +129,7 @@ func (p *program) kill(id string, pipeline ...string) {
 		p.Fatal(err)
 	}
 	for {
-		if out, err := p.command("show", id).CombinedOutput(); err == nil && strings.Contains(string(out), "model|slow") {
+		if out, err := p.command("show", id).CombinedOutput(); err == nil && strings.Contains(string(out), "model/slow") {
 			break
 		}
 		if p.Context().Err() != nil {

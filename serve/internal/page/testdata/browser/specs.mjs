@@ -230,8 +230,8 @@ spec("a call that no one answered says why", async (page) => {
 spec("a run whose process died says what is kept and what is possibly paid", async (page) => {
 	for (let i = 0; i < 60 && (await page.goto(INSPECT + "/runs/killed"), !/interrupted/.test(await text(page, "h1"))); i++) await page.waitForTimeout(300);
 	assert.match(await text(page, ".stopped"), /The process died without reporting[^]*3 results are kept[^]*2 steps had started without a result: they run again/);
-	assert.match(await text(page, "tr:has-text('model|slow')"), /possibly paid, up to 0.0500 USD/);
-	assert.match(await text(page, "tr:has-text('model|tiny 1')"), /451\s+0.0002/);
+	assert.match(await text(page, "tr:has-text('model/slow')"), /possibly paid, up to 0.0500 USD/);
+	assert.match(await text(page, "tr:has-text('model/tiny 1')"), /451\s+0.0002/);
 });
 spec("a pause in which nothing ran is folded in the waterfall", async (page) => {
 	await page.goto(INSPECT + "/runs/paused");
