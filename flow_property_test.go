@@ -326,7 +326,7 @@ func TestFlowIsSeq(t *testing.T) {
 		}
 	})
 	t.Logf("%d trees, of which %d failed; %d leaves awaited, %d plans were kept", runs, failed, moved, plans)
-	if moved == 0 || plans == 0 || failed == 0 || failed > runs*3/4 {
+	if moved == 0 || plans == 0 || failed == 0 || runs >= 100 && failed > runs*3/4 {
 		t.Error("the trees do not exercise the rules")
 	}
 }
