@@ -63,13 +63,12 @@ func (b *besides) run(c journal.Child, input dag.DAG) {
 }
 
 func (b *besides) Wait(ctx context.Context, c journal.Child) (s journal.ChildState, err error) {
-	for range b.Changes(ctx) {
+	for ; ctx.Err() == nil; time.Sleep(time.Millisecond) { // no change of the journal says that the goroutine of a run has ended
 		b.mu.Lock()
 		running := b.stops[c.ID] != nil
 		b.mu.Unlock()
 		info, err := b.Find(ctx, c.ID)
 		if running || err != nil || info.State == journal.Running {
-			time.Sleep(time.Millisecond)
 			continue
 		}
 		s = journal.ChildState{State: info.State, Failure: info.Failure, Usage: info.Usage}
