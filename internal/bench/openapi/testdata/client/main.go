@@ -50,7 +50,7 @@ func run(ctx context.Context, at string) error {
 	if asked.JSON200 == nil || len(asked.JSON200.Questions) != 1 {
 		return fmt.Errorf("the questions: %s", asked.Body)
 	}
-	answer := Answer{Question: asked.JSON200.Questions[0].Path, Response: "perhaps"}
+	answer := Answer{Question: asked.JSON200.Questions[0].Path, Response: new("perhaps")}
 	wrong, err := c.AnswerQuestionWithResponse(ctx, id, answer)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func run(ctx context.Context, at string) error {
 	if wrong.ApplicationproblemJSON422 == nil {
 		return fmt.Errorf("a wrong answer: %s", wrong.Body)
 	}
-	answer.Response = "yes"
+	answer.Response = new("yes")
 	if _, err := c.AnswerQuestionWithResponse(ctx, id, answer); err != nil {
 		return err
 	}
