@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/cli"
 )
+
+var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")
 
 // stoneIn runs a command line, and returns its output.
 func stoneIn(t *testing.T, line string) (out, errs string, code int) {

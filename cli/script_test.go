@@ -3,9 +3,7 @@
 package cli_test
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -19,23 +17,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/call/cel"
-	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/cli"
-	server "github.com/stonelayer/stone/cli/serve"
-	"github.com/stonelayer/stone/internal/display"
-	"github.com/stonelayer/stone/journal/postgres"
 	"github.com/stonelayer/stone/llm/script"
-	"github.com/stonelayer/stone/x/acp"
-	"github.com/stonelayer/stone/x/retrieve/commands"
-	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
-	"github.com/stonelayer/stone/x/retrieve/search"
-	"github.com/stonelayer/stone/x/solve/sat"
-	"github.com/stonelayer/stone/x/solve/uci"
 )
-
-var update = flag.Bool("update", false, "write what commands print into the files that scripts compare it with")
 
 // The command stone and a program for each pipeline are commands of the scripts. They
 // do not link the screen, whose libraries take most of the time in which a process
@@ -47,12 +31,6 @@ func TestMain(m *testing.M) {
 		commands[name] = func() { cli.Main(pipeline, parts...) }
 	}
 	testscript.Main(m, commands)
-}
-
-var parts = []cli.Part{acp.Part, cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
-
-func noScreen(context.Context, display.Config) (stone.Result, error) {
-	return stone.Result{}, errors.New("there is no screen in this test")
 }
 
 func TestScripts(t *testing.T) { testscript.Run(t, scripts(t, "testdata/script")) }

@@ -1,0 +1,26 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/call/mcp"
+	"github.com/stonelayer/stone/cli"
+	server "github.com/stonelayer/stone/cli/serve"
+	"github.com/stonelayer/stone/internal/display"
+	"github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/x/acp"
+	"github.com/stonelayer/stone/x/retrieve/commands"
+	indexes "github.com/stonelayer/stone/x/retrieve/postgres"
+	"github.com/stonelayer/stone/x/retrieve/search"
+	"github.com/stonelayer/stone/x/solve/sat"
+	"github.com/stonelayer/stone/x/solve/uci"
+)
+
+var parts = []cli.Part{acp.Part, cel.Part, mcp.Part, sat.Part, search.Part, uci.Part, server.Part, commands.Part, postgres.Part, indexes.Part, display.Screen(noScreen)}
+
+func noScreen(context.Context, display.Config) (stone.Result, error) {
+	return stone.Result{}, errors.New("there is no screen in this test")
+}
