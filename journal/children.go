@@ -85,7 +85,7 @@ func (r *runner) whileUndrained(ctx context.Context) (context.Context, func()) {
 	return ctx, func() { cancel(nil) }
 }
 
-// drained stops the run, without a result of the step, if err is that of a drained run.
+// drained reports a drained run in place of err: the step then records no result.
 func (r *runner) drained(ctx context.Context, err error) error {
 	if why := context.Cause(ctx); errors.Is(why, ErrDrained) {
 		troubleIn(ctx).note(why)

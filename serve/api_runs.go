@@ -107,6 +107,22 @@ func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.R
 	return info, err
 }
 
+// selected reads the query of a list of the caller's runs.
+func (s *Server) selected(ctx context.Context, who Principal, values url.Values) (q journal.Query, err error) {
+	if q, err = selection(values); err != nil {
+		return q, err
+	}
+	maps.Copy(q.Labels, who.labels())
+	if q.Before != "" {
+		last, err := s.owned(ctx, who, q.Before)
+		if err != nil {
+			return q, err
+		}
+		q.Before = last.ID
+	}
+	return q, nil
+}
+
 // listRuns lists runs as its query says: state, pipeline, text, min-usd, since, until,
 // ended-since, before, limit, and label.NAME.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal) error {
@@ -114,17 +130,9 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, who Principal)
 	if streams(r) {
 		values.Del("after") // see sendList
 	}
-	q, err := selection(values)
+	q, err := s.selected(r.Context(), who, values)
 	if err != nil {
 		return err
-	}
-	maps.Copy(q.Labels, who.labels())
-	if q.Before != "" {
-		last, err := s.owned(r.Context(), who, q.Before)
-		if err != nil {
-			return err
-		}
-		q.Before = last.ID
 	}
 	return s.sendList(w, r, who, list{"runs?" + values.Encode(), func(ctx context.Context) (any, error) {
 		runs, more, err := pageOf(ctx, s.cfg.Journal, q)

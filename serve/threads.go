@@ -35,17 +35,9 @@ func (s *Server) listThreads(w http.ResponseWriter, r *http.Request, who Princip
 			return unreadable("unknown parameter %q: want pipeline, before or limit", name)
 		}
 	}
-	q, err := selection(values)
+	q, err := s.selected(r.Context(), who, values)
 	if err != nil {
 		return err
-	}
-	maps.Copy(q.Labels, who.labels())
-	if q.Before != "" {
-		last, err := s.owned(r.Context(), who, q.Before)
-		if err != nil {
-			return err
-		}
-		q.Before = last.ID
 	}
 	leave, err := s.places.enter(r.Context(), s.drain, who.Tenant)
 	if err != nil {

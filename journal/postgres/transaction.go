@@ -85,7 +85,7 @@ func (d *database) connect() error {
 
 // committed reports whether a commit whose answer was lost is durable. It marks the row of this process, with which
 // each transaction begins. A transaction that the server has not read yet then finds another number and fails. If the
-// server has begun it, the mark waits until it ends, at the latest when it has been silent for idle.
+// server has started it, the mark waits until it ends, or until the server ends it after it has been idle for idle.
 func (d *database) committed(n int64) (bool, error) {
 	if err := d.connect(); err != nil {
 		return false, err

@@ -90,7 +90,7 @@ func start(ctx context.Context, c client.Client, j journal.Journal, r Run, about
 			return err
 		}
 	}
-	drained := make(chan struct{}) // the run is begun here, and does all its work elsewhere
+	drained := make(chan struct{}) // the run is recorded as started here; a worker does all its work
 	close(drained)
 	_, err := stone.Run(ctx, r.Pipeline, stone.Config{RunID: r.ID, Input: r.Input,
 		Recorder: journal.Keep(j, journal.Options{Source: kept, Labels: r.Labels, Drain: drained})})
