@@ -120,6 +120,12 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 // follow does what a request asks for, and returns the run that replies, and the id of its message. The
 // same request again does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
+	if req.Join {
+		if info, err = c.newest(nil); errors.Is(err, journal.ErrNoRun) {
+			err = nil
+		}
+		return info, nameOf(c.who, info.ID), err
+	}
 	if !c.who.may(Start) && !c.who.may(Answer) {
 		if len(req.Answers)+len(req.Results) > 0 {
 			return info, "", lacking(Answer)

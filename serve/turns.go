@@ -25,10 +25,16 @@ func (s *Server) recorded(ctx context.Context, run string, failed *error) func(p
 	}
 }
 
-// parts returns what the journal has of a run that this process does not run. To the Log, it is a run in which
-// everything is replayed.
-func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, error) {
+// A cut is where a message has answered a question: what follows is the reply to that message.
+type cut struct {
+	journal.Question
+	parts int // before it
+}
+
+// parts returns what the journal has of a run. To the Log, it is a run in which everything is replayed.
+func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, []cut, error) {
 	var failed error
+	var cuts []cut
 	log := &turn.Log{Roles: s.roles[p.Name](), Recorded: s.recorded(ctx, info.ID, &failed)}
 	told := map[string]bool{}
 	tell := func(path, name string, d event.Data) {
@@ -36,12 +42,20 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	}
 	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	answered := map[string]journal.Question{} // in messages, by their paths
 	for _, q := range asked {
 		if !q.Open() {
 			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response, Client: q.Call != nil && q.Call.Client})
+			if turn.MessageOf(q.By) != "" {
+				answered[q.Path] = q
+			}
 		}
+	}
+	last, err := s.cfg.Journal.Last(ctx, info.ID)
+	if err != nil {
+		return nil, nil, err
 	}
 	broken := map[string]string{} // why leaves have failed, by their paths
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
@@ -50,11 +64,16 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		} else if row.Kind == "leaf" {
 			delete(broken, row.Path)
 		}
+		if q, ok := answered[row.Path]; ok && row.Ended {
+			parts, _ := log.Now()
+			cuts = append(cuts, cut{q, len(parts)})
+			delete(answered, row.Path)
+		}
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case failed != nil:
-			return nil, failed
+			return nil, nil, failed
 		case row.Kind == "leaf" && !row.Ended:
 			tell(row.Path, row.Name, event.StepStarted{Form: "leaf"})
 		case row.Kind == "leaf":
@@ -63,12 +82,21 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 			told[row.Path] = true // one that was cut off has an end too
 			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
 		}
+		if row.Seq >= last { // it may be running
+			break
+		}
 	}
 	for path, why := range broken {
 		log.Failed(path, why)
 	}
 	log.End()
-	return log, failed
+	parts, _ := log.Now()
+	for _, q := range asked {
+		if _, ok := answered[q.Path]; ok { // just now
+			cuts = append(cuts, cut{q, len(parts)})
+		}
+	}
+	return log, cuts, failed
 }
 
 // maxRecords bounds the steps of a run that are read to tell of it.
