@@ -26,8 +26,8 @@ async function aiSDK(name) {
 		} })
 	const settled = async chat => { for (let same = 0; same < 5; same = chat.status === 'ready' || chat.status === 'error' ? same + 1 : 0) await new Promise(r => setTimeout(r, 20)) }
 
-	// What a page shows. The record has no text that was taken back, and the SDK keeps what it was told of an approval.
-	const shown = messages => messages.map(m => [m.id, m.role, m.parts.filter(p => !p.providerMetadata?.stone?.retracted && !(p.type === 'data-retracted')).map(p => JSON.stringify(
+	// What a page shows. The record has no text that was taken back and no step of it alone, and the SDK keeps what it was told of an approval.
+	const shown = messages => messages.map(m => [m.id, m.role, m.parts.filter(p => !p.providerMetadata?.stone?.retracted && p.type !== 'data-retracted').filter((p, i, all) => p.type !== 'step-start' || all[i + 1]?.type !== 'step-start').map(p => JSON.stringify(
 		['type', 'text', 'toolCallId', 'state', 'input', 'output', 'errorText', 'id', 'data', 'url', 'mediaType', 'filename'].map(f => f === 'state' && !isToolUIPart(p) ? undefined : p[f])))])
 	const other = async (pipeline, id, chat) => {
 		const { messages } = await get(pipeline + '/' + id)
