@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -34,11 +35,10 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	tell := func(path, name string, d event.Data) {
 		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
 	}
-	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range asked {
+	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+		if err != nil {
+			return nil, err
+		}
 		if !q.Open() {
 			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response, Client: q.Call != nil && q.Call.Client})
 		}
@@ -80,14 +80,13 @@ const maxRecords = 8192
 func (c conversation) ending(info journal.RunInfo, parts, live []turn.Part) (api.Run, []turn.Part, error) {
 	out := run(c.who, info)
 	if info.State == journal.Waiting {
-		all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
+		// Further ones are asked when these have their answers.
+		open, _, err := view.Page(journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
 		if err != nil {
 			return out, nil, err
 		}
-		for _, q := range all {
-			if q.Open() {
-				parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
-			}
+		for _, q := range open {
+			parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
 		}
 	}
 	if info.State != journal.Done {
