@@ -183,6 +183,40 @@ func testOpenQuestions(t *testing.T, j tested) {
 	if !slices.Equal(got, want) {
 		t.Errorf("open questions: %v, want %v", got, want)
 	}
+	labels := map[string]string{"team": strings.Repeat("a", 120) + "b"}
+	begin(t, j.Journal, journal.RunInfo{ID: "labelled", Started: moment, Labels: labels})
+	_, err = j.Ask(t.Context(), journal.Question{Run: "labelled", Path: "p/due", Text: "why?", Asked: moment, Due: moment.Add(time.Hour), Default: "no"})
+	must(t, err)
+	begin(t, j.Journal, journal.RunInfo{ID: "over", Started: moment})
+	_, err = j.Ask(t.Context(), journal.Question{Run: "over", Path: "p/over", Text: "why?", Asked: moment})
+	must(t, err)
+	finish(t, j.Journal, "over", journal.Outcome{State: journal.Done})
+	for _, c := range []struct {
+		q    journal.QuestionQuery
+		want string
+	}{
+		{journal.QuestionQuery{Run: "run-1"}, "run-1/p/b run-1/p/a run-1/p/c"},
+		{journal.QuestionQuery{Run: "run-1", Open: true}, "run-1/p/b run-1/p/c"},
+		{journal.QuestionQuery{Run: "run-1", Path: "p/a"}, "run-1/p/a"},
+		{journal.QuestionQuery{Run: "run-1", Open: true, Path: "p/a"}, ""},
+		{journal.QuestionQuery{Run: "run-1", After: &journal.Question{Run: "run-1", Path: "p/b"}}, "run-1/p/a run-1/p/c"},
+		{journal.QuestionQuery{Open: true, After: &journal.Question{Run: "run-101", Path: "p/a"}}, "run-101/p/c run-102/p/b run-102/p/c labelled/p/due"},
+		{journal.QuestionQuery{Labels: labels, Open: true}, "labelled/p/due"},
+		{journal.QuestionQuery{Labels: map[string]string{"team": strings.Repeat("a", 120) + "c"}}, ""},
+		{journal.QuestionQuery{Due: moment}, ""},
+		{journal.QuestionQuery{Due: moment.Add(time.Hour)}, "labelled/p/due"},
+		{journal.QuestionQuery{Run: "over"}, "over/p/over"},
+		{journal.QuestionQuery{Run: "no such run"}, ""},
+	} {
+		var got []string
+		for q, err := range journal.EachQuestion(t.Context(), j.open(), c.q) {
+			must(t, err)
+			got = append(got, q.Run+"/"+q.Path)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: %v, want %s", c.q, got, c.want)
+		}
+	}
 }
 
 // openQuestions returns the open questions of all runs.
