@@ -244,6 +244,15 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 	if err := bounds.CheckQuestion(q.Path, q); err != nil {
 		return ask.Answer{}, err // a fault of the pipeline, not of the journal
 	}
+	if f.asked.count.Add(1)%256 == 0 {
+		n, err := CountQuestions(ctx, f.journal, QuestionQuery{Run: q.Run, Open: true})
+		if err != nil {
+			return ask.Answer{}, &storeError{err}
+		}
+		if err := bounds.CheckAsked("the run", n); err != nil {
+			return ask.Answer{}, err
+		}
+	}
 	kept, err := f.journal.Ask(ctx, q)
 	if why := f.outdated(q, kept); err == nil && why != "" {
 		q.Problem, asked.Problem = why, why
@@ -273,6 +282,7 @@ type asked struct {
 	mu     sync.Mutex
 	loaded bool                // also those that an earlier process has asked
 	within map[string][]string // their paths, by each address around them
+	count  atomic.Int32        // questions that were put
 }
 
 func (a *asked) note(path string) {

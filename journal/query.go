@@ -96,14 +96,15 @@ func (q QuestionQuery) Selects(one Question) bool {
 		(q.Due.IsZero() || one.Open() && !one.Due.IsZero() && !one.Due.After(q.Due))
 }
 
-// A questioner searches questions by index.
+// A questioner searches and counts questions by index.
 type questioner interface {
 	EachQuestion(ctx context.Context, q QuestionQuery) iter.Seq2[Question, error]
+	CountQuestions(ctx context.Context, q QuestionQuery) (int, error)
 }
 
 // EachQuestion yields the questions that q selects, the oldest first, and keeps few of them in memory. Of several
 // runs it leaves out damaged questions; for one of a single run it yields a *DamageError. An error is the last
-// thing that it yields. A database that has a method EachQuestion searches by index; of other journals the
+// thing that it yields. A database that has the methods EachQuestion and CountQuestions searches by index; of other journals the
 // questions of a run are read at once, and come in the order of the runs.
 func EachQuestion(ctx context.Context, j Journal, q QuestionQuery) iter.Seq2[Question, error] {
 	if d, ok := j.(questioner); ok {
@@ -135,6 +136,22 @@ func EachQuestion(ctx context.Context, j Journal, q QuestionQuery) iter.Seq2[Que
 			yield(Question{}, err)
 		}
 	}
+}
+
+// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, damaged ones included. A database that has the
+// methods EachQuestion and CountQuestions reads no texts.
+func CountQuestions(ctx context.Context, j Journal, q QuestionQuery) (n int, err error) {
+	q = QuestionQuery{Run: q.Run, Labels: q.Labels, Path: q.Path, Open: q.Open}
+	if d, ok := j.(questioner); ok {
+		return d.CountQuestions(ctx, q)
+	}
+	for _, err := range EachQuestion(ctx, j, q) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // questionsOf yields the questions of the run of a query.

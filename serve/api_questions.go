@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
@@ -75,6 +76,39 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 		}
 	}
 	return q, limit, nil
+}
+
+// recount is how long the number of open questions of a tenant is taken for true: counting them takes as long as a start if they are many.
+const recount = 10 * time.Second
+
+type askedCount struct {
+	open int
+	at   time.Time
+}
+
+// asksFew returns an error if the runs of a tenant ask so many questions that it may start no more. Callers without a tenant see
+// the runs of all, and are not counted.
+func (s *Server) asksFew(ctx context.Context, tenant string) error {
+	if tenant == "" {
+		return nil
+	}
+	s.mu.Lock()
+	known := s.asked[tenant]
+	s.mu.Unlock()
+	if time.Since(known.at) > recount {
+		n, err := journal.CountQuestions(ctx, s.cfg.Journal, journal.QuestionQuery{Labels: Principal{Tenant: tenant}.labels(), Open: true})
+		if err != nil {
+			return err
+		}
+		known = askedCount{n, time.Now()}
+		s.mu.Lock()
+		s.asked[tenant] = known
+		s.mu.Unlock()
+	}
+	if err := bounds.CheckAsked("the tenant", known.open); err != nil {
+		return problem(api.TooMuch, http.StatusTooManyRequests, "%v", err)
+	}
+	return nil
 }
 
 // askedPage reads a page of questions, which ends at the limit, or where it has become large: no text is cut, since a

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"maps"
 
@@ -107,6 +108,10 @@ func (t tenantJournal) Follow(ctx context.Context, run string, after int64) iter
 		return func(yield func(journal.Row, error) bool) { yield(journal.Row{}, err) }
 	}
 	return t.server.cfg.Journal.Follow(ctx, key, after)
+}
+
+func (t tenantJournal) CountQuestions(context.Context, journal.QuestionQuery) (int, error) {
+	return 0, errors.ErrUnsupported // pages count none
 }
 
 func (t tenantJournal) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {

@@ -44,6 +44,14 @@ func (t timed) Counts(ctx context.Context, q journal.Query) ([]journal.Count, er
 	return counts, err
 }
 
+// CountQuestions is for [journal.CountQuestions].
+func (t timed) CountQuestions(ctx context.Context, q journal.QuestionQuery) (int, error) {
+	defer t.since("list", time.Now())
+	n, err := journal.CountQuestions(ctx, t.Journal, q)
+	t.health.reads(err)
+	return n, err
+}
+
 // EachQuestion is for [journal.EachQuestion].
 func (t timed) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
 	return func(yield func(journal.Question, error) bool) {

@@ -283,6 +283,16 @@ func (r reader) Questions(ctx context.Context, s log.QuestionSelection) iter.Seq
 	})
 }
 
+// CountQuestions implements [log.Reader].
+func (r reader) CountQuestions(ctx context.Context, s log.QuestionSelection) (int64, error) {
+	where, args := s.Where("stone.")
+	found, err := rows(ctx, r, func(v [][]byte) int64 { return integer(v[0]) }, "SELECT count(*) FROM stone.questions q WHERE "+where, args...)
+	if err != nil {
+		return 0, err
+	}
+	return found[0], nil
+}
+
 func scanQuestion(v [][]byte) *log.Question {
 	return &log.Question{Seq: integer(v[0]), Run: integer(v[1]), Of: string(v[2]), Path: string(v[3]), Open: v[4][0] == 1, Text: clone(v[5]), Seal: clone(v[6])}
 }

@@ -222,6 +222,16 @@ func (r reader) Questions(ctx context.Context, s log.QuestionSelection) iter.Seq
 	})
 }
 
+// CountQuestions implements [log.Reader].
+func (r reader) CountQuestions(ctx context.Context, s log.QuestionSelection) (int64, error) {
+	where, args := s.Where("")
+	found, err := all(ctx, r, func(rows *sql.Rows) (n int64, err error) { return n, rows.Scan(&n) }, inSQLite("SELECT count(*) FROM questions q WHERE "+where), args...)
+	if err != nil {
+		return 0, err
+	}
+	return found[0], nil
+}
+
 func scanQuestion(rows *sql.Rows) (*log.Question, error) {
 	q := new(log.Question)
 	return q, rows.Scan(&q.Seq, &q.Run, &q.Of, &q.Path, &q.Open, &q.Text, &q.Seal)

@@ -187,6 +187,9 @@ func testOpenQuestions(t *testing.T, j tested) {
 	begin(t, j.Journal, journal.RunInfo{ID: "labelled", Started: moment, Labels: labels})
 	_, err = j.Ask(t.Context(), journal.Question{Run: "labelled", Path: "p/due", Text: "why?", Asked: moment, Due: moment.Add(time.Hour), Default: "no"})
 	must(t, err)
+	if n, err := journal.CountQuestions(t.Context(), j.open(), journal.QuestionQuery{Labels: labels, Open: true}); err != nil || n != 1 {
+		t.Errorf("%d questions with the label are counted, %v; want 1", n, err)
+	}
 	begin(t, j.Journal, journal.RunInfo{ID: "over", Started: moment})
 	_, err = j.Ask(t.Context(), journal.Question{Run: "over", Path: "p/over", Text: "why?", Asked: moment})
 	must(t, err)
@@ -215,6 +218,9 @@ func testOpenQuestions(t *testing.T, j tested) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%+v: %v, want %s", c.q, got, c.want)
+		}
+		if n, err := journal.CountQuestions(t.Context(), j.open(), c.q); c.q.After == nil && c.q.Due.IsZero() && len(c.q.Labels) == 0 && (err != nil || n != len(got)) {
+			t.Errorf("%+v: %d counted, %v; want %d", c.q, n, err, len(got))
 		}
 	}
 }

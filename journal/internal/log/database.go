@@ -92,6 +92,8 @@ type Reader interface {
 	Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*Row, error]
 	// Questions returns questions in the order in which they were first asked.
 	Questions(ctx context.Context, s QuestionSelection) iter.Seq2[*Question, error]
+	// CountQuestions counts the questions of a selection, without Most.
+	CountQuestions(ctx context.Context, s QuestionSelection) (int64, error)
 	// Notes returns what a run has in a table beside its records, by name.
 	Notes(ctx context.Context, table Beside, run int64) ([]*Note, error)
 	// Outstanding returns the open batches of all runs.

@@ -172,6 +172,17 @@ func (j *Journal) EachQuestion(ctx context.Context, q journal.QuestionQuery) ite
 	}
 }
 
+// CountQuestions is for [journal.CountQuestions], which chooses the conditions.
+func (j *Journal) CountQuestions(ctx context.Context, q journal.QuestionQuery) (int, error) {
+	s := QuestionSelection{Labels: q.Labels, Path: q.Path, Open: q.Open}
+	some, err := j.chosen(ctx, &s, q)
+	if err != nil || !some {
+		return 0, j.data.Explain(err)
+	}
+	n, err := j.data.CountQuestions(ctx, s)
+	return int(n), j.data.Explain(err)
+}
+
 // labelled reports whether a run that was selected by labels has them: see [Column].
 func (j *Journal) labelled(ctx context.Context, run string, labels map[string]string) bool {
 	for name, value := range labels {
