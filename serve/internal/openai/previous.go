@@ -65,7 +65,7 @@ func (m Model) Conversation(ctx context.Context, b Backend, run api.Run) (said [
 	if err != nil {
 		return nil, true, err
 	}
-	answer, err := m.Answer(run)
+	answer, err := m.Answer(ctx, run)
 	if err != nil {
 		return nil, true, err
 	}
@@ -108,7 +108,7 @@ func (e *earlier) output(id string) (items []item, err error) {
 	}
 	resp, m, run, err := stored(e.ctx, e.backend, id)
 	if err == nil {
-		err = resp.end(m, run)
+		err = resp.end(e.ctx, m, run)
 	}
 	var text []byte
 	if err == nil {
