@@ -100,9 +100,12 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	message := r.URL.Query().Get("message")
 	reply, missed := nameOf(who, info.ID), err == nil && message != "" && info.Labels[messageLabel] == message
 	if err == nil && message != "" && !missed {
-		var asked []journal.Question
-		if asked, err = s.cfg.Journal.Questions(r.Context(), info.ID); saidIn(asked, message) {
-			reply, missed = turn.ID(reply, message), true
+		var q journal.Question
+		for q, err = range journal.EachQuestion(r.Context(), s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+			if missed = err == nil && saidIn(q, message); missed {
+				reply = turn.ID(reply, message)
+				break
+			}
 		}
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -40,16 +41,15 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	tell := func(path, name string, d event.Data) {
 		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
 	}
-	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
-	if err != nil {
-		return nil, nil, err
-	}
-	answered := map[string]journal.Question{} // in messages, by their paths
-	for _, q := range asked {
+	var answers []journal.Question // in messages
+	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+		if err != nil {
+			return nil, nil, err
+		}
 		if !q.Open() {
 			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response, Client: q.Call != nil && q.Call.Client})
 			if turn.MessageOf(q.By) != "" {
-				answered[q.Path] = q
+				answers = append(answers, q)
 			}
 		}
 	}
@@ -64,10 +64,10 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		} else if row.Kind == "leaf" {
 			delete(broken, row.Path)
 		}
-		if q, ok := answered[row.Path]; ok && row.Ended {
+		if i := slices.IndexFunc(answers, func(q journal.Question) bool { return q.Path == row.Path }); i >= 0 && row.Ended {
 			parts, _ := log.Now()
-			cuts = append(cuts, cut{q, len(parts)})
-			delete(answered, row.Path)
+			cuts = append(cuts, cut{answers[i], len(parts)})
+			answers = slices.Delete(answers, i, i+1)
 		}
 		switch {
 		case err != nil:
@@ -91,10 +91,8 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 	}
 	log.End()
 	parts, _ := log.Now()
-	for _, q := range asked {
-		if _, ok := answered[q.Path]; ok { // just now
-			cuts = append(cuts, cut{q, len(parts)})
-		}
+	for _, q := range answers { // just now
+		cuts = append(cuts, cut{q, len(parts)})
 	}
 	return log, cuts, failed
 }
@@ -108,14 +106,13 @@ const maxRecords = 8192
 func (c conversation) ending(info journal.RunInfo, parts, live []turn.Part) (api.Run, []turn.Part, error) {
 	out := run(c.who, info)
 	if info.State == journal.Waiting {
-		all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
+		// Further ones are asked when these have their answers.
+		open, _, err := view.Page(journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
 		if err != nil {
 			return out, nil, err
 		}
-		for _, q := range all {
-			if q.Open() {
-				parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
-			}
+		for _, q := range open {
+			parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
 		}
 	}
 	if info.State != journal.Done {
