@@ -31,7 +31,7 @@ type Config struct {
 	// means that it starts with User. See [ConversationOf].
 	Conversation dag.Reader[[]llm.Message]
 	// Media are pictures, sounds and documents that the first message shows before the text of
-	// User. They are read once, too.
+	// User. They are read once, too. See [MediaOf].
 	Media dag.Reader[[]*llm.Media]
 	// Use is the list of middlewares, the outermost first.
 	Use []Middleware
@@ -331,6 +331,17 @@ func ConversationOf(t dag.AnyType) dag.Reader[[]llm.Message] {
 		}
 		return Conversation(n)
 	}, t.Query().Optional().Inner())
+}
+
+// MediaOf returns a reader of the pictures, sounds and documents in the nearest node of type t, none if there is no such node.
+// Where an input of a published pipeline is of this type, chats, editors, models' protocols and other agents put the media of the newest message into it.
+func MediaOf(t dag.Type[[]*llm.Media]) dag.Reader[[]*llm.Media] {
+	return dag.Derive(dag.Maybe(t), func(m *[]*llm.Media) []*llm.Media {
+		if m == nil {
+			return nil
+		}
+		return *m
+	})
 }
 
 // Conversation reads the conversation from a node that an agent produced. For any other node it returns an error.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 )
@@ -38,9 +39,13 @@ func (a *agent) mediaTypes() (types []string) {
 	return types
 }
 
-// refused returns the first error of check if it refuses every type that Config.Media can return.
+// refused returns the first error of check if it refuses every type that Config.Media can return. An agent that can do without media
+// may have a model that takes none.
 func (a *agent) refused(check func(*llm.Media) error) (why error) {
 	if a.cfg.Media == nil || a.model == nil {
+		return nil
+	}
+	if q := a.cfg.Media.Queries(); len(q) > 0 && !slices.ContainsFunc(q, func(q dag.Query) bool { return !q.IsOptional() }) {
 		return nil
 	}
 	for _, t := range a.mediaTypes() {

@@ -245,14 +245,14 @@ func (s *Server) getPipeline(w http.ResponseWriter, r *http.Request, _ Principal
 	if p == nil {
 		return s.noPipeline(r.PathValue("name"))
 	}
-	described, err := p.describe()
+	described, err := s.describe(p)
 	if err != nil {
 		return err
 	}
 	return reply(w, http.StatusOK, described)
 }
 
-func (p *Pipeline) describe() (api.Pipeline, error) {
+func (s *Server) describe(p *Pipeline) (api.Pipeline, error) {
 	in, err := tree.InputSchema(p.Ashlar)
 	if err != nil {
 		return api.Pipeline{}, err
@@ -260,7 +260,7 @@ func (p *Pipeline) describe() (api.Pipeline, error) {
 	out := api.Pipeline{
 		Name: p.Name, Description: cmp.Or(p.Description, p.Ashlar.Description()), Input: in.Ordered(),
 		Effects: p.Ashlar.Effects(), Undeclared: p.Ashlar.Undeclared(), Asks: len(tree.Questions(p.Ashlar)) > 0,
-		Continues: slices.ContainsFunc(tree.Inputs(p.Ashlar), p.makes),
+		Continues: slices.ContainsFunc(tree.Inputs(p.Ashlar), p.makes), Files: s.files(p),
 	}
 	if t := p.Ashlar.Result(); t != nil && t.Err() == nil && p.Result == "" {
 		out.Output = t.Schema().Ordered()

@@ -78,7 +78,7 @@ func (s *Server) inside(routes []route) http.Handler {
 func (s *Server) Pipelines() ([]api.Pipeline, error) {
 	out := []api.Pipeline{}
 	for _, p := range s.published() {
-		described, err := p.describe()
+		described, err := s.describe(p)
 		if err != nil {
 			return nil, err
 		}

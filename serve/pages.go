@@ -110,7 +110,7 @@ func (s *Server) view(r *http.Request) page.View {
 func (s *Server) pagePipelines() ([]page.Pipeline, error) {
 	out := make([]page.Pipeline, 0, len(s.pipelines))
 	for _, p := range s.published() {
-		described, err := p.describe()
+		described, err := s.describe(p)
 		if err != nil {
 			return nil, err
 		}

@@ -92,6 +92,9 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	if err != nil {
 		return info, false, invalid("%v", err)
 	}
+	if err := s.shows(p, input); err != nil {
+		return info, false, err
+	}
 	if input, err = s.give(ctx, who, p, input, req.After, how.given); err != nil {
 		return info, false, err
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -15,18 +17,19 @@ import (
 type Shape struct {
 	Kind   string // of the input, as in JSON Schema; empty if it is not one of these
 	Text   string // the property that text is, if the input is an object with one required string
+	Media  string // the property beside Text that has the media of a message, if there is one
 	schema string
 }
 
-// ShapeOf returns the shape of the inputs of a schema.
-func ShapeOf(schema json.RawMessage) (Shape, error) {
-	s := Shape{schema: string(schema)}
+// ShapeOf returns the shape of the inputs of a JSON Schema.
+func ShapeOf(input json.RawMessage) (Shape, error) {
+	s := Shape{schema: string(input)}
 	var head struct {
 		Type       any                        `json:"type"`
 		Properties map[string]json.RawMessage `json:"properties"`
 		Required   []string                   `json:"required"`
 	}
-	if err := json.Unmarshal(schema, &head); err != nil {
+	if err := json.Unmarshal(input, &head); err != nil {
 		return s, fmt.Errorf("its input schema: %w", err)
 	}
 	s.Kind, _ = head.Type.(string)
@@ -34,6 +37,9 @@ func ShapeOf(schema json.RawMessage) (Shape, error) {
 	for name, property := range head.Properties {
 		var of struct {
 			Type string `json:"type"`
+		}
+		if string(property) == string(mediaSchema.Below("properties", name)) {
+			s.Media = name
 		}
 		if slices.Contains(head.Required, name) && json.Unmarshal(property, &of) == nil && of.Type == "string" {
 			texts = append(texts, name)
@@ -43,6 +49,25 @@ func ShapeOf(schema json.RawMessage) (Shape, error) {
 		s.Text = texts[0]
 	}
 	return s, nil
+}
+
+var mediaSchema = func() *schema.Schema {
+	s, err := schema.For[[]*llm.Media]()
+	if err != nil {
+		panic(err) // of a type of this module
+	}
+	return s
+}()
+
+// Show returns the input that a message with a text and media makes. The text may be empty.
+func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
+	switch {
+	case len(media) == 0:
+		return s.Read(text, nil)
+	case s.Text == "" || s.Media == "":
+		return nil, errors.New("it takes no pictures, sounds or other files: want text")
+	}
+	return json.Marshal(map[string]any{s.Text: text, s.Media: media})
 }
 
 // Read returns the input that a message with text or data, or both, makes. Whether it fits the schema is

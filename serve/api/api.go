@@ -42,6 +42,7 @@ type Pipeline struct {
 	Undeclared []string `json:"undeclared,omitempty"`
 	Asks       bool     `json:"asks,omitempty"`      // it may ask a person
 	Continues  bool     `json:"continues,omitempty"` // it takes Start.After
+	Files      []string `json:"files,omitempty"`     // types of pictures, sounds and documents, such as "image/*", that it takes with a message
 }
 
 // Pipelines are the published pipelines, in the order of their names.

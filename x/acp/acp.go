@@ -108,13 +108,16 @@ var (
 
 // Initialize implements sdk.Agent.
 func (a *agent) Initialize(context.Context, sdk.InitializeRequest) (sdk.InitializeResponse, error) {
+	takes := func(kind string) bool {
+		return slices.ContainsFunc(a.pipelines, func(p pipeline) bool { return p.Shape.Media != "" && slices.Contains(p.Files, kind) })
+	}
 	return sdk.InitializeResponse{
 		ProtocolVersion: sdk.ProtocolVersionNumber,
 		AgentInfo:       &sdk.Implementation{Name: "stone", Title: sdk.Ptr("Stone"), Version: "1"},
 		AuthMethods:     []sdk.AuthMethod{},
 		AgentCapabilities: sdk.AgentCapabilities{
 			LoadSession:         true,
-			PromptCapabilities:  sdk.PromptCapabilities{EmbeddedContext: true},
+			PromptCapabilities:  sdk.PromptCapabilities{EmbeddedContext: true, Image: takes("image/*"), Audio: takes("audio/*")},
 			SessionCapabilities: sdk.SessionCapabilities{List: &sdk.SessionListCapabilities{}, Resume: &sdk.SessionResumeCapabilities{}, Close: &sdk.SessionCloseCapabilities{}},
 		},
 	}, nil

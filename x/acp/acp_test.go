@@ -44,12 +44,30 @@ func TestConversation(t *testing.T) {
 		t.Error("a session that there is not was loaded")
 	}
 	loaded, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/tmp", McpServers: []sdk.McpServer{}})
-	if err != nil || loaded.Modes.CurrentModeId != "chat" || len(loaded.Modes.AvailableModes) != 4 {
+	if err != nil || loaded.Modes.CurrentModeId != "chat" || len(loaded.Modes.AvailableModes) != 5 {
 		t.Errorf("%+v, %v", loaded, err)
 	}
 	want(t, e.said, "<Hello>I have read 1 message(s).<And now?>I have read 3 message(s).")
 	said, _ = e.prompt(id, "Still there?")
 	want(t, said, "I have read 5 message(s).")
+}
+
+// A prompt has a picture and a file; an agent that takes none says so.
+func TestMedia(t *testing.T) {
+	e := start(t, open(t, filepath.Join(t.TempDir(), "stone.db")))
+	about, err := e.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
+	if err != nil || !about.AgentCapabilities.PromptCapabilities.Image || !about.AgentCapabilities.PromptCapabilities.Audio {
+		t.Errorf("%+v, %v", about.AgentCapabilities, err)
+	}
+	blob := sdk.ResourceBlock(sdk.EmbeddedResourceResource{BlobResourceContents: &sdk.BlobResourceContents{Uri: "file:///tmp/a.pdf", Blob: "JVBERi0=", MimeType: sdk.Ptr("application/pdf")}})
+	prompt := []sdk.ContentBlock{sdk.TextBlock("What?"), sdk.ImageBlock("iVBORw0KGgo=", "image/png"), blob}
+	if _, err := e.Prompt(t.Context(), sdk.PromptRequest{SessionId: e.session("eye"), Prompt: prompt}); err != nil {
+		t.Error(err)
+	}
+	want(t, e.said, "[image/png, 8 bytes a.pdf, application/pdf, 5 bytes]")
+	if _, err := e.Prompt(t.Context(), sdk.PromptRequest{SessionId: e.session("chat"), Prompt: prompt}); err == nil || !strings.Contains(err.Error(), "the pipeline chat: it takes no pictures, sounds or other files: want text") {
+		t.Error(err)
+	}
 }
 
 // Two processes that prompt one session at the same time take turns: each turn has those before it, and none is lost, even

@@ -110,13 +110,17 @@ func pipelines(gate <-chan struct{}) []serve.Pipeline {
 		return script.Text(fmt.Sprintf("I have read %d message(s).", len(req.Messages)))
 	})
 	chat := agent.New("chat", reply, model, agent.Config{Conversation: agent.ConversationOf(reply), User: asks})
+	sees := script.Func(func(_ int, req *llm.Request) script.Answer {
+		return script.Text(fmt.Sprint(req.Messages[len(req.Messages)-1].Media()))
+	})
+	eye := agent.New("eye", reply, sees, agent.Config{Conversation: agent.ConversationOf(reply), User: asks, Media: agent.MediaOf(dag.NewType[[]*llm.Media]("files"))})
 	type order struct {
 		Stone string `json:"stone"`
 	}
 	look := tool.Func("look", "Looks.", func(_ context.Context, o order) (string, error) { return o.Stone + " is grey", nil }, tool.Effects())
 	buy := tool.Confirm(tool.Func("buy", "Buys.", func(_ context.Context, o order) (string, error) { return "bought " + o.Stone, nil }, tool.Effects("net")), tool.Ask)
 	mason := agent.New("mason", reply, worker{gate}, agent.Config{Conversation: agent.ConversationOf(reply), User: asks, Use: []agent.Middleware{look, buy}})
-	return []serve.Pipeline{{Name: "chat", Ashlar: chat}, {Name: "mason", Ashlar: mason}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)}, {Name: "pick", Ashlar: stone.Seq("pick", which, pick)}}
+	return []serve.Pipeline{{Name: "chat", Ashlar: chat}, {Name: "eye", Ashlar: eye}, {Name: "mason", Ashlar: mason}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)}, {Name: "pick", Ashlar: stone.Seq("pick", which, pick)}}
 }
 
 func open(t *testing.T, file string) journal.Journal {

@@ -1,11 +1,13 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,26 +21,41 @@ import (
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// textOf returns the text of a prompt.
-func textOf(prompt []sdk.ContentBlock) (string, error) {
+// contentOf returns the text and the media of a prompt.
+func contentOf(prompt []sdk.ContentBlock) (text string, media []*llm.Media, err error) {
 	var texts []string
+	show := func(data, kind, name string) {
+		url := "data:" + kind + ";base64," + data
+		m, wrongly := llm.MediaURL(url, kind, path.Base(name))
+		if media = append(media, m); wrongly != nil {
+			err = wrong("the prompt: %v", wrongly)
+		}
+	}
 	for _, block := range prompt {
 		switch {
 		case block.Text != nil:
 			texts = append(texts, block.Text.Text)
+		case block.Image != nil:
+			show(block.Image.Data, block.Image.MimeType, "")
+		case block.Audio != nil:
+			show(block.Audio.Data, block.Audio.MimeType, "")
 		case block.ResourceLink != nil:
 			texts = append(texts, block.ResourceLink.Uri)
 		case block.Resource != nil && block.Resource.Resource.TextResourceContents != nil:
 			r := block.Resource.Resource.TextResourceContents
 			texts = append(texts, fmt.Sprintf("\n%s:\n%s\n", r.Uri, r.Text))
+		case block.Resource != nil && block.Resource.Resource.BlobResourceContents != nil:
+			r := block.Resource.Resource.BlobResourceContents
+			show(r.Blob, *cmp.Or(r.MimeType, sdk.Ptr("application/octet-stream")), r.Uri)
 		default:
-			return "", wrong("the prompt has a picture, a sound or binary data: want text and files of text")
+			return "", nil, wrong("the prompt has a part of no known kind: want text, pictures, sounds and files")
 		}
 	}
-	return strings.TrimSpace(strings.Join(texts, " ")), nil
+	return strings.TrimSpace(strings.Join(texts, " ")), media, err
 }
 
 // Prompt implements sdk.Agent: it is a turn.
@@ -49,8 +66,8 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	if s == nil {
 		return sdk.PromptResponse{}, wrong("there is no session %q: load it", req.SessionId)
 	}
-	text, err := textOf(req.Prompt)
-	if err == nil && text == "" {
+	text, media, err := contentOf(req.Prompt)
+	if err == nil && text == "" && media == nil {
 		err = wrong("the prompt is empty")
 	}
 	if err != nil {
@@ -59,7 +76,7 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 	s.turn.Lock() // the editor cancels the turn before
 	defer s.turn.Unlock()
 	s.voice.text = ""
-	reason, err := a.take(ctx, s, &s.voice, text)
+	reason, err := a.take(ctx, s, &s.voice, text, media)
 	if ctx.Err() != nil {
 		reason, err = sdk.StopReasonCancelled, nil
 	}
@@ -74,7 +91,7 @@ func (a *agent) Prompt(ctx context.Context, req sdk.PromptRequest) (sdk.PromptRe
 
 // take takes a turn with a prompt, after the one before is over. Another process may take turns of the session too:
 // the run of a turn is named by its number, so that only one of them starts it.
-func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sdk.StopReason, error) {
+func (a *agent) take(ctx context.Context, s *session, v *voice, text string, media []*llm.Media) (sdk.StopReason, error) {
 	tried, until := 0, time.Time{}
 	for {
 		turns, err := a.turns(ctx, v.id, 1, nil)
@@ -91,7 +108,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 			if err != nil {
 				return "", err
 			}
-			answered, err := a.answer(ctx, run, text)
+			answered, err := a.answer(ctx, run, text, media)
 			if err != nil {
 				return "", err
 			}
@@ -103,7 +120,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 				return reason, err
 			}
 		}
-		run, err := a.start(ctx, s, v.id, number, text)
+		run, err := a.start(ctx, s, v.id, number, text, media)
 		if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == api.Conflict {
 			if number != tried {
 				tried, until = number, time.Now().Add(shownTime)
@@ -123,7 +140,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string) (sd
 const shownTime = 5 * time.Second
 
 // start starts the run of a turn.
-func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number int, text string) (api.Run, error) {
+func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number int, text string, media []*llm.Media) (api.Run, error) {
 	a.mu.Lock()
 	mode, folder := s.mode, s.folder
 	a.mu.Unlock()
@@ -131,7 +148,7 @@ func (a *agent) start(ctx context.Context, s *session, id sdk.SessionId, number 
 		if p.Name != mode {
 			continue
 		}
-		input, err := p.Read(text, nil)
+		input, err := p.Show(text, media)
 		if err != nil {
 			return api.Run{}, wrong("the pipeline %s: %v", mode, err)
 		}
@@ -307,7 +324,7 @@ func messageOf(q api.Question) string {
 }
 
 // answer answers the question that was the reply of the turn before, if there is one.
-func (a *agent) answer(ctx context.Context, run api.Run, text string) (answered bool, err error) {
+func (a *agent) answer(ctx context.Context, run api.Run, text string, media []*llm.Media) (answered bool, err error) {
 	if run.State != journal.Waiting {
 		return false, nil
 	}
@@ -317,6 +334,9 @@ func (a *agent) answer(ctx context.Context, run api.Run, text string) (answered 
 	}
 	for _, q := range open {
 		if options, _ := choices(q); len(options) == 0 {
+			if media != nil {
+				return true, wrong("an answer to a question has no pictures or files: want text")
+			}
 			return true, a.api.Answer(ctx, run.ID, api.Answer{Question: q.Path, Response: text, Version: q.Version})
 		}
 	}

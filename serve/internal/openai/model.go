@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -104,6 +105,7 @@ const (
 	asMessages
 	asHistory // a result of an agent
 	asText
+	asMedia // of the newest message
 	asTools // of the client, which executes their calls
 )
 
@@ -113,6 +115,7 @@ var (
 	messagesSchema = ordered[[]llm.Message]()
 	historySchema  = ordered[agent.Text]()
 	textSchema     = ordered[string]()
+	mediaSchema    = ordered[[]*llm.Media]()
 	toolsSchema    = ordered[[]llm.Tool]()
 )
 
@@ -137,6 +140,8 @@ func formOf(in tree.Input) form {
 		return asHistory
 	case bytes.Equal(s, textSchema):
 		return asText
+	case bytes.Equal(s, mediaSchema) && !in.Inner:
+		return asMedia
 	case bytes.Equal(s, toolsSchema) && in.Inner:
 		return asTools
 	}
@@ -192,6 +197,8 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 	history, hasHistory := names[asHistory]
 	messages, hasMessages := names[asMessages]
 	text, hasText := names[asText]
+	media := names[asMedia]
+	delete(names, asMedia)
 	switch {
 	case known && len(names) == 0:
 		return nil, given, nil
@@ -199,36 +206,53 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 		input, err = json.Marshal(all)
 		return input, given, err
 	case known && len(names) == 1 && hasText:
-		said, err := transcript(all)
-		if err == nil {
-			input, err = json.Marshal(said)
-		}
+		input, err = said(all, text, media, map[string]any{})
 		return input, given, err
-	case known && len(names) == 2 && hasText && (hasMessages || hasHistory):
-		said, err := transcript(all[last:])
-		if err != nil {
-			return nil, nil, err
-		}
-		if hasMessages {
-			input, err = json.Marshal(map[string]any{text: said, messages: append([]llm.Message{}, all[:last]...)})
-			return input, given, err
-		}
+	case known && len(names) == 2 && hasText && hasMessages:
+		input, err = said(all[last:], text, media, map[string]any{messages: append([]llm.Message{}, all[:last]...)})
+		return input, given, err
+	case known && len(names) == 2 && hasText && hasHistory:
 		if last > 0 {
 			if given[history], err = json.Marshal(map[string]any{"text": "", "conversation": all[:last]}); err != nil {
 				return nil, nil, err
 			}
 		}
-		input, err = json.Marshal(said)
+		input, err = said(all[last:], text, media, map[string]any{})
 		return input, given, err
 	}
-	said, err := transcript(all)
+	whole, err := transcript(all)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(all) > 1 || !json.Valid([]byte(said)) {
+	if len(all) > 1 || !json.Valid([]byte(whole)) {
 		return nil, nil, wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
 	}
-	return json.RawMessage(said), given, nil
+	return json.RawMessage(whole), given, nil
+}
+
+// said returns an input with the text of messages and, if the pipeline takes it, the media of the newest one.
+func said(all []llm.Message, text, media string, object map[string]any) (json.RawMessage, error) {
+	newest := all[len(all)-1]
+	if shown := newest.Media(); media != "" && len(shown) > 0 {
+		object[media] = shown
+		newest.Content = slices.DeleteFunc(slices.Clone(newest.Content), func(p llm.Part) bool { return p.Media != nil })
+		all = append(slices.Clone(all[:len(all)-1]), newest)
+	}
+	whole, err := transcript(all)
+	if err != nil {
+		return nil, err
+	}
+	if len(object) == 0 {
+		return json.Marshal(whole)
+	}
+	object[text] = whole
+	return json.Marshal(object)
+}
+
+// MediaInput returns the name of the input of a pipeline that takes the media of a message, "" for none.
+func MediaInput(p stone.Ashlar) string {
+	names, _ := Model{Ashlar: p}.inputs()
+	return names[asMedia]
 }
 
 // transcript returns the text of one message, or the texts of several below their roles.
@@ -237,7 +261,7 @@ func transcript(all []llm.Message) (string, error) {
 	for i := range all {
 		m := &all[i]
 		if len(m.Media()) > 0 {
-			return "", wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out")
+			return "", wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out, or publish an agent with agent.MediaOf")
 		}
 		if len(m.ToolCalls) > 0 || m.Role == llm.RoleTool {
 			return "", wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")

@@ -83,6 +83,8 @@ func (m Model) Message(input dag.DAG) []llm.Part {
 	}
 	var req llm.Request
 	var text string
+	var media []*llm.Media
+	read(asMedia, &media)
 	read(asMessages, &req.Messages)
 	read(asRequest, &req)
 	read(asText, &text)
@@ -100,7 +102,8 @@ func (m Model) Message(input dag.DAG) []llm.Part {
 	case names[asText] == "" && last >= 0:
 		return req.Messages[last].Content
 	}
-	return []llm.Part{{Text: text}}
+	said := llm.User(text, media...)
+	return said.Content
 }
 
 // maxEarlier bounds the responses whose items a request names.

@@ -59,6 +59,9 @@ func (s skill) modes() []string {
 	case s.Text != "":
 		modes = []string{textMode, jsonMode}
 	}
+	if s.Media != "" { // its models may take less than the schema
+		return append(modes, s.Files...)
+	}
 	return append(modes, s.files.Types...)
 }
 
@@ -127,7 +130,7 @@ func (s skill) input(m *sdk.Message) (json.RawMessage, error) {
 		return nil, err
 	}
 	var input json.RawMessage
-	if len(files) == 0 || text != "" || data != nil {
+	if len(files) == 0 || text != "" || data != nil || s.Media != "" {
 		input, err = s.Read(text, data)
 	}
 	if err == nil && len(files) > 0 {

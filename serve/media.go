@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"context"
+	"slices"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/serve/internal/openai"
+)
+
+// kindsOfMedia are the kinds that a pipeline may take. A model that takes the example is assumed to take the kind.
+var kindsOfMedia = []struct{ of, example string }{{"image/*", "image/png"}, {"audio/*", "audio/wav"}, {"video/*", "video/mp4"}, {"application/pdf", "application/pdf"}}
+
+// files returns the kinds of media that a pipeline takes with a message.
+func (s *Server) files(p *Pipeline) (kinds []string) {
+	for _, one := range kindsOfMedia {
+		if name := openai.MediaInput(p.Ashlar); name != "" && sees(s.cfg.Base(), p.Ashlar, name, &llm.Media{Type: one.example, Data: []byte{0}}) == nil {
+			kinds = append(kinds, one.of)
+		}
+	}
+	return kinds
+}
+
+// shows checks the media of an input with the models that get it.
+func (s *Server) shows(p *Pipeline, input dag.DAG) error {
+	name := openai.MediaInput(p.Ashlar)
+	if name == "" {
+		return nil
+	}
+	media, err := agent.MediaOf(dag.NewType[[]*llm.Media](name)).From(input)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	for _, m := range media {
+		if m == nil {
+			return invalid("%q has a null: leave it out", name)
+		}
+		if err := sees(s.cfg.Base(), p.Ashlar, name, m); err != nil {
+			return invalid("the pipeline %s cannot show its model %s: %v", p.Name, m, err)
+		}
+	}
+	return nil
+}
+
+// sees returns why an agent of a pipeline cannot show its model what it reads from an input.
+func sees(ctx context.Context, p stone.Ashlar, input string, m *llm.Media) error {
+	model, cfg, ok := agent.ConfigOf(p)
+	if ok && cfg.Media != nil && slices.ContainsFunc(cfg.Media.Queries(), func(q dag.Query) bool { return q.Type() != nil && q.Type().Name() == input }) {
+		if err := llm.CheckMedia(model, llm.RoleUser, m); err != nil {
+			return err
+		}
+		if err := llm.CheckFit(ctx, model, &llm.Request{Model: cfg.Model, Messages: []llm.Message{llm.User("", m)}}); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.Children() {
+		if err := sees(ctx, c, input, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
