@@ -313,8 +313,9 @@ func (a *agent) replay(ctx context.Context, s *session, turns []api.Run) error {
 			run.Result = &whole
 		}
 		if told := conversation(run.Result); len(told) > 0 {
+			calls := map[string]sdk.ToolCallId{}
 			for _, m := range told {
-				v.message(ctx, m)
+				v.message(ctx, m, calls)
 			}
 			rest = i // what is newer
 		}

@@ -229,16 +229,21 @@ func TestTools(t *testing.T) {
 	want(t, said, "I look.\n\nSo slate is grey.")
 	want(t, e.thought, "Let me think.")
 	want(t, strings.Join(e.steps, "\n"), `look
-{"stone":"sl|
+map[text:{"stone":"sl]|
 map[stone:slate]|look: slate
-done: slate is grey`)
+done: map[text:slate is grey]`)
 
 	said, _ = e.prompt(id, "buy")
 	want(t, said, "I buy.\n\nSo bought slate.")
-	want(t, e.steps[0]+"|"+e.steps[len(e.steps)-1], "buy|done: bought slate")
+	want(t, e.steps[0]+"|"+e.steps[len(e.steps)-1], "buy|done: map[text:bought slate]")
 	if len(e.asked) != 1 || !strings.HasSuffix(e.asked[0], "[yes allow_once no reject_once always allow_always never reject_always]") {
 		t.Errorf("asked %q", e.asked)
 	}
+	e.steps = nil
+	if _, err := e.LoadSession(t.Context(), sdk.LoadSessionRequest{SessionId: id, Cwd: "/tmp", McpServers: []sdk.McpServer{}}); err != nil {
+		t.Fatal(err)
+	}
+	want(t, strings.Join(e.steps, "\n"), "look: slate\ndone: map[text:slate is grey]\nbuy: slate\ndone: map[text:bought slate]")
 	e.answer = "no"
 	e.prompt(e.session("mason"), "buy") // what was allowed always holds in the other session
 	want(t, strings.Contains(e.steps[len(e.steps)-1], "failed: "), "true")

@@ -7,7 +7,7 @@
 // the journal loads them. A prompt starts a run of the pipeline that is the mode of the session. The prompt is the
 // input, if that is a text or has one. A pipeline that reads the result of the previous turn gets it, as
 // an agent with agent.ConversationOf does. A file reference is given as its address, an embedded file
-// as its text. Pictures and sounds are refused.
+// as its text. Pictures, sounds and other files reach an agent with agent.MediaOf, another one refuses them.
 //
 // Several editors may open a session over one journal. The run of a turn is named after its number, so a prompt waits for
 // the turn of another editor and continues after it.
@@ -22,7 +22,7 @@
 // Cancelling a turn cancels its run. Closing the editor does not: the run continues in this process or in the
 // next one, and the next prompt of the session waits for it.
 //
-// A loaded history has the conversation of the last turn, or else the results of all turns with the first 500 bytes of
+// A loaded history has the conversation of the last turn with its tool calls, or else the results of all turns with the first 500 bytes of
 // their prompts. Stone does not use the files, terminals and MCP servers of the editor: a pipeline may do what is granted
 // where it is served.
 package acp

@@ -30,7 +30,7 @@ func contentOf(prompt []sdk.ContentBlock) (text string, media []*llm.Media, err 
 	var texts []string
 	show := func(data, kind, name string) {
 		url := "data:" + kind + ";base64," + data
-		m, wrongly := llm.MediaURL(url, kind, path.Base(name))
+		m, wrongly := llm.MediaURL(url, kind, strings.TrimPrefix(path.Base(name), "."))
 		if media = append(media, m); wrongly != nil {
 			err = wrong("the prompt: %v", wrongly)
 		}

@@ -23,6 +23,7 @@ type voice struct {
 	run  string // whose parts are told
 	sent turn.Progress[sent]
 	text string // that was said last
+	told int    // calls of loaded histories
 }
 
 // sent is how much of a part was told.
@@ -138,14 +139,10 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 	case at.text == complete:
 	case p.Input != nil:
 		at.text = complete
-		title := p.Tool
-		if about := view.Argument(llm.ToolCall{Name: p.Tool, Input: p.Input}); about != "" {
-			title += ": " + about
-		}
-		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateTitle(title), sdk.WithUpdateRawInput(p.Input), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
+		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateTitle(title(p.Tool, p.Input)), sdk.WithUpdateRawInput(p.Input), sdk.WithUpdateStatus(sdk.ToolCallStatusInProgress)))
 	case len(p.Text) >= max(2*at.text, 1): // an update has all of them: twice as many, so that the updates stay linear
 		at.text = len(p.Text)
-		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateRawInput(p.Text)))
+		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateRawInput(raw(p.Text))))
 	}
 	switch {
 	case p.State == turn.Void:
@@ -153,10 +150,12 @@ func (v *voice) call(ctx context.Context, p *turn.Part, at *sent, nth int) {
 		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
 	case p.Output != nil:
 		at.over = true
-		v.update(ctx, sdk.UpdateToolCall(at.id, sdk.WithUpdateStatus(statusOf(p.Failed || p.Denied)), sdk.WithUpdateRawOutput(*p.Output),
-			sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(*p.Output))})))
+		v.result(ctx, at.id, *p.Output, p.Failed || p.Denied)
 	}
 }
+
+// raw is a text as the input or output of a call: older editors drop updates in which that is no object.
+func raw(text string) map[string]any { return map[string]any{"text": text} }
 
 // kinds are the kinds of Stone's own tools. Editors choose an icon by them.
 var kinds = map[string]sdk.ToolKind{
@@ -182,6 +181,7 @@ func (v *voice) end(ctx context.Context, run api.Run) {
 		if text, data = inside.Plain(run.Result); data != nil {
 			text = "```json\n" + string(data) + "\n```"
 		}
+	case run.State == journal.Canceled: // the stop reason says it
 	case run.Failure != nil:
 		text = fmt.Sprintf("%s: %s (at %s)", run.Failure.Kind, run.Failure.Reason, run.Failure.Path)
 	case run.Over() || run.State == journal.Refused:
@@ -203,15 +203,38 @@ func conversation(n *api.Node) []llm.Message {
 	return content.Conversation
 }
 
-// message tells a message of the history.
-func (v *voice) message(ctx context.Context, m llm.Message) {
+// message tells a message of the history, with its calls. Ids of calls are those of models, which may repeat them: calls has the
+// ids that the editor knows.
+func (v *voice) message(ctx context.Context, m llm.Message, calls map[string]sdk.ToolCallId) {
 	switch text := m.Text(); {
+	case m.Role == llm.RoleTool:
+		if id := calls[m.CallID]; id != "" {
+			v.result(ctx, id, text, m.IsError)
+		}
 	case text == "":
 	case m.Role == llm.RoleUser:
 		v.heard(ctx, text)
 	case m.Role == llm.RoleAssistant:
 		v.paragraph(ctx, text)
 	}
+	for _, c := range m.ToolCalls {
+		v.told++
+		calls[c.ID] = sdk.ToolCallId(fmt.Sprintf("told-%d", v.told))
+		v.update(ctx, sdk.StartToolCall(calls[c.ID], title(c.Name, c.Input), sdk.WithStartKind(kindOf(c.Name)), sdk.WithStartStatus(sdk.ToolCallStatusInProgress), sdk.WithStartRawInput(c.Input)))
+	}
+}
+
+// title is the title of a call.
+func title(tool string, input json.RawMessage) string {
+	if about := view.Argument(llm.ToolCall{Name: tool, Input: input}); about != "" {
+		return tool + ": " + about
+	}
+	return tool
+}
+
+// result tells the result of a call.
+func (v *voice) result(ctx context.Context, id sdk.ToolCallId, text string, failed bool) {
+	v.update(ctx, sdk.UpdateToolCall(id, sdk.WithUpdateStatus(statusOf(failed)), sdk.WithUpdateRawOutput(raw(text)), sdk.WithUpdateContent([]sdk.ToolCallContent{sdk.ToolContent(sdk.TextBlock(text))})))
 }
 
 // heard tells a message of the user, of the history. What is said next answers it.
