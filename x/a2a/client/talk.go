@@ -141,7 +141,10 @@ func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 	misses := 0
 	for {
 		if t.streams {
-			t.listen(ctx)
+			if err := t.listen(ctx); err != nil {
+				t.cancel(ctx)
+				return nil, err
+			}
 		}
 		task, err := t.agent.GetTask(ctx, &sdk.GetTaskRequest{ID: t.task})
 		if err != nil && t.seen != nil {
@@ -272,26 +275,34 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	return nil
 }
 
-// listen streams what the agent says until the stream ends or has been silent for too long. The task says how it went.
-func (t *talk) listen(ctx context.Context) {
+// listen streams what the agent says until the task stops, the stream ends or has been silent for too long. The task says
+// how it went. The error says that the agent has said too much.
+func (t *talk) listen(ctx context.Context) error {
 	for event, err := range t.agent.SubscribeToTask(ctx, &sdk.SubscribeToTaskRequest{ID: t.task}) {
 		if err != nil {
-			return
+			return nil
 		}
+		var status sdk.TaskStatus
 		switch e := event.(type) {
 		case *sdk.Task:
 			t.out.begin(e.Artifacts)
+			status = e.Status
 		case *sdk.TaskArtifactUpdateEvent:
-			t.out.update(e)
+			if t.out.update(e); t.out.size > t.cfg.MaxBody {
+				return failed("the agent answers with more than %d bytes", t.cfg.MaxBody)
+			}
 		case *sdk.TaskStatusUpdateEvent:
-			if e.Status.State.Terminal() {
-				t.seen = &sdk.Task{ID: t.task, Status: e.Status, Artifacts: t.out.artifacts}
-			}
-			if e.Status.State.Terminal() || e.Status.State == sdk.TaskStateInputRequired {
-				return
-			}
+			status = e.Status
+		}
+		switch s := status.State; {
+		case s.Terminal():
+			t.seen = &sdk.Task{ID: t.task, Status: status, Artifacts: t.out.artifacts}
+			return nil
+		case s == sdk.TaskStateInputRequired || s == sdk.TaskStateAuthRequired:
+			return nil
 		}
 	}
+	return nil
 }
 
 // cancel cancels the task, although the request is over.
