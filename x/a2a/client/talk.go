@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -50,7 +51,8 @@ type talk struct {
 	seen    *sdk.Task  // as its stream ended it
 }
 
-// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself.
+// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself. It is a
+// remote.Task too.
 type started struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
 	Ended   *sdk.Task    `json:"ended,omitempty"`
@@ -61,7 +63,7 @@ type started struct {
 func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, error) {
 	for n := 1; n <= maxTasks; n++ {
 		fresh := false
-		at, err := stone.Step(ctx, "send", fmt.Sprintf("%s-%d", t.names.key, n), func(ctx context.Context, id string) (started, error) {
+		at, err := stone.Step(ctx, remote.Step, fmt.Sprintf("%s-%d", t.names.key, n), func(ctx context.Context, id string) (started, error) {
 			fresh = true
 			return t.send(ctx, id, parts)
 		})
@@ -72,6 +74,11 @@ func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, er
 			return t.out.message(at.Message)
 		}
 		t.task = at.Task
+		if at.Ended == nil {
+			if err := remote.Canceling(ctx, t.cancel); err != nil {
+				return nil, err
+			}
+		}
 		var reply *call.Reply
 		if at.Ended != nil { // an agent that keeps no tasks has it no more
 			reply, _, err = t.settle(ctx, at.Ended)
