@@ -91,14 +91,14 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	for name, value := range body {
 		i, known := slices.BinarySearchFunc(Parameters, name, func(p Parameter, name string) int { return strings.Compare(p.Name, name) })
 		if !known || use(Parameters[i]) == "" {
-			return wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
+			return Wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
 		}
 		if p := Parameters[i]; use(p) == Refused && !unset(value) {
 			note := "leave it out"
 			if p.Note != "" {
 				note = p.Note
 			}
-			return wrong(name, "unsupported_parameter", "the parameter %q is not supported: %s", name, note)
+			return Wrong(name, "unsupported_parameter", "the parameter %q is not supported: %s", name, note)
 		}
 	}
 	return nil
