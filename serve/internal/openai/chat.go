@@ -86,7 +86,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 	var raw []json.RawMessage
 	var form struct {
 		Type       string
-		JSONSchema jsonSchema `json:"json_schema"`
+		JSONSchema JSONSchema `json:"json_schema"`
 	}
 	var options struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -112,7 +112,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 		err = choose(&c.req, body["tool_choice"])
 	}
 	if err == nil {
-		c.req.ResponseFormat, err = format("response_format", form.Type, form.JSONSchema)
+		c.req.ResponseFormat, err = Format("response_format", form.Type, form.JSONSchema)
 	}
 	if err == nil {
 		p.Stop, err = stops(stop)
@@ -173,7 +173,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	out := c.completion(t.Run, "chat.completion")
 	out.Choices = []chatChoice{{Message: c.answerOf(answer), FinishReason: &why}}
 	out.Usage = chatUsageOf(t.Run, answer)
-	return reply(w, out)
+	return Reply(w, out)
 }
 
 func (c *chatRequest) completion(run api.Run, object string) chatCompletion {

@@ -32,6 +32,9 @@ type Model struct {
 	format *llm.Format // of its answers, as the client wants them
 }
 
+// ID is the name by which clients ask for the model.
+func (m Model) ID() string { return prefix + m.Name }
+
 var (
 	requestType = dag.NewType[llm.Request]("request")
 	replyType   = dag.NewType[llm.Reply]("reply")

@@ -245,8 +245,8 @@ func (s *Stream) write(frame string) {
 	}
 }
 
-// reply writes a value as JSON.
-func reply(w http.ResponseWriter, value any) error {
+// Reply writes a value as JSON.
+func Reply(w http.ResponseWriter, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ type modelObject struct {
 }
 
 func describe(m Model) modelObject {
-	return modelObject{ID: prefix + m.Name, Object: "model", OwnedBy: "stone"}
+	return modelObject{ID: m.ID(), Object: "model", OwnedBy: "stone"}
 }
 
 func listModels(w http.ResponseWriter, _ *http.Request, b Backend) error {
@@ -273,7 +273,7 @@ func listModels(w http.ResponseWriter, _ *http.Request, b Backend) error {
 	for _, m := range b.Models() {
 		list = append(list, describe(m))
 	}
-	return reply(w, map[string]any{"object": "list", "data": list})
+	return Reply(w, map[string]any{"object": "list", "data": list})
 }
 
 func getModel(w http.ResponseWriter, r *http.Request, b Backend) error {
@@ -281,5 +281,5 @@ func getModel(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, describe(m))
+	return Reply(w, describe(m))
 }

@@ -93,7 +93,7 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 		if !known || use(Parameters[i]) == "" {
 			return Wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
 		}
-		if p := Parameters[i]; use(p) == Refused && !unset(value) {
+		if p := Parameters[i]; use(p) == Refused && !Unset(value) {
 			note := "leave it out"
 			if p.Note != "" {
 				note = p.Note
@@ -104,8 +104,8 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	return nil
 }
 
-// unset reports whether a value asks for nothing. For n, that is 1.
-func unset(value json.RawMessage) bool {
+// Unset reports whether a value asks for nothing. For n, that is 1.
+func Unset(value json.RawMessage) bool {
 	switch strings.TrimSpace(string(value)) {
 	case "null", "false", "0", "1", `""`, "[]", "{}":
 		return true

@@ -129,7 +129,7 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 		Format struct {
 			Type   string
 			Strict bool
-			jsonSchema
+			JSONSchema
 		}
 	}
 	var include []string
@@ -150,7 +150,7 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 		err = choose(&req, body["tool_choice"])
 	}
 	if err == nil {
-		req.ResponseFormat, err = format("text", text.Format.Type, text.Format.jsonSchema)
+		req.ResponseFormat, err = Format("text", text.Format.Type, text.Format.JSONSchema)
 	}
 	if err != nil {
 		return req, resp, stream, err
@@ -241,7 +241,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err := resp.end(r.Context(), m, run); err != nil {
 		return err
 	}
-	return reply(w, resp)
+	return Reply(w, resp)
 }
 
 // now answers with a stored response as it is now.
@@ -251,7 +251,7 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 		return err
 	}
 	was.ended(r.Context(), m, run)
-	return reply(w, was)
+	return Reply(w, was)
 }
 
 // start starts the run of a request, whose messages follow those of an earlier response. What is known of a response is
@@ -359,7 +359,7 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err := b.Remove(r.Context(), id); err != nil {
 		return err
 	}
-	return reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
+	return Reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
 // ended sets the result of a run. An answer that cannot be read makes the response a failed one.

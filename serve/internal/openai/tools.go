@@ -239,14 +239,14 @@ func choose(req *llm.Request, raw json.RawMessage) error {
 	return Wrong("tool_choice", "unsupported_parameter", `the tool_choice %s is not supported: want "auto", "none", "required", a function, a custom tool or allowed_tools`, quote(string(raw)))
 }
 
-// jsonSchema is a format of an answer.
-type jsonSchema struct {
+// JSONSchema is a format of an answer.
+type JSONSchema struct {
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 }
 
-// format returns the format of a kind.
-func format(param, kind string, f jsonSchema) (*llm.Format, error) {
+// Format returns the response format of a kind.
+func Format(param, kind string, f JSONSchema) (*llm.Format, error) {
 	switch kind {
 	case "", "text":
 		return nil, nil
