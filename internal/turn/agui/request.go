@@ -54,9 +54,6 @@ func Read(body []byte) (in Input, err error) {
 	for _, t := range raw.Tools {
 		in.Tools = append(in.Tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Parameters})
 	}
-	if err := turn.CheckTools(in.Tools); err != nil {
-		return in, err
-	}
 	for _, r := range raw.Resume {
 		a, err := answer(r.Status, r.Payload)
 		if err != nil {
@@ -104,15 +101,17 @@ func Read(body []byte) (in Input, err error) {
 		}
 	}
 	slices.Reverse(in.Replies)
-	if len(in.Answers)+len(in.Results) > 0 {
+	answers := len(in.Answers)+len(in.Results) > 0
+	reason := slices.ContainsFunc(in.Answers, func(a turn.Answer) bool { return a.Cancel }) // a message with it says why
+	switch {
+	case answers && (!reason || last.ID == ""):
 		return in, nil
-	}
-	if last.ID == "" {
+	case last.ID == "":
 		return in, turn.ErrNothing
 	}
 	in.Message = last.ID
 	in.Content, err = content(last.Content)
-	if err == nil && len(in.Content) == 0 {
+	if err == nil && len(in.Content) == 0 && !answers {
 		err = turn.ErrNothing
 	}
 	return in, err
