@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,13 +44,33 @@ func looker(arguments func(tool llm.Tool) string) llm.Model {
 	})
 }
 
+// formatted is a model that answers requests with a format by another one.
+type formatted struct {
+	llm.Model
+	of llm.Model
+}
+
+func (f formatted) Stream(ctx context.Context, req *llm.Request) iter.Seq2[llm.Delta, error] {
+	if req.ResponseFormat != nil {
+		return f.of.Stream(ctx, req)
+	}
+	return f.Model.Stream(ctx, req)
+}
+
 // Clients that know nothing of Stone get what the gate has accepted.
 func TestClients(t *testing.T) {
 	for _, name := range []string{"openai", "ai", "@ai-sdk/openai-compatible", "@openai/agents"} {
 		peer.Module(t, name)
 	}
-	weak := script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") })
-	h := gatewayServer(t, gated(weak, looker(func(llm.Tool) string { return `{"at":"it"}` })), nil)
+	looks := looker(func(llm.Tool) string { return `{"at":"it"}` })
+	weak := script.Func(func(_ int, req *llm.Request) script.Answer {
+		if req.ResponseFormat != nil {
+			return script.Text("It is Paris.")
+		}
+		return script.Text("whatever")
+	})
+	strong := formatted{looks, says(`{"town":"Paris"}`)}
+	h := gatewayServer(t, gated(weak, strong), nil)
 	program, err := os.Open("testdata/clients.mjs")
 	if err != nil {
 		t.Fatal(err)
@@ -77,9 +98,13 @@ cancel: "cancelled"
 retrieve: "cancelled"
 error unknown: ["NotFoundError",404,"model_not_found"]
 error refused: ["UnprocessableEntityError",422,"refused"]
+format: "Paris"
+format responses: ["Paris","Paris"]
+format refused: ["UnprocessableEntityError",422,"eval/must-failed"]
 ai: "MARBLE"
 ai stream: "SLATE"
 ai tools: ["polite: seen it",2]
+ai object: "Paris"
 agents responses: "polite: seen it"
 agents stream responses: "polite: seen it"
 agents chat: "polite: seen it"

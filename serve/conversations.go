@@ -8,7 +8,6 @@ import (
 	"errors"
 	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -141,6 +140,12 @@ type followed struct {
 
 // follow does what a request asks for. The same request again does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (t followed, err error) {
+	if req.Join {
+		if t.info, err = c.newest(nil); errors.Is(err, journal.ErrNoRun) {
+			err = nil
+		}
+		return t, err
+	}
 	answers := len(req.Answers)+len(req.Results) > 0
 	switch n := len(req.Message); {
 	case !c.who.may(Start) && !c.who.may(Answer) && answers:
@@ -174,132 +179,6 @@ func (c conversation) follow(req *turn.Request) (t followed, err error) {
 	}
 	at, err = c.next(at, req)
 	return followed{at, nameOf(c.who, at.ID), false}, err
-}
-
-// answers takes the answers and results of a request.
-func (c conversation) answers(req *turn.Request) (t followed, err error) {
-	t = followed{reply: req.Reply, old: true}
-	for _, a := range req.Answers {
-		run, _, _, ok := turn.Question(a.ID)
-		if !ok {
-			return t, invalid("the question %.100q is none of this server: want the id that came with it", a.ID)
-		}
-		if t.info, err = c.turn(run); err == nil {
-			err = c.reply(&t, a, req)
-		}
-		if err != nil {
-			return t, err
-		}
-	}
-	if len(req.Results) > 0 {
-		err = c.results(&t, req.Results)
-	}
-	if req.Message != "" {
-		t.reply, t.old = turn.ID(nameOf(c.who, t.info.ID), req.Message), false
-	}
-	return t, err
-}
-
-// reply answers a question of a turn, in a message or else in what follows one.
-func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error {
-	if !c.who.may(Answer) {
-		return lacking(Answer)
-	}
-	who := c.who
-	if req.Message != "" {
-		who.By = turn.By(cmp.Or(who.by(), "a chat client"), req.Message)
-	}
-	_, path, version, _ := turn.Question(a.ID)
-	all, err := c.cfg.Journal.Questions(c.ctx, t.info.ID)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path })
-	if i < 0 {
-		return notFound("the run asks no question %q", path)
-	}
-	if text := req.Text(); a.Cancel && text != "" && all[i].Call != nil {
-		a.Cancel, a.Response = false, turn.Instead(all[i], text)
-	}
-	response, err := a.Of(all[i])
-	if err != nil {
-		return invalid("%v", err)
-	}
-	t.old = t.old && !all[i].Open()
-	return c.answer(c.ctx, who, t.info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
-}
-
-// results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
-// the client has from the server, are left out.
-func (c conversation) results(t *followed, all []turn.Answer) (err error) {
-	if t.info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {
-		return err
-	}
-	if !c.who.may(Answer) {
-		return lacking(Answer)
-	}
-	asked, err := c.cfg.Journal.Questions(c.ctx, t.info.ID)
-	if err != nil {
-		return err
-	}
-	for _, a := range all {
-		for _, q := range asked {
-			if q.Call == nil || !q.Call.Client || a.ID != turn.CallID(nameOf(c.who, t.info.ID), &q) {
-				continue
-			}
-			t.old = t.old && !q.Open()
-			if err := c.answer(c.ctx, c.who, t.info, api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// answered takes a message as the answer to what a turn asks, and reports whether it is one: the turn that runs is waited for.
-// It also is if it has answered before, and the client did not get what followed.
-func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journal.RunInfo, is bool, err error) {
-	var all []journal.Question
-	for {
-		if all, err = c.cfg.Journal.Questions(c.ctx, at.ID); err != nil {
-			return at, false, err
-		}
-		same := func(q journal.Question) bool { return q.Response != turn.Instead(q, req.Text()) }
-		if saidIn(slices.DeleteFunc(slices.Clone(all), same), req.Message) {
-			return at, true, nil
-		}
-		if !goesOn(at.State) && !c.runs(at.ID) {
-			break
-		}
-		if at, err = c.settled(c.ctx, at); err == nil && c.closing() {
-			err = closing()
-		}
-		if err = cmp.Or(err, context.Cause(c.ctx)); err != nil {
-			return at, false, err
-		}
-	}
-	open := slices.DeleteFunc(all, func(q journal.Question) bool { return !q.Open() })
-	if at.State != journal.Waiting || len(open) == 0 {
-		return at, false, nil
-	}
-	var ids []string
-	for _, q := range open {
-		ids = append(ids, turn.QuestionID(nameOf(c.who, at.ID), &q))
-	}
-	if len(open) > 1 && slices.ContainsFunc(open, func(q journal.Question) bool { return q.Call == nil }) {
-		return at, true, invalid("the turn before asks %d questions, and the message does not say which one it answers: want an answer to each of %s", len(open), strings.Join(ids, ", "))
-	}
-	for i, q := range open {
-		if err := c.reply(&followed{info: at}, turn.Answer{ID: ids[i], Response: turn.Instead(q, req.Text())}, req); err != nil {
-			return at, true, err
-		}
-	}
-	return at, true, nil
-}
-
-// saidIn reports whether a message has answered a question.
-func saidIn(asked []journal.Question, message string) bool {
-	return slices.ContainsFunc(asked, func(q journal.Question) bool { return !q.Open() && turn.In(q.By, message) })
 }
 
 // next starts the turn that answers a message, after another one.
@@ -376,15 +255,10 @@ func (c conversation) replace(turns ...journal.RunInfo) error {
 		if p := (*api.Problem)(nil); err != nil && !(errors.As(err, &p) && p.Type == api.Conflict) { // or it has just ended
 			return err
 		}
-		asked, err := c.cfg.Journal.Questions(c.ctx, t.ID)
-		if err != nil {
-			return err
-		}
-		for _, q := range asked {
-			if !q.Open() {
-				continue
+		for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.ID, Open: true}) {
+			if err == nil {
+				err = journal.Answer(c.ctx, c.cfg.Journal, t.ID, q.Path, ask.Answer{By: c.who.by()})
 			}
-			err := journal.Answer(c.ctx, c.cfg.Journal, t.ID, q.Path, ask.Answer{By: c.who.by()})
 			if err != nil && !errors.Is(err, journal.ErrNoQuestion) { // or somebody was faster
 				return err
 			}

@@ -88,10 +88,10 @@ var pipelines = map[string]struct {
 	roles     map[string]turn.Role
 	responses []string
 }{
-	"text":     {talker("mason", answer, says("Slate is grey.")), nil, nil},
-	"tools":    {talker("mason", answer, calls("I look. ", call("look", "slate"), call("look", "marble")), look), nil, nil},
-	"approval": {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"yes"}},
-	"refusal":  {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"no: too dear"}},
+	"text":      {talker("mason", answer, says("Slate is grey.")), nil, nil},
+	"tools":     {talker("mason", answer, calls("I look. ", call("look", "slate"), call("look", "marble")), look), nil, nil},
+	"approval":  {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"yes"}},
+	"refusal":   {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"no: too dear"}},
 	"approvals": {talker("mason", answer, calls("", call("buy", "slate"), call("buy", "chalk")), buy), nil, []string{"no: too dear", "yes"}},
 	"rejected": {agent.New("mason", answer, script.Func(func(_ int, req *llm.Request) script.Answer {
 		if len(req.Messages) == 1 {

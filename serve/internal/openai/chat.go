@@ -175,7 +175,7 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if run.State != journal.Done {
 		return ofRun(run)
 	}
-	answer, err := m.Answer(run)
+	answer, err := m.Answer(r.Context(), run)
 	if err != nil {
 		return err
 	}
@@ -242,9 +242,9 @@ func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m
 		s.send("", map[string]any{"error": ofRun(run)})
 		return nil
 	}
-	answer, err := m.Answer(run)
+	answer, err := m.Answer(r.Context(), run)
 	if err != nil {
-		s.send("", map[string]any{"error": lost("internal", "the result of the run cannot be read")})
+		s.send("", map[string]any{"error": unread(err)})
 		return nil
 	}
 	delta := c.answerOf(answer)

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
@@ -27,7 +28,8 @@ const prefix = "stone/"
 type Model struct {
 	Name   string // without "stone/"
 	Ashlar stone.Ashlar
-	Live   bool // streams what no gate has accepted yet
+	Live   bool        // streams what no gate has accepted yet
+	format *llm.Format // of its answers, as the client wants them
 }
 
 var (
@@ -48,7 +50,7 @@ var (
 func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	switch app.Intents[intent].In {
 	case "", call.AnyRequest:
-		model := call.Model(app, call.Spec{Intent: intent})
+		model := call.Model(app, call.Spec{Intent: intent, Done: call.Done{Must: []string{"response-format"}}})
 		return stone.Func("answer", requestType, replyType, func(ctx context.Context, req llm.Request) (llm.Reply, error) {
 			reply, err := llm.Collect(ctx, heard{model, event.At(ctx).Speak("answer")}, &req)
 			if err != nil {
@@ -255,8 +257,20 @@ func transcript(all []llm.Message) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// Answer reads the result of a run.
-func (m Model) Answer(run api.Run) (*llm.Reply, error) {
+// Answer reads the result of a run. The text of an answer in the format that the client wants is that alone, without
+// a code block around it.
+func (m Model) Answer(ctx context.Context, run api.Run) (*llm.Reply, error) {
+	reply, err := m.result(run)
+	if err != nil || m.format == nil {
+		return reply, err
+	}
+	if reply.Text, err = structured.Answered(ctx, m.format, reply); err != nil { // a pipeline has not checked it
+		return nil, lost(call.SchemaInvalid, err.Error())
+	}
+	return reply, nil
+}
+
+func (m Model) result(run api.Run) (*llm.Reply, error) {
 	if run.Result == nil {
 		return &llm.Reply{}, nil
 	}

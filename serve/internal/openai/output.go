@@ -130,9 +130,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	if err != nil {
 		return nil // the client has gone, or comes back
 	}
-	if err := resp.end(m, run); err != nil {
-		resp.Status, resp.Error = "failed", lost("internal", "the result of the run cannot be read").failure()
-	}
+	resp.ended(r.Context(), m, run)
 	if resp.live && run.State == journal.Done && !e.accepted(resp.Output) {
 		resp.Status, resp.Output, resp.CompletedAt = "failed", []any{}, nil
 		resp.Error = lost(string(Retracted), elsewhere).failure()

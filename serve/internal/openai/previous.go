@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
@@ -65,11 +66,41 @@ func (m Model) Conversation(ctx context.Context, b Backend, run api.Run) (said [
 	if err != nil {
 		return nil, true, err
 	}
-	answer, err := m.Answer(run)
+	answer, err := m.Answer(ctx, run)
 	if err != nil {
 		return nil, true, err
 	}
 	return append(said, answer.Message()), true, nil
+}
+
+// Message returns the newest message of the user, of which the input of a run was made.
+func (m Model) Message(input dag.DAG) []llm.Part {
+	names, known := m.inputs()
+	read := func(f form, to any) {
+		if n, err := input.Nearest(names[f]); names[f] != "" && err == nil {
+			_ = json.Unmarshal([]byte(n.JSON()), to) // it fits the schema
+		}
+	}
+	var req llm.Request
+	var text string
+	read(asMessages, &req.Messages)
+	read(asRequest, &req)
+	read(asText, &text)
+	switch last := len(req.Messages) - 1; {
+	case !known: // the message was the JSON of it
+		object, said := map[string]json.RawMessage{}, []byte{}
+		for n := range input.Nodes() {
+			said = []byte(n.JSON())
+			object[n.Type()] = said
+		}
+		if len(object) > 1 {
+			said, _ = json.Marshal(object) // it was read from JSON
+		}
+		return []llm.Part{{Text: string(said)}}
+	case names[asText] == "" && last >= 0:
+		return req.Messages[last].Content
+	}
+	return []llm.Part{{Text: text}}
 }
 
 // maxEarlier bounds the responses whose items a request names.
@@ -108,7 +139,7 @@ func (e *earlier) output(id string) (items []item, err error) {
 	}
 	resp, m, run, err := stored(e.ctx, e.backend, id)
 	if err == nil {
-		err = resp.end(m, run)
+		err = resp.end(e.ctx, m, run)
 	}
 	var text []byte
 	if err == nil {

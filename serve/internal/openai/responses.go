@@ -57,9 +57,10 @@ type response struct {
 // kept is a response as it is kept with its run.
 type kept struct {
 	*response
-	Live      bool `json:"stone_live,omitempty"`
-	Named     bool `json:"stone_named,omitempty"`
-	Encrypted bool `json:"stone_encrypted,omitempty"`
+	Live      bool        `json:"stone_live,omitempty"`
+	Named     bool        `json:"stone_named,omitempty"`
+	Encrypted bool        `json:"stone_encrypted,omitempty"`
+	Format    *llm.Format `json:"stone_format,omitempty"`
 	clientNames
 }
 
@@ -89,10 +90,11 @@ type responseText struct {
 // responseFormat has the fields of a json_schema, which other types lack.
 type responseFormat struct {
 	Type string `json:"type"`
-	*schemaFields
+	*SchemaFields
 }
 
-type schemaFields struct {
+// SchemaFields is exported because encoding/json reads no embedded pointer to another type.
+type SchemaFields struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
 	Schema      json.RawMessage `json:"schema"` // always null: the specification requires it
@@ -173,7 +175,7 @@ func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, ki
 	resp.Text.Format.Type = "text"
 	if f := req.ResponseFormat; f != nil {
 		if resp.Text.Format.Type = kind; kind == "json_schema" {
-			resp.Text.Format.schemaFields = &schemaFields{Name: f.Name, Strict: strict, Schema: json.RawMessage("null")}
+			resp.Text.Format.SchemaFields = &SchemaFields{Name: f.Name, Strict: strict, Schema: json.RawMessage("null")}
 		}
 	}
 	if req.Params.ToolChoice != "" {
@@ -238,7 +240,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if run.State != journal.Done {
 		return ofRun(run)
 	}
-	if err := resp.end(m, run); err != nil {
+	if err := resp.end(r.Context(), m, run); err != nil {
 		return err
 	}
 	return reply(w, resp)
@@ -250,9 +252,7 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	if err != nil {
 		return err
 	}
-	if err := was.end(m, run); err != nil {
-		return err
-	}
+	was.ended(r.Context(), m, run)
 	return reply(w, was)
 }
 
@@ -266,13 +266,13 @@ func start(r *http.Request, b Backend, model string, req *llm.Request, before []
 		return m, run, err
 	}
 	req.Messages = append(before, req.Messages...)
-	s.Model, s.Live = m.Name, s.Live && m.Live
+	s.Model, s.Live, m.format = m.Name, s.Live && m.Live, req.ResponseFormat
 	if s.Input, s.Given, err = m.Input(req); err != nil {
 		return m, run, err
 	}
 	if resp != nil {
 		resp.live = s.Live
-		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted, resp.tools}); err != nil {
+		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted, m.format, resp.tools}); err != nil {
 			return m, run, err
 		}
 	}
@@ -308,6 +308,7 @@ func existing(ctx context.Context, b Backend, id string) (resp response, m Model
 	if m, err = find(b, resp.Model); err != nil {
 		return resp, m, run, err
 	}
+	m.format = was.Format
 	now, stop := context.WithCancel(ctx)
 	stop()
 	if run, err = b.Wait(now, id); err != nil {
@@ -363,16 +364,28 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	return reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
-// end sets the result of a run: its answer or failure, and its usage.
-func (resp *response) end(m Model, run api.Run) error {
-	thought := 0
+// ended sets the result of a run. An answer that cannot be read makes the response a failed one.
+func (resp *response) ended(ctx context.Context, m Model, run api.Run) {
+	if err := resp.end(ctx, m, run); err != nil {
+		resp.Status, resp.Error = "failed", unread(err).failure()
+	}
+}
+
+// end sets the result of a run: its usage, and its answer or failure.
+func (resp *response) end(ctx context.Context, m Model, run api.Run) error {
+	if !run.Over() || run.State == journal.Refused {
+		return nil
+	}
+	u := &responseUsage{InputTokens: run.Usage.InputTokens, OutputTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
+	u.InputDetails.CachedTokens = run.Usage.CacheReadTokens
+	resp.Usage = u
 	switch {
 	case run.State == journal.Done:
-		answer, err := m.Answer(run)
+		answer, err := m.Answer(ctx, run)
 		if err != nil {
 			return err
 		}
-		thought = answer.Usage.ReasoningTokens
+		u.OutputDetails.ReasoningTokens = min(answer.Usage.ReasoningTokens, u.OutputTokens)
 		resp.Status = "completed"
 		resp.Output = resp.outputOf(answer)
 		if why := cutOff(answer); why != "" {
@@ -383,15 +396,9 @@ func (resp *response) end(m Model, run api.Run) error {
 		}
 	case run.State == journal.Canceled && !retracted(run):
 		resp.Status = "cancelled"
-	case run.State == journal.Failed || run.State == journal.Canceled:
-		resp.Status, resp.Error = "failed", ofRun(run).failure()
 	default:
-		return nil
+		resp.Status, resp.Error = "failed", ofRun(run).failure()
 	}
-	u := &responseUsage{InputTokens: run.Usage.InputTokens, OutputTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
-	u.InputDetails.CachedTokens = run.Usage.CacheReadTokens
-	u.OutputDetails.ReasoningTokens = min(thought, u.OutputTokens)
-	resp.Usage = u
 	return nil
 }
 

@@ -79,7 +79,7 @@ func recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]s
 		_, model, run, err := existing(ctx, b, id)
 		if err == nil && run.State == journal.Done {
 			var was *llm.Reply
-			if was, err = model.Answer(run); err == nil && sameTurn(m, was.Message()) {
+			if was, err = model.Answer(ctx, run); err == nil && sameTurn(m, was.Message()) {
 				req.Messages[i].Metadata = was.Metadata
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 )
 
 // function is a tool of the client.
@@ -253,6 +254,9 @@ func format(param, kind string, f jsonSchema) (*llm.Format, error) {
 		return &llm.Format{Schema: json.RawMessage(`{"type":"object"}`)}, nil
 	case "json_schema":
 		if len(f.Schema) > 0 {
+			if _, err := schema.Parse(f.Schema); err != nil {
+				return nil, wrong(param, "invalid_value", "the schema of the format: %v", err)
+			}
 			return &llm.Format{Name: f.Name, Schema: f.Schema}, nil
 		}
 	}
