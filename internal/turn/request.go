@@ -62,6 +62,17 @@ func (a Answer) Of(q journal.Question) (string, error) {
 	return word, nil
 }
 
+// notRun begins the result of a call of the client that a message takes the place of.
+const notRun = "The call was not run. The user wrote instead: "
+
+// Said returns the text of the message with which a question was answered, the inverse of Instead.
+func Said(q journal.Question) string {
+	if q.Call == nil {
+		return q.Response
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(q.Response, notRun), "no: ")
+}
+
 // Instead returns the response to a question that a message answers. Beside a call that waits, it refuses the call, with
 // itself as the reason.
 func Instead(q journal.Question, message string) string {
@@ -69,7 +80,7 @@ func Instead(q journal.Question, message string) string {
 	case q.Call == nil || ask.Chosen(q.Choices, message):
 		return message
 	case q.Call.Client:
-		return "The call was not run. The user wrote instead: " + message
+		return notRun + message
 	}
 	if no, err := (Answer{Response: message, Approved: new(bool)}).Of(q); err == nil {
 		return no

@@ -94,6 +94,17 @@ const scenes = {
 		return runs(p.id)
 	}],
 	'reload with an open approval': [{ when: 'approvals' }, async p => { await p.send('buy'); await p.page.reload(); await p.idle(); await p.click('Approve'); await p.page.reload(); await p.idle(); await p.click('Approve') }],
+	'a second device': [{ when: 'approvals' }, async p => {
+		await p.send('buy around look')
+		await p.send('never mind')
+		await p.page.evaluate(() => sessionStorage.clear())
+		await p.open('usechat', { pipeline: 'painter', id: p.id, when: 'approvals', device: 2 })
+		const at = await p.shown()
+		await p.shot('6-second-device')
+		await p.click('Approve')
+		await p.shot('7-second-device-approved')
+		return at
+	}],
 	'reload in the middle': [{ pipeline: 'slow' }, async p => {
 		await p.send('hello', false)
 		await p.sees('One')

@@ -4,12 +4,14 @@ import { createRoot } from 'react-dom/client'
 import { useChat } from '@ai-sdk/react'
 import { DefaultChatTransport, isToolUIPart, lastAssistantMessageIsCompleteWithApprovalResponses as approvals, lastAssistantMessageIsCompleteWithToolCalls as calls } from 'ai-of-react'
 
-const { id, pipeline, when, stop: header, brief } = Object.fromEntries(new URLSearchParams(location.search))
+const { id, pipeline, when, stop: header, brief, device } = Object.fromEntries(new URLSearchParams(location.search))
 const transport = new DefaultChatTransport({
 	api: '/v1/ui/' + pipeline,
 	...header && { headers: { 'Stone-Stop': header } },
 	...brief && { prepareSendMessagesRequest: ({ messages, id }) => ({ body: { message: messages[messages.length - 1], id } }) },
 })
+
+const before = device ? (await (await fetch(`/v1/ui/${pipeline}/${id}`)).json()).messages : JSON.parse(sessionStorage[id] ?? '[]')
 
 function Part({ part, answer }) {
 	if (part.type === 'text') return <p>{part.text}</p>
@@ -26,7 +28,7 @@ function Part({ part, answer }) {
 function Chat() {
 	const [input, setInput] = useState('')
 	const { messages, sendMessage, regenerate, stop, status, error, addToolApprovalResponse, addToolOutput } = useChat({
-		id, transport, resume: true, messages: JSON.parse(sessionStorage[id] ?? '[]'),
+		id, transport, resume: true, messages: before,
 		sendAutomaticallyWhen: { approvals, calls, both: m => approvals(m) || calls(m), always: () => true }[when],
 		async onToolCall({ toolCall }) {
 			if (toolCall.dynamic) return
