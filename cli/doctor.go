@@ -47,7 +47,7 @@ func (a *app) doctor() *cobra.Command {
 		Short: "Check the installation, the database, the configuration and the machine",
 		Long: "Doctor prints what a request for support needs: versions, sandbox, database, limits, keys, trust,\n" +
 			"configuration, configured servers and the last crash. It prints no key and no password, and sends no request: it only\n" +
-			"connects to the servers of the configuration. The exit code is 1 if something is wrong.",
+			"connects to the servers of the configuration, if that is trusted. The exit code is 1 if something is wrong.",
 		Example:           a.example("doctor", "doctor --json"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -276,14 +276,17 @@ func (a *app) servers(ctx context.Context) (found []diagnosis) {
 	if a.calls.conf != nil {
 		all = listed(a.calls.conf)
 	}
-	if s, err := settings(); err == nil && s.URL != "" {
-		all = append(all, capability{At: s.URL, reached: kinds.Reached{ID: "default model", At: s.URL}})
+	if s, err := settings(); err == nil && s.URL != "" && trustedSettings() == nil {
+		all = append(all, capability{At: s.URL, State: "?", reached: kinds.Reached{ID: "default model", At: s.URL}})
 	}
-	probe(ctx, all)
+	probe(ctx, all, a.untrusted())
 	up := 0
 	for _, c := range all {
-		if c.Why == "" {
+		switch c.State {
+		case "up":
 			up++
+			continue
+		case "?": // the line about trust says why
 			continue
 		}
 		found = append(found, diagnosis{c.reached.ID, wrong, "is not available: " + c.Why, "start the server or program, set the key, or change the configuration"})

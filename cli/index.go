@@ -325,7 +325,7 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 		}
 	}
 	shown := cfg.Index
-	cfg.Index = redact.FullDatabase(shown, indexEnv)
+	cfg.Index = redact.FullDatabase(shown, indexEnv, conf.Found && flags.index == "")
 	if u, err := url.Parse(cfg.Index); err == nil {
 		if password, ok := u.User.Password(); ok {
 			a.secrets.Note(password)

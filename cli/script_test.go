@@ -82,6 +82,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"interrupt": interrupt,
 			"empty":     empty,
 			"module":    module,
+			"listener":  listener,
+			"reached":   reached,
 		},
 	}
 }

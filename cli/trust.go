@@ -35,6 +35,8 @@ type found struct {
 	dir   string // .stone of the project
 	wants []string
 	files []string
+	// opaque says that trust cannot cover what it compiles.
+	opaque error
 }
 
 // trustFlag adds the flag that trusts a found project.
@@ -99,6 +101,9 @@ func (f found) print(w io.Writer) {
 const maxShown = 20
 
 func (f found) changed() (files []string, known bool, err error) {
+	if f.opaque != nil {
+		return nil, false, f.opaque
+	}
 	s, err := trust.Open()
 	if err != nil {
 		return nil, false, err
@@ -108,6 +113,9 @@ func (f found) changed() (files []string, known bool, err error) {
 
 func (f found) trust() error {
 	s, err := trust.Open()
+	if err == nil {
+		err = f.opaque
+	}
 	if err == nil {
 		err = s.Add(filepath.Dir(f.dir), f.files)
 	}
@@ -198,12 +206,9 @@ func foundSettings() (f found, err error) {
 		return f, err
 	}
 	s, err := config.Read(f.dir)
-	if err != nil || s.URL == "" && s.KeyEnv == "" {
+	want := s.Reaches()
+	if err != nil || want == "" {
 		return f, err
-	}
-	want := "the default model " + s.Model + " is asked at " + cmp.Or(s.URL, "the server of its provider")
-	if s.KeyEnv != "" {
-		want += ", with the key in " + s.KeyEnv
 	}
 	f.wants = []string{want}
 	f.files = config.Files(f.dir)
@@ -227,11 +232,9 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 	case isPlan(pipeline):
 		f.add(pipeline)
 	case pipeline != "":
-		of, err := load.Sources(context.Background(), pipeline, ".")
-		if err != nil {
+		if err := f.compiled(pipeline, "."); err != nil {
 			return f, err
 		}
-		f.add(slices.DeleteFunc(of, f.written)...)
 	}
 	settings, err := foundSettings()
 	if err != nil {
@@ -255,13 +258,20 @@ func (f *found) written(file string) bool {
 // configured adds what a configuration reaches, and the files that this comes from.
 func (f *found) configured(conf *config.Config) error {
 	f.wants = append(f.wants, conf.Reaches()...)
-	f.add(conf.ProgramFiles()...)
-	names := conf.Packages()
-	if len(names) == 0 {
-		return nil
+	f.add(slices.DeleteFunc(conf.ProjectFiles(), f.written)...)
+	if names := conf.Packages(); len(names) > 0 {
+		return f.compiled(conf.Dir, names...)
 	}
-	of, err := load.Sources(context.Background(), conf.Dir, names...)
-	f.add(of...)
+	return nil
+}
+
+// compiled adds the files of packages.
+func (f *found) compiled(dir string, packages ...string) error {
+	of, err := load.Sources(context.Background(), dir, packages...)
+	f.add(slices.DeleteFunc(of, f.written)...)
+	if errors.As(err, new(*load.Opaque)) {
+		f.opaque, err = err, nil
+	}
 	return err
 }
 
