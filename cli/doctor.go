@@ -149,6 +149,16 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 			size += " and a log of " + megabytes(log.Size())
 		}
 	}
+	var f found
+	if err := f.stateIn(s.file); flag == "" && storeName("") == "" && (err != nil || len(f.state) > 0) && !a.trusts() {
+		d.Value = s.file + " is not trusted: "
+		if d.Next = a.Name + " trust shows what it has and trusts it"; err != nil {
+			d.Value += err.Error()
+		} else {
+			d.Value += f.does()
+		}
+		return d, written
+	}
 	const stopped = "until then no run can start or continue"
 	opened, err := a.openStore(ctx, flag, "", false)
 	if err != nil {

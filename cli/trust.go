@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/trust"
 )
@@ -35,6 +36,7 @@ type found struct {
 	dir   string // .stone of the project
 	wants []string
 	files []string
+	state []string // files that the project brings, and whose contents commands would believe
 	// opaque says that trust cannot cover what it compiles.
 	opaque error
 }
@@ -50,7 +52,7 @@ func (a *app) consent(f found) error {
 	if a.trusting {
 		trusting.Store(true)
 	}
-	if len(f.wants) == 0 || a.trusting || os.Getenv(trustEnv) == "1" {
+	if len(f.wants) == 0 || a.trusts() {
 		return nil
 	}
 	changed, known, err := f.changed()
@@ -76,6 +78,9 @@ func (a *app) consent(f found) error {
 	return f.trust()
 }
 
+// trusts reports whether a flag or the environment trusts whatever is found.
+func (a *app) trusts() bool { return a.trusting || os.Getenv(trustEnv) == "1" }
+
 // does describes the found project in one line.
 func (f found) does() string {
 	said := text.Line(f.wants[0])
@@ -89,10 +94,11 @@ func (f found) print(w io.Writer) {
 	for _, want := range f.wants {
 		fmt.Fprintln(w, "  "+text.Line(want))
 	}
-	for _, file := range f.files[:min(len(f.files), maxShown)] {
+	files := slices.Concat(f.state, f.files)
+	for _, file := range files[:min(len(files), maxShown)] {
 		fmt.Fprintln(w, "  see "+text.Line(file))
 	}
-	if more := len(f.files) - maxShown; more > 0 {
+	if more := len(files) - maxShown; more > 0 {
 		fmt.Fprintf(w, "  and %s\n", text.Plural(more, "more file"))
 	}
 }
@@ -108,7 +114,11 @@ func (f found) changed() (files []string, known bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return s.Changed(filepath.Dir(f.dir), f.files)
+	files, known, err = s.Changed(filepath.Dir(f.dir), f.files)
+	for _, file := range f.state {
+		files = append(files, filepath.Base(file))
+	}
+	return files, known, err
 }
 
 func (f found) trust() error {
@@ -118,6 +128,11 @@ func (f found) trust() error {
 	}
 	if err == nil {
 		err = s.Add(filepath.Dir(f.dir), f.files)
+	}
+	for _, file := range f.state {
+		if err == nil {
+			err = s.Believe(file)
+		}
 	}
 	if err != nil {
 		return failed("the trust in %s cannot be kept: %w", f.dir, err)
@@ -251,12 +266,20 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 // written reports whether a file is one that Stone writes there: the database, which a
 // package may embed with the whole directory.
 func (f *found) written(file string) bool {
-	names := []string{"stone.db", "stone.db-wal", "stone.db-shm", "stone.db-journal", ".gitignore"}
-	return filepath.Dir(file) == f.dir && slices.Contains(names, filepath.Base(file))
+	name := filepath.Base(file)
+	for _, end := range beside {
+		name = strings.TrimSuffix(name, end)
+	}
+	return filepath.Dir(file) == f.dir && slices.Contains([]string{runsFile, indexFile, ".gitignore"}, name)
 }
 
 // configured adds what a configuration reaches, and the files that this comes from.
 func (f *found) configured(conf *config.Config) error {
+	if index := conf.Search.Index; !redact.IsDatabase(index) {
+		if err := f.stateIn(index); err != nil {
+			return err
+		}
+	}
 	f.wants = append(f.wants, conf.Reaches()...)
 	f.add(slices.DeleteFunc(conf.ProjectFiles(), f.written)...)
 	if names := conf.Packages(); len(names) > 0 {
@@ -292,7 +315,8 @@ func (a *app) trust() *cobra.Command {
 		Short: "Trust the project in a directory, or list or remove trusted projects",
 		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
 			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
-			"without being told to. A changed file is no longer trusted.\n\n" +
+			"without being told to, and no database or tokens that this user's Stone did not make. A changed file is no\n" +
+			"longer trusted.\n\n" +
 			"The definitions of the tools of MCP servers are kept when they are first used. A run refuses a tool whose\n" +
 			"definition has changed; --tools accepts it.\n\n" +
 			"Files are known by their digests, which are kept in the user's configuration directory. For CI, --trust of\n" +
@@ -413,6 +437,11 @@ func (a *app) addTrust(dir string) error {
 		return err
 	}
 	f, err := a.foundProject(of, settings.Pipeline)
+	for _, name := range []string{runsFile, tokensFile} {
+		if err == nil {
+			err = f.stateIn(filepath.Join(of, name))
+		}
+	}
 	if err != nil {
 		return err
 	}
