@@ -399,7 +399,11 @@ func TestNoWait(t *testing.T) {
 			break
 		}
 		info, found := j.Find(t.Context(), "r")
-		open, other := journal.OpenQuestions(t.Context(), j, nil)
+		var open []journal.Question
+		var other error
+		for q, err := range journal.EachQuestion(t.Context(), j, journal.QuestionQuery{Open: true}) {
+			open, other = append(open, q), errors.Join(other, err)
+		}
 		if waits++; !strings.Contains(err.Error(), "of 5 done") || info.State != journal.Waiting || len(open) != 1 || open[0].Text != err.Error() || found != nil || other != nil {
 			t.Fatal(err, info.State, open, found, other)
 		}
