@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -459,7 +460,8 @@ func stateOf(ctx context.Context, err error) State {
 }
 
 // retries returns the paths of the recorded failures that ended a run: they are retried
-// when it is resumed.
+// when it is resumed. What a later attempt at the same leaf has done stays failed where it was tried before: forgotten there,
+// it would be done again.
 func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	targets := []*stone.Failure{f}
 	if f.Kind == kind.LanesFailed {
@@ -476,18 +478,30 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 			targets = targets[1:]
 		}
 	}
+	done := map[string][]int{} // the last attempt with a result, by place
+	for _, s := range steps {
+		if place, attempts := address.Attempts(s.Path); s.Recorded && s.Failure == "" && slices.Compare(attempts, done[s.Kind+" "+place]) > 0 {
+			done[s.Kind+" "+place] = attempts
+		}
+	}
+	var failed []string
+	for _, s := range steps {
+		if place, attempts := address.Attempts(s.Path); s.Failure != "" && slices.Compare(attempts, done[s.Kind+" "+place]) >= 0 {
+			failed = append(failed, s.Path)
+		}
+	}
 	var out []string
 	for _, t := range targets {
 		all := t.Kind == kind.LanesFailed // within a lost lane
-		for _, s := range steps {
-			if s.Failure != "" && (s.Path == t.Path || address.Within(t.Path, s.Path)) {
+		for _, path := range failed {
+			if path == t.Path || address.Within(t.Path, path) {
 				all = true
-				out = append(out, s.Path)
+				out = append(out, path)
 			}
 		}
-		for _, s := range steps {
-			if all && s.Failure != "" && address.Within(s.Path, t.Path) {
-				out = append(out, s.Path)
+		for _, path := range failed {
+			if all && address.Within(path, t.Path) {
+				out = append(out, path)
 			}
 		}
 	}
