@@ -48,7 +48,7 @@ func TestValidate(t *testing.T) {
 		{"all is well", call.Spec{Cap: "a", Done: call.Done{Must: []string{"schema-valid", "legal-move"}}}, nil, ""},
 		{"a capability that is not there", call.Spec{Cap: "aa"}, nil, `no-candidate: did you mean "a"?`},
 		{"an intent without a capability", call.Spec{Intent: "mail/print"}, nil, "no-candidate: configure or register a capability that can"},
-		{"an effect that no capability has", call.Spec{Cap: "a", Effects: []string{"fs/write"}}, nil, "no-candidate: a effects/not-allowed (the call has the effects fs/write, and its :effects and :needs are none)"},
+		{"an effect that no capability has", call.Spec{Cap: "a", Effects: []string{"fs/write"}}, nil, "no-candidate: a effects/not-allowed (the call states the effects fs/write; the cap/effects-allowed and cap/needs of the capability are none)"},
 		{"none is no effect", call.Spec{Cap: "a", Effects: []string{"none"}}, nil, ""},
 		{"a reply", call.Spec{Cap: "a", Requires: call.Requires{Reply: call.Plan}}, nil, "no-candidate: a result-type/not-supported (the call requires a plan)"},
 		{"a kind", call.Spec{Cap: "a", Requires: call.Requires{Kind: "solver"}}, nil, `no-candidate: a requires/cap-kind-mismatch (its kind is "", and the call requires "solver")`},

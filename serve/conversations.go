@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -120,6 +119,12 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 // follow does what a request asks for, and returns the run that replies, and the id of its message. The
 // same request again does nothing and returns the same run.
 func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
+	if req.Join {
+		if info, err = c.newest(nil); errors.Is(err, journal.ErrNoRun) {
+			err = nil
+		}
+		return info, nameOf(c.who, info.ID), err
+	}
 	if !c.who.may(Start) && !c.who.may(Answer) {
 		if len(req.Answers)+len(req.Results) > 0 {
 			return info, "", lacking(Answer)
@@ -177,19 +182,17 @@ func (c conversation) reply(info journal.RunInfo, a turn.Answer, message string)
 		who.By = turn.By(cmp.Or(who.by(), "a chat client"), message)
 	}
 	_, path, version, _ := turn.Question(a.ID)
-	all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
-	if err != nil {
-		return err
+	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID, Path: path}) {
+		if err != nil {
+			return err
+		}
+		response, err := a.Of(q)
+		if err != nil {
+			return invalid("%v", err)
+		}
+		return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
 	}
-	i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path })
-	if i < 0 {
-		return notFound("the run asks no question %q", path)
-	}
-	response, err := a.Of(all[i])
-	if err != nil {
-		return invalid("%v", err)
-	}
-	return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
+	return notFound("the run asks no question %q", path)
 }
 
 // results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
@@ -201,18 +204,22 @@ func (c conversation) results(all []turn.Answer) (info journal.RunInfo, err erro
 	if !c.who.may(Answer) {
 		return info, lacking(Answer)
 	}
-	asked, err := c.cfg.Journal.Questions(c.ctx, info.ID)
-	if err != nil {
-		return info, err
+	calls := map[string]journal.Question{}
+	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+		if err != nil {
+			return info, err
+		}
+		if q.Call != nil && q.Call.Client {
+			calls[turn.CallID(nameOf(c.who, info.ID), &q)] = view.Brief(q)
+		}
 	}
 	for _, a := range all {
-		for _, q := range asked {
-			if q.Call == nil || !q.Call.Client || a.ID != turn.CallID(nameOf(c.who, info.ID), &q) {
-				continue
-			}
-			if err := c.answer(c.ctx, c.who, info, api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
-				return info, err
-			}
+		q, ok := calls[a.ID]
+		if !ok {
+			continue
+		}
+		if err := c.answer(c.ctx, c.who, info, api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
+			return info, err
 		}
 	}
 	return info, nil
@@ -221,14 +228,25 @@ func (c conversation) results(all []turn.Answer) (info journal.RunInfo, err erro
 // answered takes a message as the answer to the one question of a turn that waits, and reports whether
 // it is one. It also is if it has answered one before, and the client did not get what followed.
 func (c conversation) answered(at journal.RunInfo, req *turn.Request) (bool, error) {
-	all, err := c.cfg.Journal.Questions(c.ctx, at.ID)
-	again := saidIn(slices.DeleteFunc(slices.Clone(all), func(q journal.Question) bool { return q.Response != req.Text() }), req.Message)
-	if err != nil || again || at.State != journal.Waiting {
-		return again, err
+	var open []journal.Question
+	client := false // executes a call
+	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: at.ID}) {
+		switch {
+		case err != nil:
+			return false, err
+		case saidIn(q, req.Message) && q.Response == req.Text():
+			return true, nil
+		case q.Open():
+			client = client || q.Call != nil && q.Call.Client
+			open = append(open, view.Brief(q))
+		}
 	}
-	run, open := nameOf(c.who, at.ID), slices.DeleteFunc(all, func(q journal.Question) bool { return !q.Open() })
+	if at.State != journal.Waiting {
+		return false, nil
+	}
+	run := nameOf(c.who, at.ID)
 	switch {
-	case slices.ContainsFunc(open, func(q journal.Question) bool { return q.Call != nil && q.Call.Client }):
+	case client:
 		return true, conflict("the turn before waits for results of calls that the client executes: send them, or cancel its run %s", run)
 	case len(open) == 1:
 		return true, c.reply(at, turn.Answer{ID: turn.QuestionID(run, &open[0]), Response: req.Text()}, req.Message)
@@ -241,9 +259,7 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (bool, err
 }
 
 // saidIn reports whether a message has answered a question.
-func saidIn(asked []journal.Question, message string) bool {
-	return slices.ContainsFunc(asked, func(q journal.Question) bool { return !q.Open() && turn.In(q.By, message) })
-}
+func saidIn(q journal.Question, message string) bool { return !q.Open() && turn.In(q.By, message) }
 
 // next starts the turn that answers a message, after another one.
 func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunInfo, error) {

@@ -18,6 +18,8 @@ import (
 func (s *Server) frontendRoutes() []route {
 	return []route{
 		{"POST /v1/ui/{name}", Read, s.postUI}, // and Start or Answer, see conversation.follow
+		{"GET /v1/ui/{name}", Read, s.listThreads},
+		{"GET /v1/ui/{name}/{chat}", Read, s.getHistory},
 		{"GET /v1/ui/{name}/{chat}/stream", Read, s.getUI},
 		{"POST /v1/agui/{name}", Read, s.postAGUI},
 	}
@@ -38,9 +40,18 @@ func (s *Server) postUI(w http.ResponseWriter, r *http.Request, who Principal) e
 	})
 }
 
-// postAGUI answers a request of AG-UI.
+// postAGUI answers a request of AG-UI. One without messages joins a conversation.
 func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal) error {
 	return post(s, r, who, agui.Read, func(in *agui.Input) *turn.Request { return &in.Request }, func(c conversation, in agui.Input, info journal.RunInfo, _ string) error {
+		if in.Join {
+			said, _, err := c.history("")
+			if err == nil {
+				err = in.Connect(said)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		return c.tell(w, r, info, &agui.Stream{Input: in, Name: nameOf(who, info.ID)}, "")
 	})
 }
@@ -89,9 +100,12 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	message := r.URL.Query().Get("message")
 	reply, missed := nameOf(who, info.ID), err == nil && message != "" && info.Labels[messageLabel] == message
 	if err == nil && message != "" && !missed {
-		var asked []journal.Question
-		if asked, err = s.cfg.Journal.Questions(r.Context(), info.ID); saidIn(asked, message) {
-			reply, missed = turn.ID(reply, message), true
+		var q journal.Question
+		for q, err = range journal.EachQuestion(r.Context(), s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+			if missed = err == nil && saidIn(q, message); missed {
+				reply = turn.ID(reply, message)
+				break
+			}
 		}
 	}
 	switch {
@@ -155,6 +169,9 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 	var log *turn.Log
 	var live []turn.Part // that were told last, before the record
 	for {
+		if info.ID == "" { // nothing was said yet
+			return api.Run{State: journal.Done}, nil, nil
+		}
 		if log == nil {
 			log = c.logOf(info.ID)
 		}
@@ -166,7 +183,7 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 				continue
 			}
 			if err == nil {
-				log, err = c.parts(c.ctx, c.p, info)
+				log, _, err = c.parts(c.ctx, c.p, info)
 			}
 			if err != nil {
 				return ended, nil, err

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -43,12 +44,28 @@ func (t timed) Counts(ctx context.Context, q journal.Query) ([]journal.Count, er
 	return counts, err
 }
 
-// OpenQuestions is for [journal.OpenQuestions].
-func (t timed) OpenQuestions(ctx context.Context, q journal.Query) ([]journal.Question, error) {
+// CountQuestions is for [journal.CountQuestions].
+func (t timed) CountQuestions(ctx context.Context, q journal.QuestionQuery) (int, error) {
 	defer t.since("list", time.Now())
-	open, err := journal.OpenQuestions(ctx, t.Journal, q.Labels)
+	n, err := journal.CountQuestions(ctx, t.Journal, q)
 	t.health.reads(err)
-	return open, err
+	return n, err
+}
+
+// EachQuestion is for [journal.EachQuestion].
+func (t timed) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	return func(yield func(journal.Question, error) bool) {
+		defer t.since("list", time.Now())
+		for one, err := range journal.EachQuestion(ctx, t.Journal, q) {
+			if err != nil {
+				t.health.reads(err)
+			}
+			if !yield(one, err) {
+				return
+			}
+		}
+		t.health.reads(nil)
+	}
 }
 
 func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {

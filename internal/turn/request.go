@@ -22,6 +22,7 @@ import (
 // that has asked something.
 type Request struct {
 	Chat    string     // the id of the conversation
+	Join    bool       // nothing is said: the client wants the conversation so far
 	Message string     // the id of the user's last message; empty if none is new
 	Content []llm.Part // of that message
 	Again   bool       // answer the message anew

@@ -35,9 +35,13 @@ func (at *sent) of(p *turn.Part) string {
 	return strings.TrimSuffix(p.Text, p.After(at.text))
 }
 
-// Start begins the run.
+// Start begins the run. A client that has joined the conversation gets its messages.
 func (s *Stream) Start() []Event {
-	return []Event{{"type": "RUN_STARTED", "threadId": s.Thread, "runId": s.Input.Run, "protocolVersion": "1.0", "metadata": map[string]any{"run": s.Name}}}
+	out := []Event{{"type": "RUN_STARTED", "threadId": s.Thread, "runId": s.Input.Run, "protocolVersion": "1.0", "metadata": map[string]any{"run": s.Name}}}
+	if s.Join {
+		out = append(out, Event{"type": "MESSAGES_SNAPSHOT", "messages": s.Messages})
+	}
+	return out
 }
 
 // Next returns what the parts have more than when it was called before.
