@@ -76,7 +76,7 @@ func (a *app) serve() *cobra.Command {
 }
 
 func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error {
-	tokens, first, err := callers(flags)
+	tokens, first, err := a.callers(flags)
 	if err != nil {
 		return err
 	}
@@ -183,11 +183,11 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 
 // callers opens the tokens of those who may send requests. If there are none, it returns a first one,
 // unless everyone may do everything.
-func callers(flags serveFlags) (tokens *token.File, first string, err error) {
+func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
 	}
-	if tokens, err = openTokens(flags.tokens); err != nil {
+	if tokens, err = a.openTokens(flags.tokens); err != nil {
 		return nil, "", err
 	}
 	exist, err := tokens.Exists(time.Now())
