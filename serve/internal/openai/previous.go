@@ -19,11 +19,11 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 		return nil, err
 	}
 	if run.State != journal.Done {
-		return nil, wrong("previous_response_id", "invalid_value", "the response %s has no answer: its run is %s", quote(id), run.State)
+		return nil, Wrong("previous_response_id", "invalid_value", "the response %s has no answer: its run is %s", quote(id), run.State)
 	}
 	said, ok, err := m.Conversation(ctx, b, run)
 	if err == nil && !ok {
-		err = wrong("previous_response_id", "unsupported_parameter", "the model of the response %s is given no conversation: send what it needs as input", quote(id))
+		err = Wrong("previous_response_id", "unsupported_parameter", "the model of the response %s is given no conversation: send what it needs as input", quote(id))
 	}
 	return said, err
 }
@@ -138,7 +138,7 @@ func (e *earlier) output(id string) (items []item, err error) {
 		return items, nil
 	}
 	if len(e.outputs) == maxEarlier {
-		return nil, wrong("input", "invalid_value", "the input names items of more than %d responses: send the items", maxEarlier)
+		return nil, Wrong("input", "invalid_value", "the input names items of more than %d responses: send the items", maxEarlier)
 	}
 	resp, m, run, err := stored(e.ctx, e.backend, id)
 	if err == nil {
