@@ -38,8 +38,8 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// wrong is the error of a request with a wrong parameter.
-func wrong(param, code, format string, args ...any) *Error {
+// Wrong is the error of a request with a wrong parameter.
+func Wrong(param, code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code, Param: param}
 }
 

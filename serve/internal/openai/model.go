@@ -32,6 +32,9 @@ type Model struct {
 	format *llm.Format // of its answers, as the client wants them
 }
 
+// ID is the name by which clients ask for the model.
+func (m Model) ID() string { return prefix + m.Name }
+
 var (
 	requestType = dag.NewType[llm.Request]("request")
 	replyType   = dag.NewType[llm.Reply]("reply")
@@ -166,6 +169,12 @@ func (m Model) takesRequest() bool {
 	return ok && len(names) == 1 && names[asRequest] != ""
 }
 
+// TakesTools reports whether the model takes tools of its clients.
+func (m Model) TakesTools() bool {
+	names, _ := m.inputs()
+	return m.takesRequest() || names[asTools] != ""
+}
+
 // Input makes the input of a run from a request, and what it is given beside that.
 func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
 	names, known := m.inputs()
@@ -178,7 +187,7 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 	given = Given{}
 	switch {
 	case len(req.Tools) > 0 && !takesTools:
-		return nil, nil, wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
+		return nil, nil, Wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
 	case len(req.Tools) > 0:
 		if given[tools], err = json.Marshal(req.Tools); err != nil {
 			return nil, nil, err
@@ -226,7 +235,7 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 		return nil, nil, err
 	}
 	if len(all) > 1 || !json.Valid([]byte(said)) {
-		return nil, nil, wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
+		return nil, nil, Wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
 	}
 	return json.RawMessage(said), given, nil
 }
@@ -237,10 +246,10 @@ func transcript(all []llm.Message) (string, error) {
 	for i := range all {
 		m := &all[i]
 		if len(m.Media()) > 0 {
-			return "", wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out")
+			return "", Wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out")
 		}
 		if len(m.ToolCalls) > 0 || m.Role == llm.RoleTool {
-			return "", wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")
+			return "", Wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")
 		}
 		said := m.Text()
 		if len(all) > 1 {
@@ -307,8 +316,8 @@ func Speaks(t dag.AnyType) bool {
 	return bytes.Equal(s, textSchema) || bytes.Equal(s, historySchema) || bytes.Equal(s, replySchema)
 }
 
-// find returns the model with the id.
-func find(b Backend, id string) (Model, error) {
+// Find returns the model with the id.
+func Find(b Backend, id string) (Model, error) {
 	name, ours := strings.CutPrefix(id, prefix)
 	for _, m := range b.Models() {
 		if ours && m.Name == name {

@@ -91,21 +91,21 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	for name, value := range body {
 		i, known := slices.BinarySearchFunc(Parameters, name, func(p Parameter, name string) int { return strings.Compare(p.Name, name) })
 		if !known || use(Parameters[i]) == "" {
-			return wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
+			return Wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
 		}
-		if p := Parameters[i]; use(p) == Refused && !unset(value) {
+		if p := Parameters[i]; use(p) == Refused && !Unset(value) {
 			note := "leave it out"
 			if p.Note != "" {
 				note = p.Note
 			}
-			return wrong(name, "unsupported_parameter", "the parameter %q is not supported: %s", name, note)
+			return Wrong(name, "unsupported_parameter", "the parameter %q is not supported: %s", name, note)
 		}
 	}
 	return nil
 }
 
-// unset reports whether a value asks for nothing. For n, that is 1.
-func unset(value json.RawMessage) bool {
+// Unset reports whether a value asks for nothing. For n, that is 1.
+func Unset(value json.RawMessage) bool {
 	switch strings.TrimSpace(string(value)) {
 	case "null", "false", "0", "1", `""`, "[]", "{}":
 		return true

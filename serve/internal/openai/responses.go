@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -128,11 +129,11 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 		Format struct {
 			Type   string
 			Strict bool
-			jsonSchema
+			JSONSchema
 		}
 	}
 	var include []string
-	err = fields(body, map[string]any{
+	err = Fields(body, map[string]any{
 		"include": &include, "model": &resp.Model, "instructions": &resp.Instructions, "metadata": &resp.Metadata, "store": &resp.Store, "stream": &stream,
 		"background": &resp.Background, "previous_response_id": &resp.PreviousResponseID, "tools": &raw, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
 		"parallel_tool_calls": &req.Params.ParallelTools, "max_output_tokens": &resp.MaxOutputTokens, "reasoning": &resp.Reasoning,
@@ -149,22 +150,19 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 		err = choose(&req, body["tool_choice"])
 	}
 	if err == nil {
-		req.ResponseFormat, err = format("text", text.Format.Type, text.Format.jsonSchema)
+		req.ResponseFormat, err = Format("text", text.Format.Type, text.Format.JSONSchema)
 	}
 	if err != nil {
 		return req, resp, stream, err
 	}
 	if resp.Background && !resp.Store {
-		return req, resp, stream, wrong("store", "invalid_value", "a response in the background is asked for later: leave store out")
+		return req, resp, stream, Wrong("store", "invalid_value", "a response in the background is asked for later: leave store out")
 	}
 	if resp.Instructions != nil {
 		req.System = *resp.Instructions
 	}
 	resp.Tools, resp.tools = offered.echo, offered.clientNames
 	resp.echo(body, &req, text.Format.Type, text.Format.Strict)
-	if err := checkSettings(&req); err != nil {
-		return req, resp, stream, err
-	}
 	resp.encrypted, resp.recalled = slices.Contains(include, "reasoning.encrypted_content"), map[int]string{}
 	said := talk{Request: &req, recalled: resp.recalled, earlier: &earlier{ctx: ctx, backend: b}}
 	return req, resp, stream, said.items(body["input"])
@@ -202,7 +200,7 @@ func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, ki
 }
 
 func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
-	body, err := read(r)
+	body, err := Body(r)
 	if err != nil {
 		return err
 	}
@@ -210,7 +208,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	if err := recall(r.Context(), b, &req, resp.recalled); err != nil {
+	if err := Recall(r.Context(), b, &req, resp.recalled); err != nil {
 		return err
 	}
 	var before []llm.Message
@@ -243,7 +241,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err := resp.end(r.Context(), m, run); err != nil {
 		return err
 	}
-	return reply(w, resp)
+	return Reply(w, resp)
 }
 
 // now answers with a stored response as it is now.
@@ -253,14 +251,14 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 		return err
 	}
 	was.ended(r.Context(), m, run)
-	return reply(w, was)
+	return Reply(w, was)
 }
 
 // start starts the run of a request, whose messages follow those of an earlier response. What is known of a response is
 // kept with it; a chat has none.
 func start(r *http.Request, b Backend, model string, req *llm.Request, before []llm.Message, s Start, resp *response) (m Model, run api.Run, err error) {
-	if m, err = find(b, model); err == nil {
-		err = asked(m, req)
+	if m, err = Find(b, model); err == nil {
+		err = cmp.Or(checkSettings(req), asked(m, req))
 	}
 	if err != nil {
 		return m, run, err
@@ -305,7 +303,7 @@ func existing(ctx context.Context, b Backend, id string) (resp response, m Model
 		return resp, m, run, noResponse(id)
 	}
 	resp.live, resp.named, resp.encrypted, resp.tools = was.Live, was.Named, was.Encrypted, was.clientNames
-	if m, err = find(b, resp.Model); err != nil {
+	if m, err = Find(b, resp.Model); err != nil {
 		return resp, m, run, err
 	}
 	m.format = was.Format
@@ -328,7 +326,7 @@ func getResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		after := -1
 		if text := query.Get("starting_after"); text != "" {
 			if after, err = strconv.Atoi(text); err != nil || after < 0 {
-				return wrong("starting_after", "invalid_value", "starting_after is %s: want the sequence_number of an event", quote(text))
+				return Wrong("starting_after", "invalid_value", "starting_after is %s: want the sequence_number of an event", quote(text))
 			}
 		}
 		return resp.stream(w, r, b, m, after)
@@ -343,7 +341,7 @@ func cancelResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		return err
 	}
 	if !resp.Background && !resp.named {
-		return wrong("", "invalid_request", "the response %s is not in the background: close its connection to cancel it", quote(id))
+		return Wrong("", "invalid_request", "the response %s is not in the background: close its connection to cancel it", quote(id))
 	}
 	if !run.Over() {
 		if err := b.Cancel(r.Context(), id); err != nil {
@@ -361,7 +359,7 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err := b.Remove(r.Context(), id); err != nil {
 		return err
 	}
-	return reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
+	return Reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
 // ended sets the result of a run. An answer that cannot be read makes the response a failed one.
