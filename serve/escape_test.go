@@ -100,6 +100,7 @@ func TestPagesRunNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("Accept", "text/html, */*") // errors are pages, too
 		if body != "" {
 			req.Header.Set("Content-Type", "application/json")
 		}
@@ -112,7 +113,6 @@ func TestPagesRunNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Log(at, resp.Status, len(text), resp.Header.Get("Content-Type"))
 		kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 		switch {
 		case kind == "text/html":
@@ -164,7 +164,7 @@ func TestPagesRunNothing(t *testing.T) {
 			look(p, "POST", route, fmt.Sprintf(`{"model":%s,"max_tokens":9,"input":%[1]s,"messages":[{"role":"user","content":%[1]s}]}`, quoted(p)))
 		}
 		escaped := url.PathEscape(p)
-		for _, at := range []string{"/", "/overview", "/questions", "/?text=" + url.QueryEscape(p), "/?label.of=" + url.QueryEscape(p), "/pipelines/" + escaped, "/runs/" + escaped, "/compare?a=" + url.QueryEscape(p) + "&b=" + url.QueryEscape(p),
+		for _, at := range []string{"/", "/overview", "/questions", "/?text=" + url.QueryEscape(p), "/?label.of=" + url.QueryEscape(p), "/pipelines/says", "/pipelines/" + escaped, "/runs/" + escaped, "/compare?a=" + url.QueryEscape(p) + "&b=" + url.QueryEscape(p),
 			"/v1/threads", "/v1/ui/says", "/v1/ui/says/" + escaped, fmt.Sprint("/v1/ui/says/chat-", i), "/v1/questions", "/search?q=" + url.QueryEscape(p)} {
 			look(p, "GET", at, "")
 		}
