@@ -88,9 +88,11 @@ func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
 	from := 0
 	for i, cut := range cuts {
 		message := turn.MessageOf(cut.By)
-		said := llm.Part{Text: cut.Response}
+		said := llm.Part{Text: turn.Said(cut.Question)}
 		if i > 0 && message == turn.MessageOf(cuts[i-1].By) { // it has answered several
-			of.Content = append(of.Content, said)
+			if cut.Call == nil {
+				of.Content = append(of.Content, said)
+			}
 			continue
 		}
 		before := of

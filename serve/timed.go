@@ -78,14 +78,18 @@ func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, er
 func (t timed) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) error {
 	defer t.since("begin", time.Now())
 	err := t.Journal.Begin(ctx, r, input)
-	t.health.writes(err)
+	size := len(r.Source)
+	for n := range input.Nodes() {
+		size += len(n.Content())
+	}
+	t.health.writes(writing{"begin", size >> 14}, err)
 	return err
 }
 
 func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	defer t.since("end", time.Now())
 	err := t.Journal.End(ctx, id, o)
-	t.health.writes(err)
+	t.health.writes(writing{operation: "end"}, err)
 	return err
 }
 
@@ -94,13 +98,14 @@ func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) 
 	start := time.Now()
 	var worked time.Duration
 	var failed error // of the work, which says nothing about the store
+	var made step.Record
 	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (rec step.Record, err error) {
 		start := time.Now()
-		defer func() { worked, failed = time.Since(start), err }()
+		defer func() { worked, failed, made = time.Since(start), err, rec }()
 		return work(ctx)
 	})
 	if failed == nil && !rec.Replayed {
-		t.health.writes(err)
+		t.health.writes(writing{"do", (len(made.Content) + len(made.Kept)) >> 14}, err)
 	}
 	t.since("do", start.Add(worked))
 	if t.pipeline != "" && key.Kind != "input" && err == nil {

@@ -66,6 +66,9 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		}
 		if i := slices.IndexFunc(answers, func(q journal.Question) bool { return q.Path == row.Path }); i >= 0 && row.Ended {
 			parts, _ := log.Now()
+			if at := slices.IndexFunc(parts, func(p turn.Part) bool { return p.Kind == turn.Tool && p.ID == row.Path }); at >= 0 { // no later call had started
+				parts = parts[:at+1]
+			}
 			cuts = append(cuts, cut{answers[i], len(parts)})
 			answers = slices.Delete(answers, i, i+1)
 		}

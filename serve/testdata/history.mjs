@@ -8,7 +8,7 @@ const get = async path => (await fetch(base + '/v1/ui/' + path)).json()
 const until = async ready => { while (!ready()) await new Promise(r => setTimeout(r, 5)) }
 
 async function aiSDK(name) {
-	const { AbstractChat, DefaultChatTransport, isToolUIPart, validateUIMessages } = await import(name)
+	const { AbstractChat, DefaultChatTransport, isToolUIPart, validateUIMessages, lastAssistantMessageIsCompleteWithApprovalResponses: approvals, lastAssistantMessageIsCompleteWithToolCalls: calls } = await import(name)
 	class Chat extends AbstractChat {
 		constructor(init) {
 			super({ ...init, state: {
@@ -19,11 +19,7 @@ async function aiSDK(name) {
 		}
 	}
 	const open = (pipeline, id, more = {}) => new Chat({ ...more, id, transport: new DefaultChatTransport({ api: base + '/v1/ui/' + pipeline }), onError: () => {},
-		sendAutomaticallyWhen: ({ messages }) => {
-			const all = messages.at(-1).parts
-			const parts = all.slice(all.findLastIndex(p => p.type === 'step-start') + 1).filter(isToolUIPart)
-			return parts.some(p => p.state === 'approval-responded' || p.state === 'output-available' && !p.providerExecuted) && !parts.some(p => p.state === 'approval-requested' || p.state === 'input-available' && !p.providerExecuted)
-		} })
+		sendAutomaticallyWhen: m => approvals(m) || calls(m) })
 	const settled = async chat => { for (let same = 0; same < 5; same = chat.status === 'ready' || chat.status === 'error' ? same + 1 : 0) await new Promise(r => setTimeout(r, 20)) }
 
 	// What a page shows. The record has no text that was taken back and no step of it alone, and the SDK keeps what it was told of an approval.

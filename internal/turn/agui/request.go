@@ -54,9 +54,6 @@ func Read(body []byte) (in Input, err error) {
 	for _, t := range raw.Tools {
 		in.Tools = append(in.Tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Parameters})
 	}
-	if err := turn.CheckTools(in.Tools); err != nil {
-		return in, err
-	}
 	for _, r := range raw.Resume {
 		a, err := answer(r.Status, r.Payload)
 		if err != nil {
@@ -66,8 +63,10 @@ func Read(body []byte) (in Input, err error) {
 		in.Answers = append(in.Answers, a)
 	}
 	last, err := in.see()
+	answers := len(in.Answers)+len(in.Results) > 0
+	reason := slices.ContainsFunc(in.Answers, func(a turn.Answer) bool { return a.Cancel }) // a message with it says why
 	switch {
-	case err != nil, len(in.Answers)+len(in.Results) > 0:
+	case err != nil, answers && !(reason && last != nil && last.Role == "user"):
 		return in, err
 	case last == nil:
 		in.Join = true
@@ -77,7 +76,7 @@ func Read(body []byte) (in Input, err error) {
 	}
 	in.Message = last.ID
 	in.Content, err = content(last.Content)
-	if err == nil && len(in.Content) == 0 {
+	if err == nil && len(in.Content) == 0 && !answers {
 		err = turn.ErrNothing
 	}
 	return in, err

@@ -181,6 +181,12 @@ func (m Model) takesRequest() bool {
 	return ok && len(names) == 1 && names[asRequest] != ""
 }
 
+// TakesTools reports whether the model takes tools of its clients.
+func (m Model) TakesTools() bool {
+	names, _ := m.inputs()
+	return m.takesRequest() || names[asTools] != ""
+}
+
 // Input makes the input of a run from a request, and what it is given beside that.
 func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
 	names, known := m.inputs()

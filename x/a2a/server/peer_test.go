@@ -13,6 +13,8 @@ import (
 // The clients of the JavaScript SDK of the protocol work with the agent: the newest, and one of version 0.3.
 func TestNPM(t *testing.T) {
 	peer.Module(t, "a2a03")
+	peer.Held(t, "a2a03", "cards", "messages", "streams", "questions", "push over JSON-RPC")
+	peer.Held(t, "@a2a-js/sdk", "cards", "messages", "streams", "questions", "files", "cancelling", "push", "JSON-RPC and REST")
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@a2a-js/sdk")))
 	h := newHouse(t)
 	program, err := os.Open("testdata/client.mjs")
