@@ -86,7 +86,11 @@ func (x *Index) document(name string, data []byte) (d document, err error) {
 	}
 	blocks = slices.DeleteFunc(blocks, func(b Block) bool { return b.Level == 0 && strings.TrimSpace(b.Text) == "" }) // no embedder takes them
 	d = document{name: name, digest: x.address(name, data), meta: cleaned}
-	for _, p := range split(blocks, x.size(), x.overlap()) {
+	pieces := split(blocks, x.size(), x.overlap())
+	if len(pieces) > maxPieces {
+		return d, errPieces
+	}
+	for _, p := range pieces {
 		p.File = name
 		d.pieces = append(d.pieces, p)
 	}
