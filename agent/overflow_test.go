@@ -58,7 +58,7 @@ func TestOverflow(t *testing.T) {
 		}
 	})
 	t.Run("much too long", func(t *testing.T) { // half of it fits at once
-		m := &narrow{window: 6000, turns: 1}
+		m := &narrow{window: 4000, turns: 1}
 		long := agent.Middleware{Name: "long", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
 			for range 10 {
 				c.Messages = append(c.Messages, llm.Assistant(strings.Repeat("word ", 200)), llm.User("and?"))
