@@ -348,6 +348,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	}
 	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
+	cfg.Embedder = conf.Search.Embedder
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
