@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -16,11 +17,18 @@ type timed struct {
 	*meters
 	health   *health
 	pipeline string // the one whose steps are counted; empty counts none
+	queued   *queued
 }
 
-// of returns the journal for one pipeline's runs.
+// queued has the results of a run that are to be counted when they are durable.
+type queued struct {
+	mu      sync.Mutex
+	records []step.Record
+}
+
+// of returns the journal for a run of a pipeline.
 func (t timed) of(pipeline string) timed {
-	t.pipeline = pipeline
+	t.pipeline, t.queued = pipeline, new(queued)
 	return t
 }
 
@@ -61,15 +69,38 @@ func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, er
 func (t timed) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) error {
 	defer t.since("begin", time.Now())
 	err := t.Journal.Begin(ctx, r, input)
-	t.health.writes(err)
+	t.wrote(r.ID, err)
 	return err
 }
 
 func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	defer t.since("end", time.Now())
 	err := t.Journal.End(ctx, id, o)
-	t.health.writes(err)
+	t.wrote(id, err)
 	return err
+}
+
+// wrote notes how a write ended, unless that is not known yet, and counts what is durable with it.
+func (t timed) wrote(run string, err error) {
+	if err == nil && t.Journal.Settled(run) != nil {
+		return
+	}
+	if t.health.writes(err); err == nil {
+		t.count()
+	}
+}
+
+// count counts the results that are durable now.
+func (t timed) count() {
+	if t.queued == nil {
+		return
+	}
+	t.queued.mu.Lock()
+	defer t.queued.mu.Unlock()
+	for _, rec := range t.queued.records {
+		t.step(t.pipeline, rec)
+	}
+	t.queued.records = nil
 }
 
 // Do measures how long recording a step takes, without its work.
@@ -78,16 +109,21 @@ func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) 
 	var worked time.Duration
 	var failed error // of the work, which says nothing about the store
 	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (rec step.Record, err error) {
+		t.wrote(key.RunID, nil) // the intent
 		start := time.Now()
 		defer func() { worked, failed = time.Since(start), err }()
 		return work(ctx)
 	})
-	if failed == nil && !rec.Replayed {
-		t.health.writes(err)
-	}
 	t.since("do", start.Add(worked))
-	if t.pipeline != "" && key.Kind != "input" && err == nil {
-		t.step(t.pipeline, rec)
+	if t.queued != nil && key.Kind != "input" && err == nil {
+		t.queued.mu.Lock()
+		t.queued.records = append(t.queued.records, step.Record{Replayed: rec.Replayed, Failure: rec.Failure})
+		t.queued.mu.Unlock()
+	}
+	if failed == nil && (err != nil || !rec.Replayed) {
+		t.wrote(key.RunID, err)
+	} else if err == nil && t.Journal.Settled(key.RunID) == nil {
+		t.count()
 	}
 	return rec, err
 }
