@@ -101,11 +101,10 @@ func (v *victim) spend() {
 		v.faults++
 	}
 	used := func(p *process) bool {
-		text := p.errs.String()
-		if !strings.Contains(text, budget.Kind) && !p.lost() { // it was slow and lost the run
-			v.Fatalf("a process ended with %v: %s", p.Wait(), text)
+		if !p.spent() && !p.lost() { // it was slow and lost the run
+			v.Fatalf("a process ended with %v: %s", p.Wait(), p.errs.String())
 		}
-		return strings.Contains(text, budget.Kind)
+		return p.spent()
 	}
 	m.await("the budget is not used", func() bool {
 		return slices.ContainsFunc(m.live, func(p *process) bool { return p.over() && used(p) })

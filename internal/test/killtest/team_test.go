@@ -82,7 +82,7 @@ func (m *team) kill() {
 	p := m.live[i]
 	_ = p.Process.Kill() // it may have ended
 	m.live = append(m.live[:i:i], m.live[i+1:]...)
-	if p.lost() || !m.end(p) {
+	if p.lost() || p.spent() || !m.end(p) {
 		m.killed[p.Process.Pid] = true
 	}
 	m.add(takesOver)
