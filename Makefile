@@ -4,6 +4,7 @@
 # make bench-against REF=COMMIT   fails if a row of Stone costs 15 % more than at the commit
 # make test-temporal   x/temporal with a real server; its first build takes 12 minutes of CPU time
 # make test-faults   40 rounds of each kind of fault, with a table; an hour at most
+# make matrix  the table of clients of others in docs/reference/clients.md
 # make lint    gofmt, go vet, staticcheck
 # make vuln    known vulnerabilities that the code reaches; asks vuln.go.dev, or $GOVULNDB
 # make dist    archives of the command for all platforms in dist/, with checksums and lists of their modules
@@ -19,7 +20,7 @@ GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
 TOOLCHAIN = go1.26.8
 BUILD = GOTOOLCHAIN=$(TOOLCHAIN) GOFLAGS= GOAMD64= GOARM64= GOEXPERIMENT= CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 
-.PHONY: modules test test-all test-faults test-temporal bench bench-against lint cross peers vuln dist reproducible
+.PHONY: modules test test-all test-faults test-temporal bench bench-against matrix lint cross peers vuln dist reproducible
 
 # -w: these binaries are not debugged. Under the race detector a process sleeps for a second before it
 # exits, which tests that run themselves again and again pay for each time.
@@ -49,7 +50,11 @@ RACE = -race -gcflags=modernc.org/sqlite/lib=-race=false
 # Tests wait for processes, leases and disks: with half as many packages again as CPUs, another one works meanwhile.
 PARALLEL = -p=$$(( $$(getconf _NPROCESSORS_ONLN) * 3 / 2 ))
 
+# Tests append what clients of others have done to this file.
+MATRIX := $(shell mktemp -u)
+
 # Lint vets everything, so that vetting is left out.
+test-all: export STONE_MATRIX = $(MATRIX)
 test-all: modules peers lint
 	$(GO) test -vet=off $(PARALLEL) $(FLAGS) $(PROGRAMS)
 	programs=$$($(GO) list $(PROGRAMS)) && all=$$($(GO) list ./...) && \
@@ -60,6 +65,13 @@ test-all: modules peers lint
 	cd x/temporal && $(GO) vet ./... && $(GO) test ./...
 	cd x/a2a && $(GO) vet ./... && $(GO) test ./...
 	cd internal/bench && $(GO) test -vet=off -tags alone ./... # without the peers, which take minutes to build
+
+# The table of docs/reference/clients.md, from the tests that run the clients.
+matrix: export STONE_MATRIX = $(MATRIX)
+matrix:
+	$(GO) test -count=1 -vet=off $(FLAGS) $$(git grep -l 'peer\.' -- '*_test.go' ':!x/a2a' ':!internal/bench' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+	cd x/a2a && $(GO) test -count=1 ./...
+	$(GO) run ./internal/test/matrix -update $(MATRIX) docs/reference/clients.md
 
 test-temporal:
 	cd x/temporal/servertest && $(GO) vet ./... && $(GO) test -timeout=30m -v ./...

@@ -4,10 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -58,7 +58,8 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.done[*r.twin] = kept; key.Kind == stepKind {
-			r.paid[withoutAttempts(key.Path)] = true
+			place, _ := address.Attempts(key.Path)
+			r.paid[place] = true
 		}
 	}
 	return rec, err
@@ -71,7 +72,8 @@ func (f *frame) twinOf(key *step.Key, parts ...[]byte) {
 		return
 	}
 	h := sha256.New()
-	h.Write([]byte(key.Kind + "\x00" + withoutAttempts(key.Path) + "\x00"))
+	place, _ := address.Attempts(key.Path)
+	h.Write([]byte(key.Kind + "\x00" + place + "\x00"))
 	for up := f.up; up != nil; up = up.up {
 		if x := up.extra.Load(); x != nil && x.twin != nil {
 			h.Write(x.twin[:])
@@ -112,18 +114,8 @@ func (f *frame) repeated(path string) bool {
 func (t *tries) has(path string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.paid[withoutAttempts(path)]
-}
-
-// withoutAttempts returns the path without the numbers of attempts in it.
-func withoutAttempts(path string) string {
-	for {
-		before, after, found := strings.Cut(path, "~")
-		if !found {
-			return path
-		}
-		path = before + strings.TrimLeft(after, "0123456789")
-	}
+	place, _ := address.Attempts(path)
+	return t.paid[place]
 }
 
 // ordinal is the number n as a part of a key.

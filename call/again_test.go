@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
 )
 
 // A run that failed without an answer asks again when it is resumed; who had
@@ -179,5 +180,46 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 		if got := account.Spent(); got.USD != want.USD || got.Tokens != want.InputTokens || got.Roundtrips != i+1 {
 			t.Errorf("run %d: the account has spent %+v, want %+v", i, got, want)
 		}
+	}
+}
+
+// A service that answers a known Key with its first reply is asked anew once a step before it was done again: the request at
+// the same place is another one. What is asked again after a crash has its first Key.
+func TestKeyFollowsWhatIsAsked(t *testing.T) {
+	word, letter := dag.NewType[string]("word"), dag.NewType[string]("letter")
+	said, crash := "dear", true
+	replies, keys := map[string]string{}, []string{}
+	service := call.Capability{Metadata: call.Metadata{ID: "post/write"}, Invoke: func(_ context.Context, req *call.Request) (*call.Reply, error) {
+		keys = append(keys, req.Key)
+		if replies[req.Key] == "" {
+			replies[req.Key] = string(req.Input)
+		}
+		if crash {
+			crash = false
+			return nil, kind.Waiting // the reply is lost
+		}
+		return &call.Reply{Out: call.JSON(replies[req.Key])}, nil
+	}}
+	app := &call.Applicator{Registry: call.NewRegistry(service)}
+	p := stone.Seq("post", stone.Func0("word", word, func(context.Context) (string, error) { return said, nil }),
+		call.New("write", letter, call.Spec{Applicator: app, Intent: "mail/write", Cap: "post/write", Input: call.From(word)}))
+	var memory journal.Memory
+	run := func(again ...string) string {
+		t.Helper()
+		result, err := stone.Run(t.Context(), p, stone.Config{RunID: "sunday", Recorder: journal.Keep(&memory, journal.Options{Again: again})})
+		if err != nil {
+			return err.Error()
+		}
+		return result.Node.JSON()
+	}
+	lost := run()
+	first := run()
+	said = "hello"
+	second, third := run("post/word"), run("post/write")
+	if first != `"dear"` || second != `"hello"` || third != `"hello"` {
+		t.Errorf("after %q the answers are %s, %s and %s", lost, first, second, third)
+	}
+	if len(keys) != 4 || keys[0] != keys[1] || keys[1] == keys[2] || keys[2] == keys[3] {
+		t.Errorf("the keys are %q", keys)
 	}
 }

@@ -3,6 +3,7 @@ package call
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,23 +94,34 @@ func (r *Request) asked(version string) asked {
 	return asked{r.Intent, r.Cap, version, r.Input, r.Context, r.Constraints, r.Requires, r.schemaID, r.Done, r.Prompts}
 }
 
+// key identifies an invocation by its place, what is asked, and how often the step was done anew. The same place asks something
+// else once a step before it was done anew.
+func key(ctx context.Context, asked asked) string {
+	at := stone.In(ctx)
+	if at.Path() == "" {
+		return ""
+	}
+	text, _ := canon.Append(nil, &asked) // the input of a step has JSON
+	sum := sha256.Sum256(text)
+	k := fmt.Sprintf("%s/%s %x", at.RunID(), at.Path(), sum[:8])
+	if n := record.Anew(ctx); n > 0 {
+		k += "#" + strconv.Itoa(n)
+	}
+	return k
+}
+
 // paid invokes the capability in a recorded step, which is not repeated in a resumed run,
 // and settles the amount drawn for it.
 func (e *entry) paid(ctx context.Context, req *Request, step string, draw *budget.Draw, loose bool) (answer, error) {
 	defer draw.Close()
 	var at event.Place
 	call := stone.In(ctx).Path()
-	a, err := stone.Step(draw.Context(ctx), step, req.asked(e.Version), func(ctx context.Context, _ asked) (answer, error) {
+	a, err := stone.Step(draw.Context(ctx), step, req.asked(e.Version), func(ctx context.Context, asked asked) (answer, error) {
 		if err := draw.Begin(); err != nil {
 			return answer{}, err
 		}
 		req.Budget = draw.Left()
-		if req.Key = stone.In(ctx).Path(); req.Key != "" {
-			req.Key = stone.In(ctx).RunID() + "/" + req.Key
-		}
-		if n := record.Anew(ctx); n > 0 {
-			req.Key += "#" + strconv.Itoa(n)
-		}
+		req.Key = key(ctx, asked)
 		if at = event.At(ctx); !req.judges && req.Turn == nil { // the consumer of a Model streams its answer
 			req.Voice = at.Speak(e.ID)
 		}

@@ -109,7 +109,7 @@ func (c *candidate) why(s *Spec, grant []string) string {
 		} else if missing := grants.Missing(m.Needs, grant); missing != nil {
 			detail = "it needs " + strings.Join(missing, ", ") + ", which the run does not grant"
 		} else if m.forbids(s) {
-			detail = "the call has the effects " + strings.Join(s.Effects, ", ") + ", and its :effects and :needs are " + cmp.Or(strings.Join(append(slices.Clone(m.Effects), m.Needs...), ", "), "none")
+			detail = "the call states the effects " + strings.Join(s.Effects, ", ") + "; the cap/effects-allowed and cap/needs of the capability are " + cmp.Or(strings.Join(append(slices.Clone(m.Effects), m.Needs...), ", "), "none")
 		}
 	case wrongSchema:
 		detail = fmt.Sprintf("its out-schema is %q, and the call requires %q", m.Out, r.OutSchema)

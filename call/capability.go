@@ -95,7 +95,7 @@ type Request struct {
 	// pipeline or a program, and calls that were answered with the plan that makes this one.
 	Stack []Frame
 	// Key is the same whenever the same invocation is repeated, after a crash for
-	// instance, and another one once its step is done again on purpose. Use it as an
+	// instance, and another one once its step is done again on purpose or asks something else. Use it as an
 	// idempotency key for a service that bills. It is "" outside of a run.
 	Key string
 	// Voice streams pieces of the answer as they are produced, as in

@@ -7,24 +7,26 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/stonelayer/stone/internal/pattern"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/pattern"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
 // builtinChecks are known by name in every Applicator.
 var builtinChecks = map[string]Check{
-	"schema-valid":  func(_ context.Context, s Subject) error { return s.invalid },
-	"non-empty":     nonEmpty,
-	"max-chars":     maxChars,
-	"json":          isJSON,
-	"regex":         matches,
-	"no-repetition": noRepetition,
-	planValid:       func(context.Context, Subject) error { return nil }, // see check
+	"schema-valid":    func(_ context.Context, s Subject) error { return s.invalid },
+	"non-empty":       nonEmpty,
+	"max-chars":       maxChars,
+	"json":            isJSON,
+	"regex":           matches,
+	"no-repetition":   noRepetition,
+	"response-format": fitsFormat,
+	planValid:         func(context.Context, Subject) error { return nil }, // see check
 	"legal-move": func(context.Context, Subject) error {
 		return errors.New(`legal-move needs the rules of chess: give cli.Main the part of package github.com/stonelayer/stone/x/solve/uci, or set Applicator.Checks["legal-move"] to its LegalMove`)
 	},
@@ -216,6 +218,18 @@ func isJSON(_ context.Context, s Subject) error {
 		return errors.New("the text is no JSON")
 	}
 	return nil
+}
+
+// fitsFormat checks the answer of a model against the response format of the request that a [Model] was given.
+func fitsFormat(ctx context.Context, s Subject) error {
+	if s.Request.Turn == nil || s.Request.Turn.ResponseFormat == nil {
+		return nil
+	}
+	reply, err := readTurn(s.Out)
+	if err == nil {
+		_, err = structured.Answered(ctx, s.Request.Turn.ResponseFormat, reply)
+	}
+	return err
 }
 
 // matches ends with ctx, since the pattern may come from a plan.

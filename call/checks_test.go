@@ -39,6 +39,7 @@ func TestBuiltInChecks(t *testing.T) {
 		{"regex", `{}`, `""`, "needs constraints.regex"},
 		{"no-repetition", ``, `{"text":"one two three"}`, ""},
 		{"no-repetition", ``, `{"text":"` + long + `"}`, "repeats itself"},
+		{"response-format", ``, `"of no conversation"`, ""},
 		{"legal-move", ``, `"e2e4"`, "the part of package github.com/stonelayer/stone/x/solve/uci"},
 	} {
 		w := &world{}

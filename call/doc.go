@@ -54,14 +54,15 @@
 // score of a judge if there is one. Musts and shoulds are names of a [Check] of the
 // Applicator or of a built-in one:
 //
-//	schema-valid   the answer fits its schema, which is always checked
-//	plan-valid     it is a plan that can run, as text or data; a model is told how plans are written
-//	non-empty      it is not null, blank, [] or {}
-//	max-chars      its text has at most constraints.max-chars characters
-//	json           its text is JSON
-//	regex          its text matches constraints.regex
-//	no-repetition  its text does not repeat itself
-//	legal-move     see package x/solve/uci
+//	schema-valid     the answer fits its schema, which is always checked
+//	plan-valid       it is a plan that can run, as text or data; a model is told how plans are written
+//	non-empty        it is not null, blank, [] or {}
+//	max-chars        its text has at most constraints.max-chars characters
+//	json             its text is JSON
+//	regex            its text matches constraints.regex
+//	no-repetition    its text does not repeat itself
+//	response-format  it fits the format of the request to a [Model]; calls of tools and refusals do
+//	legal-move       see package x/solve/uci
 //
 // A rejected answer can be repaired: Dispatch.Repair returns it, with the failed checks,
 // before the next attempt. Nothing is committed before the gate: no node, and no effect

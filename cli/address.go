@@ -78,7 +78,7 @@ func (s *store) openServer(ctx context.Context, postgres *stores.Server, address
 		return errNoPostgres
 	}
 	s.file = redact.Database(address)
-	full := redact.FullDatabase(address, storeEnv)
+	full := redact.FullDatabase(address, storeEnv, false)
 	s.secret = postgres.Secret(full)
 	s.Store, err = postgres.Open(ctx, full, os.Getenv(listenEnv))
 	return err

@@ -25,7 +25,7 @@ func TestStoreFlag(t *testing.T) {
 		if err := (storeFlag{&name, storeEnv}).Set(c.flag); err != nil || name != c.name || os.Getenv(storeEnv) != c.after {
 			t.Errorf("--db %s with STONE_DB=%s: %s and %s, %v; want %s and %s", c.flag, c.before, name, os.Getenv(storeEnv), err, c.name, c.after)
 		}
-		if full := redact.FullDatabase(name, storeEnv); redact.IsDatabase(name) && full != c.after {
+		if full := redact.FullDatabase(name, storeEnv, false); redact.IsDatabase(name) && full != c.after {
 			t.Errorf("--db %s opens %s, want %s", c.flag, full, c.after)
 		}
 	}

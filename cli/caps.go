@@ -26,7 +26,8 @@ func (a *app) caps() *cobra.Command {
 		Use:   "caps",
 		Short: "List the configured capabilities and tools",
 		Long: "Caps lists the capabilities and tools of the configuration. A capability is available if its\n" +
-			"program and secrets exist and its server accepts connections. No request is sent.",
+			"program and secrets exist and its server accepts connections. No request is sent, and without trust no\n" +
+			"connection is made: see trust.",
 		Example: a.example("caps", "caps --no-probe --json"),
 		Args:    none,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -37,7 +38,7 @@ func (a *app) caps() *cobra.Command {
 			defer a.closeCalls()
 			all := listed(conf)
 			if !noProbe {
-				probe(c.Context(), all)
+				probe(c.Context(), all, a.untrusted())
 			}
 			if asJSON {
 				return output(printJSON(a.Stdout, all))
@@ -78,14 +79,27 @@ func listed(conf *config.Config) []capability {
 	return all
 }
 
-// probe checks all capabilities concurrently for availability.
-func probe(ctx context.Context, all []capability) {
+// untrusted says that the found configuration is not trusted, or returns nil.
+func (a *app) untrusted() error {
+	f, err := a.foundConfig()
+	if err != nil {
+		return err
+	}
+	return f.trusted()
+}
+
+// probe checks all capabilities concurrently for availability. It connects to no server if these are untrusted.
+func probe(ctx context.Context, all []capability, untrusted error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	var done sync.WaitGroup
 	for i := range all {
 		done.Go(func() {
 			c := &all[i]
+			if untrusted != nil && kinds.Host(c.reached.At) != "" {
+				c.Why = "not tried: " + untrusted.Error()
+				return
+			}
 			c.State = "up"
 			if err := c.reached.Probe(ctx); err != nil {
 				c.State, c.Why = "down", err.Error()
@@ -125,10 +139,14 @@ func printCaps(w io.Writer, all []capability) error {
 		return err
 	}
 	for _, c := range all {
-		if c.Why == "" {
+		why := c.Why
+		if c.State == "down" {
+			why = "not available: " + why
+		}
+		if why == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, text.Line(c.ID+" is not available: "+c.Why)); err != nil {
+		if _, err := fmt.Fprintln(w, text.Line(c.ID+" is "+why)); err != nil {
 			return err
 		}
 	}

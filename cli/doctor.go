@@ -47,7 +47,7 @@ func (a *app) doctor() *cobra.Command {
 		Short: "Check the installation, the database, the configuration and the machine",
 		Long: "Doctor prints what a request for support needs: versions, sandbox, database, limits, keys, trust,\n" +
 			"configuration, configured servers and the last crash. It prints no key and no password, and sends no request: it only\n" +
-			"connects to the servers of the configuration. The exit code is 1 if something is wrong.",
+			"connects to the servers of the configuration, if that is trusted. The exit code is 1 if something is wrong.",
 		Example:           a.example("doctor", "doctor --json"),
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -148,6 +148,16 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		} else if failed == nil && log.Size() > 0 {
 			size += " and a log of " + megabytes(log.Size())
 		}
+	}
+	var f found
+	if err := f.stateIn(s.file); flag == "" && storeName("") == "" && (err != nil || len(f.state) > 0) && !a.trusts() {
+		d.Value = s.file + " is not trusted: "
+		if d.Next = a.Name + " trust shows what it has and trusts it"; err != nil {
+			d.Value += err.Error()
+		} else {
+			d.Value += f.does()
+		}
+		return d, written
 	}
 	const stopped = "until then no run can start or continue"
 	opened, err := a.openStore(ctx, flag, "", false)
@@ -276,14 +286,17 @@ func (a *app) servers(ctx context.Context) (found []diagnosis) {
 	if a.calls.conf != nil {
 		all = listed(a.calls.conf)
 	}
-	if s, err := settings(); err == nil && s.URL != "" {
-		all = append(all, capability{At: s.URL, reached: kinds.Reached{ID: "default model", At: s.URL}})
+	if s, err := settings(); err == nil && s.URL != "" && trustedSettings() == nil {
+		all = append(all, capability{At: s.URL, State: "?", reached: kinds.Reached{ID: "default model", At: s.URL}})
 	}
-	probe(ctx, all)
+	probe(ctx, all, a.untrusted())
 	up := 0
 	for _, c := range all {
-		if c.Why == "" {
+		switch c.State {
+		case "up":
 			up++
+			continue
+		case "?": // the line about trust says why
 			continue
 		}
 		found = append(found, diagnosis{c.reached.ID, wrong, "is not available: " + c.Why, "start the server or program, set the key, or change the configuration"})

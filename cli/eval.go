@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -185,20 +187,24 @@ func (a *app) unanswered(r eval.Report) error {
 // testLabel is the label of the evaluations of a test split, with its digest.
 const testLabel = "eval-test"
 
-// looks returns how many finished runs have read the test split of this one, itself included; 0 if it
+// looks returns how many runs have shown what the test split of this one says, itself included; 0 if it
 // reads none or is not kept.
 func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 	if r == nil || r.opts.Labels[testLabel] == "" {
 		return 0, nil
 	}
-	q := journal.Query{States: []journal.State{journal.Done}, Labels: r.opts.Labels, Limit: journal.DefaultLimit}
+	q := journal.Query{Labels: r.opts.Labels, Limit: journal.DefaultLimit}
 	for n = 1; ; {
 		page, err := r.Runs(ctx, q)
 		if err != nil {
 			return 0, failed("%w", err)
 		}
 		for _, other := range page {
-			if other.ID != r.id {
+			shown, err := r.shown(ctx, other)
+			if err != nil {
+				return 0, failed("%w", err)
+			}
+			if shown && other.ID != r.id {
 				n++
 			}
 			q.Before = other.ID
@@ -207,6 +213,18 @@ func (r *keptRun) looks(ctx context.Context) (n int, err error) {
 			return n, nil
 		}
 	}
+}
+
+// shown reports whether a run has shown what the test says: an evaluation at its end, an improvement once it asks whether to
+// accept what it has tested, if it has.
+func (r *keptRun) shown(ctx context.Context, info journal.RunInfo) (bool, error) {
+	rec, err := view.Record(ctx, r, info.ID, "improve/revise", "leaf")
+	if err != nil || rec == nil || rec.Failure != nil {
+		return info.State == journal.Done, err
+	}
+	var found eval.Revision
+	err = json.Unmarshal(rec.Content, &found)
+	return found.Test != nil, err
 }
 
 // evaluation reads what the flags name.

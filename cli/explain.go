@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
@@ -80,12 +82,17 @@ func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) []explaine
 		if facts, rows := factsOf(a); rows != nil {
 			all = append(all, leafFacts{path, facts, append([]string{}, a.Effects()...), a.Undeclared(), rows})
 		}
+		if m, _, ok := agent.ConfigOf(a); ok {
+			if turns, ok := m.(interface{ Spec() call.Spec }); ok { // each turn of the agent is a call
+				all = append(all, explain(turns.Spec(), left, grant, path))
+			}
+		}
 		return true
 	})
 	return all
 }
 
-func (l leafFacts) title() string { return l.Path }
+func (l leafFacts) title() string { return titleOf(l.Path) }
 
 func (l leafFacts) table() [][2]string {
 	rows := append(l.rows, [2]string{"effects", words(l.Effects)})
@@ -138,7 +145,15 @@ func printExplained(w io.Writer, all []explained) error {
 	return printTables(w, all)
 }
 
-func (e explanation) title() string { return e.Path }
+func (e explanation) title() string { return titleOf(e.Path) }
+
+// titleOf shows a single name as it was written, such as the name of an intent.
+func titleOf(path string) string {
+	if strings.Contains(path, "/") {
+		return path
+	}
+	return address.Unescape(path)
+}
 
 // table returns the names and values to print for a call.
 func (e explanation) table() [][2]string {

@@ -145,7 +145,7 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	})
 }
 
-// earlierLooks returns how many finished runs have looked at a test split.
+// earlierLooks returns how many runs have looked at a test split.
 func (a *app) earlierLooks(ctx context.Context, k keepFlags, test string) (int, error) {
 	s, err := a.newStore(ctx, k.db, k.resume)
 	if err != nil {

@@ -24,7 +24,9 @@ func TestImprove(t *testing.T) {
 		said := req.Messages[len(req.Messages)-1].Text()
 		switch {
 		case strings.Contains(said, "Write the whole new prompt"):
-			lessons++
+			if lessons++; lessons == 4 { // nothing gets better, so that the test is not looked at
+				return script.JSON(map[string]string{"why": "They are bugs.", "prompt": "Sort it."})
+			}
 			return script.JSON(map[string]string{"why": "Bills were taken for bugs.", "prompt": "Sort the letter.\nAn invoice is billing."})
 		case strings.Contains(said, "invoice") && strings.Contains(req.System, "An invoice is billing."):
 			return script.Text("billing")
@@ -76,6 +78,11 @@ func TestImprove(t *testing.T) {
 		{"resume b -q", 3, "", ""},
 		{"answer b 1 refuse", 0, "", ""},
 		{"resume b -q", 0, "look 2 at it", ""},
+		{improve + " --by llm/large --id c -q --rounds 1", 3, "", ""},
+		{"cancel c", 0, "", ""},
+		{improve + " --by llm/large --id d -q --rounds 1", 0, "the test was not looked at", ""},
+		{improve + " --by llm/large --id e -q --rounds 1", 3, "", ""},
+		{"answer e", 0, "look 4 at it", ""},
 	} {
 		code, stdout, stderr := run(strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
@@ -85,7 +92,7 @@ func TestImprove(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join("new", "llm", "sort.md")); err != nil || string(text) != "Sort the letter.\nAn invoice is billing.\n" {
 		t.Errorf("written: %q, %v", text, err)
 	}
-	if lessons != 2 {
+	if lessons != 5 {
 		t.Errorf("%d lessons, want one for each run", lessons)
 	}
 }

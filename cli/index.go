@@ -324,8 +324,15 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 			return nil, nil, err
 		}
 	}
+	own := conf.Found && flags.index == "" && os.Getenv(indexEnv) == "" && !redact.IsDatabase(name)
+	_, missing := os.Stat(name)
+	if own && (dir != "" || missing == nil) {
+		if err := a.believes(name); err != nil {
+			return nil, nil, fmt.Errorf("%w (--index names another index)", err)
+		}
+	}
 	shown := cfg.Index
-	cfg.Index = redact.FullDatabase(shown, indexEnv)
+	cfg.Index = redact.FullDatabase(shown, indexEnv, conf.Found && flags.index == "")
 	if u, err := url.Parse(cfg.Index); err == nil {
 		if password, ok := u.User.Password(); ok {
 			a.secrets.Note(password)
@@ -337,6 +344,9 @@ func (a *app) openIndex(c *cobra.Command, flags indexFlags, dir string) (context
 	}
 	if err != nil {
 		return nil, nil, failed("%w%s", err, way(err, dir != ""))
+	}
+	if own && missing != nil {
+		a.made(name)
 	}
 	return ctx, x, nil
 }
@@ -354,7 +364,7 @@ func (a *app) indexName(flags indexFlags) string {
 	if err != nil || dir == "" {
 		dir = config.Name
 	}
-	return shownPath(filepath.Join(dir, "index.db"))
+	return shownPath(filepath.Join(dir, indexFile))
 }
 
 // indexBase returns the folder from which an index sees its documents, so that a file can be moved with them: its own,

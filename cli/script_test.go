@@ -26,6 +26,11 @@ import (
 // starts under the race detector: package x/screen has its tests. The programs that
 // scripts build link it.
 func TestMain(m *testing.M) {
+	if os.Getenv("XDG_CONFIG_HOME") == "" { // no test writes into the user's
+		if err := os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "stone-test-config")); err != nil {
+			panic(err)
+		}
+	}
 	commands := map[string]func(){"stone": func() { cli.Main(cli.FromArgument, parts...) }}
 	for name, pipeline := range programs {
 		commands[name] = func() { cli.Main(pipeline, parts...) }
@@ -59,7 +64,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			// Under the race detector a process sleeps for a second before it exits.
 			env.Setenv("GORACE", "atexit_sleep_ms=10")
 			env.Setenv("GOPROXY", "off")
-			env.Setenv("GOFLAGS", "-trimpath") // shares the build cache with other copies of the module
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.Getenv("TMPDIR"), "config")) // the user's
+			env.Setenv("GOFLAGS", "-trimpath")                                           // shares the build cache with other copies of the module
 			stone, err := exec.LookPath("stone")
 			if err != nil {
 				return err
@@ -82,6 +88,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"interrupt": interrupt,
 			"empty":     empty,
 			"module":    module,
+			"listener":  listener,
+			"reached":   reached,
 		},
 	}
 }
@@ -170,7 +178,7 @@ func isFile(path string) bool {
 
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOSUMDB", "GOPROXY", "GOFLAGS", "GORACE"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOSUMDB", "GOPROXY", "GOFLAGS", "GORACE", "XDG_CONFIG_HOME"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env

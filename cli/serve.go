@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -34,6 +36,7 @@ type serveFlags struct {
 	tokens   string
 	hosts    []string
 	models   bool
+	log      string
 }
 
 // publishedArgs describes the arguments of serve, mcp and acp.
@@ -68,6 +71,7 @@ func (a *app) serve() *cobra.Command {
 	modelsFlag(f, &flags.models)
 	tokensFlag(f, &flags.tokens)
 	dbFlag(f, &flags.db)
+	f.StringVar(&flags.log, "log", "text", "write lines of `text or json` to standard error")
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
 	graceFlag(f, &flags.grace)
 	a.trustFlag(f)
@@ -76,28 +80,55 @@ func (a *app) serve() *cobra.Command {
 }
 
 func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error {
-	tokens, first, err := callers(flags)
+	tokens, first, err := a.callers(flags)
+	if err != nil {
+		return err
+	}
+	say, log, err := a.serverLog(flags.log)
 	if err != nil {
 		return err
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models, Protocols: a.linked.protocols}
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models, Protocols: a.linked.protocols,
+			Warn: func(line string) { say("%s", line) }, Log: log}
 		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
 			}
 			cfg.Ready = func() {
-				a.complain("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), namesOf(cfg.Pipelines))
+				say("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), namesOf(cfg.Pipelines))
 				switch {
 				case cfg.Open:
-					a.complain("--insecure: everyone who reaches this address may read, start, cancel and answer all runs and ask every capability: on this machine other users and every program, also a confined command with a network")
+					say("--insecure: everyone who reaches this address may read, start, cancel and answer all runs and ask every capability: on this machine other users and every program, also a confined command with a network")
 				case first != "":
-					a.complain("this token ends with the server: make others with %q", a.Name+" token create")
+					say("this token ends with the server: make others with %q", a.Name+" token create")
 				}
 			}
 			return a.linked.server.Serve(ctx, cfg)
 		})
 	})
+}
+
+// serverLog returns how the command says what happens, and the handler of the log of the server; nil is that of text.
+func (a *app) serverLog(format string) (say func(format string, args ...any), log slog.Handler, err error) {
+	switch format {
+	case "text":
+		return a.complain, nil, nil
+	case "json":
+		log = slog.NewJSONHandler(cleaned{a}, nil)
+		return func(format string, args ...any) { slog.New(log).Info(fmt.Sprintf(format, args...)) }, log, nil
+	}
+	return nil, nil, fmt.Errorf("--log %q: want text or json", format)
+}
+
+// cleaned writes to standard error, without the secrets of the configuration.
+type cleaned struct{ *app }
+
+func (c cleaned) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(c.Stderr, c.secrets.Clean(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // signIn returns the rest of an address that signs a browser in: its path, with the token if there is one.
@@ -183,11 +214,11 @@ func adopted(info journal.RunInfo, all []publish.Pipeline, names, args []string)
 
 // callers opens the tokens of those who may send requests. If there are none, it returns a first one,
 // unless everyone may do everything.
-func callers(flags serveFlags) (tokens *token.File, first string, err error) {
+func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err error) {
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
 	}
-	if tokens, err = openTokens(flags.tokens); err != nil {
+	if tokens, err = a.openTokens(flags.tokens); err != nil {
 		return nil, "", err
 	}
 	exist, err := tokens.Exists(time.Now())
@@ -336,7 +367,9 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	cfg.Journal = s.Store
 	base := llm.WithTable(c.Context(), k.table)
 	cfg.Base = func() context.Context { return base }
-	cfg.Warn = func(line string) { a.complain("%s", line) }
+	if cfg.Warn == nil {
+		cfg.Warn = func(line string) { a.complain("%s", line) }
+	}
 	ctx, drain, stop := drainable(c.Context(), cfg.Warn, a.Name+" "+c.Name())
 	defer stop()
 	cfg.Drain = drain

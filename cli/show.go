@@ -97,7 +97,7 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 		err = printTable(a.Stdout, a.columns(), printer.columns)
 	}
 	if err == nil {
-		err = a.printTail(s, info, run.Questions)
+		err = a.printTail(ctx, s, info)
 	}
 	return output(err)
 }
@@ -248,8 +248,11 @@ func (a *app) printHead(run *view.Run) error {
 }
 
 // printTail prints the open questions and the command that resumes the run.
-func (a *app) printTail(s *store, info journal.RunInfo, questions []journal.Question) error {
-	open := opened(questions)
+func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) error {
+	open, err := s.open(ctx, info.ID)
+	if err != nil {
+		return err
+	}
 	if len(open) > 0 {
 		fmt.Fprintln(a.Stdout)
 	}

@@ -68,17 +68,27 @@ func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, 
 		}
 		return s, nil
 	}
-	if s.file == "" {
+	named := s.file != ""
+	if !named {
 		if err := s.inProject(makeIt); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := os.Stat(s.file); errors.Is(err, fs.ErrNotExist) && !makeIt {
+	_, missing := os.Stat(s.file)
+	if errors.Is(missing, fs.ErrNotExist) && !makeIt {
 		return nil, noDatabase{s.file}
+	}
+	if !named {
+		if err := a.believes(s.file); err != nil {
+			return nil, fmt.Errorf("%w (--db names another database)", err)
+		}
 	}
 	db, err := sqlite.Open(s.file, opts)
 	if err != nil {
 		return nil, fmt.Errorf("%w (--db names another database)", err)
+	}
+	if !named && missing != nil {
+		a.made(s.file)
 	}
 	s.Store = db
 	return s, nil
@@ -91,9 +101,6 @@ func (e noDatabase) Error() string {
 	return fmt.Sprintf("there is no database %s: the command run makes one, and --db names another", e.file)
 }
 
-// ignored is written next to a new database to keep it out of version control.
-const ignored = "/stone.db*\n/index.db*\n/.gitignore\n"
-
 // inProject finds the file of the project: in the nearest directory .stone, else
 // in one in the working directory.
 func (s *store) inProject(makeIt bool) error {
@@ -101,7 +108,7 @@ func (s *store) inProject(makeIt bool) error {
 	if err != nil {
 		return fmt.Errorf("%w (--db keeps runs in another place)", err)
 	}
-	s.file = filepath.Join(cmp.Or(dir, config.Name), "stone.db")
+	s.file = filepath.Join(cmp.Or(dir, config.Name), runsFile)
 	if here, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(here, s.file); err == nil && !strings.HasPrefix(rel, "..") {
 			s.file = rel

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -30,23 +28,8 @@ func (a *app) token() *cobra.Command {
 
 // tokensFlag adds the flag that names the file of tokens.
 func tokensFlag(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, "tokens", "", "keep tokens in `FILE` instead of .stone/tokens.json of the project")
+	f.StringVar(file, "tokens", "", "keep tokens in `FILE` instead of the user's own file for the project")
 	f.Lookup("tokens").Annotations = map[string][]string{namesFile: {"yes"}}
-}
-
-// openTokens opens the file of tokens.
-func openTokens(file string) (*token.File, error) {
-	if file == "" {
-		dir, err := config.Find(".")
-		if err != nil {
-			return nil, fmt.Errorf("%w (--tokens keeps tokens in another place)", err)
-		}
-		if dir == "" {
-			dir = config.Name
-		}
-		file = filepath.Join(dir, "tokens.json")
-	}
-	return token.Open(file)
 }
 
 func (a *app) createToken() *cobra.Command {
@@ -74,7 +57,7 @@ func (a *app) createToken() *cobra.Command {
 			if ttl != nil {
 				t.Expires = now.Add(*ttl).UTC().Truncate(time.Second)
 			}
-			tokens, err := openTokens(file)
+			tokens, err := a.openTokens(file)
 			if err != nil {
 				return err
 			}
@@ -119,7 +102,7 @@ func (a *app) listTokens() *cobra.Command {
 		Short: "List the tokens",
 		Args:  none,
 		RunE: func(*cobra.Command, []string) error {
-			tokens, err := openTokens(file)
+			tokens, err := a.openTokens(file)
 			if err != nil {
 				return err
 			}
@@ -162,7 +145,7 @@ func (a *app) revokeToken() *cobra.Command {
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
-			tokens, err := openTokens(file)
+			tokens, err := a.openTokens(file)
 			if err != nil {
 				return err
 			}

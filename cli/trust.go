@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
+	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/trust"
 )
@@ -35,6 +36,9 @@ type found struct {
 	dir   string // .stone of the project
 	wants []string
 	files []string
+	state []string // files that the project brings, and whose contents commands would believe
+	// opaque says that trust cannot cover what it compiles.
+	opaque error
 }
 
 // trustFlag adds the flag that trusts a found project.
@@ -48,7 +52,7 @@ func (a *app) consent(f found) error {
 	if a.trusting {
 		trusting.Store(true)
 	}
-	if len(f.wants) == 0 || a.trusting || os.Getenv(trustEnv) == "1" {
+	if len(f.wants) == 0 || a.trusts() {
 		return nil
 	}
 	changed, known, err := f.changed()
@@ -74,6 +78,9 @@ func (a *app) consent(f found) error {
 	return f.trust()
 }
 
+// trusts reports whether a flag or the environment trusts whatever is found.
+func (a *app) trusts() bool { return a.trusting || os.Getenv(trustEnv) == "1" }
+
 // does describes the found project in one line.
 func (f found) does() string {
 	said := text.Line(f.wants[0])
@@ -87,10 +94,11 @@ func (f found) print(w io.Writer) {
 	for _, want := range f.wants {
 		fmt.Fprintln(w, "  "+text.Line(want))
 	}
-	for _, file := range f.files[:min(len(f.files), maxShown)] {
+	files := slices.Concat(f.state, f.files)
+	for _, file := range files[:min(len(files), maxShown)] {
 		fmt.Fprintln(w, "  see "+text.Line(file))
 	}
-	if more := len(f.files) - maxShown; more > 0 {
+	if more := len(files) - maxShown; more > 0 {
 		fmt.Fprintf(w, "  and %s\n", text.Plural(more, "more file"))
 	}
 }
@@ -99,17 +107,32 @@ func (f found) print(w io.Writer) {
 const maxShown = 20
 
 func (f found) changed() (files []string, known bool, err error) {
+	if f.opaque != nil {
+		return nil, false, f.opaque
+	}
 	s, err := trust.Open()
 	if err != nil {
 		return nil, false, err
 	}
-	return s.Changed(filepath.Dir(f.dir), f.files)
+	files, known, err = s.Changed(filepath.Dir(f.dir), f.files)
+	for _, file := range f.state {
+		files = append(files, filepath.Base(file))
+	}
+	return files, known, err
 }
 
 func (f found) trust() error {
 	s, err := trust.Open()
 	if err == nil {
+		err = f.opaque
+	}
+	if err == nil {
 		err = s.Add(filepath.Dir(f.dir), f.files)
+	}
+	for _, file := range f.state {
+		if err == nil {
+			err = s.Believe(file)
+		}
 	}
 	if err != nil {
 		return failed("the trust in %s cannot be kept: %w", f.dir, err)
@@ -198,12 +221,9 @@ func foundSettings() (f found, err error) {
 		return f, err
 	}
 	s, err := config.Read(f.dir)
-	if err != nil || s.URL == "" && s.KeyEnv == "" {
+	want := s.Reaches()
+	if err != nil || want == "" {
 		return f, err
-	}
-	want := "the default model " + s.Model + " is asked at " + cmp.Or(s.URL, "the server of its provider")
-	if s.KeyEnv != "" {
-		want += ", with the key in " + s.KeyEnv
 	}
 	f.wants = []string{want}
 	f.files = config.Files(f.dir)
@@ -227,11 +247,9 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 	case isPlan(pipeline):
 		f.add(pipeline)
 	case pipeline != "":
-		of, err := load.Sources(context.Background(), pipeline, ".")
-		if err != nil {
+		if err := f.compiled(pipeline, "."); err != nil {
 			return f, err
 		}
-		f.add(slices.DeleteFunc(of, f.written)...)
 	}
 	settings, err := foundSettings()
 	if err != nil {
@@ -248,20 +266,35 @@ func (a *app) foundProject(dir, pipeline string) (found, error) {
 // written reports whether a file is one that Stone writes there: the database, which a
 // package may embed with the whole directory.
 func (f *found) written(file string) bool {
-	names := []string{"stone.db", "stone.db-wal", "stone.db-shm", "stone.db-journal", ".gitignore"}
-	return filepath.Dir(file) == f.dir && slices.Contains(names, filepath.Base(file))
+	name := filepath.Base(file)
+	for _, end := range beside {
+		name = strings.TrimSuffix(name, end)
+	}
+	return filepath.Dir(file) == f.dir && slices.Contains([]string{runsFile, indexFile, ".gitignore"}, name)
 }
 
 // configured adds what a configuration reaches, and the files that this comes from.
 func (f *found) configured(conf *config.Config) error {
-	f.wants = append(f.wants, conf.Reaches()...)
-	f.add(conf.ProgramFiles()...)
-	names := conf.Packages()
-	if len(names) == 0 {
-		return nil
+	if index := conf.Search.Index; !redact.IsDatabase(index) {
+		if err := f.stateIn(index); err != nil {
+			return err
+		}
 	}
-	of, err := load.Sources(context.Background(), conf.Dir, names...)
-	f.add(of...)
+	f.wants = append(f.wants, conf.Reaches()...)
+	f.add(slices.DeleteFunc(conf.ProjectFiles(), f.written)...)
+	if names := conf.Packages(); len(names) > 0 {
+		return f.compiled(conf.Dir, names...)
+	}
+	return nil
+}
+
+// compiled adds the files of packages.
+func (f *found) compiled(dir string, packages ...string) error {
+	of, err := load.Sources(context.Background(), dir, packages...)
+	f.add(slices.DeleteFunc(of, f.written)...)
+	if errors.As(err, new(*load.Opaque)) {
+		f.opaque, err = err, nil
+	}
 	return err
 }
 
@@ -282,7 +315,8 @@ func (a *app) trust() *cobra.Command {
 		Short: "Trust the project in a directory, or list or remove trusted projects",
 		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
 			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
-			"without being told to. A changed file is no longer trusted.\n\n" +
+			"without being told to, and no database or tokens that this user's Stone did not make. A changed file is no\n" +
+			"longer trusted.\n\n" +
 			"The definitions of the tools of MCP servers are kept when they are first used. A run refuses a tool whose\n" +
 			"definition has changed; --tools accepts it.\n\n" +
 			"Files are known by their digests, which are kept in the user's configuration directory. For CI, --trust of\n" +
@@ -403,6 +437,11 @@ func (a *app) addTrust(dir string) error {
 		return err
 	}
 	f, err := a.foundProject(of, settings.Pipeline)
+	for _, name := range []string{runsFile, tokensFile} {
+		if err == nil {
+			err = f.stateIn(filepath.Join(of, name))
+		}
+	}
 	if err != nil {
 		return err
 	}

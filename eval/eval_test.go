@@ -296,7 +296,7 @@ func TestQuestionWaits(t *testing.T) {
 	if _, err := run(); err == nil || !strings.Contains(err.Error(), "waiting") {
 		t.Fatalf("got %v, want a run that waits", err)
 	}
-	qs, err := journal.OpenQuestions(t.Context(), &db, nil)
+	qs, err := db.Questions(t.Context(), "r")
 	if err != nil || len(qs) != 1 {
 		t.Fatal(qs, err)
 	}

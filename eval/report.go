@@ -23,7 +23,7 @@ type Report struct {
 	Cost     Cost          `json:"cost"`
 	Asked    []Asked       `json:"asked,omitempty"`    // capabilities of calls
 	Reused   int           `json:"reused,omitempty"`   // answers taken from an earlier run
-	Looks    int           `json:"looks,omitempty"`    // finished runs on this test split, this one included; the command counts them
+	Looks    int           `json:"looks,omitempty"`    // runs that have shown what this test split says, this one included; the command counts them
 	Failures []Example     `json:"failures,omitempty"` // the first cases without an answer, and errors
 	Against  *Comparison   `json:"against,omitempty"`
 	Gate     *Verdict      `json:"gate,omitempty"`

@@ -28,11 +28,7 @@ import (
 // error is ErrNoQuestion; for an answered one also ErrAnswered. A running
 // run continues at once, any other when it is resumed.
 func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answer) error {
-	questions, err := j.Questions(ctx, run)
-	if err != nil {
-		return err
-	}
-	q, err := meant(run, questions, question)
+	q, err := meant(ctx, j, run, question)
 	if err != nil {
 		return err
 	}
@@ -47,17 +43,22 @@ func Answer(ctx context.Context, j Interviewer, run, question string, a ask.Answ
 	}
 	err = j.Answer(ctx, run, q.Path, a)
 	if errors.Is(err, ErrNoQuestion) { // or it was answered since it was read
-		if questions, failed := j.Questions(ctx, run); failed == nil {
-			if _, now := meant(run, questions, q.Path); errors.Is(now, ErrAnswered) {
-				return now
-			}
+		if _, now := meant(ctx, j, run, q.Path); errors.Is(now, ErrAnswered) {
+			return now
 		}
 	}
 	return err
 }
 
 // meant returns the open question that a word means.
-func meant(run string, questions []Question, word string) (Question, error) {
+func meant(ctx context.Context, j Interviewer, run, word string) (Question, error) {
+	var questions []Question // without what makes them large
+	for q, err := range questionsOf(ctx, j, QuestionQuery{Run: run}) {
+		if err != nil {
+			return q, err
+		}
+		questions = append(questions, Question{Path: q.Path, Name: q.Name, Answered: q.Answered})
+	}
 	answered := false
 	for _, means := range []func(i int, q Question) bool{
 		func(_ int, q Question) bool { return q.Path == word },
@@ -78,7 +79,10 @@ func meant(run string, questions []Question, word string) (Question, error) {
 		switch len(found) {
 		case 0:
 		case 1:
-			return questions[found[0]], nil
+			for q, err := range questionsOf(ctx, j, QuestionQuery{Run: run, Path: questions[found[0]].Path}) {
+				return q, err
+			}
+			return Question{}, fmt.Errorf("run %s: %w", run, ErrNoQuestion) // it was removed
 		default:
 			return Question{}, &AnswerError{fmt.Errorf("run %s asks %q at %d places: name one by its number: %s", run, word, len(found), listed(questions, found))}
 		}
@@ -240,6 +244,15 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 	if err := bounds.CheckQuestion(q.Path, q); err != nil {
 		return ask.Answer{}, err // a fault of the pipeline, not of the journal
 	}
+	if f.asked.count.Add(1)%256 == 0 {
+		n, err := CountQuestions(ctx, f.journal, QuestionQuery{Run: q.Run, Open: true})
+		if err != nil {
+			return ask.Answer{}, &storeError{err}
+		}
+		if err := bounds.CheckAsked("the run", n); err != nil {
+			return ask.Answer{}, err
+		}
+	}
 	kept, err := f.journal.Ask(ctx, q)
 	if why := f.outdated(q, kept); err == nil && why != "" {
 		q.Problem, asked.Problem = why, why
@@ -251,7 +264,7 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 	case !kept.Open():
 		return kept.answer(), nil
 	}
-	f.asked.note(q)
+	f.asked.note(q.Path)
 	q.Problem = "" // it was withdrawn
 	switch a, err := f.standing(ctx, asked); {
 	case err != nil:
@@ -267,25 +280,26 @@ func (f *frontend) answer(ctx context.Context, asked ask.Question) (ask.Answer, 
 // asked has the open questions that steps of a run have asked.
 type asked struct {
 	mu     sync.Mutex
-	loaded bool                  // also those that an earlier process has asked
-	within map[string][]Question // by each address around their paths
+	loaded bool                // also those that an earlier process has asked
+	within map[string][]string // their paths, by each address around them
+	count  atomic.Int32        // questions that were put
 }
 
-func (a *asked) note(q Question) {
+func (a *asked) note(path string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.within == nil {
-		a.within = map[string][]Question{}
+		a.within = map[string][]string{}
 	}
-	for i, c := range q.Path {
+	for i, c := range path {
 		if strings.ContainsRune("/[~", c) {
-			a.within[q.Path[:i]] = append(a.within[q.Path[:i]], q)
+			a.within[path[:i]] = append(a.within[path[:i]], path)
 		}
 	}
 }
 
 // take forgets the questions within a path, and returns them.
-func (a *asked) take(path string) []Question {
+func (a *asked) take(path string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := a.within[path]
@@ -305,31 +319,29 @@ func (r *runner) withdraw(ctx context.Context, leaf string) {
 		r.asked.loaded = true
 		r.asked.mu.Unlock()
 		if first {
-			earlier, _ := r.journal.Questions(ctx, r.cfg.RunID) // they stay open
-			for _, q := range earlier {
-				if q.Open() {
-					r.asked.note(q)
+			for q, err := range EachQuestion(ctx, r.journal, QuestionQuery{Run: r.cfg.RunID, Open: true}) {
+				if err == nil { // or they stay open
+					r.asked.note(q.Path)
 				}
 			}
 		}
 	}
-	for _, q := range r.asked.take(leaf) {
-		_ = r.journal.Answer(ctx, q.Run, q.Path, ask.Answer{By: superseded}) // or it was answered
+	for _, path := range r.asked.take(leaf) {
+		_ = r.journal.Answer(ctx, r.cfg.RunID, path, ask.Answer{By: superseded}) // or it was answered
 	}
 }
 
 // settle answers the open questions that an earlier process has asked and that a standing
 // answer answers too: they are not asked again.
 func (f *frontend) settle(ctx context.Context, asked ask.Question, a ask.Answer) error {
-	questions, err := f.journal.Questions(ctx, asked.RunID)
-	if err != nil {
-		return &storeError{err}
-	}
 	if a.Given.IsZero() {
 		a.Given = f.now()
 	}
-	for _, q := range questions {
-		if q.Name == asked.Name && q.Open() {
+	for q, err := range EachQuestion(ctx, f.journal, QuestionQuery{Run: asked.RunID, Open: true}) {
+		if err != nil {
+			return &storeError{err}
+		}
+		if q.Name == asked.Name {
 			if _, err := f.keep(q, a); err != nil {
 				return err
 			}
@@ -372,12 +384,11 @@ func (f *frontend) standing(ctx context.Context, asked ask.Question) (ask.Answer
 
 // standingIn returns the latest standing answer to the question in one run, if there is one.
 func (f *frontend) standingIn(ctx context.Context, run string, asked ask.Question) (ask.Answer, error) {
-	questions, err := f.journal.Questions(ctx, run)
-	if err != nil {
-		return ask.Answer{}, err
-	}
 	var last Question
-	for _, q := range questions {
+	for q, err := range EachQuestion(ctx, f.journal, QuestionQuery{Run: run}) {
+		if err != nil {
+			return ask.Answer{}, err
+		}
 		if q.Name == asked.Name && slices.Contains(asked.Standing, q.Response) && !q.Answered.Before(last.Answered) {
 			last = q
 		}

@@ -54,12 +54,13 @@ func ExampleAnswer() {
 	_, err := stone.Run(ctx, p, cfg)
 	fmt.Println("waits:", errors.Is(err, kind.Waiting))
 
-	open, err := journal.OpenQuestions(ctx, j, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
+	for q, err := range journal.EachQuestion(ctx, j, journal.QuestionQuery{Open: true}) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(q.Text, q.Choices)
 	}
-	fmt.Println(open[0].Text, open[0].Choices)
 	fmt.Println(journal.Answer(ctx, j, "deploy", "approve", ask.Answer{Response: "maybe", By: "ann"}))
 	fmt.Println(journal.Answer(ctx, j, "deploy", "approve", ask.Answer{Response: "yes", By: "ann"}))
 

@@ -10,16 +10,12 @@ import (
 
 // Expire answers the open questions that are due, as their steps say. Servers call it when they search for runs.
 func Expire(ctx context.Context, j Journal, now time.Time) error {
-	open, err := OpenQuestions(ctx, j, nil)
-	if err != nil {
-		return err
-	}
 	var failed []error
-	for _, q := range open {
-		if q.Due.IsZero() || now.Before(q.Due) {
-			continue
+	for q, err := range EachQuestion(ctx, j, QuestionQuery{Due: now}) {
+		if err != nil {
+			return errors.Join(append(failed, err)...)
 		}
-		err := Answer(ctx, j, q.Run, q.Path, ask.Answer{Response: q.Default, By: "its deadline", To: q.Version})
+		err = Answer(ctx, j, q.Run, q.Path, ask.Answer{Response: q.Default, By: "its deadline", To: q.Version})
 		if !errors.Is(err, ErrAnswered) && !errors.Is(err, ErrNoQuestion) && !errors.Is(err, ErrAsksOther) { // a person was faster
 			failed = append(failed, err)
 		}

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -79,32 +80,100 @@ func Resumable(ctx context.Context, a Archive) ([]RunInfo, error) {
 	return every(ctx, a, Query{States: []State{Drained, Interrupted, Answered, Refused}})
 }
 
-// OpenQuestions returns the open questions of all runs with the labels, from the
-// oldest run first. It leaves out runs with a damaged question, for which Questions returns a
-// *DamageError. A database that has a method OpenQuestions reads those of many runs at once.
-func OpenQuestions(ctx context.Context, j Journal, labels map[string]string) ([]Question, error) {
-	q := Query{States: []State{Running, Waiting, Interrupted, Drained, Canceled, Refused}, Labels: labels, Asking: true}
-	if d, ok := j.(interface {
-		OpenQuestions(ctx context.Context, q Query) ([]Question, error)
-	}); ok {
-		return d.OpenQuestions(ctx, q)
+// QuestionQuery selects questions that meet every condition that is set.
+type QuestionQuery struct {
+	Run    string            // of this run; if empty, of all runs that have neither a result nor a failure
+	Labels map[string]string // of runs with all of these
+	Path   string            // at this path
+	Open   bool              // without an answer
+	Due    time.Time         // without an answer, and with a deadline at or before this time
+	After  *Question         // asked later than this one, of which only Run and Path count
+}
+
+// Selects reports whether a question meets the conditions, Run, Labels and After excepted.
+func (q QuestionQuery) Selects(one Question) bool {
+	return (q.Path == "" || q.Path == one.Path) && (!q.Open || one.Open()) &&
+		(q.Due.IsZero() || one.Open() && !one.Due.IsZero() && !one.Due.After(q.Due))
+}
+
+// A questioner searches and counts questions by index.
+type questioner interface {
+	EachQuestion(ctx context.Context, q QuestionQuery) iter.Seq2[Question, error]
+	CountQuestions(ctx context.Context, q QuestionQuery) (int, error)
+}
+
+// EachQuestion yields the questions that q selects, the oldest first, and keeps few of them in memory. Of several
+// runs it leaves out damaged questions; for one of a single run it yields a *DamageError. An error is the last
+// thing that it yields. A database that has the methods EachQuestion and CountQuestions searches by index; of other journals the
+// questions of a run are read at once, and come in the order of the runs.
+func EachQuestion(ctx context.Context, j Journal, q QuestionQuery) iter.Seq2[Question, error] {
+	if d, ok := j.(questioner); ok {
+		return d.EachQuestion(ctx, q)
 	}
-	runs, err := every(ctx, j, q)
-	if err != nil {
-		return nil, err
+	if q.Run != "" {
+		return questionsOf(ctx, j, q)
 	}
-	var open []Question
-	for _, r := range runs {
-		questions, err := j.Questions(ctx, r.ID)
-		if errors.As(err, new(*DamageError)) {
-			continue
+	return func(yield func(Question, error) bool) {
+		runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Answered, Interrupted, Drained, Canceled, Refused}, Labels: q.Labels, Asking: q.Open || !q.Due.IsZero()})
+		if q.After != nil {
+			runs = runs[max(slices.IndexFunc(runs, func(r RunInfo) bool { return r.ID == q.After.Run }), 0):]
+		}
+		for _, r := range runs {
+			one := q
+			if one.Run = r.ID; q.After != nil && q.After.Run != r.ID {
+				one.After = nil
+			}
+			for asked, failed := range questionsOf(ctx, j, one) {
+				if errors.As(failed, new(*DamageError)) {
+					break
+				}
+				if !yield(asked, failed) || failed != nil {
+					return
+				}
+			}
 		}
 		if err != nil {
-			return nil, err
+			yield(Question{}, err)
 		}
-		open = append(open, slices.DeleteFunc(questions, func(q Question) bool { return !q.Open() })...)
 	}
-	return open, nil
+}
+
+// CountQuestions counts the questions that q selects by Run, Labels, Path and Open, damaged ones included. A database that has the
+// methods EachQuestion and CountQuestions reads no texts.
+func CountQuestions(ctx context.Context, j Journal, q QuestionQuery) (n int, err error) {
+	q = QuestionQuery{Run: q.Run, Labels: q.Labels, Path: q.Path, Open: q.Open}
+	if d, ok := j.(questioner); ok {
+		return d.CountQuestions(ctx, q)
+	}
+	for _, err := range EachQuestion(ctx, j, q) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+// questionsOf yields the questions of the run of a query.
+func questionsOf(ctx context.Context, j Interviewer, q QuestionQuery) iter.Seq2[Question, error] {
+	if d, ok := j.(questioner); ok {
+		return d.EachQuestion(ctx, q)
+	}
+	return func(yield func(Question, error) bool) {
+		questions, err := j.Questions(ctx, q.Run)
+		if err != nil {
+			yield(Question{}, err)
+			return
+		}
+		if q.After != nil {
+			questions = questions[slices.IndexFunc(questions, func(one Question) bool { return one.Path == q.After.Path })+1:]
+		}
+		for _, one := range questions {
+			if q.Selects(one) && !yield(one, nil) {
+				return
+			}
+		}
+	}
 }
 
 // every returns all runs that a query selects, the oldest first.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,7 +55,8 @@ type Options struct {
 	// as before once a program with the old pipeline resumes it, or one with Force.
 	Refuse bool
 	// Again lists paths of recorded steps that a resumed run repeats, with all steps below them and all whose reads
-	// then differ. Their cost is charged again.
+	// then differ. Their cost is charged again. A recorder has a run repeat them once: if the run waits then, and the same
+	// recorder resumes it, they are not repeated another time.
 	Again []string
 	// Reuse is the id, or its unique prefix, of the run from which leaves that are
 	// Reusable may take results, or AnyRun; empty for none. A resumed run keeps the Reuse
@@ -89,12 +91,13 @@ type Options struct {
 // or a *ChangedError, or ErrNoRun with Options.Resume. When stone.Run returns, the
 // outcome of the run is in the journal; an error in writing it is joined to the other
 // one.
-func Keep(j Journal, opts Options) stone.RunRecorder { return &keeper{j, opts} }
+func Keep(j Journal, opts Options) stone.RunRecorder { return &keeper{Journal: j, opts: opts} }
 
 // keeper is a recorder of whole runs, see step.Recorder.
 type keeper struct {
 	Journal
-	opts Options
+	opts   Options
+	repeat sync.Map // the ids of runs that repeat the steps of Options.Again already
 }
 
 // OpenRun implements [stone.RunRecorder].
@@ -107,12 +110,22 @@ func (k *keeper) OpenRun(ctx context.Context, p stone.Ashlar, cfg stone.Config) 
 	if r.now == nil {
 		r.now = time.Now
 	}
+	if _, does := k.repeat.Load(r.cfg.RunID); does {
+		r.opts.Again = nil
+	}
 	if err := r.acquire(ctx, p); err != nil {
 		cfg.RunID = r.cfg.RunID
 		return stone.RunRecord{Config: cfg}, canceled(ctx, err)
 	}
 	return stone.RunRecord{
-		Config: r.config(), Begin: r.begin,
+		Config: r.config(),
+		Begin: func(ctx context.Context) (context.Context, error) {
+			ctx, err := r.begin(ctx)
+			if r.begun && len(r.opts.Again) > 0 {
+				k.repeat.Store(r.cfg.RunID, true)
+			}
+			return ctx, err
+		},
 		End: func(result stone.Result, err error) error {
 			return join(err, r.end(ctx, result, err), k.Release(r.cfg.RunID)) // it does nothing after an end
 		},
@@ -453,7 +466,8 @@ func stateOf(ctx context.Context, err error) State {
 }
 
 // retries returns the paths of the recorded failures that ended a run: they are retried
-// when it is resumed.
+// when it is resumed. What a later attempt at the same leaf has done stays failed where it was tried before: forgotten there,
+// it would be done again.
 func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 	targets := []*stone.Failure{f}
 	if f.Kind == kind.LanesFailed {
@@ -470,18 +484,30 @@ func retries(f *stone.Failure, d dag.DAG, steps []Step) ([]string, error) {
 			targets = targets[1:]
 		}
 	}
+	done := map[string][]int{} // the last attempt with a result, by place
+	for _, s := range steps {
+		if place, attempts := address.Attempts(s.Path); s.Recorded && s.Failure == "" && slices.Compare(attempts, done[s.Kind+" "+place]) > 0 {
+			done[s.Kind+" "+place] = attempts
+		}
+	}
+	var failed []string
+	for _, s := range steps {
+		if place, attempts := address.Attempts(s.Path); s.Failure != "" && slices.Compare(attempts, done[s.Kind+" "+place]) >= 0 {
+			failed = append(failed, s.Path)
+		}
+	}
 	var out []string
 	for _, t := range targets {
 		all := t.Kind == kind.LanesFailed // within a lost lane
-		for _, s := range steps {
-			if s.Failure != "" && (s.Path == t.Path || address.Within(t.Path, s.Path)) {
+		for _, path := range failed {
+			if path == t.Path || address.Within(t.Path, path) {
 				all = true
-				out = append(out, s.Path)
+				out = append(out, path)
 			}
 		}
-		for _, s := range steps {
-			if all && s.Failure != "" && address.Within(s.Path, t.Path) {
-				out = append(out, s.Path)
+		for _, path := range failed {
+			if all && address.Within(path, t.Path) {
+				out = append(out, path)
 			}
 		}
 	}

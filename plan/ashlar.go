@@ -195,15 +195,32 @@ func (c *compiler) validate(r *report, cfg stone.Config) {
 			r.add(f)
 			continue
 		}
-		switch f.Type {
-		case "lanes-may-be-lost":
-			f.Message = "a lane that fails is dropped, and the others are the result: add all, if none may fail, or quorum, the number of lanes that must succeed"
-		case "lane-type-read-as-one":
+		if f.Type == "lane-type-read-as-one" {
 			f.Message = fmt.Sprintf("%q is made in lanes: read it in the body of a node {:op :reduce :body […]} that follows them", f.Queried)
 		}
-		r.find(within(at, f), f, "%s", strings.ReplaceAll(f.Message, "stone.Reduce", "a node {:op :reduce …}"))
+		r.find(within(at, f), f, "%s", planWords.Replace(f.Message))
 	}
 }
+
+// planWords says in words of plans what the validator says in words of Go.
+var planWords = strings.NewReplacer(
+	"read it with dag.Lanes in the Reduce that closes the fan-out", "read it in the body of a node {:op :reduce …} that follows",
+	"read the nodes of the lanes with dag.Lanes", "read the lanes in the body of a node {:op :reduce …}",
+	"read the lanes with dag.Lanes2, or the history with dag.History", "read both in one node of the body of {:op :reduce …}",
+	"read those of this round with dag.Lanes, or the history with dag.History", "read them in the body of a node {:op :reduce …} of this round",
+	"read those of its lanes with dag.Lanes, or the history with dag.History", "read them in the body of a node {:op :reduce …} that follows",
+	"put it into the Reduce after the fan-out, or read the history with dag.All", "put it into the body of the node {:op :reduce …} after the fan-out",
+	"read it in the Reduce after a fan-out", "read it in the body of a node {:op :reduce …} after a fan-out",
+	"set AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost", "add all, if none may fail, or quorum, the number of lanes that must succeed",
+	"AllLanes and Quorum(", "all and quorum (",
+	"Quorum(", "quorum (",
+	", or read it with dag.Maybe", "",
+	", or read the ones that exist with dag.All", "",
+	", or read all of them with dag.All", "",
+	"use its body without Reduce", "leave the reduce out",
+	"use one dag.Type for one name", "use one schema for one name",
+	"stone.Reduce", "a node {:op :reduce …}",
+)
 
 // locate finds the places of the ashlars below a.
 func (c *compiler) locate(a stone.Ashlar, path string, at *place, places map[string]*place) {

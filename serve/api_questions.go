@@ -3,15 +3,19 @@ package serve
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/tree"
@@ -26,19 +30,100 @@ func (s *Server) questionRoutes() []route {
 }
 
 func (s *Server) openQuestions(w http.ResponseWriter, r *http.Request, who Principal) error {
-	return s.sendList(w, r, who, list{"questions", func(ctx context.Context) (any, error) {
-		all, err := journal.OpenQuestions(ctx, s.cfg.Journal, who.labels())
-		return questions(who, all), err
+	values := r.URL.Query()
+	if streams(r) {
+		values.Del("after") // see sendList
+	}
+	q, limit, err := s.askedSelection(r.Context(), who, values, journal.QuestionQuery{Labels: who.labels(), Open: true})
+	if err != nil {
+		return err
+	}
+	return s.sendList(w, r, who, list{"questions?" + values.Encode(), func(ctx context.Context) (any, error) {
+		return s.askedPage(ctx, who, q, limit)
 	}})
 }
 
-// questions describes questions for a caller.
-func questions(who Principal, all []journal.Question) api.Questions {
-	out := api.Questions{Questions: []api.Question{}}
-	for _, q := range all {
-		out.Questions = append(out.Questions, question(who, q))
+// askedSelection reads the query of a list of questions: limit, from and, for the questions of one run, open.
+func (s *Server) askedSelection(ctx context.Context, who Principal, values url.Values, q journal.QuestionQuery) (journal.QuestionQuery, int, error) {
+	limit := journal.DefaultLimit
+	for name := range values {
+		value := values.Get(name)
+		var err error
+		switch {
+		case name == "limit":
+			if limit, err = strconv.Atoi(value); err == nil && (limit < 1 || limit > maxPage) {
+				return q, 0, unreadable("limit is %d: want 1 to %d", limit, maxPage)
+			}
+		case name == "from":
+			var text []byte
+			if text, err = base64.RawURLEncoding.DecodeString(value); err == nil {
+				run, path, _ := strings.Cut(string(text), "\n")
+				info, err := s.owned(ctx, who, run)
+				if err != nil {
+					return q, 0, err
+				}
+				q.After = &journal.Question{Run: info.ID, Path: path}
+			}
+		case name == "open" && q.Run != "":
+			q.Open, err = strconv.ParseBool(value)
+		case q.Run != "":
+			return q, 0, unreadable("unknown parameter %q: want limit, from or open", name)
+		default:
+			return q, 0, unreadable("unknown parameter %q: want limit or from", name)
+		}
+		if err != nil {
+			return q, 0, unreadable("the parameter %s cannot be read: %v", name, err)
+		}
 	}
-	return out
+	return q, limit, nil
+}
+
+// recount is how long the number of open questions of a tenant is taken for true: counting them takes as long as a start if they are many.
+const recount = 10 * time.Second
+
+type askedCount struct {
+	open int
+	at   time.Time
+}
+
+// asksFew returns an error if the runs of a tenant ask so many questions that it may start no more. Callers without a tenant see
+// the runs of all, and are not counted.
+func (s *Server) asksFew(ctx context.Context, tenant string) error {
+	if tenant == "" {
+		return nil
+	}
+	s.mu.Lock()
+	known := s.asked[tenant]
+	s.mu.Unlock()
+	if time.Since(known.at) > recount {
+		n, err := journal.CountQuestions(ctx, s.cfg.Journal, journal.QuestionQuery{Labels: Principal{Tenant: tenant}.labels(), Open: true})
+		if err != nil {
+			return err
+		}
+		known = askedCount{n, time.Now()}
+		s.mu.Lock()
+		s.asked[tenant] = known
+		s.mu.Unlock()
+	}
+	if err := bounds.CheckAsked("the tenant", known.open); err != nil {
+		return problem(api.TooMuch, http.StatusTooManyRequests, "%v", err)
+	}
+	return nil
+}
+
+// askedPage reads a page of questions, which ends at the limit, or where it has become large: no text is cut, since a
+// person answers what it says.
+func (s *Server) askedPage(ctx context.Context, who Principal, q journal.QuestionQuery, limit int) (out api.Questions, err error) {
+	page, more, err := view.Page(journal.EachQuestion(ctx, s.cfg.Journal, q), limit, pageBytes)
+	out.Questions = []api.Question{}
+	for _, one := range page {
+		out.Questions = append(out.Questions, question(who, one))
+	}
+	if more {
+		last := out.Questions[len(page)-1]
+		out.Next = base64.RawURLEncoding.EncodeToString([]byte(last.Run + "\n" + last.Path))
+	}
+	return out, err
 }
 
 // question describes a question for a caller.
@@ -53,11 +138,15 @@ func (s *Server) runQuestions(w http.ResponseWriter, r *http.Request, who Princi
 	if err != nil {
 		return err
 	}
-	all, err := s.cfg.Journal.Questions(r.Context(), info.ID)
+	q, limit, err := s.askedSelection(r.Context(), who, r.URL.Query(), journal.QuestionQuery{Run: info.ID})
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusOK, questions(who, all))
+	page, err := s.askedPage(r.Context(), who, q, limit)
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, page)
 }
 
 // postAnswer answers a question, after which the run continues.
@@ -81,12 +170,11 @@ func (s *Server) postAnswer(w http.ResponseWriter, r *http.Request, who Principa
 
 // unclear is the error of an answer that says nothing, or two things. It has the choices.
 func (s *Server) unclear(ctx context.Context, info journal.RunInfo, a api.Answer) error {
-	want := "a text"
-	if all, err := s.cfg.Journal.Questions(ctx, info.ID); err == nil {
-		for i, q := range all {
-			if word := a.Question; q.Open() && (q.Path == word || q.Name == word || strconv.Itoa(i+1) == word || strings.HasSuffix(q.Path, "/"+word)) && len(q.Choices) > 0 {
-				want = fmt.Sprintf("one of %q", q.Choices)
-			}
+	want, i := "a text", 0
+	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+		i++
+		if word := a.Question; err == nil && q.Open() && (q.Path == word || q.Name == word || strconv.Itoa(i) == word || strings.HasSuffix(q.Path, "/"+word)) && len(q.Choices) > 0 {
+			want = fmt.Sprintf("one of %q", q.Choices)
 		}
 	}
 	if a.Cancel {
@@ -130,10 +218,12 @@ func (s *Server) answer(ctx context.Context, who Principal, info journal.RunInfo
 // saidAlready reports whether a question has just this answer, as when a client lost the reply and
 // sends it again.
 func (s *Server) saidAlready(ctx context.Context, run string, a api.Answer) bool {
-	all, err := s.cfg.Journal.Questions(ctx, run)
-	return err == nil && slices.ContainsFunc(all, func(q journal.Question) bool {
-		return (q.Path == a.Question || q.Name == a.Question) && !q.Answered.IsZero() && q.Response == a.Response && (a.Version == "" || a.Version == q.Version)
-	})
+	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: run}) {
+		if err == nil && (q.Path == a.Question || q.Name == a.Question) && !q.Open() && q.Response == a.Response && (a.Version == "" || a.Version == q.Version) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Server) pipelineRoutes() []route {

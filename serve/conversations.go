@@ -3,13 +3,16 @@ package serve
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"maps"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
@@ -27,10 +30,21 @@ const (
 	messageLabel = "chat-message" // the client's id of the message that it answers
 )
 
-// chatName matches the ids of conversations, from which the names of their runs are made.
+// maxChat bounds the id of a conversation, in bytes.
+const maxChat = 200
+
+// chatName matches the ids of conversations that begin the names of their runs.
 var chatName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$`)
 
-func turnID(chat string, number int) string { return chat + "-turn-" + strconv.Itoa(number) }
+// turnID returns the name of the run of a turn. The name of a run fits into paths and commands, so a digest takes the place
+// of any other id.
+func turnID(chat string, number int) string {
+	if !chatName.MatchString(chat) {
+		sum := sha256.Sum256([]byte(chat))
+		chat = "chat-" + hex.EncodeToString(sum[:16])
+	}
+	return chat + "-turn-" + strconv.Itoa(number)
+}
 
 // maxReplies bounds the replies that are looked at to find the turn that a message follows.
 const maxReplies = 32
@@ -49,8 +63,8 @@ func (s *Server) conversation(ctx context.Context, who Principal, pipeline, name
 	switch {
 	case p == nil:
 		return c, s.noPipeline(pipeline)
-	case !chatName.MatchString(name):
-		return c, invalid("the id of the conversation %.100q: want up to 80 of a-z, A-Z, 0-9, \".\", \"-\" and \"_\", a letter or digit first", name)
+	case name == "" || len(name) > maxChat || strings.ContainsFunc(name, unicode.IsControl):
+		return c, invalid("the id of the conversation %.100q has %d bytes: want 1 to %d without control characters", name, len(name), maxChat)
 	}
 	return conversation{s, ctx, who, p, name}, nil
 }
@@ -117,132 +131,54 @@ func (c conversation) before(req *turn.Request) (journal.RunInfo, error) {
 	return c.newest(nil)
 }
 
-// follow does what a request asks for, and returns the run that replies, and the id of its message. The
-// same request again does nothing and returns the same run.
-func (c conversation) follow(req *turn.Request) (info journal.RunInfo, reply string, err error) {
-	if !c.who.may(Start) && !c.who.may(Answer) {
-		if len(req.Answers)+len(req.Results) > 0 {
-			return info, "", lacking(Answer)
+// followed is what a request leads to.
+type followed struct {
+	info  journal.RunInfo // the run that replies
+	reply string          // the id of the message
+	old   bool            // the request has only answers that were given before
+}
+
+// follow does what a request asks for. The same request again does nothing and returns the same run.
+func (c conversation) follow(req *turn.Request) (t followed, err error) {
+	if req.Join {
+		if t.info, err = c.newest(nil); errors.Is(err, journal.ErrNoRun) {
+			err = nil
 		}
-		return info, "", lacking(Start)
+		return t, err
 	}
-	if n := len(req.Message); n > bounds.LabelValue || n == 0 && len(req.Answers)+len(req.Results) == 0 {
-		return info, "", invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
+	answers := len(req.Answers)+len(req.Results) > 0
+	switch n := len(req.Message); {
+	case !c.who.may(Start) && !c.who.may(Answer) && answers:
+		return t, lacking(Answer)
+	case !c.who.may(Start) && !c.who.may(Answer):
+		return t, lacking(Start)
+	case n > bounds.LabelValue || n == 0 && !answers:
+		return t, invalid("the id of the last message has %d bytes: want 1 to %d, the same if the message is sent again", n, bounds.LabelValue)
+	case len(req.Tools) > 0 && !(gateway{c.Server, c.who}).model(c.p).TakesTools():
+		req.Tools, req.Notice = nil, "the pipeline "+c.p.Name+" takes no tools of its clients, so it does without: publish an agent with tool.ClientTools to offer them"
 	}
-	for _, a := range req.Answers {
-		run, _, _, ok := turn.Question(a.ID)
-		if !ok {
-			return info, "", invalid("the question %.100q is none of this server: want the id that came with it", a.ID)
-		}
-		if info, err = c.turn(run); err == nil {
-			err = c.reply(info, a, req.Message)
-		}
-		if err != nil {
-			return info, "", err
-		}
+	if err := turn.CheckTools(req.Tools); err != nil {
+		return t, invalid("%v", err)
 	}
-	if len(req.Results) > 0 {
-		if info, err = c.results(req.Results); err != nil {
-			return info, "", err
-		}
-	}
-	if len(req.Answers)+len(req.Results) > 0 {
-		reply = req.Reply
-		if req.Message != "" {
-			reply = turn.ID(nameOf(c.who, info.ID), req.Message)
-		}
-		return info, reply, nil
+	if answers {
+		return c.answers(req)
 	}
 	at, err := c.before(req)
+	if err == nil && at.Labels[messageLabel] == req.Message { // it is the turn that answers the message
+		at, err = c.number(at.Labels[afterLabel])
+	}
 	switch {
 	case errors.Is(err, journal.ErrNoRun):
 	case err != nil:
-		return info, "", err
-	case !req.Again && at.Labels[messageLabel] != req.Message: // else it is the message that the turn answers
-		if answered, err := c.answered(at, req); answered || err != nil {
-			return at, turn.ID(nameOf(c.who, at.ID), req.Message), err
+		return t, err
+	case !req.Again && at.ID != "":
+		answered := false
+		if at, answered, err = c.answered(at, req); answered || err != nil {
+			return followed{at, turn.ID(nameOf(c.who, at.ID), req.Message), false}, err
 		}
 	}
-	info, err = c.next(at, req)
-	return info, nameOf(c.who, info.ID), err
-}
-
-// reply answers a question of a turn, in a message or else in what follows one.
-func (c conversation) reply(info journal.RunInfo, a turn.Answer, message string) error {
-	if !c.who.may(Answer) {
-		return lacking(Answer)
-	}
-	who := c.who
-	if message != "" {
-		who.By = turn.By(cmp.Or(who.by(), "a chat client"), message)
-	}
-	_, path, version, _ := turn.Question(a.ID)
-	all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path })
-	if i < 0 {
-		return notFound("the run asks no question %q", path)
-	}
-	response, err := a.Of(all[i])
-	if err != nil {
-		return invalid("%v", err)
-	}
-	return c.answer(c.ctx, who, info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
-}
-
-// results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
-// the client has from the server, are left out.
-func (c conversation) results(all []turn.Answer) (info journal.RunInfo, err error) {
-	if info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {
-		return info, err
-	}
-	if !c.who.may(Answer) {
-		return info, lacking(Answer)
-	}
-	asked, err := c.cfg.Journal.Questions(c.ctx, info.ID)
-	if err != nil {
-		return info, err
-	}
-	for _, a := range all {
-		for _, q := range asked {
-			if q.Call == nil || !q.Call.Client || a.ID != turn.CallID(nameOf(c.who, info.ID), &q) {
-				continue
-			}
-			if err := c.answer(c.ctx, c.who, info, api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
-				return info, err
-			}
-		}
-	}
-	return info, nil
-}
-
-// answered takes a message as the answer to the one question of a turn that waits, and reports whether
-// it is one. It also is if it has answered one before, and the client did not get what followed.
-func (c conversation) answered(at journal.RunInfo, req *turn.Request) (bool, error) {
-	all, err := c.cfg.Journal.Questions(c.ctx, at.ID)
-	again := saidIn(slices.DeleteFunc(slices.Clone(all), func(q journal.Question) bool { return q.Response != req.Text() }), req.Message)
-	if err != nil || again || at.State != journal.Waiting {
-		return again, err
-	}
-	run, open := nameOf(c.who, at.ID), slices.DeleteFunc(all, func(q journal.Question) bool { return !q.Open() })
-	switch {
-	case slices.ContainsFunc(open, func(q journal.Question) bool { return q.Call != nil && q.Call.Client }):
-		return true, conflict("the turn before waits for results of calls that the client executes: send them, or cancel its run %s", run)
-	case len(open) == 1:
-		return true, c.reply(at, turn.Answer{ID: turn.QuestionID(run, &open[0]), Response: req.Text()}, req.Message)
-	}
-	var ids []string
-	for _, q := range open {
-		ids = append(ids, turn.QuestionID(run, &q))
-	}
-	return true, invalid("the turn before asks %d questions, and the message does not say which one it answers: want an answer to each of %s", len(open), strings.Join(ids, ", "))
-}
-
-// saidIn reports whether a message has answered a question.
-func saidIn(asked []journal.Question, message string) bool {
-	return slices.ContainsFunc(asked, func(q journal.Question) bool { return !q.Open() && turn.In(q.By, message) })
+	at, err = c.next(at, req)
+	return followed{at, nameOf(c.who, at.ID), false}, err
 }
 
 // next starts the turn that answers a message, after another one.
@@ -251,10 +187,12 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		return at, lacking(Start)
 	}
 	if at.ID != "" && !over(at.State) && at.State != journal.Refused {
-		if at.Labels[messageLabel] == req.Message && !req.Again {
-			return at, nil
+		if !req.Again {
+			return at, conflict("the turn before is %s: cancel its run %s to continue without it", at.State, nameOf(c.who, at.ID))
 		}
-		return at, conflict("the turn before is %s: wait for it, or cancel its run %s", at.State, nameOf(c.who, at.ID))
+		if err := c.replace(at); err != nil { // the message has answered a question of it
+			return at, err
+		}
 	}
 	last, err := c.newest(nil) // before the message is looked for, so that one that comes twice at once gets one number
 	if err != nil && !errors.Is(err, journal.ErrNoRun) {
@@ -282,7 +220,15 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		if src, _ := sourceOf(same); src.Request == digestOf(start, given) {
 			return c.launchTurn(start, given)
 		}
-		if err := c.replace(last, same); err != nil {
+		if err = c.replace(last, same); err == nil && at.ID == "" {
+			at, err = c.number(same.Labels[afterLabel])
+		}
+		if err != nil {
+			return at, err
+		}
+	}
+	if last.State == journal.Waiting && last.ID != at.ID { // the client has left it out
+		if err := c.replace(last); err != nil {
 			return at, err
 		}
 	}
@@ -298,15 +244,24 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 	return info, err
 }
 
-// replace cancels turns whose message is asked again or was edited, so that nothing of them happens later.
+// replace cancels turns whose message is asked again or was edited, and what they ask, so that nothing of them happens later:
+// an answer would resume a canceled run.
 func (c conversation) replace(turns ...journal.RunInfo) error {
 	for _, t := range turns {
-		now, err := c.turn(t.ID)
+		now, err := c.turn(nameOf(c.who, t.ID))
 		if err == nil && !over(now.State) {
 			err = c.stop(c.ctx, now)
 		}
 		if p := (*api.Problem)(nil); err != nil && !(errors.As(err, &p) && p.Type == api.Conflict) { // or it has just ended
 			return err
+		}
+		for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.ID, Open: true}) {
+			if err == nil {
+				err = journal.Answer(c.ctx, c.cfg.Journal, t.ID, q.Path, ask.Answer{By: c.who.by()})
+			}
+			if err != nil && !errors.Is(err, journal.ErrNoQuestion) { // or somebody was faster
+				return err
+			}
 		}
 	}
 	return nil
@@ -360,7 +315,7 @@ func (c conversation) again(at journal.RunInfo) (journal.RunInfo, error) {
 	if err := c.restart(c.ctx, c.who, at, api.Resume{}); err != nil {
 		return at, err
 	}
-	return c.turn(at.ID)
+	return c.turn(nameOf(c.who, at.ID))
 }
 
 // ofOpenAI makes a problem of an error in the form of OpenAI.

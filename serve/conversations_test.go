@@ -293,7 +293,7 @@ func TestConversationsRefused(t *testing.T) {
 		{"ui/mason", `{"id":"c","trigger":"resume","messages":[]}`, 422, `the trigger "resume"`},
 		{"ui/mason", saying("c", "", "x"), 422, "the id of the last message has 0 bytes"},
 		{"ui/mason", saying("c", strings.Repeat("x", 513), "x"), 422, "the id of the last message has 513 bytes"},
-		{"ui/mason", saying(strings.Repeat("c", 81), "m", "x"), 422, "the id of the conversation"},
+		{"ui/mason", saying(strings.Repeat("c", 201), "m", "x"), 422, "the id of the conversation"},
 		{"ui/mason", saying("taken", "m", "x"), 409, `the conversation "taken" is one with the pipeline "polite"`},
 		{"ui/mason", approving("c", "r", "c-turn-1~nothing#v"), 404, "no such run"},
 		{"ui/mason", approving("c", "r", "nothing"), 422, "is none of this server"},

@@ -13,11 +13,16 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// frontendRoutes are the routes for user interfaces of others. Closing the connection leaves a turn running: its
-// client comes back to it, and cancels its run.
+// stopHeader is the header of requests with what a client that closes the connection means: "cancel" cancels the turn.
+// Without it the turn continues, and its client comes back to it.
+const stopHeader = "Stone-Stop"
+
+// frontendRoutes are the routes for user interfaces of others.
 func (s *Server) frontendRoutes() []route {
 	return []route{
 		{"POST /v1/ui/{name}", Read, s.postUI}, // and Start or Answer, see conversation.follow
+		{"GET /v1/ui/{name}", Read, s.listThreads},
+		{"GET /v1/ui/{name}/{chat}", Read, s.getHistory},
 		{"GET /v1/ui/{name}/{chat}/stream", Read, s.getUI},
 		{"POST /v1/agui/{name}", Read, s.postAGUI},
 	}
@@ -33,20 +38,30 @@ type teller interface {
 
 // postUI answers a request of the AI SDK: a new message, or the answer to a question.
 func (s *Server) postUI(w http.ResponseWriter, r *http.Request, who Principal) error {
-	return post(s, r, who, uistream.Read, func(req *turn.Request) *turn.Request { return req }, func(c conversation, req turn.Request, info journal.RunInfo, reply string) error {
-		return c.tellUI(w, r, info, &uistream.Stream{Message: reply, Seen: req.Seen})
+	return post(s, r, who, uistream.Read, func(req *turn.Request) *turn.Request { return req }, func(c conversation, req turn.Request, t followed) error {
+		return c.tellUI(w, r, t, &uistream.Stream{Message: t.reply, Seen: req.Seen, Notice: req.Notice})
 	})
 }
 
-// postAGUI answers a request of AG-UI.
+// postAGUI answers a request of AG-UI. One without messages joins a conversation.
 func (s *Server) postAGUI(w http.ResponseWriter, r *http.Request, who Principal) error {
-	return post(s, r, who, agui.Read, func(in *agui.Input) *turn.Request { return &in.Request }, func(c conversation, in agui.Input, info journal.RunInfo, _ string) error {
-		return c.tell(w, r, info, &agui.Stream{Input: in, Name: nameOf(who, info.ID)}, "")
+	return post(s, r, who, agui.Read, func(in *agui.Input) *turn.Request { return &in.Request }, func(c conversation, in agui.Input, t followed) error {
+		if in.Join {
+			said, _, err := c.history("")
+			if err == nil {
+				err = in.Connect(said)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		t.old = false // its client sends nothing by itself
+		return c.tell(w, r, t, &agui.Stream{Input: in, Name: nameOf(who, t.info.ID)}, "")
 	})
 }
 
 // post reads a request, starts or continues the turn that it asks for, and tells what happens in its run.
-func post[T any](s *Server, r *http.Request, who Principal, read func([]byte) (T, error), of func(*T) *turn.Request, tell func(c conversation, req T, info journal.RunInfo, reply string) error) error {
+func post[T any](s *Server, r *http.Request, who Principal, read func([]byte) (T, error), of func(*T) *turn.Request, tell func(c conversation, req T, t followed) error) error {
 	body, err := rawBody(r, "application/json")
 	if err != nil {
 		return err
@@ -64,17 +79,17 @@ func post[T any](s *Server, r *http.Request, who Principal, read func([]byte) (T
 		return err
 	}
 	defer leave()
-	info, reply, err := c.follow(of(&req))
+	t, err := c.follow(of(&req))
 	if err != nil {
 		return err
 	}
-	return tell(c, req, info, reply)
+	return tell(c, req, t)
 }
 
-func (c conversation) tellUI(w http.ResponseWriter, r *http.Request, info journal.RunInfo, out *uistream.Stream) error {
+func (c conversation) tellUI(w http.ResponseWriter, r *http.Request, t followed, out *uistream.Stream) error {
 	w.Header().Set("X-Vercel-Ai-Ui-Message-Stream", "v1")
-	out.Run = nameOf(c.who, info.ID)
-	return c.tell(w, r, info, out, "[DONE]")
+	out.Run = nameOf(c.who, t.info.ID)
+	return c.tell(w, r, t, out, "[DONE]")
 }
 
 // getUI sends the reply that is being written again, from its start. Without one, the status is 204. With
@@ -89,9 +104,12 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	message := r.URL.Query().Get("message")
 	reply, missed := nameOf(who, info.ID), err == nil && message != "" && info.Labels[messageLabel] == message
 	if err == nil && message != "" && !missed {
-		var asked []journal.Question
-		if asked, err = s.cfg.Journal.Questions(r.Context(), info.ID); saidIn(asked, message) {
-			reply, missed = turn.ID(reply, message), true
+		var q journal.Question
+		for q, err = range journal.EachQuestion(r.Context(), s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+			if missed = err == nil && saidIn(q, message); missed {
+				reply = turn.ID(reply, message)
+				break
+			}
 		}
 	}
 	switch {
@@ -106,37 +124,54 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 		return err
 	}
 	defer leave()
-	return c.tellUI(w, r, info, &uistream.Stream{Message: reply})
+	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply})
 }
 
 // tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
-// after the last event. Its caller has counted the stream.
-func (c conversation) tell(w http.ResponseWriter, r *http.Request, info journal.RunInfo, t teller, tail string) error {
+// after the last event. Its caller has counted the stream. A request that brings nothing new and gets nothing new is refused, or
+// a page whose messages always seem complete to it would send them again and again.
+func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, t teller, tail string) error {
 	out := newEventStream(w)
 	p := newPulse(c.Server, r, c.who)
 	defer p.stop()
+	start := t.Start()
 	send := func(events []map[string]any) {
-		for _, e := range events {
+		for _, e := range append(start, events...) {
 			text, err := json.Marshal(e)
 			if err != nil { // the recorded input of a call is no JSON
 				text, _ = json.Marshal(t.Fail("internal", "the stream cannot be written")[0])
 			}
 			out.write(append(append([]byte("data: "), text...), "\n\n"...))
 		}
+		start = nil
 		out.send()
 	}
-	send(t.Start())
-	wait := func(news <-chan struct{}) bool { return p.wait(out, news, nil) && out.err == nil }
-	ended, parts, err := c.watch(info, wait, func(parts []turn.Part) { send(t.Next(parts)) })
+	more := func(parts []turn.Part) {
+		if events := t.Next(parts); len(events) > 0 || !of.old {
+			send(events)
+		}
+	}
+	wait := func(news <-chan struct{}) bool {
+		send(nil)
+		return p.wait(out, news, nil) && out.err == nil
+	}
+	ended, parts, err := c.watch(of.info, wait, more)
 	switch {
+	case errors.Is(err, errLeft) && r.Context().Err() != nil:
+		if r.Header.Get(stopHeader) == "cancel" && c.who.may(Start) {
+			_ = c.stop(context.WithoutCancel(c.ctx), of.info) // or it has just ended
+		}
 	case errors.Is(err, errLeft) && c.closing():
 		send(t.Fail(api.Unavailable, "the server is closing: the turn continues, ask for its stream again"))
-	case errors.Is(err, errLeft): // the client has gone, or comes back
+	case errors.Is(err, errLeft): // the client comes back
 	case err != nil:
 		p := c.problemOf(r, err)
 		send(t.Fail(p.Type, p.Detail))
 	default:
-		send(t.Next(parts))
+		more(parts)
+		if start != nil && (ended.State == journal.Waiting || ended.State == journal.Done) {
+			return conflict("the request brings nothing new, and the turn, which is %s, has nothing new either", ended.State)
+		}
 		send(t.End(ended, parts))
 		if tail != "" {
 			out.write([]byte("data: " + tail + "\n\n"))
@@ -155,6 +190,9 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 	var log *turn.Log
 	var live []turn.Part // that were told last, before the record
 	for {
+		if info.ID == "" { // nothing was said yet
+			return api.Run{State: journal.Done}, nil, nil
+		}
 		if log == nil {
 			log = c.logOf(info.ID)
 		}
@@ -166,7 +204,7 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 				continue
 			}
 			if err == nil {
-				log, err = c.parts(c.ctx, c.p, info)
+				log, _, err = c.parts(c.ctx, c.p, info)
 			}
 			if err != nil {
 				return ended, nil, err

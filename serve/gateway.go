@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/serve/internal/anthropic"
 	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
@@ -41,9 +42,9 @@ func intents(cfg Config) map[string]*Pipeline {
 // pipeline returns what a run with this name runs, or nil.
 func (s *Server) pipeline(name string) *Pipeline { return cmp.Or(s.pipelines[name], s.intents[name]) }
 
-// gatewayRoutes are the OpenAI-compatible routes.
+// gatewayRoutes are the routes of the protocols of models.
 func (s *Server) gatewayRoutes() (out []route) {
-	for _, r := range openai.Routes() {
+	for _, r := range anthropic.Routes(openai.Routes()) {
 		role := Read
 		if r.Starts {
 			role = "" // models check it: an intent needs another one than a pipeline
@@ -65,13 +66,22 @@ func (s *Server) gatewayRoutes() (out []route) {
 	return out
 }
 
-// failOpenAI answers with an error in the form of OpenAI.
-func (s *Server) failOpenAI(w http.ResponseWriter, r *http.Request, err error) {
+// failGateway answers with an error in the form of the client's protocol. It reports false for other clients.
+func (s *Server) failGateway(w http.ResponseWriter, r *http.Request, err error) bool {
+	messages := anthropic.Serves(r)
+	if !messages && !openai.Serves(r.URL.Path) {
+		return false
+	}
 	var e *openai.Error
 	if !errors.As(err, &e) {
 		e = openai.OfProblem(s.problemOf(r, err))
 	}
-	e.Write(w)
+	if messages {
+		anthropic.Fail(w, e)
+	} else {
+		e.Write(w)
+	}
+	return true
 }
 
 // gateway is the server for one caller of the gateway.

@@ -184,7 +184,7 @@ func TestResponsesOfOtherKinds(t *testing.T) {
 		case said == "refuse":
 			return script.Answer{Reply: llm.Reply{Refusal: "I do not do that"}}
 		case req.ResponseFormat != nil:
-			return script.Text(fmt.Sprintf("%s %s", req.ResponseFormat.Name, req.ResponseFormat.Schema))
+			return script.Text(fmt.Sprintf("{%q:%s}", req.ResponseFormat.Name, req.ResponseFormat.Schema))
 		default:
 			return script.Text("whatever")
 		}
@@ -193,7 +193,7 @@ func TestResponsesOfOtherKinds(t *testing.T) {
 	for _, tt := range []struct{ body, last, part string }{
 		{`{"model":"stone/chat/answer","input":"long"}`, "response.incomplete", `"incomplete_details":{"reason":"max_output_tokens"}`},
 		{`{"model":"stone/chat/answer","input":"refuse"}`, "response.completed", `{"type":"refusal","refusal":"I do not do that"}`},
-		{`{"model":"stone/chat/answer","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}}}`, "response.completed", `"text":"n {\"type\":\"object\"}"`},
+		{`{"model":"stone/chat/answer","input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object"},"strict":true}}}`, "response.completed", `"text":"{\"n\":{\"type\":\"object\"}}"`},
 		{`{"model":"stone/chat/answer","input":"x","text":{"format":{"type":"json_object"}},"reasoning":{"effort":"low"},"tool_choice":"none","max_output_tokens":99,"metadata":{"a":"b"}}`, "response.completed", `"metadata":{"a":"b"}`},
 		{`{"model":"stone/chat/answer","input":"x"}`, "response.failed", `"error":{"code":"invalid_prompt","message":"eval/must-failed: polite: not polite"`},
 		{`{"model":"stone/upper","input":"bad"}`, "response.failed", `"error":{"code":"invalid_prompt","message":"refused: I do not answer that"`},

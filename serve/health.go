@@ -21,15 +21,24 @@ type health struct {
 	asked   chan struct{} // closed when the first read ended; nil before it started
 	asking  time.Time     // when the present read for /readyz started; zero if there is none
 	read    error         // of the last read
-	write   error         // of the last write, if it failed
+	write   error         // of a write that failed, until one like it succeeds
+	failed  writing       // that write
 	written time.Time     // when it failed
+	pause   time.Duration // how long it keeps the server from being ready
 	down    bool          // the log says so
 }
 
+// A writing is a write to the store.
+type writing struct {
+	operation string
+	size      int // about, in units of 16 KB
+}
+
 const (
-	// unwritable is how long a failed write keeps a server from being ready, unless another write
-	// succeeds before. Then the requests that it gets are the next try.
-	unwritable = 10 * time.Second
+	// unwritable is how long a failed write keeps a server from being ready, unless one like it succeeds before: on a full disk, a
+	// small one may. Then the requests that it gets are the next try, after which it is twice as long.
+	unwritable     = 10 * time.Second
+	longUnwritable = 5 * time.Minute
 	// unanswered is how long a read may take before the server is not ready.
 	unanswered = 2 * time.Second
 	// retryAfter is when a client should repeat a request that the store could not answer.
@@ -48,14 +57,21 @@ func (h *health) reads(err error) {
 }
 
 // writes notes how a write ended.
-func (h *health) writes(err error) {
+func (h *health) writes(w writing, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err != nil && !errors.Is(err, journal.ErrUnavailable) {
+	switch {
+	case errors.Is(err, journal.ErrUnavailable):
+		if h.write == nil || time.Since(h.written) >= h.pause { // else it is the same trouble
+			h.pause = min(max(2*h.pause, unwritable), longUnwritable)
+		}
+		h.write, h.failed, h.written = err, w, time.Now()
+	case err != nil:
 		return
-	}
-	if h.write = err; err != nil {
-		h.written = time.Now()
+	case w.operation == h.failed.operation && w.size >= h.failed.size:
+		h.write, h.pause = nil, 0
+	case h.write != nil && time.Since(h.written) >= h.pause:
+		h.write = nil
 	}
 	h.tell(err)
 }
@@ -108,7 +124,7 @@ func (h *health) trouble() error {
 	switch {
 	case h.read != nil:
 		return h.read
-	case h.write != nil && time.Since(h.written) < unwritable:
+	case h.write != nil && time.Since(h.written) < h.pause:
 		return h.write
 	case !h.asking.IsZero() && time.Since(h.asking) > unanswered:
 		return errors.New("no answer")

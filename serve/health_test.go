@@ -24,6 +24,7 @@ import (
 type troubled struct {
 	*journal.Memory
 	reads, writes, hangs atomic.Bool
+	full                 atomic.Bool // small writes fit
 }
 
 var errTrouble = fmt.Errorf("database x does not answer: %w", journal.ErrUnavailable)
@@ -54,7 +55,7 @@ func (j *troubled) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo
 }
 
 func (j *troubled) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG) error {
-	if j.writes.Load() {
+	if j.writes.Load() || j.full.Load() && len(input.Latest().Content()) > 1<<20 {
 		return errTrouble
 	}
 	return j.Memory.Begin(ctx, info, input)
@@ -131,6 +132,24 @@ func TestStoreInTrouble(t *testing.T) {
 	if n := h.lines.Load() - before; n > 12 {
 		t.Errorf("the log has %d lines", n)
 	}
+}
+
+// On a full disk a small write may succeed: the server is ready again once one succeeds like the one that failed.
+func TestReadyAfterALikeWrite(t *testing.T) {
+	j := &troubled{Memory: &journal.Memory{}}
+	h := &house{T: t, Steps: servetest.NewSteps(), journal: j.Memory}
+	h.Server = servetest.Start(t, serve.Config{Journal: j, Scan: time.Hour, Pipelines: []serve.Pipeline{{Name: "draft", Ashlar: h.Write()}}})
+	small, large := `{"pipeline":"draft","input":{"text":"x"}}`, `{"pipeline":"draft","input":{"text":"`+strings.Repeat("x", 2<<20)+`"}}`
+	j.full.Store(true)
+	h.want("GET", "/readyz", "", 204, "")
+	h.want("PUT", "/v1/runs/a", large, 503, "")
+	h.want("GET", "/readyz", "", 503, "")
+	h.want("PUT", "/v1/runs/b", small, 201, "")
+	h.want("GET", "/v1/runs/b/result?wait=30s", "", 200, "")
+	h.want("GET", "/readyz", "", 503, "")
+	j.full.Store(false)
+	h.want("PUT", "/v1/runs/c", large, 201, "")
+	h.want("GET", "/readyz", "", 204, "")
 }
 
 // Readiness is answered at once: by what is known, and not by a store that says nothing.

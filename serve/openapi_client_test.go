@@ -15,6 +15,7 @@ func TestOpenAPITypeScript(t *testing.T) {
 	need.Time(t)
 	h := newHouse(t, nil)
 	modules := filepath.Dir(peer.Module(t, "typescript"))
+	peer.Held(t, "openapi-typescript", "a typed client of the API")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("testdata/client")); err != nil {
 		t.Fatal(err)

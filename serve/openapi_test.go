@@ -51,6 +51,7 @@ func TestOpenAPI(t *testing.T) {
 // TestOpenAPILint has the document read by the linter of Redocly, with its rules.
 func TestOpenAPILint(t *testing.T) {
 	program := filepath.Join(peer.Module(t, "@redocly/cli"), "bin", "cli.js")
+	peer.Held(t, "@redocly/cli", "the document of the API without a finding")
 	cmd := exec.Command("node", program, "lint", "--extends=recommended", "--format=json", "openapi.json")
 	cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 	out, err := cmd.Output()

@@ -72,7 +72,7 @@ func conforming(t testing.TB, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		responses, chat := strings.HasPrefix(r.URL.Path, "/v1/responses"), strings.HasPrefix(r.URL.Path, "/v1/chat") || strings.HasPrefix(r.URL.Path, "/v1/models")
-		if !responses && !chat {
+		if !responses && !chat || r.Header.Get("Anthropic-Version") != "" {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -298,15 +298,17 @@ func (o *outbox) body(ctx context.Context, n owed.Notice) (body []byte, owes boo
 	who := Principal{Tenant: info.Labels[tenantLabel]}
 	if n.Type() == "question.asked" {
 		src, _ := sourceOf(info)
-		all, err := o.s.cfg.Journal.Questions(ctx, n.Run)
-		for _, q := range all {
-			if q.Open() && !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
+		for q, err := range journal.EachQuestion(ctx, o.s.cfg.Journal, journal.QuestionQuery{Run: n.Run, Open: true}) {
+			if err != nil {
+				return nil, false, err
+			}
+			if !asksForBatch(src, q) && owed.Asked(q.Path, q.Problem, q.Asked) == n.Event {
 				asked := question(who, q)
 				body, err := json.Marshal(api.Notice{Type: n.Type(), Timestamp: q.Asked, Question: &asked, URL: o.s.pageOf(n.Run)})
 				return body, true, err
 			}
 		}
-		return nil, false, err
+		return nil, false, nil
 	}
 	if owed.Stopped(string(info.State), info.Ended) != n.Event {
 		return nil, false, nil

@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 	"github.com/stonelayer/stone/serve/internal/page"
 )
 
@@ -99,8 +98,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.As(err, &p) && p.Status == http.StatusTooManyRequests && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", retryAfter)
 	}
-	if openai.Serves(r.URL.Path) {
-		s.failOpenAI(w, r, err)
+	if s.failGateway(w, r, err) {
 		return
 	}
 	p = s.problemOf(r, err)

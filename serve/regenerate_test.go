@@ -1,6 +1,9 @@
 package serve_test
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone/journal"
@@ -26,5 +29,45 @@ func TestRegenerateWhileRunning(t *testing.T) {
 	}
 	if running != 1 || err != nil {
 		t.Errorf("%d turns of the conversation run at the same time, want 1", running)
+	}
+}
+
+// A turn that is asked again, edited or left out while it waits for approval is over: no answer resumes it, through no door.
+func TestReplacedTurnIsOver(t *testing.T) {
+	const again = `{"id":"chat","trigger":"regenerate-message","messages":[%s{"id":"m1","role":"user","parts":[{"type":"text","text":"buy"}]}]}`
+	for name, c := range map[string]struct{ before, body string }{
+		"asked again":     {"", fmt.Sprintf(again, "")},
+		"edited":          {"", strings.Replace(saying("chat", "m1", "hello"), `"submit-message"`, `"submit-message","messageId":"m1"`, 1)},
+		"left out":        {saying("chat", "m0", "hello"), saying("chat", "m2", "hello", "chat-turn-1")},
+		"edited, alone":   {saying("chat", "m0", "hello"), `{"id":"chat","messageId":"m1","message":{"id":"m1","role":"user","parts":[{"type":"text","text":"hello"}]}}`},
+		"the one answers": {"", saying("chat", "m1", "look")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overJournals(t, func(t *testing.T, j journal.Journal) {
+				q := openQuarry(t, serve.Config{Journal: j, Access: byHeader{}})
+				url := q.URL + "/v1/ui/mason"
+				if c.before != "" {
+					chat(t, "POST", url, c.before, whole, "X-Tenant", "acme")
+				}
+				old := chat(t, "POST", url, saying("chat", "m1", "buy"), whole, "X-Tenant", "acme")
+				next := chat(t, "POST", url, c.body, whole, "X-Tenant", "acme")
+				if old.question == "" || next.status != http.StatusOK || next.message == old.message || c.before != "" && next.text() != "3: hello" {
+					t.Fatalf("%+v, then %+v", old, next)
+				}
+				run, path, _ := strings.Cut(old.question, "~")
+				path, _, _ = strings.Cut(path, "#")
+				for _, answer := range [][3]string{
+					{"POST", url, approving("chat", old.message, old.question)},
+					{"POST", q.URL + "/v1/runs/" + run + "/answers", fmt.Sprintf(`{"question":%q,"response":"yes"}`, path)},
+				} {
+					if r := chat(t, answer[0], answer[1], answer[2], whole, "X-Tenant", "acme"); r.status != http.StatusConflict || r.problem != "the question is answered" {
+						t.Errorf("%s: %+v", answer[1], r)
+					}
+				}
+				if info, err := j.Find(t.Context(), "acme."+run); info.State != journal.Canceled || err != nil || q.bought.Load() > 0 {
+					t.Errorf("the run is %s, %d were bought", info.State, q.bought.Load())
+				}
+			})
+		})
 	}
 }

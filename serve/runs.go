@@ -129,6 +129,9 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	case !errors.Is(err, journal.ErrNoRun):
 		return info, false, err
 	}
+	if err := s.asksFew(ctx, who.Tenant); err != nil {
+		return info, false, err
+	}
 	if err := s.solvent(ctx, who.Name, who.USDADay); err != nil {
 		return info, false, err
 	}

@@ -112,10 +112,11 @@ type Server struct {
 	places    *places // for reading lists and missed events
 
 	mu        sync.Mutex
-	active    map[string]*active   // runs of this process
-	feeds     map[feedKey]*feed    // of runs that clients stream
-	lists     map[feedKey]*watched // that clients watch
-	streams   int                  // that are open, with waits
+	active    map[string]*active    // runs of this process
+	feeds     map[feedKey]*feed     // of runs that clients stream
+	lists     map[feedKey]*watched  // that clients watch
+	asked     map[string]askedCount // by tenant
+	streams   int                   // that are open, with waits
 	streamsOf map[caller]int
 	running   sync.WaitGroup
 }
@@ -141,8 +142,8 @@ func New(cfg Config) (*Server, error) {
 	m := newMeters()
 	abandoned, _ := cfg.Journal.(abandoner)
 	well := &health{log: cfg.Log}
-	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well}
-	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, places: newPlaces(readPlaces, placesOfOne), streamsOf: map[caller]int{}}
+	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well, queued: &queued{runs: map[string]*unsettled{}}}
+	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces, placesOfOne), streamsOf: map[caller]int{}}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err

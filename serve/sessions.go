@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/stonelayer/stone/serve/internal/anthropic"
 )
 
 const (
@@ -102,8 +104,9 @@ func cookie(r *http.Request, id string) *http.Cookie {
 }
 
 // withToken returns the request with the token of its session, unless it has one. A browser cannot send
-// the header Authorization.
+// the header Authorization. Clients of Anthropic send the token under another name.
 func (s *Server) withToken(r *http.Request) *http.Request {
+	r = anthropic.Token(r)
 	if r.Header.Get("Authorization") != "" {
 		return r
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"maps"
 
@@ -109,14 +110,25 @@ func (t tenantJournal) Follow(ctx context.Context, run string, after int64) iter
 	return t.server.cfg.Journal.Follow(ctx, key, after)
 }
 
-func (t tenantJournal) Questions(ctx context.Context, run string) ([]journal.Question, error) {
-	key, err := t.key(ctx, run)
-	if err != nil {
-		return nil, err
+func (t tenantJournal) CountQuestions(context.Context, journal.QuestionQuery) (int, error) {
+	return 0, errors.ErrUnsupported // pages count none
+}
+
+func (t tenantJournal) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	return func(yield func(journal.Question, error) bool) {
+		if q.Labels = t.who.labels(); q.Run != "" {
+			key, err := t.key(ctx, q.Run)
+			if err != nil {
+				yield(journal.Question{}, err)
+				return
+			}
+			q.Run = key
+		}
+		for one, err := range journal.EachQuestion(ctx, t.server.cfg.Journal, q) {
+			one.Run = nameOf(t.who, one.Run)
+			if !yield(one, err) {
+				return
+			}
+		}
 	}
-	questions, err := t.server.cfg.Journal.Questions(ctx, key)
-	for i := range questions {
-		questions[i].Run = run
-	}
-	return questions, err
 }

@@ -26,10 +26,16 @@ func shownLabels(info journal.RunInfo) map[string]string {
 	return labels
 }
 
-// listThreads lists conversations as its query says: pipeline, before and limit. A page looks at maxPage runs, as
+// listThreads lists conversations as its query says: pipeline, before and limit. The pipeline may be in the path. A page looks at maxPage runs, as
 // newest turns or as further ones, and may therefore end before its limit.
 func (s *Server) listThreads(w http.ResponseWriter, r *http.Request, who Principal) error {
 	values := r.URL.Query()
+	if name := r.PathValue("name"); name != "" {
+		if s.pipelines[name] == nil {
+			return s.noPipeline(name)
+		}
+		values.Set("pipeline", name)
+	}
 	for name := range values {
 		if name != "pipeline" && name != "before" && name != "limit" {
 			return unreadable("unknown parameter %q: want pipeline, before or limit", name)

@@ -1,7 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"context"
+	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,15 +23,50 @@ type timed struct {
 	queued   *queued
 }
 
-// queued has the results of a run that are to be counted when they are durable.
+// queued has what runs have recorded that is not durable yet.
 type queued struct {
-	mu      sync.Mutex
-	records []step.Record
+	mu   sync.Mutex
+	runs map[string]*unsettled
 }
 
-// of returns the journal for a run of a pipeline.
+type unsettled struct {
+	writes  []writing
+	results []step.Record // to be counted
+}
+
+// wrote notes a write of a run and how it ended, when that is known, and with it those that were queued before it.
+func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
+	t.queued.mu.Lock()
+	defer t.queued.mu.Unlock()
+	u := t.queued.runs[run]
+	if u == nil {
+		u = new(unsettled)
+		t.queued.runs[run] = u
+	}
+	if u.results = append(u.results, results...); w.operation != "" {
+		u.writes = append(u.writes, w)
+	}
+	if err == nil && t.Journal.Settled(run) != nil {
+		return
+	}
+	delete(t.queued.runs, run)
+	if err != nil { // a smaller write may succeed
+		if len(u.writes) > 0 {
+			t.health.writes(slices.MaxFunc(u.writes, func(a, b writing) int { return cmp.Compare(a.size, b.size) }), err)
+		}
+		return
+	}
+	for _, w := range u.writes {
+		t.health.writes(w, nil)
+	}
+	for _, rec := range u.results {
+		t.step(t.pipeline, rec)
+	}
+}
+
+// of returns the journal for one pipeline's runs.
 func (t timed) of(pipeline string) timed {
-	t.pipeline, t.queued = pipeline, new(queued)
+	t.pipeline = pipeline
 	return t
 }
 
@@ -51,12 +89,28 @@ func (t timed) Counts(ctx context.Context, q journal.Query) ([]journal.Count, er
 	return counts, err
 }
 
-// OpenQuestions is for [journal.OpenQuestions].
-func (t timed) OpenQuestions(ctx context.Context, q journal.Query) ([]journal.Question, error) {
+// CountQuestions is for [journal.CountQuestions].
+func (t timed) CountQuestions(ctx context.Context, q journal.QuestionQuery) (int, error) {
 	defer t.since("list", time.Now())
-	open, err := journal.OpenQuestions(ctx, t.Journal, q.Labels)
+	n, err := journal.CountQuestions(ctx, t.Journal, q)
 	t.health.reads(err)
-	return open, err
+	return n, err
+}
+
+// EachQuestion is for [journal.EachQuestion].
+func (t timed) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	return func(yield func(journal.Question, error) bool) {
+		defer t.since("list", time.Now())
+		for one, err := range journal.EachQuestion(ctx, t.Journal, q) {
+			if err != nil {
+				t.health.reads(err)
+			}
+			if !yield(one, err) {
+				return
+			}
+		}
+		t.health.reads(nil)
+	}
 }
 
 func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
@@ -69,38 +123,19 @@ func (t timed) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, er
 func (t timed) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) error {
 	defer t.since("begin", time.Now())
 	err := t.Journal.Begin(ctx, r, input)
-	t.wrote(r.ID, err)
+	size := len(r.Source)
+	for n := range input.Nodes() {
+		size += len(n.Content())
+	}
+	t.wrote(r.ID, err, writing{"begin", size >> 14})
 	return err
 }
 
 func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	defer t.since("end", time.Now())
 	err := t.Journal.End(ctx, id, o)
-	t.wrote(id, err)
+	t.wrote(id, err, writing{operation: "end"})
 	return err
-}
-
-// wrote notes how a write ended, unless that is not known yet, and counts what is durable with it.
-func (t timed) wrote(run string, err error) {
-	if err == nil && t.Journal.Settled(run) != nil {
-		return
-	}
-	if t.health.writes(err); err == nil {
-		t.count()
-	}
-}
-
-// count counts the results that are durable now.
-func (t timed) count() {
-	if t.queued == nil {
-		return
-	}
-	t.queued.mu.Lock()
-	defer t.queued.mu.Unlock()
-	for _, rec := range t.queued.records {
-		t.step(t.pipeline, rec)
-	}
-	t.queued.records = nil
 }
 
 // Do measures how long recording a step takes, without its work.
@@ -108,22 +143,24 @@ func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) 
 	start := time.Now()
 	var worked time.Duration
 	var failed error // of the work, which says nothing about the store
+	var made step.Record
 	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (rec step.Record, err error) {
-		t.wrote(key.RunID, nil) // the intent
+		t.wrote(key.RunID, nil, writing{}) // what was queued before the intent
 		start := time.Now()
-		defer func() { worked, failed = time.Since(start), err }()
+		defer func() { worked, failed, made = time.Since(start), err, rec }()
 		return work(ctx)
 	})
 	t.since("do", start.Add(worked))
-	if t.queued != nil && key.Kind != "input" && err == nil {
-		t.queued.mu.Lock()
-		t.queued.records = append(t.queued.records, step.Record{Replayed: rec.Replayed, Failure: rec.Failure})
-		t.queued.mu.Unlock()
+	var w writing
+	if failed == nil && !rec.Replayed {
+		w = writing{"do", (len(made.Content) + len(made.Kept)) >> 14}
 	}
-	if failed == nil && (err != nil || !rec.Replayed) {
-		t.wrote(key.RunID, err)
-	} else if err == nil && t.Journal.Settled(key.RunID) == nil {
-		t.count()
+	var results []step.Record
+	if t.pipeline != "" && key.Kind != "input" && err == nil {
+		results = []step.Record{{Replayed: rec.Replayed, Failure: rec.Failure}}
+	}
+	if failed == nil || len(results) > 0 {
+		t.wrote(key.RunID, err, w, results...)
 	}
 	return rec, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -25,23 +26,36 @@ func (s *Server) recorded(ctx context.Context, run string, failed *error) func(p
 	}
 }
 
-// parts returns what the journal has of a run that this process does not run. To the Log, it is a run in which
-// everything is replayed.
-func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, error) {
+// A cut is where a message has answered a question: what follows is the reply to that message.
+type cut struct {
+	journal.Question
+	parts int // before it
+}
+
+// parts returns what the journal has of a run. To the Log, it is a run in which everything is replayed.
+func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (*turn.Log, []cut, error) {
 	var failed error
+	var cuts []cut
 	log := &turn.Log{Roles: s.roles[p.Name](), Recorded: s.recorded(ctx, info.ID, &failed)}
 	told := map[string]bool{}
 	tell := func(path, name string, d event.Data) {
 		log.Watch(ctx, event.Event{Path: path, Name: name, Data: d})
 	}
-	asked, err := s.cfg.Journal.Questions(ctx, info.ID)
-	if err != nil {
-		return nil, err
-	}
-	for _, q := range asked {
+	var answers []journal.Question // in messages
+	for q, err := range journal.EachQuestion(ctx, s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+		if err != nil {
+			return nil, nil, err
+		}
 		if !q.Open() {
 			tell(q.Path, q.Name, event.QuestionAnswered{Answer: q.Response, Client: q.Call != nil && q.Call.Client})
+			if turn.MessageOf(q.By) != "" {
+				answers = append(answers, q)
+			}
 		}
+	}
+	last, err := s.cfg.Journal.Last(ctx, info.ID)
+	if err != nil {
+		return nil, nil, err
 	}
 	broken := map[string]string{} // why leaves have failed, by their paths
 	for row, err := range s.cfg.Journal.Follow(ctx, info.ID, 0) {
@@ -50,11 +64,19 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 		} else if row.Kind == "leaf" {
 			delete(broken, row.Path)
 		}
+		if i := slices.IndexFunc(answers, func(q journal.Question) bool { return q.Path == row.Path }); i >= 0 && row.Ended {
+			parts, _ := log.Now()
+			if at := slices.IndexFunc(parts, func(p turn.Part) bool { return p.Kind == turn.Tool && p.ID == row.Path }); at >= 0 { // no later call had started
+				parts = parts[:at+1]
+			}
+			cuts = append(cuts, cut{answers[i], len(parts)})
+			answers = slices.Delete(answers, i, i+1)
+		}
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case failed != nil:
-			return nil, failed
+			return nil, nil, failed
 		case row.Kind == "leaf" && !row.Ended:
 			tell(row.Path, row.Name, event.StepStarted{Form: "leaf"})
 		case row.Kind == "leaf":
@@ -63,12 +85,19 @@ func (s *Server) parts(ctx context.Context, p *Pipeline, info journal.RunInfo) (
 			told[row.Path] = true // one that was cut off has an end too
 			tell(row.Path, row.Name, event.StepReplayed{Kind: row.Kind})
 		}
+		if row.Seq >= last { // it may be running
+			break
+		}
 	}
 	for path, why := range broken {
 		log.Failed(path, why)
 	}
 	log.End()
-	return log, failed
+	parts, _ := log.Now()
+	for _, q := range answers { // just now
+		cuts = append(cuts, cut{q, len(parts)})
+	}
+	return log, cuts, failed
 }
 
 // maxRecords bounds the steps of a run that are read to tell of it.
@@ -80,14 +109,13 @@ const maxRecords = 8192
 func (c conversation) ending(info journal.RunInfo, parts, live []turn.Part) (api.Run, []turn.Part, error) {
 	out := run(c.who, info)
 	if info.State == journal.Waiting {
-		all, err := c.cfg.Journal.Questions(c.ctx, info.ID)
+		// Further ones are asked when these have their answers.
+		open, _, err := view.Page(journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID, Open: true}), maxPage, pageBytes)
 		if err != nil {
 			return out, nil, err
 		}
-		for _, q := range all {
-			if q.Open() {
-				parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
-			}
+		for _, q := range open {
+			parts = append(parts, turn.Part{Kind: turn.Ask, ID: q.Path, Question: &q})
 		}
 	}
 	if info.State != journal.Done {

@@ -145,6 +145,7 @@ func TestWebhookSignatures(t *testing.T) {
 	h.want("PUT", "/v1/runs/b", `{"pipeline":"draft","input":{"text":"marble"}}`, 201, "")
 	all := r.await(2)
 	dir := filepath.Dir(filepath.Dir(peer.Module(t, "openai")))
+	peer.Held(t, "openai", "signatures of webhooks")
 	program, err := os.Open("testdata/webhooks.mjs")
 	if err != nil {
 		t.Fatal(err)

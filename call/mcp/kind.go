@@ -87,12 +87,12 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 		m.Fault(form.Invalid, "expected one of command and url")
 	}
 	if isCommand {
-		s.cfg.Command = r.Argv(m)
 		r.Path(m, "dir", &s.cfg.Dir)
+		s.cfg.Command = r.Argv(m, s.cfg.Dir)
 		s.env = r.Values(m, "env")
 		s.cfg.Sandbox = readSandbox(r, m)
 	} else {
-		kinds.Address(m, "url", &url)
+		r.Address(m, "url", &url)
 		s.cfg.URL = llm.Secret(url)
 		s.header = r.Values(m, "headers")
 		readOAuth(r, m, s)

@@ -192,6 +192,7 @@ func TestPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(peer.Module(t, "@modelcontextprotocol/server-filesystem"), "dist", "index.js")
+	peer.Held(t, "@modelcontextprotocol/server-filesystem", "its tools as capabilities")
 	policy := sandbox.Policy{Writable: []string{dir}, ReadOnly: []string{filepath.Join(path, "..", "..", "..", "..", "..")}}
 	server := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}, Sandbox: policy}, call.Scope{Process: call.Process{"/usr/bin/env"}})
 	defer server.Close()

@@ -12,7 +12,8 @@
 // one per line, or as text/event-stream one in the data of each event. They are passed on as
 // they arrive.
 //
-// The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is done again on purpose has a new one.
+// The same invocation, repeated after a crash, has the same Idempotency-Key. A step that is done again on purpose, or asks
+// something else, has a new one.
 //
 // A server that is busy (429, 503) or not reachable is runtime/unavailable. Its
 // Retry-After is respected. Redirects are followed if they keep the method, and only

@@ -8,32 +8,45 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 )
 
-// mostWaiting bounds the connections of an address that wait for a request or the rest of one.
-const mostWaiting = 256
+const (
+	// mostWaiting bounds the connections of an address that have waited for a request, or the rest of one, longer than patience.
+	mostWaiting = 256
+	patience    = 3 * time.Second
+	// mostAtOnce bounds all that wait.
+	mostAtOnce = 16 * mostWaiting
+)
 
 // conns bounds the connections of each address that wait for a request or its body: it closes the
 // oldest of them. So somebody who opens connections without end stops nobody, not even clients at the
-// same address. A connection whose request is being answered does not count, or a proxy would be
-// bounded with all its clients.
+// same address. Many clients who come at once, as from a proxy, have time to send their requests. A connection
+// whose request is being answered does not count, or a proxy would be bounded with all its clients.
 type conns struct {
 	mu  sync.Mutex
 	all map[net.Conn]*conn
-	by  map[netip.Prefix]*list.List // of *conn that wait, the oldest first
+	by  map[netip.Prefix]*queue
+}
+
+// queue has the connections of an address that wait, as *conn, the oldest first.
+type queue struct {
+	list.List
+	watched bool // a timer looks at the oldest
 }
 
 type conn struct {
 	net.Conn
-	from netip.Prefix
-	in   *list.Element // of conns.by; nil while a request is answered
+	from  netip.Prefix
+	in    *list.Element // of its queue; nil while a request is answered
+	since time.Time     // when it began to wait
 }
 
 type connKey struct{}
 
 // bound bounds the connections of a server.
 func bound(s *http.Server) {
-	c := &conns{all: map[net.Conn]*conn{}, by: map[netip.Prefix]*list.List{}}
+	c := &conns{all: map[net.Conn]*conn{}, by: map[netip.Prefix]*queue{}}
 	s.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, c.enter(nc))
 	}
@@ -96,19 +109,36 @@ func (c *conns) arrived(of *conn) {
 	c.leave(of)
 }
 
-// wait adds a connection to those that wait, and closes the oldest one of too many. The caller holds c.mu.
+// wait adds a connection to those that wait. The caller holds c.mu.
 func (c *conns) wait(of *conn) {
 	if of.in != nil {
 		return
 	}
 	waiting := c.by[of.from]
 	if waiting == nil {
-		waiting = list.New()
+		waiting = new(queue)
 		c.by[of.from] = waiting
 	}
-	of.in = waiting.PushBack(of)
-	if waiting.Len() > mostWaiting {
+	of.in, of.since = waiting.PushBack(of), time.Now()
+	c.thin(waiting)
+}
+
+// thin closes the oldest ones of too many, and looks again once the next one may be closed. The caller holds c.mu.
+func (c *conns) thin(waiting *queue) {
+	for n := waiting.Len(); n > mostWaiting; n-- {
 		oldest := waiting.Front().Value.(*conn)
+		if left := patience - time.Since(oldest.since); left > 0 && n <= mostAtOnce {
+			if !waiting.watched {
+				waiting.watched = true
+				time.AfterFunc(left, func() {
+					c.mu.Lock()
+					defer c.mu.Unlock()
+					waiting.watched = false
+					c.thin(waiting)
+				})
+			}
+			return
+		}
 		c.leave(oldest)
 		_ = oldest.Close() // its handler sees that
 	}

@@ -45,7 +45,7 @@ func TestManyUnfinishedRequests(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	for i, conn := range all[:hostile-most] { // the server has closed the oldest, without a reply
+	for i, conn := range all[:hostile-most] { // the server closes the oldest within seconds, without a reply
 		if n, _ := io.Copy(io.Discard, conn); n > 0 {
 			t.Fatalf("connection %d of %d was kept until its time was over", i, hostile)
 		}
@@ -62,4 +62,29 @@ func TestManyUnfinishedRequests(t *testing.T) {
 		}
 	}
 	end()
+}
+
+// A thousand clients of one address, who come at once and are slow to write, are all answered.
+func TestManyAtOnce(t *testing.T) {
+	url, _, end := server(t, "--insecure", "--db", filepath.Join(t.TempDir(), "x.db"))
+	defer end()
+	all := make([]net.Conn, 1000)
+	for i := range all {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		all[i] = conn
+	}
+	for i, conn := range all {
+		if _, err := io.WriteString(conn, "GET /v1/runs HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatalf("client %d: %v", i, err)
+		}
+	}
+	for i, conn := range all {
+		if resp, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("client %d: %v, %v", i, resp, err)
+		}
+	}
 }

@@ -112,6 +112,40 @@ func TestCompose(t *testing.T) {
 	}
 }
 
+// No service has a default password, only the servers reach the database, and every secret is made before the first start.
+func TestComposeIsClosed(t *testing.T) {
+	file := documents(t, "compose.yaml")[0]
+	text, err := os.ReadFile(deployed + "compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]any{
+		"services/grafana/environment/GF_SECURITY_ADMIN_PASSWORD__FILE": "/run/secrets/grafana",
+		"services/postgres/environment/POSTGRES_PASSWORD_FILE":          "/run/secrets/postgres",
+		"networks/database/internal":                                    true,
+	} {
+		if got := at(file, path); got != want {
+			t.Errorf("%s is %v, want %v", path, got, want)
+		}
+	}
+	for name := range at(file, "secrets").(map[string]any) {
+		if !strings.Contains(string(text), "> deploy/secrets/"+name+"\n") && !strings.Contains(string(text), "> deploy/secrets/"+name+" ") {
+			t.Errorf("nothing makes the secret %s", name)
+		}
+	}
+	reach := map[string][]string{"postgres": {"serve", "worker-1", "worker-2"}, "prometheus": {"serve", "worker-1", "worker-2", "grafana"}, "grafana": {"prometheus"}}
+	for of, services := range reach {
+		for name := range at(file, "services").(map[string]any) {
+			shared := slices.ContainsFunc(words(at(file, "services/"+name+"/networks")), func(n string) bool {
+				return slices.Contains(words(at(file, "services/"+of+"/networks")), n)
+			})
+			if name != of && shared != slices.Contains(services, name) {
+				t.Errorf("%s and %s share a network: %v", of, name, shared)
+			}
+		}
+	}
+}
+
 // The project of the deployment runs as it is.
 func TestDeployedProject(t *testing.T) {
 	t.Chdir(deployed + "project")
@@ -148,6 +182,9 @@ func TestKubernetes(t *testing.T) {
 	labels := at(kinds["Deployment"], "spec/template/metadata/labels/app")
 	if s, b := at(kinds["Service"], "spec/selector/app"), at(kinds["PodDisruptionBudget"], "spec/selector/matchLabels/app"); s != labels || b != labels || labels == nil {
 		t.Errorf("pods are %v, the service selects %v, the budget %v", labels, s, b)
+	}
+	if p := at(kinds["NetworkPolicy"], "spec/podSelector/matchLabels/app"); p != labels || len(words(at(kinds["NetworkPolicy"], "spec/policyTypes"))) != 2 {
+		t.Errorf("pods are %v, the policy of the network selects %v", labels, p)
 	}
 	if least, all := at(kinds["PodDisruptionBudget"], "spec/minAvailable").(int), at(kinds["Deployment"], "spec/replicas").(int); least >= all {
 		t.Errorf("of %d replicas %d must be there: no node can be drained", all, least)

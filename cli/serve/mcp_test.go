@@ -127,6 +127,9 @@ func TestMCPProcess(t *testing.T) {
 func TestMCPNPM(t *testing.T) {
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@modelcontextprotocol/sdk")))
 	peer.Module(t, "@modelcontextprotocol/client")
+	for _, client := range []string{"@modelcontextprotocol/client", "@modelcontextprotocol/sdk"} {
+		peer.Held(t, client, "tools of a command")
+	}
 	for _, version := range []string{"1", "2"} {
 		t.Run("SDK "+version, func(t *testing.T) { npm(t, modules, version) })
 	}

@@ -100,7 +100,10 @@ func run(ctx context.Context, cfg publish.Config) error {
 func configOf(cfg publish.Config) serve.Config {
 	of := serve.Config{
 		Journal: cfg.Journal, Applicator: cfg.Applicator, Grant: cfg.Grant, Limits: cfg.Limits, Budgets: cfg.Budgets, Base: cfg.Base, Grace: cfg.Grace, Watch: cfg.Watch,
-		Log: slog.New(warner{cfg.Warn}), URL: cfg.URL, Adopt: cfg.Adopt,
+		URL: cfg.URL, Adopt: cfg.Adopt,
+	}
+	if of.Log = slog.New(warner{cfg.Warn}); cfg.Log != nil {
+		of.Log = slog.New(cfg.Log)
 	}
 	for _, w := range cfg.Webhooks {
 		of.Webhooks = append(of.Webhooks, serve.Webhook(w))

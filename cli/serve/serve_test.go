@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -196,6 +198,47 @@ func TestMCP(t *testing.T) {
 
 // A server without tokens, and the pages of inspect, obey nobody without the token that they print.
 // Opening the printed address signs a browser in.
+// ending is the standard error of a server that ends as soon as it serves.
+type ending struct {
+	mu     sync.Mutex
+	all    bytes.Buffer
+	cancel func()
+}
+
+func (e *ending) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if bytes.Contains(b, []byte("serving http://")) {
+		e.cancel()
+	}
+	return e.all.Write(b)
+}
+
+// With --log json, each line that the server writes is an object with a time, a level and a message.
+func TestJSONLog(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	lines := ending{cancel: cancel}
+	dir := t.TempDir()
+	command(ctx, &lines, "serve", "--log", "json", "--address", "127.0.0.1:0", "--db", filepath.Join(dir, "stone.db"), "--tokens", filepath.Join(dir, "tokens.json"))
+	all := ""
+	for line := range strings.Lines(lines.all.String()) {
+		var record struct {
+			Time       time.Time
+			Level, Msg string
+		}
+		if err := json.Unmarshal([]byte(line), &record); err != nil || record.Time.IsZero() || record.Level == "" || record.Msg == "" {
+			t.Errorf("%q: %v", line, err)
+		}
+		all += record.Msg
+	}
+	if !strings.Contains(all, "serving http://") {
+		t.Errorf("got %q", all)
+	}
+	if code, _ := command(t.Context(), &lines, "serve", "--log", "xml"); code == 0 || !strings.Contains(lines.all.String(), `--log "xml": want text or json`) {
+		t.Errorf("--log xml: %d, %s", code, lines.all.String())
+	}
+}
+
 func TestAddressSignsIn(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "stone.db")
 	if code, _ := command(t.Context(), io.Discard, "run", "--id", "a", "--db", db, "--input", `"Ada"`); code != 0 {

@@ -12,6 +12,22 @@ func AttemptStep(capability string, n int) string {
 	return strings.ReplaceAll(capability, "/", "|") + " " + strconv.Itoa(n)
 }
 
+// Attempts returns the path without the numbers of attempts in it, which is the same place in each attempt, and the
+// numbers, one for each part of the path.
+func Attempts(path string) (place string, numbers []int) {
+	parts := strings.Split(path, "/")
+	numbers = make([]int, len(parts))
+	for i, part := range parts {
+		before, after, found := strings.Cut(part, "~")
+		if numbers[i] = 1; found {
+			digits := len(after) - len(strings.TrimLeft(after, "0123456789"))
+			numbers[i], _ = strconv.Atoi(after[:digits])
+			parts[i] = before + after[digits:]
+		}
+	}
+	return strings.Join(parts, "/"), numbers
+}
+
 // RepairStep returns the step name of the k-th repair after an attempt, from 1.
 func RepairStep(attempt string, k int) string { return attempt + " repair " + strconv.Itoa(k) }
 

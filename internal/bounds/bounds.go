@@ -24,6 +24,7 @@ const (
 	ID         = 512 // of a run; doors take shorter ones, since inner runs have longer ids
 	Question   = 1 << 20
 	Response   = 1 << 20
+	Asked      = 10_000 // open questions of a run, and of a tenant when it starts one more
 )
 
 // Least returns the stricter of two limits, of which nil limits nothing.
@@ -102,6 +103,14 @@ func CheckQuestion(path string, question any) error {
 	}
 	if n := len(text); n > Question {
 		return refuse("the question at %.200s has %d bytes, with its choices, schema and call: want at most %d", path, n, Question)
+	}
+	return nil
+}
+
+// CheckAsked checks the number of open questions. Whose says of what, as "the run".
+func CheckAsked(whose string, n int) error {
+	if n >= Asked {
+		return refuse("%s has %d open questions: want fewer than %d, answer some or cancel their runs", whose, n, Asked)
 	}
 	return nil
 }

@@ -33,6 +33,8 @@ func TestBounds(t *testing.T) {
 		{CheckID(long(513)), "has 513 bytes: want at most 512"},
 		{CheckQuestion("p/a", long(Question-2)), ""}, // and two quotes
 		{CheckQuestion("p/a", long(Question)), "the question at p/a has 1048578 bytes"},
+		{CheckAsked("the run", 9999), ""},
+		{CheckAsked("the run", 10_000), "the run has 10000 open questions: want fewer than 10000"},
 		{CheckResponse(long(Response)), ""},
 		{CheckResponse(long(Response + 1)), "the response has 1048577 bytes: want at most 1048576"},
 	} {

@@ -97,6 +97,33 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestEnds finds guides that do not end with what to read next, and guides that the list of pages lacks.
+func TestEnds(t *testing.T) {
+	root := moduleRoot(t)
+	list, err := os.ReadFile(filepath.Join(root, "docs", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guides, err := filepath.Glob(filepath.Join(root, "docs", "how-to", "*.md"))
+	if err != nil || len(guides) == 0 {
+		t.Fatalf("%d guides: %v", len(guides), err)
+	}
+	for _, guide := range guides {
+		name := "how-to/" + filepath.Base(guide)
+		text, err := os.ReadFile(guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		paragraphs := strings.Split(strings.TrimSpace(string(text)), "\n\n")
+		if last := paragraphs[len(paragraphs)-1]; !strings.HasPrefix(last, "Next: [") {
+			t.Errorf("docs/%s ends with %q: want Next: and links", name, last)
+		}
+		if !strings.Contains(string(list), "("+name+")") {
+			t.Errorf("docs/README.md has no link to %s", name)
+		}
+	}
+}
+
 // A block is a fenced part of a page.
 type block struct {
 	line  int // of the opening fence, from 1

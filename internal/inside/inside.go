@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -125,22 +126,35 @@ func (c Client) Last(ctx context.Context, pipeline, label, value string) (string
 	}
 }
 
-// Questions returns the open questions of a run.
-func (c Client) Questions(ctx context.Context, id string) (open []api.Question, err error) {
-	all, err := c.Asked(ctx, id)
-	for _, q := range all {
-		if q.Answered.IsZero() {
-			open = append(open, q)
-		}
-	}
-	return open, err
+// Questions returns the open questions of a run, or the first of them if they are long.
+func (c Client) Questions(ctx context.Context, id string) ([]api.Question, error) {
+	page, err := c.asked(ctx, id, url.Values{"open": {"true"}})
+	return page.Questions, err
 }
 
-// Asked returns all questions that a run has asked.
-func (c Client) Asked(ctx context.Context, id string) ([]api.Question, error) {
-	var all api.Questions
-	err := c.do(ctx, http.MethodGet, runPath(id)+"/questions", nil, &all)
-	return all.Questions, err
+// mostAsked bounds what a caller of Asked gets of questions, in bytes.
+const mostAsked = 4 << 20
+
+// Asked returns all questions that a run has asked. After mostAsked, they are without what makes questions long.
+func (c Client) Asked(ctx context.Context, id string) (all []api.Question, err error) {
+	size := 0
+	for query := (url.Values{}); ; {
+		page, err := c.asked(ctx, id, query)
+		for _, q := range page.Questions {
+			if size += view.SizeOf(journal.Question(q)); size > mostAsked {
+				q = api.Question(view.Brief(journal.Question(q)))
+			}
+			all = append(all, q)
+		}
+		if err != nil || page.Next == "" {
+			return all, err
+		}
+		query.Set("from", page.Next)
+	}
+}
+
+func (c Client) asked(ctx context.Context, id string, query url.Values) (page api.Questions, err error) {
+	return page, c.do(ctx, http.MethodGet, runPath(id)+"/questions?"+query.Encode(), nil, &page)
 }
 
 // Node returns a node of a run.

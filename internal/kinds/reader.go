@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -28,7 +29,11 @@ type Reader struct {
 	Parts   map[string]any                      // results of ReadSection
 	Closers []func() error                      // end what capabilities start
 	Logins  map[string]Login                    // by the name of the server
-	Argvs   [][]string                          // all that Argv has read
+	Places  []Place                             // outside the configuration
+	Argvs   []Argv                              // all that Argv has read
+	Passed  []string                            // the variables that Env has read
+	Files   []string                            // whose contents are a part of the configuration
+	Found   bool                                // a command found the configuration: its user named none
 	Search  Search
 	IDs     []string // of all capabilities
 	// Applicator makes the calls of capabilities. Its Registry has the capabilities built so far.
@@ -84,7 +89,7 @@ func (r *Reader) Text(m *form.Map, key string, to *string) {
 // TextOf reads a value as Text reads a field.
 func (r *Reader) TextOf(v form.Value) (text string) {
 	if file, isFile := r.OnlyFile(v); isFile {
-		data, _ := ReadFile(v, file) // its error is reported
+		data, _ := r.ReadFile(v, file) // its error is reported
 		return string(data)
 	}
 	v.Text(&text)
@@ -106,6 +111,7 @@ func (r *Reader) Path(m *form.Map, key string, to *string) {
 	SomeText(m, key, &path)
 	if path != "" {
 		*to = Within(r.Dir, path)
+		r.reachFile(m.At(key), *to)
 	}
 }
 
@@ -118,11 +124,14 @@ func (r *Reader) Index(m *form.Map, to *string) {
 	switch address := v.EDN(); {
 	case !ok:
 	case address.Kind() != edn.KindString || !redact.IsDatabase(address.Text()):
-		r.Path(m, "index", to)
+		if r.Path(m, "index", to); *to != "" {
+			r.Reach(v, "keeps documents in", Shown(*to))
+		}
 	case redact.HasPassword(address.Text()):
-		v.Fault(form.Invalid, "expected an address without a password: set %s to the address with it, or PGPASSWORD to the password", IndexEnv)
+		v.Fault(form.Invalid, "expected an address without a password: set %s to the address with it", IndexEnv)
 	default:
 		*to = address.Text()
+		r.Reach(v, "sends documents and questions to", Host(*to))
 	}
 }
 
@@ -134,8 +143,14 @@ func (r *Reader) Reranker(m *form.Map, to *string) {
 	}
 }
 
-// Argv reads the field command: the path of a program, and its arguments.
-func (r *Reader) Argv(m *form.Map) (argv []string) {
+// An Argv is a program with its arguments.
+type Argv struct {
+	Words []string
+	Dir   string // where it runs
+}
+
+// Argv reads the field command: the path of a program, and its arguments. It runs in dir; "" means the project's.
+func (r *Reader) Argv(m *form.Map, dir string) (argv []string) {
 	v := m.At("command")
 	switch v.Texts(&argv); {
 	case argv == nil:
@@ -145,9 +160,21 @@ func (r *Reader) Argv(m *form.Map) (argv []string) {
 		v.Fault(form.Invalid, "expected the path of a program, such as \"/usr/bin/%s\" or \"./%[1]s\", found %[1]q", argv[0])
 	default:
 		argv[0] = Within(r.Dir, argv[0])
-		r.Argvs = append(r.Argvs, argv)
+		r.Argvs = append(r.Argvs, Argv{argv, cmp.Or(dir, r.Dir)})
+		r.Reach(v, "starts the program", Whole(argv))
 	}
 	return argv
+}
+
+// Env reads the field env: the names of variables that a program is given.
+func (r *Reader) Env(m *form.Map) (names []string) {
+	v := m.At("env")
+	v.Texts(&names)
+	for _, name := range names {
+		r.Reach(v, "passes on the variable", "$"+name)
+	}
+	r.Passed = append(r.Passed, names...)
+	return names
 }
 
 // Scope reads the field scope.
@@ -174,7 +201,7 @@ func SomeText(m *form.Map, key string, to *string) {
 
 // Address reads a field as the address of a server. Its faults do not show the address,
 // which may contain a secret.
-func Address(m *form.Map, key string, to *string) {
+func (r *Reader) Address(m *form.Map, key string, to *string) {
 	v, ok := m.Field(key)
 	if !ok {
 		return
@@ -187,6 +214,7 @@ func Address(m *form.Map, key string, to *string) {
 		v.Fault(form.Invalid, "expected an address without user and query: %s", NoSecret)
 	default:
 		*to = v.EDN().Text()
+		r.Reach(v, "sends requests to", Host(*to))
 	}
 }
 
@@ -228,7 +256,7 @@ func Shown(path string) string {
 }
 
 // ReadFile reads a file that a value names.
-func ReadFile(v form.Value, file string) ([]byte, bool) {
+func (r *Reader) ReadFile(v form.Value, file string) ([]byte, bool) {
 	data, err := regular.Read(file, regular.Config)
 	if e := (*fs.PathError)(nil); errors.As(err, &e) {
 		err = e.Err
@@ -236,5 +264,7 @@ func ReadFile(v form.Value, file string) ([]byte, bool) {
 	if err != nil {
 		v.Fault(form.Invalid, "%s: %v", Shown(file), err)
 	}
+	r.Files = append(r.Files, file)
+	r.reachFile(v, file)
 	return data, err == nil
 }

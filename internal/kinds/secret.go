@@ -21,6 +21,14 @@ type Secret struct {
 	File string // the file with the secret, on one line
 }
 
+// Place returns where the secret is, for people.
+func (s Secret) Place() string {
+	if s.File != "" {
+		return "the file " + Shown(s.File)
+	}
+	return "$" + s.Env
+}
+
 // Read returns the secret. The error names the place.
 func (s Secret) Read() (llm.Secret, error) {
 	if s.File == "" {
@@ -65,6 +73,7 @@ func (r *Reader) secretValue(v form.Value) (s Secret) {
 	})
 	if s != (Secret{}) {
 		r.Secrets = append(r.Secrets, s)
+		r.Reach(v, "uses the key in", s.Place())
 	}
 	return s
 }

@@ -42,11 +42,20 @@ func HasPassword(address string) bool {
 	return has || u.Query().Has("password") || u.Query().Has("sslpassword")
 }
 
-// FullDatabase returns an address with the password of an environment variable that has the same address.
-func FullDatabase(address, variable string) string {
+// FullDatabase returns an address with the password of an environment variable that has the same address. Any other
+// address that was found, and not named by the user, gets no password: not PGPASSWORD, and none of a password file.
+func FullDatabase(address, variable string, found bool) string {
 	of := os.Getenv(variable)
 	if seen := Database(of); IsDatabase(of) && (seen == address || seen == Database(address)) {
 		return of
 	}
-	return address
+	u, err := url.Parse(address)
+	if !found || !IsDatabase(address) || err != nil {
+		return address
+	}
+	query := u.Query()
+	query.Set("password", "")
+	query.Set("passfile", "") // of the address itself, too
+	u.RawQuery = query.Encode()
+	return u.String()
 }

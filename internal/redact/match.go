@@ -14,7 +14,7 @@ import (
 )
 
 // An index finds the spellings of secrets in texts. Each spelling is found in any
-// mixture of the escapes of JSON, JSON within JSON, and URLs.
+// mixture of the escapes of JSON, JSON within JSON, URLs and HTML.
 type index struct {
 	all   []string
 	first [256][]string // by their first byte
@@ -120,6 +120,16 @@ func (x *index) candidates(text string, at int) []string {
 		return x.odd
 	case '%':
 		return x.all
+	case '&':
+		all, cut := references(text[at:])
+		if cut {
+			return x.all
+		}
+		some := x.first['&']
+		for _, r := range all {
+			some = append(some[:len(some):len(some)], x.first[r.of[0]]...)
+		}
+		return some
 	case '+':
 		return append(x.first['+'][:len(x.first['+']):len(x.first['+'])], x.first[' ']...)
 	default:
@@ -149,20 +159,28 @@ func match(text, want string) (n int, undecided bool) {
 		if at == len(text) {
 			return -1, true
 		}
-		switch c := text[at]; {
+		c := text[at]
+		if c == '\\' || c == '%' || c == '&' {
+			n, more := matchReference(text[at:], want)
+			if n >= 0 {
+				return n + at, more
+			}
+			undecided = undecided || more
+		}
+		switch {
 		case c == '\\' || want[0] == '\\':
-			n, undecided := matchBackslash(text[at:], want)
-			return plus(n, at), undecided
+			n, more := matchBackslash(text[at:], want)
+			return plus(n, at), undecided || more
 		case c == '%':
-			n, undecided := matchPercent(text[at:], want)
-			return plus(n, at), undecided
+			n, more := matchPercent(text[at:], want)
+			return plus(n, at), undecided || more
 		case c == want[0] || c == '+' && want[0] == ' ':
 			at, want = at+1, want[1:]
 		default:
-			return -1, false
+			return -1, undecided
 		}
 	}
-	return at, false
+	return at, undecided
 }
 
 func plus(n, at int) int {
@@ -202,6 +220,107 @@ func matchPercent(text, want string) (n int, undecided bool) {
 		return plus(n, 1), undecided || more
 	}
 	return -1, undecided
+}
+
+// mostReference bounds the characters of a reference that may be escaped itself. Those of ASCII characters are shorter.
+const mostReference = 24
+
+// matchReference matches a text that begins with a reference of HTML, which may be escaped again.
+func matchReference(text, want string) (n int, undecided bool) {
+	all, undecided := references(text)
+	for _, r := range all {
+		if !strings.HasPrefix(want, r.of) {
+			continue
+		}
+		n, more := match(text[r.size:], want[len(r.of):])
+		if n >= 0 {
+			return n + r.size, more
+		}
+		undecided = undecided || more
+	}
+	return -1, undecided
+}
+
+// A reference is what the beginning of a text stands for.
+type reference struct {
+	of   string
+	size int // bytes of the text
+}
+
+// references reads the reference at the beginning of a text, whose characters may have the escapes of JSON and URLs: "&amp;lt;"
+// stands for an ampersand, and for "<". It reports whether more may follow.
+func references(text string) (all []reference, cut bool) {
+	if text[0] != '&' && !strings.HasPrefix(strings.ReplaceAll(text[:min(len(text), mostReference)], "25", ""), "%26") &&
+		!strings.HasPrefix(strings.TrimLeft(text, `\`), "u0026") {
+		return nil, false
+	}
+	plain, ends, cut := unescaped(text)
+	if plain == "" || plain[0] != '&' {
+		return nil, false
+	}
+	for at := 1; ; { // of the name or number
+		end := at
+		for end < len(plain) && (plain[end] == '#' || plain[end] < utf8.RuneSelf && alphanumeric(plain[end])) {
+			end++
+		}
+		switch {
+		case end == len(plain):
+			return all, cut
+		case end == at:
+			return all, false
+		}
+		of := "&" + plain[at:end]
+		switch {
+		case plain[end] == ';':
+			end++
+			of = html.UnescapeString(of + ";")
+		case plain[at] == '#': // a number may lack it
+			of = html.UnescapeString(of + ";")
+		}
+		if of[0] == '&' && of != "&" {
+			return all, false
+		}
+		all = append(all, reference{of, ends[end-1]})
+		if of != "&" {
+			return all, false
+		}
+		at = end
+	}
+}
+
+// unescaped returns up to mostReference characters of a text without the escapes of URLs and JSON, where each ends, and
+// whether more may follow.
+func unescaped(text string) (plain string, ends []int, cut bool) {
+	var b strings.Builder
+	for at := 0; at < len(text) && b.Len() < mostReference; {
+		c, size := text[at], 1
+		rest := strings.TrimLeft(text[at:min(len(text), at+mostReference)], `\`)
+		switch run := min(len(text), at+mostReference) - at - len(rest); {
+		case c == '%':
+			for strings.HasPrefix(text[at+size:], "25") {
+				size += 2
+			}
+			code, ok := hexDigits(text[at+size:], 2)
+			switch {
+			case ok:
+				c, size = byte(code), size+2
+			case len(text) < at+size+2:
+				return b.String(), ends, true
+			default:
+				size = 1
+			}
+		case run > 0 && at+run+5 > len(text) && (rest == "" || rest[0] == 'u'):
+			return b.String(), ends, true
+		case run > 0 && len(rest) >= 5 && rest[0] == 'u':
+			if code, ok := hexDigits(rest[1:], 4); ok && code < utf8.RuneSelf {
+				c, size = byte(code), run+5
+			}
+		}
+		at += size
+		b.WriteByte(c)
+		ends = append(ends, at)
+	}
+	return b.String(), ends, b.Len() < mostReference
 }
 
 // matchBackslash matches where text or want begins with backslashes: each further
@@ -245,6 +364,13 @@ func matchBackslash(text, want string) (n int, undecided bool) {
 			}
 			undecided = undecided || more
 		}
+	}
+	if text[0] == '%' || text[0] == '&' && text[0] != want[0] { // escaped again, as for a page
+		n, more := match(text, want)
+		if n >= 0 {
+			return n + run, more
+		}
+		undecided = undecided || more
 	}
 	if text[0] == want[0] && (wanted > 0 || !alphanumeric(text[0])) {
 		n, more := match(text[1:], want[1:])

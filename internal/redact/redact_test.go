@@ -8,6 +8,7 @@ import (
 	"html"
 	"math/rand/v2"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,7 +31,11 @@ func forms(secret string) map[string]string {
 		"every byte in hex of a URL": "%" + strings.Join(strings.Split(fmt.Sprintf("% X", secret), " "), "%"),
 		"every rune in JSON":         everyRune(secret), "slashes in JSON": strings.ReplaceAll(string(once), "/", `\/`),
 		"HTML": html.EscapeString(secret), "HTML with names": strings.NewReplacer("&#34;", "&quot;", "&#39;", "&apos;").Replace(html.EscapeString(secret)),
-		"JSON in a URL": url.QueryEscape(string(once)), "base64 in a URL": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("u:" + secret))),
+		"HTML in numbers": references(secret, "&#%d;"), "HTML in hex": references(secret, "&#x%x;"), "HTML in long hex": references(secret, "&#X00%X;"),
+		"HTML without semicolons": references(secret, "&#%d"), "HTML twice": html.EscapeString(html.EscapeString(secret)), "numbers twice": html.EscapeString(references(secret, "&#%d;")),
+		"HTML mixed": mixed(secret), "HTML in JSON": string(mustJSON(mixed(secret))), "JSON in HTML": html.EscapeString(string(once)), "HTML in a URL": url.QueryEscape(mixed(secret)),
+		"small hex in a URL": regexp.MustCompile("%[0-9A-F]{2}").ReplaceAllStringFunc(url.QueryEscape(secret), strings.ToLower),
+		"JSON in a URL":      url.QueryEscape(string(once)), "base64 in a URL": url.QueryEscape(base64.StdEncoding.EncodeToString([]byte("u:" + secret))),
 	}
 	if strings.ToLower(secret) != secret {
 		delete(forms, "lower case query") // it is another secret
@@ -43,6 +48,42 @@ func forms(secret string) map[string]string {
 		}
 	}
 	return forms
+}
+
+// references writes each character as a reference of HTML.
+func references(s, format string) string {
+	var b strings.Builder
+	for _, r := range s {
+		fmt.Fprintf(&b, format, r)
+	}
+	return b.String()
+}
+
+// mixed writes the signs as references of all kinds in turn.
+func mixed(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		name, named := map[rune]string{'"': "&quot;", '\'': "&apos;", '<': "&lt;", '>': "&gt;", '&': "&amp;", '/': "&sol;", '+': "&plus;", '=': "&equals;", ':': "&colon;"}[r]
+		switch {
+		case r < 128 && (r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'):
+			b.WriteRune(r)
+		case named && i%3 == 0:
+			b.WriteString(name)
+		case i%3 == 1:
+			fmt.Fprintf(&b, "&#%d;", r)
+		default:
+			fmt.Fprintf(&b, "&#x%x;", r)
+		}
+	}
+	return b.String()
+}
+
+func mustJSON(s string) []byte {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return data
 }
 
 func everyRune(s string) string {

@@ -89,6 +89,23 @@ func (f *Form) Read(ctx context.Context, r *llm.Reply) ([]byte, *Misfit) {
 	return nil, misfit
 }
 
+// Answered returns the text of an answer to a request with a response format: JSON that fits it. Of an answer
+// that calls tools, and of a refusal, it is the text as it is.
+func Answered(ctx context.Context, f *llm.Format, r *llm.Reply) (string, error) {
+	if f == nil || len(r.ToolCalls) > 0 || r.Refused() {
+		return r.Text, nil
+	}
+	s, err := schema.Parse(f.Schema)
+	if err != nil {
+		return "", err
+	}
+	data, misfit := (&Form{name: "the response format", schema: s}).Read(ctx, r)
+	if misfit != nil {
+		return "", misfit.Err
+	}
+	return string(data), nil
+}
+
 // value finds the value that an answer has, and checks it.
 func (f *Form) value(ctx context.Context, data []byte) ([]byte, error) {
 	if f.wrapped {

@@ -215,6 +215,7 @@ func TestToolsOfServers(t *testing.T) {
 	for _, name := range servers {
 		t.Run(name, func(t *testing.T) {
 			dir := peer.Module(t, name)
+			peer.Held(t, name, "the schemas of its tools")
 			out, err := exec.Command("node", "-p", `const b=require(`+fmt.Sprintf("%q", filepath.Join(dir, "package.json"))+`).bin; typeof b=="string"?b:Object.values(b)[0]`).Output()
 			if err != nil {
 				t.Fatal(err)

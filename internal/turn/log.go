@@ -111,6 +111,10 @@ func (l *Log) Watch(_ context.Context, e event.Event) {
 		if d.Kind == "step" {
 			l.recorded(e.Path)
 		}
+	case event.ToolStarted:
+		if p := l.find(toolAt(e.Path, d.Turn, d.Position)); p != nil {
+			p.Started = true
+		}
 	case event.ToolDone:
 		l.done(toolAt(e.Path, d.Turn, d.Position), d.Text, !d.OK)
 	case event.QuestionAsked:

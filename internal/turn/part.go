@@ -37,11 +37,12 @@ type Part struct {
 	Text   string // said so far; of a Tool, its arguments so far
 	Reason string // why it is Void
 
-	Tool   string          // its name
-	Input  json.RawMessage // the arguments; nil until they are complete
-	Output *string         // nil until it has ended
-	Failed bool            // the call, or the leaf, failed
-	Denied bool            // a person refused it
+	Tool    string          // its name
+	Input   json.RawMessage // the arguments; nil until they are complete
+	Started bool            // the call; no record says so
+	Output  *string         // nil until it has ended
+	Failed  bool            // the call, or the leaf, failed
+	Denied  bool            // a person refused it
 
 	Question *journal.Question // of an Ask; the ID of the part names the call that it is about, if any
 }

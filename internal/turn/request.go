@@ -22,6 +22,7 @@ import (
 // that has asked something.
 type Request struct {
 	Chat    string     // the id of the conversation
+	Join    bool       // nothing is said: the client wants the conversation so far
 	Message string     // the id of the user's last message; empty if none is new
 	Content []llm.Part // of that message
 	Again   bool       // answer the message anew
@@ -29,9 +30,10 @@ type Request struct {
 	Replies []string   // the ids of what was said before it, the newest first; of this server's, see Run
 	Answers []Answer   // to questions
 	Results []Answer   // of calls that the client has executed, with the id of the call
-	Tools   []llm.Tool // of the client
+	Tools   []llm.Tool // of the client; see CheckTools
 	Seen    Seen       // what the client has of the turn that continues
 	Reply   string     // the id of the message that continues; empty for a new one
+	Notice  string     // what the server says about the request
 }
 
 // An Answer is an answer to a question.
@@ -39,7 +41,7 @@ type Answer struct {
 	ID       string // of QuestionID
 	Response string
 	Approved *bool // of an approval, in place of a Response
-	Cancel   bool  // in place of a Response
+	Cancel   bool  // in place of a Response; a message that comes with it is the reason, see Instead
 }
 
 // Of returns the response to a question. Its error says what the question wants.
@@ -58,6 +60,32 @@ func (a Answer) Of(q journal.Question) (string, error) {
 		return "", fmt.Errorf("the question %q is no approval: answer it with one of %s", q.Name, strings.Join(q.Choices, ", "))
 	}
 	return word, nil
+}
+
+// notRun begins the result of a call of the client that a message takes the place of.
+const notRun = "The call was not run. The user wrote instead: "
+
+// Said returns the text of the message with which a question was answered, the inverse of Instead.
+func Said(q journal.Question) string {
+	if q.Call == nil {
+		return q.Response
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(q.Response, notRun), "no: ")
+}
+
+// Instead returns the response to a question that a message answers. Beside a call that waits, it refuses the call, with
+// itself as the reason.
+func Instead(q journal.Question, message string) string {
+	switch {
+	case q.Call == nil || ask.Chosen(q.Choices, message):
+		return message
+	case q.Call.Client:
+		return notRun + message
+	}
+	if no, err := (Answer{Response: message, Approved: new(bool)}).Of(q); err == nil {
+		return no
+	}
+	return message
 }
 
 // inMessage stands between who has answered a question and the message with the answer.
@@ -166,7 +194,7 @@ func QuestionID(run string, q *journal.Question) string { return ID(run, q.Path)
 func Question(id string) (run, path, version string, ok bool) {
 	run, rest, ok := strings.Cut(id, mark)
 	i := strings.LastIndexByte(rest, '#')
-	if !ok || i < 0 {
+	if !ok || i < 0 || i == len(rest)-1 {
 		return "", "", "", false
 	}
 	return run, rest[:i], rest[i+1:], true
@@ -182,14 +210,16 @@ type progress[T any] struct {
 	text string // of a void part
 }
 
-// Each calls fn with every part and what was sent of it. The record of a turn has only its last text, under the id of the
+// Each calls fn with every part and what was sent of it, except for calls whose turn has not come: clients take a call
+// without a result for one that they are asked about, and continue when none is left. The record of a turn has only its last text, under the id of the
 // first one. If the first one was taken back, Each gives the recorded text the next id, which the Log of the running process used.
 func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 	if s.by == nil {
 		s.by = map[string]*progress[T]{}
 	}
 	times := map[string]int{}
-	for _, p := range parts {
+	held := waiting(parts)
+	for i, p := range parts {
 		at := s.of(&p, times)
 		for p.Kind <= Reasoning && p.State != Void && at.void && at.text != p.Text {
 			p.ID = next(p.ID)
@@ -198,8 +228,25 @@ func (s *Progress[T]) Each(parts []Part, fn func(p *Part, at *T)) {
 		if p.State == Void {
 			at.void, at.text = true, p.Text
 		}
-		fn(&p, &at.at)
+		if !held[i] {
+			fn(&p, &at.at)
+		}
 	}
+}
+
+// waiting returns the places of the calls that have not started: those after an open call of the same turn.
+func waiting(parts []Part) map[int]bool {
+	asked, open, held := map[string]bool{}, map[string]bool{}, map[int]bool{}
+	for _, p := range parts {
+		asked[p.ID] = asked[p.ID] || p.Kind == Ask
+	}
+	for i, p := range parts {
+		if p.Kind == Tool && p.State != Void && p.Output == nil {
+			held[i] = open[p.Turn] && !p.Started && !asked[p.ID]
+			open[p.Turn] = true
+		}
+	}
+	return held
 }
 
 // next returns the id of the text that follows one in its turn.
@@ -228,6 +275,14 @@ func (s *Progress[T]) of(p *Part, times map[string]int) *progress[T] {
 // Seen is the ids of the parts that a client has. What a turn says is complete before the turn's calls
 // start, so a client that has one text of it has all of them.
 type Seen map[string]bool
+
+// AddQuestion adds an open question, or a call that the client was asked to execute.
+func (s Seen) AddQuestion(id string) { s[id+"/asked"] = true }
+
+// HasQuestion reports whether the client has a question.
+func (s Seen) HasQuestion(run string, q *journal.Question) bool {
+	return s[QuestionID(run, q)+"/asked"] || q.Call != nil && q.Call.Client && s[CallID(run, q)+"/asked"]
+}
 
 // AddResult adds the result of a call.
 func (s Seen) AddResult(call string) { s[call+"/result"] = true }

@@ -88,10 +88,11 @@ var pipelines = map[string]struct {
 	roles     map[string]turn.Role
 	responses []string
 }{
-	"text":     {talker("mason", answer, says("Slate is grey.")), nil, nil},
-	"tools":    {talker("mason", answer, calls("I look. ", call("look", "slate"), call("look", "marble")), look), nil, nil},
-	"approval": {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"yes"}},
-	"refusal":  {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"no: too dear"}},
+	"text":      {talker("mason", answer, says("Slate is grey.")), nil, nil},
+	"tools":     {talker("mason", answer, calls("I look. ", call("look", "slate"), call("look", "marble")), look), nil, nil},
+	"approval":  {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"yes"}},
+	"refusal":   {talker("mason", answer, calls("", call("buy", "slate")), buy), nil, []string{"no: too dear"}},
+	"approvals": {talker("mason", answer, calls("", call("buy", "slate"), call("buy", "chalk")), buy), nil, []string{"no: too dear", "yes"}},
 	"rejected": {agent.New("mason", answer, script.Func(func(_ int, req *llm.Request) script.Answer {
 		if len(req.Messages) == 1 {
 			return script.Text("Bad.")
@@ -224,10 +225,15 @@ func transcript(t *testing.T, p stone.Ashlar, roles map[string]turn.Role, respon
 			ends("agui", &agui.Stream{Name: "r"})
 			return out.Bytes()
 		}
-		for i := range parts {
-			seen.Add(turn.ID("r", parts[i].ID))
+		for _, p := range parts {
+			if p.Kind != turn.Tool || p.Started {
+				seen.Add(turn.ID("r", p.ID))
+			}
+			if p.Output != nil {
+				seen.AddResult(turn.ID("r", p.ID))
+			}
 		}
-		for _, q := range questions {
+		for _, q := range slices.DeleteFunc(questions, func(q journal.Question) bool { return !q.Open() }) {
 			fmt.Fprintf(&out, "\n# %s\n", responses[again])
 			if err := journal.Answer(t.Context(), store, "r", q.Path, ask.Answer{Response: responses[again]}); err != nil {
 				t.Fatal(err)
@@ -283,7 +289,7 @@ func TestQuestionID(t *testing.T) {
 	if run != "c-turn-1" || path != q.Path || version != "v" || !ok {
 		t.Errorf("%q %q %q %v", run, path, version, ok)
 	}
-	for _, bad := range []string{"", "x", "x~y", "x#y"} {
+	for _, bad := range []string{"", "x", "x~y", "x#y", "x~y#"} {
 		if _, _, _, ok := turn.Question(bad); ok {
 			t.Errorf("%q is a question", bad)
 		}

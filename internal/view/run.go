@@ -15,10 +15,10 @@ import (
 // A Run is a run with all its branches.
 type Run struct {
 	Head
-	Questions []journal.Question
-	Recorded  int          // steps with a result now
-	Cost      budget.Total // now; of a large run that has not ended, without what is possibly paid
-	Large     bool         // its steps were not read
+	Questions []journal.Question // each as Brief does
+	Recorded  int                // steps with a result now
+	Cost      budget.Total       // now; of a large run that has not ended, without what is possibly paid
+	Large     bool               // its steps were not read
 	All       []journal.Step
 	Lanes     *Lanes
 
@@ -39,7 +39,7 @@ const Small = 20_000
 func Read(ctx context.Context, j journal.Journal, info journal.RunInfo, all bool) (*Run, error) {
 	r := &Run{Head: Head{info}, Lanes: LanesOf(j, info.ID), journal: j, asked: map[string]*journal.Question{}}
 	var err error
-	if r.Questions, err = j.Questions(ctx, info.ID); err != nil {
+	if r.Questions, err = BriefQuestions(ctx, j, info.ID); err != nil {
 		return nil, err
 	}
 	for i, q := range r.Questions {

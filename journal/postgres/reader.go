@@ -265,25 +265,36 @@ func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) ite
 }
 
 // Questions implements [log.Reader].
-func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) ([]*log.Question, error) {
-	text, args := "SELECT run, path, open, question, seal FROM stone.questions WHERE run = $1", []any{run}
-	if s.Path != "" {
-		text, args = text+" AND path = $2", append(args, s.Path)
-	}
-	if s.Open {
-		text += " AND open"
-	}
-	return rows(ctx, r, scanQuestion, text+" ORDER BY seq", args...)
+func (r reader) Questions(ctx context.Context, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
+	return log.Pages(mostRows, s.Most, func(last **log.Question, limit int) ([]*log.Question, bool, error) {
+		if last != nil {
+			s.After = (*last).Seq
+		}
+		where, args := s.Where("stone.")
+		page, err := rows(ctx, r, scanQuestion, fmt.Sprintf(`SELECT seq, run, id, path, open, question, seal FROM (
+			SELECT *, sum(octet_length(question)) OVER (ORDER BY seq ROWS UNBOUNDED PRECEDING) - octet_length(question) AS before FROM (
+				SELECT %s FROM stone.questions q JOIN stone.runs r ON r.run = q.run WHERE %s ORDER BY q.seq LIMIT %d) found
+			) page WHERE before < %d ORDER BY seq`, log.QuestionColumns, where, limit, mostBytes), args...)
+		bytes := 0
+		for _, q := range page {
+			bytes += len(q.Text)
+		}
+		return page, len(page) == limit || bytes >= mostBytes, err
+	})
 }
 
-// Open implements [log.Reader].
-func (r reader) Open(ctx context.Context, runs []string) ([]*log.Question, error) {
-	return rows(ctx, r, scanQuestion, `SELECT run, path, open, question, seal FROM stone.questions
-		WHERE open AND run IN (SELECT run FROM stone.runs WHERE id = ANY($1::text[])) ORDER BY run, seq`, textsOf(runs))
+// CountQuestions implements [log.Reader].
+func (r reader) CountQuestions(ctx context.Context, s log.QuestionSelection) (int64, error) {
+	where, args := s.Where("stone.")
+	found, err := rows(ctx, r, func(v [][]byte) int64 { return integer(v[0]) }, "SELECT count(*) FROM stone.questions q WHERE "+where, args...)
+	if err != nil {
+		return 0, err
+	}
+	return found[0], nil
 }
 
 func scanQuestion(v [][]byte) *log.Question {
-	return &log.Question{Run: integer(v[0]), Path: string(v[1]), Open: v[2][0] == 1, Text: clone(v[3]), Seal: clone(v[4])}
+	return &log.Question{Seq: integer(v[0]), Run: integer(v[1]), Of: string(v[2]), Path: string(v[3]), Open: v[4][0] == 1, Text: clone(v[5]), Seal: clone(v[6])}
 }
 
 // Block implements [log.Reader].

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"strings"
@@ -211,31 +210,32 @@ func (r reader) Reusable(ctx context.Context, reuse []byte, from, but int64) ite
 	})
 }
 
-// Questions implements [log.Reader].
-func (r reader) Questions(ctx context.Context, run int64, s log.QuestionSelection) ([]*log.Question, error) {
-	text, args := "SELECT run, path, open, question, seal FROM questions WHERE run = ?", []any{run}
-	if s.Path != "" {
-		text, args = text+" AND path = ?", append(args, s.Path)
-	}
-	if s.Open {
-		text += " AND open"
-	}
-	return all(ctx, r, scanQuestion, text+" ORDER BY seq", args...)
+// Questions implements [log.Reader]. The numbers are searched first, so that no texts are sorted.
+func (r reader) Questions(ctx context.Context, s log.QuestionSelection) iter.Seq2[*log.Question, error] {
+	return log.Pages(mostRows, s.Most, func(last **log.Question, limit int) ([]*log.Question, bool, error) {
+		if last != nil {
+			s.After = (*last).Seq
+		}
+		where, args := s.Where("")
+		text := fmt.Sprintf(`SELECT %s FROM questions q CROSS JOIN runs r WHERE r.run = q.run
+			AND q.seq IN (SELECT q.seq FROM questions q WHERE %s ORDER BY q.seq LIMIT %d) ORDER BY q.seq`, log.QuestionColumns, where, limit)
+		return query(ctx, r, scanQuestion, atMost(limit, func(q *log.Question) int { return len(q.Text) }), inSQLite(text), args...)
+	})
 }
 
-// Open implements [log.Reader].
-func (r reader) Open(ctx context.Context, runs []string) ([]*log.Question, error) {
-	ids, err := json.Marshal(runs)
+// CountQuestions implements [log.Reader].
+func (r reader) CountQuestions(ctx context.Context, s log.QuestionSelection) (int64, error) {
+	where, args := s.Where("")
+	found, err := all(ctx, r, func(rows *sql.Rows) (n int64, err error) { return n, rows.Scan(&n) }, inSQLite("SELECT count(*) FROM questions q WHERE "+where), args...)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return all(ctx, r, scanQuestion, `SELECT run, path, open, question, seal FROM questions
-		WHERE open AND run IN (SELECT run FROM runs WHERE id IN (SELECT value FROM json_each(?))) ORDER BY run, seq`, string(ids))
+	return found[0], nil
 }
 
 func scanQuestion(rows *sql.Rows) (*log.Question, error) {
 	q := new(log.Question)
-	return q, rows.Scan(&q.Run, &q.Path, &q.Open, &q.Text, &q.Seal)
+	return q, rows.Scan(&q.Seq, &q.Run, &q.Of, &q.Path, &q.Open, &q.Text, &q.Seal)
 }
 
 // Block implements [log.Reader].

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/owed"
 	"github.com/stonelayer/stone/internal/test/batchtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -26,14 +27,37 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// A step that is done again is asked anew.
+// A dying process ends before it notes what became of its batches.
+type dying struct{ *journal.Memory }
+
+func (d dying) PutBatch(ctx context.Context, run string, b owed.Batch) error {
+	if b.Number == 5 && b.State == owed.Ended {
+		return errDied
+	}
+	return d.Memory.PutBatch(ctx, run, b)
+}
+
+var errDied = errors.New("the process has died")
+
+// A step that is done again is asked anew, also if the process that recorded its first answer has not noted that.
 func TestAgainInBatches(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		t.Run(fmt.Sprint(dies), func(t *testing.T) { testAgainInBatches(t, dies) })
+	}
+}
+
+func testAgainInBatches(t *testing.T, dies bool) {
 	b, j := batchtest.New(t, 0), new(journal.Memory)
+	b.Answer = fiveTurns
 	run, cfg := config(j, "r")
-	p := asking(3, models(b.URL)["messages"])
-	if _, err := batch.Run(t.Context(), p, run, cfg); err != nil {
+	p := asking(3, models(b.URL)["chat"], look)
+	if dies {
+		cfg.Journal = dying{j}
+	}
+	if _, err := batch.Run(t.Context(), p, run, cfg); err != nil && !errors.Is(err, errDied) {
 		t.Fatal(err)
 	}
+	cfg.Journal = j
 	steps, err := j.Steps(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
@@ -48,8 +72,11 @@ func TestAgainInBatches(t *testing.T) {
 	if _, err := batch.Run(t.Context(), p, run, cfg); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.Batches) != 2 {
-		t.Errorf("%v was to be done again: %d batches were made in all, want 2", again, len(b.Batches))
+	if len(b.Batches) != 10 {
+		t.Errorf("%v was to be done again: %d batches were made in all, want 10", again, len(b.Batches))
+	}
+	if info, err := j.Find(t.Context(), "r"); err != nil || info.State != journal.Done {
+		t.Errorf("the run is %s, %v", info.State, err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/owed"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/kind"
 )
@@ -145,7 +146,7 @@ func (h held) Sent() bool         { return h.sent }
 func (s *session) ask(ctx context.Context, to endpoint, line, same json.RawMessage) (_ answer, ok, sent bool) {
 	body := stone.In(ctx)
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s\n%s\n%s\n", body.RunID(), body.Path(), to.url, same)
+	fmt.Fprintf(sum, "%s\n%s\n%d\n%s\n%s\n", body.RunID(), body.Path(), record.Anew(ctx), to.url, same)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := string(sum.Sum(nil))

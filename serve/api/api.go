@@ -184,9 +184,10 @@ type Threads struct {
 	Next    string   `json:"next,omitempty"` // the value of before for the next page; a page may end before its limit
 }
 
-// Questions are open questions, of the oldest run first.
+// Questions is a page of questions, the oldest first.
 type Questions struct {
 	Questions []Question `json:"questions"`
+	Next      string     `json:"next,omitempty"` // the value of from for the next page; a page ends before its limit if it has become large
 }
 
 // Question is a question that a run asks.

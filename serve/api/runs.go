@@ -133,13 +133,19 @@ func (c *Client) Node(ctx context.Context, run, id string) (n Node, err error) {
 // Questions returns the questions of a run. With an empty run it returns the open
 // questions of all runs.
 func (c *Client) Questions(ctx context.Context, run string) ([]Question, error) {
-	var all Questions
 	parts := []string{"questions"}
 	if run != "" {
 		parts = []string{"runs", run, "questions"}
 	}
-	err := c.get(ctx, &all, nil, parts...)
-	return all.Questions, err
+	var all []Question
+	for values := (url.Values{}); ; {
+		var page Questions
+		err := c.get(ctx, &page, values, parts...)
+		if all = append(all, page.Questions...); err != nil || page.Next == "" {
+			return all, err
+		}
+		values.Set("from", page.Next)
+	}
 }
 
 // Answer answers a question of a run, which then continues. The error is a problem of type

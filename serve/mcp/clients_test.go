@@ -19,6 +19,9 @@ var update = flag.Bool("update", false, "write what the clients print into testd
 func TestClients(t *testing.T) {
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@modelcontextprotocol/client")))
 	peer.Module(t, "@modelcontextprotocol/sdk")
+	for _, client := range []string{"@modelcontextprotocol/client", "@modelcontextprotocol/sdk"} {
+		peer.Held(t, client, "tools over HTTP", "questions", "progress", "cancelling")
+	}
 	h := newHouse(t, nil, mcp.Config{})
 	program, err := os.Open("testdata/clients.mjs")
 	if err != nil {

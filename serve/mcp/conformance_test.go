@@ -106,6 +106,7 @@ func node(peers string) string {
 func TestConformance(t *testing.T) {
 	need.Time(t)
 	dir := peer.Module(t, "@modelcontextprotocol/conformance")
+	peer.Held(t, "@modelcontextprotocol/conformance", "servers of 2026-07-28 and 2025-11-25")
 	url := conforming(t)
 	expected, err := filepath.Abs(filepath.Join("testdata", "conformance.yml"))
 	if err != nil {

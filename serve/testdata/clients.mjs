@@ -1,6 +1,8 @@
 // Real clients ask the server at STONE_URL. Each line of the output is what one of them got.
 import OpenAI from 'openai'
-import { generateText, streamText, tool, stepCountIs } from 'ai'
+import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod'
+import { generateText, streamText, tool, stepCountIs, Output } from 'ai'
+import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, run, setTracingDisabled, tool as agentTool } from '@openai/agents'
 import { z } from 'zod'
@@ -39,7 +41,21 @@ for (const [name, body] of Object.entries({ unknown: { model: 'gpt-5', input: 'x
 	}
 }
 
+const town = z.object({ town: z.string() })
+const asked = { model, messages: [{ role: 'user', content: 'Where?' }] }
+say('format', (await client.chat.completions.parse({ ...asked, response_format: zodResponseFormat(town, 'town') })).choices[0].message.parsed.town)
+const format = { format: zodTextFormat(town, 'town') }
+const first = await client.responses.parse({ model, input: 'Where?', text: format })
+const then = await client.responses.parse({ model, input: 'Really?', text: format, previous_response_id: first.id })
+say('format responses', [first.output_parsed.town, then.output_parsed.town])
+try {
+	await client.chat.completions.create({ ...asked, response_format: zodResponseFormat(z.object({ river: z.string() }), 'river') })
+} catch (e) {
+	say('format refused', [e.constructor.name, e.status, e.code])
+}
+
 // ai
+const openAI = createOpenAI({ baseURL, apiKey: 'none' })
 const provider = createOpenAICompatible({ name: 'stone', baseURL, includeUsage: true })
 const look = tool({ description: 'Looks', inputSchema: z.object({ at: z.string() }), execute: async ({ at }) => 'seen ' + at })
 say('ai', (await generateText({ model: provider('stone/upper'), prompt: 'marble' })).text)
@@ -49,6 +65,7 @@ for await (const part of streamed.textStream) text += part
 say('ai stream', text)
 const stepped = await generateText({ model: provider(model), prompt: 'look', tools: { look }, stopWhen: stepCountIs(3) })
 say('ai tools', [stepped.text, stepped.steps.length])
+say('ai object', (await generateText({ model: openAI(model), prompt: 'Where?', output: Output.object({ schema: town }) })).output.town)
 
 // @openai/agents
 setTracingDisabled(true)

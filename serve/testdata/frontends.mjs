@@ -1,12 +1,10 @@
 // Front ends of others talk with the server at STONE_URL. Each line of the output is what one of them shows.
-import { HttpAgent } from '@ag-ui/client'
-
 const base = process.env.STONE_URL
 const say = (name, value) => console.log(name + ': ' + JSON.stringify(value))
 const control = what => fetch(base + '/control/' + what, { method: 'POST' }).then(r => r.text())
 const errors = []
 
-function aiSDK({ AbstractChat, DefaultChatTransport, isToolUIPart }) {
+function aiSDK({ AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses: approvals, lastAssistantMessageIsCompleteWithToolCalls: calls }) {
 	class Chat extends AbstractChat {
 		constructor(init) {
 			const state = {
@@ -19,11 +17,7 @@ function aiSDK({ AbstractChat, DefaultChatTransport, isToolUIPart }) {
 	}
 	return (pipeline, id, more = {}) => new Chat({
 		...more, id, transport: new DefaultChatTransport({ api: base + '/v1/ui/' + pipeline, ...more.transport }), onError: e => errors.push(e.message),
-		sendAutomaticallyWhen: ({ messages }) => {
-			const all = messages.at(-1).parts
-			const parts = all.slice(all.findLastIndex(p => p.type === 'step-start') + 1).filter(isToolUIPart)
-			return parts.some(p => p.state === 'approval-responded' || p.state === 'output-available' && !p.providerExecuted) && !parts.some(p => p.state === 'input-available' && !p.providerExecuted) && !parts.some(p => p.state === 'approval-requested')
-		},
+		sendAutomaticallyWhen: m => approvals(m) || calls(m),
 	})
 }
 
@@ -108,7 +102,8 @@ for (const name of ['ai', 'ai7']) {
 	await typed.sendMessage({ text: 'slate' })
 	say(name + ' typed', shown(typed.messages.slice(-1)))
 	await open('broken', id('broken')).sendMessage({ text: 'slate' })
-	await open('mason', 'no/id').sendMessage({ text: 'slate' })
+	await open('mason', 'no\u0000id').sendMessage({ text: 'slate' })
+	await open('mason', id('any/id ü')).sendMessage({ text: 'slate' })
 	await open('mesen', id('none')).sendMessage({ text: 'slate' })
 	say(name + ' errors', errors.splice(0).map(e => e.startsWith('{') ? JSON.parse(e).detail : e))
 
@@ -130,21 +125,17 @@ for (const name of ['ai', 'ai7']) {
 	say(name + ' nothing runs', [quiet.status, quiet.messages.length])
 	await control('close')
 
-	// Stop, with the run.
+	// A message before the end of a turn that was stopped waits for it.
 	const stopped = open('slow', id('stop'), { changed: state => early = state.messages })
 	early = undefined
 	const running = stopped.sendMessage({ text: 'hello' })
 	await until(() => early?.at(-1)?.parts?.at(-1)?.text === 'One ')
-	const run = stopped.lastMessage.metadata.run
 	await stopped.stop()
 	await running
-	const busy = open('slow', id('stop'), { messages: stopped.messages })
-	await busy.sendMessage({ text: 'too early' })
-	say(name + ' busy', errors.splice(0).map(e => JSON.parse(e).detail))
-	say(name + ' canceled', (await (await fetch(`${base}/v1/runs/${run}/cancel`, { method: 'POST' })).json()).state)
+	const next = stopped.sendMessage({ text: 'and now' })
 	await control('open')
-	await stopped.sendMessage({ text: 'and now' })
-	say(name + ' after it', shown(stopped.messages.slice(-1)))
+	await next
+	say(name + ' after it', [shown(stopped.messages.slice(-1)), stopped.lastMessage.id])
 	await control('close')
 
 	// A client that sends only its last message.
@@ -156,7 +147,7 @@ for (const name of ['ai', 'ai7']) {
 
 // AG-UI
 const text = m => [m.role, typeof m.content === 'string' ? m.content : '', ...(m.toolCalls ?? []).map(c => c.function.name + JSON.stringify(JSON.parse(c.function.arguments)))].join(' ')
-function agent(pipeline, threadId, more = {}) {
+const agents = HttpAgent => (pipeline, threadId, more = {}) => {
 	const a = new HttpAgent({ url: base + '/v1/agui/' + pipeline, threadId, ...more })
 	a.events = []
 	a.subscribe({ onEvent: ({ event }) => { a.events.push(event) }, onRunErrorEvent: ({ event }) => { errors.push(event.code + ': ' + event.message) } })
@@ -166,56 +157,79 @@ function agent(pipeline, threadId, more = {}) {
 	}
 	return a
 }
-const talk = agent('mason', 'ag-talk')
-await talk.send('hello')
-await talk.send('look')
-say('agui turns', talk.messages.map(text))
-const twice = agent('mason', 'ag-talk', { initialMessages: talk.messages.slice(0, 3) }) // the reply was lost
-await twice.send('')
-say('agui once', [twice.messages.map(text).slice(3), twice.messages.at(-1).id === talk.messages.at(-1).id])
-const buyer = agent('mason', 'ag-buyer')
-await buyer.send('buy')
-const [interrupt] = buyer.pendingInterrupts
-say('agui asks', [interrupt.reason, interrupt.toolCallId === buyer.messages.at(-1).toolCalls[0].id, interrupt.message.split('\n')[0]])
-await buyer.send('', { resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: true } }] })
-say('agui approved', buyer.messages.map(text))
-await buyer.send('', { resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: false } }] })
-await buyer.send('', { resume: [{ interruptId: 'nothing', status: 'resolved', payload: 'yes' }] })
-const painter = agent('painter', 'ag-painter')
-const tools = [{ name: 'paint', description: 'Paints.', parameters: { type: 'object', properties: { stone: { type: 'string' } } } }]
-await painter.send('paint', { tools })
-const calls = painter.messages.at(-1).toolCalls
-say('agui calls', [painter.messages.map(text), painter.events.at(-1).outcome])
-for (const c of calls) painter.addMessage({ id: crypto.randomUUID(), role: 'tool', toolCallId: c.id, content: 'painted ' + JSON.parse(c.function.arguments).stone })
-await painter.send('', { tools })
-await painter.send('tools', { tools })
-say('agui painted', painter.messages.map(text))
-const page = agent('page', 'ag-page')
-await page.send('slate')
-await page.send('', { resume: [{ interruptId: page.pendingInterrupts[0].id, status: 'resolved', payload: 'perhaps' }] })
-await page.send('', { resume: [{ interruptId: page.pendingInterrupts[0].id, status: 'resolved', payload: 'yes' }] })
-say('agui answered', [page.messages.map(text), page.events.at(-1).result])
-const polite = agent('polite', 'ag-polite')
-const judged = polite.send('hello')
-await until(() => polite.messages.some(m => m.content === 'Bad.'))
-await control('open')
-await judged
-say('agui taken back', polite.messages.map(text))
-const typed = agent('typed', 'ag-typed')
-await typed.send('slate')
-say('agui state', [typed.state, typed.messages.map(text)])
-await agent('broken', 'ag-broken').send('slate')
-await agent('mason', 'ag-tools').send('hello', { tools: [{ name: 'mine', description: '' }] })
-say('agui errors', errors.splice(0))
-await control('close')
-const slow = agent('slow', 'ag-slow')
-const half = slow.send('hello')
-await until(() => slow.events.some(e => e.delta === 'One '))
-slow.abortRun()
-await half
-errors.splice(0)
-const back = agent('slow', 'ag-slow', { initialMessages: slow.messages.slice(0, 1) })
-const whole = back.send('')
-await control('open')
-await whole
-say('agui resumed', [back.messages.map(text), errors])
+for (const [name, module] of [['agui', '@ag-ui/client'], ['agui0', 'agui0']]) {
+	const agent = agents((await import(module)).HttpAgent)
+	const talk = agent('mason', name + '-talk')
+	await talk.send('hello')
+	await talk.send('look')
+	say(name + ' turns', talk.messages.map(text))
+	const twice = agent('mason', name + '-talk', { initialMessages: talk.messages.slice(0, 3) }) // the reply was lost
+	await twice.send('')
+	say(name + ' once', [twice.messages.map(text).slice(3), twice.messages.at(-1).id === talk.messages.at(-1).id])
+	const buyer = agent('mason', name + '-buyer')
+	await buyer.send('buy')
+	const [interrupt] = buyer.pendingInterrupts
+	say(name + ' asks', [interrupt.reason, interrupt.toolCallId === buyer.messages.at(-1).toolCalls[0].id, interrupt.message.split('\n')[0]])
+	await buyer.send('', { resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: true } }] })
+	say(name + ' approved', buyer.messages.map(text))
+	await buyer.send('', { resume: [{ interruptId: interrupt.id, status: 'resolved', payload: { approved: false } }] })
+	await buyer.send('', { resume: [{ interruptId: 'nothing', status: 'resolved', payload: 'yes' }] })
+	const painter = agent('painter', name + '-painter')
+	const tools = [{ name: 'paint', description: 'Paints.', parameters: { type: 'object', properties: { stone: { type: 'string' } } } }]
+	await painter.send('paint', { tools })
+	const calls = painter.messages.at(-1).toolCalls
+	say(name + ' calls', [painter.messages.map(text), painter.events.at(-1).outcome])
+	for (const c of calls) painter.addMessage({ id: crypto.randomUUID(), role: 'tool', toolCallId: c.id, content: 'painted ' + JSON.parse(c.function.arguments).stone })
+	await painter.send('', { tools })
+	await painter.send('tools', { tools })
+	say(name + ' painted', painter.messages.map(text))
+	const page = agent('page', name + '-page')
+	await page.send('slate')
+	await page.send('', { resume: [{ interruptId: page.pendingInterrupts[0].id, status: 'resolved', payload: 'perhaps' }] })
+	await page.send('', { resume: [{ interruptId: page.pendingInterrupts[0].id, status: 'resolved', payload: 'yes' }] })
+	say(name + ' answered', [page.messages.map(text), page.events.at(-1).result])
+	const polite = agent('polite', name + '-polite')
+	const judged = polite.send('hello')
+	await until(() => polite.messages.some(m => m.content === 'Bad.'))
+	await control('open')
+	await judged
+	say(name + ' taken back', polite.messages.map(text))
+	const typed = agent('typed', name + '-typed')
+	await typed.send('slate')
+	say(name + ' state', [typed.state, typed.messages.map(text)])
+	await agent('broken', name + '-broken').send('slate')
+	const without = agent('mason', name + '-tools')
+	await without.send('hello', { tools: [{ name: 'mine', description: '' }] })
+	say(name + ' without tools', [without.messages.map(text), without.events[0].metadata?.notice ?? without.events[0].rawEvent?.metadata.notice])
+	say(name + ' errors', errors.splice(0))
+	const two = agent('painter', name + '-two')
+	await two.send('buy')
+	const approve = async () => two.send('', { resume: [{ interruptId: two.pendingInterrupts[0].id, status: 'resolved', payload: { approved: true } }] })
+	await approve()
+	await approve()
+	say(name + ' two approvals', two.messages.map(text))
+	await two.send('buy around look')
+	const instead = text => two.send(text, { resume: two.pendingInterrupts.map(i => ({ interruptId: i.id, status: 'cancelled' })) })
+	await instead('never mind')
+	await instead('not that one')
+	say(name + ' a message instead of an approval', two.messages.slice(5).map(text))
+	await control('close')
+	const gone = agent('slow', name + '-gone')
+	const canceled = gone.send('hello')
+	await until(() => gone.events.some(e => e.delta === 'One '))
+	await fetch(`${base}/v1/runs/${name}-gone-turn-1/cancel`, { method: 'POST' })
+	await canceled
+	say(name + ' canceled', errors.splice(0))
+	const slow = agent('slow', name + '-slow')
+	const half = slow.send('hello')
+	await until(() => slow.events.some(e => e.delta === 'One '))
+	slow.abortRun()
+	await half
+	errors.splice(0)
+	const back = agent('slow', name + '-slow', { initialMessages: slow.messages.slice(0, 1) })
+	const whole = back.send('')
+	await control('open')
+	await whole
+	say(name + ' resumed', [back.messages.map(text), errors])
+	await control('close')
+}

@@ -24,6 +24,7 @@ import (
 // script returns the command of a server that others wrote, or skips the test.
 func script(t *testing.T, name string, args ...string) []string {
 	t.Helper()
+	peer.Held(t, "@modelcontextprotocol/"+name, "its tools in an agent")
 	return append([]string{"node", filepath.Join(peer.Module(t, "@modelcontextprotocol/"+name), "dist", "index.js")}, args...)
 }
 

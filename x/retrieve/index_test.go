@@ -350,6 +350,12 @@ func TestUnder(t *testing.T) {
 			t.Errorf("%q within %q: %v, want %s", c.under, c.base, got, c.want)
 		}
 	}
+	only := retrieve.Query{Where: map[string]string{"type": "markdown"}}
+	for kind, want := range map[string]int{"markdown": 3, "html": 0} {
+		if got := sources(t, x, retrieve.Query{Text: "honey", Where: map[string]string{"type": kind}}.Within(only)); len(got) != want {
+			t.Errorf("%s within markdown: %v, want %d", kind, got, want)
+		}
+	}
 }
 
 // A rebuild whose embedder does not answer leaves the vectors that there are, which were paid for.

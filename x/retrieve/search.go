@@ -39,6 +39,15 @@ func (q *Query) Check() error {
 		return fmt.Errorf("a question of %d bytes: want at most 8 KiB", len(q.Text))
 	case q.K < 0 || q.K > 100:
 		return fmt.Errorf("%d passages: want 1 to 100", q.K)
+	case len(q.Where) > 32: // each is a condition of the statement
+		return fmt.Errorf("where has %d names: want at most 32", len(q.Where))
+	case len(q.Under) > 4<<10:
+		return fmt.Errorf("under has %d bytes: want at most 4 KiB", len(q.Under))
+	}
+	for name, value := range q.Where {
+		if len(name)+len(value) > 1<<10 {
+			return fmt.Errorf("where: %.20q has %d bytes with its value: want at most 1 KiB", name, len(name)+len(value))
+		}
 	}
 	return nil
 }
@@ -266,18 +275,25 @@ func (x *Index) rerank(ctx context.Context, q *Query, a *Answer) error {
 	return nil
 }
 
+// nowhere is a folder that no document is in.
+const nowhere = ".."
+
 // Within restricts q to base: K of base is the default and the maximum, its Where is added, its Under confines q.Under,
-// and its Words disables vectors.
+// and its Words disables vectors. A q whose Where contradicts that of base finds nothing.
 func (q Query) Within(base Query) Query {
 	if base.K > 0 {
 		q.K = min(cmp.Or(max(q.K, 0), base.K), base.K)
 	}
+	contradicts := q.Under == nowhere
 	if len(base.Where) > 0 {
 		where := maps.Clone(q.Where)
 		if where == nil {
 			where = map[string]string{}
 		}
 		maps.Copy(where, base.Where)
+		for name, value := range q.Where {
+			contradicts = contradicts || where[name] != value
+		}
 		q.Where = where
 	}
 	if under := folderOf(base.Under); under != "" {
@@ -286,6 +302,9 @@ func (q Query) Within(base Query) Query {
 			below = path.Join(under, below)
 		}
 		q.Under = below
+	}
+	if contradicts {
+		q.Under = nowhere
 	}
 	q.Words = q.Words || base.Words
 	return q

@@ -177,9 +177,22 @@ func TestReaderPanics(t *testing.T) {
 func TestWithin(t *testing.T) {
 	base := Query{K: 5, Under: "guide/", Where: map[string]string{"tenant": "a"}, Words: true}
 	for under, want := range map[string]string{"": "guide", "guide": "guide", "guide/a.md": "guide/a.md", "a": "guide/a", "../secret": "guide/secret", "guide/../secret": "guide/secret", "/": "guide", "guides": "guide/guides"} {
-		q := Query{Text: "t", K: 50, Under: under, Where: map[string]string{"tenant": "b", "type": "html"}}.Within(base)
+		q := Query{Text: "t", K: 50, Under: under, Where: map[string]string{"tenant": "a", "type": "html"}}.Within(base)
 		if q.Under != want || q.K != 5 || q.Where["tenant"] != "a" || q.Where["type"] != "html" || !q.Words {
 			t.Errorf("%q: %+v", under, q)
+		}
+	}
+	contradiction := Query{Text: "t", Under: "guide", Where: map[string]string{"tenant": "b"}}.Within(base)
+	if again := contradiction.Within(base); contradiction.Under != nowhere || contradiction.Where["tenant"] != "a" || again.Under != nowhere {
+		t.Errorf("%+v, again %+v", contradiction, again)
+	}
+	many := map[string]string{}
+	for i := range 2000 {
+		many[fmt.Sprint(i)] = "x"
+	}
+	for _, q := range []Query{{Text: "t", Where: many}, {Text: "t", Where: map[string]string{"a": strings.Repeat("x", 1<<10)}}, {Text: "t", Under: strings.Repeat("x", 1<<13)}} {
+		if err := q.Check(); err == nil || !strings.Contains(err.Error(), "want at most") {
+			t.Errorf("%v", err)
 		}
 	}
 	if q := (Query{Text: "t"}).Within(Query{}); q.Under != "" || q.K != 0 || q.Where != nil {

@@ -118,7 +118,7 @@ func (r *reader) schemaCheck(v form.Value) call.Check {
 			v.Unknown("schema", name, r.schemaNames()...)
 		}
 	case isFile:
-		s = schemaFile(v, file)
+		s = r.schemaFile(v, file)
 	case v.JSON(&data):
 		var err error
 		if s, err = schema.Parse(data); err != nil {

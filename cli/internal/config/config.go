@@ -51,12 +51,14 @@ type Config struct {
 	Telemetry Telemetry
 	// Passed are the variables that programs are given.
 	Passed []string
+	// Found is set by Nearest: a command found the configuration, its user did not name it.
+	Found bool
 
 	granted   []string // nil if the configuration has no grant
 	principal call.Principal
 	roles     call.Roles
 	closers   []func() error
-	argvs     [][]string // of all programs
+	reached   *kinds.Reader // the places and files that are named
 	providers map[string]*provider
 }
 
@@ -116,6 +118,10 @@ func (c *Config) Close() error {
 // *Invalid with all faults, or one of the file system. Load starts no program,
 // contacts no server and reads no secret.
 func Load(file string, linked *kinds.Set) (*Config, error) {
+	return load(file, linked, false)
+}
+
+func load(file string, linked *kinds.Set, found bool) (*Config, error) {
 	v, err := parse(file)
 	if err != nil {
 		return nil, err
@@ -124,7 +130,7 @@ func Load(file string, linked *kinds.Set) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(v, file, dir, linked)
+	return read(v, file, dir, linked, found)
 }
 
 // projectOf returns the directory that relative paths in a configuration start from.
@@ -151,14 +157,14 @@ func Nearest(dir string, linked *kinds.Set) (*Config, error) {
 			return nil, err
 		}
 		if file != "" {
-			return Load(kinds.Shown(file), linked)
+			return load(kinds.Shown(file), linked, true)
 		}
 	}
 	v, err := builtIn(linked)
 	if err != nil {
 		return nil, err
 	}
-	return read(v, "", dir, linked)
+	return read(v, "", dir, linked, true)
 }
 
 // builtIn returns the configuration of programs that have none.
@@ -183,18 +189,18 @@ type reader struct {
 	checkPlaces map[string]form.Value
 }
 
-func read(v edn.Value, file, dir string, linked *kinds.Set) (*Config, error) {
+func read(v edn.Value, file, dir string, linked *kinds.Set, found bool) (*Config, error) {
 	app := &call.Applicator{Counters: &call.Counters{}, Schemas: map[string]*schema.Schema{}, Language: linked.Language()}
 	app.Checks, app.CheckFacts = map[string]call.Check{}, map[string]call.CheckFacts{}
 	for _, k := range linked.All() {
 		maps.Copy(app.Checks, k.Checks)
 	}
-	c := &Config{File: file, Dir: dir, App: app}
-	r := &reader{Config: c, linked: linked, Reader: &kinds.Reader{Dir: dir, Applicator: app, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}, checkPlaces: map[string]form.Value{}}
+	c := &Config{File: file, Dir: dir, App: app, Found: found}
+	r := &reader{Config: c, linked: linked, Reader: &kinds.Reader{Dir: dir, Found: found, Applicator: app, Schema: app.Schema, Parts: map[string]any{}, Logins: map[string]kinds.Login{}}, providers: map[string]*provider{}, checkPlaces: map[string]form.Value{}}
 	if err := invalid(file, form.Read(v, r.read)); err != nil {
 		return nil, err
 	}
-	c.closers, c.Logins, c.argvs, c.Search, c.providers = r.Closers, r.Reader.Logins, r.Argvs, r.Reader.Search, r.providers
+	c.closers, c.Logins, c.reached, c.Passed, c.Search, c.providers = r.Closers, r.Reader.Logins, r.Reader, r.Reader.Passed, r.Reader.Search, r.providers
 	return c, nil
 }
 
@@ -318,13 +324,13 @@ func (r *reader) readSchemas(m *form.Map) {
 	form.Into(m, r.App, "schemas")
 	v.Entries(func(name string, v form.Value) {
 		if file, isFile := r.OnlyFile(v); isFile && r.App.Schemas[name] != nil {
-			r.App.Schemas[name] = schemaFile(v, file)
+			r.App.Schemas[name] = r.schemaFile(v, file)
 		}
 	})
 }
 
-func schemaFile(v form.Value, file string) *schema.Schema {
-	data, ok := kinds.ReadFile(v, file)
+func (r *reader) schemaFile(v form.Value, file string) *schema.Schema {
+	data, ok := r.ReadFile(v, file)
 	if !ok {
 		return nil
 	}

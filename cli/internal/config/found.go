@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,20 +22,33 @@ func Files(dir string) (found []string) {
 	return found
 }
 
-// ProgramFiles returns the files within the project that its configuration names in the
-// commands of programs: the programs themselves, scripts, and what else an argument names by
-// its path. Plain data is left out, because it may change without doing anything.
-func (c *Config) ProgramFiles() (found []string) {
-	for _, argv := range c.argvs {
-		for _, arg := range argv {
-			for _, word := range strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`;&|()<>=$,", r) }) {
-				path := kinds.Within(c.Dir, word)
-				rel, err := filepath.Rel(c.Dir, path)
-				if err != nil || !filepath.IsLocal(rel) || isData[filepath.Ext(path)] {
-					continue
-				}
-				if info, err := os.Stat(path); err == nil && !info.IsDir() && !slices.Contains(found, path) {
-					found = append(found, path)
+// ProjectFiles returns the files within the project that its configuration is made of or names in
+// the commands of programs: the programs themselves, scripts, and whatever else an argument names,
+// as a whole or in a word, as seen from the project, the directory of the program and the
+// directories that the arguments name. Any extension may be a program's.
+func (c *Config) ProjectFiles() (found []string) {
+	add := func(path string) (isDir bool) {
+		rel, err := filepath.Rel(c.Dir, path)
+		if err != nil || !filepath.IsLocal(rel) {
+			return false
+		}
+		info, err := os.Stat(path)
+		if err == nil && info.Mode().IsRegular() && !slices.Contains(found, path) {
+			found = append(found, path)
+		}
+		return err == nil && info.IsDir()
+	}
+	for _, file := range c.reached.Files {
+		add(file)
+	}
+	for _, argv := range c.reached.Argvs {
+		from := []string{c.Dir, kinds.Within(c.Dir, argv.Dir)}
+		words := wordsOf(argv.Words)
+		for i := 0; i < len(from) && i < maxFrom; i++ {
+			for _, word := range words {
+				path := kinds.Within(from[i], word)
+				if add(path) && !slices.Contains(from, path) {
+					from = append(from, path)
 				}
 			}
 		}
@@ -44,77 +56,86 @@ func (c *Config) ProgramFiles() (found []string) {
 	return found
 }
 
-// isData has the extensions of files that no program executes.
-var isData = map[string]bool{".csv": true, ".tsv": true, ".jsonl": true, ".log": true, ".txt": true, ".md": true, ".db": true}
+// maxFrom bounds the directories that the paths in a command are seen from.
+const maxFrom = 32
 
-// Reaches returns a line for each program that calls and checks would start, and each
-// address that calls, servers and webhooks would reach, with the keys that it gets.
+// wordsOf returns what may be paths in a command: each argument, its words as a shell takes them, and its parts between
+// the signs of a shell.
+func wordsOf(argv []string) (words []string) {
+	const blank, signs = " \t\n", "`;&|()<>"
+	for _, arg := range argv {
+		words = append(words, arg)
+		var word []rune
+		end := func() {
+			words = append(words, string(word))
+			word = nil
+		}
+		quote := rune(0)
+		for _, r := range arg {
+			switch {
+			case r == quote:
+				quote = 0
+			case quote == 0 && (r == '\'' || r == '"'):
+				quote = r
+			case quote == 0 && strings.ContainsRune(blank+signs, r):
+				end()
+			case r != '\\':
+				word = append(word, r)
+			}
+		}
+		end()
+		words = append(words, strings.FieldsFunc(arg, func(r rune) bool { return strings.ContainsRune(blank+signs+"'\"=$,:", r) })...)
+	}
+	slices.Sort(words)
+	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
+}
+
+// Reaches returns a line for each program that calls, checks and servers would start, each
+// address that they, webhooks and searches would reach with the keys that it gets, and all else
+// that a field of these types names.
 func (c *Config) Reaches() (lines []string) {
-	named := map[*string]bool{} // the commands of capabilities
+	said := map[string]bool{}
+	say := func(what, at string, secrets []kinds.Secret) {
+		said[at] = true
+		for _, s := range secrets {
+			said[s.Place()] = true
+		}
+		lines = append(lines, strings.TrimRight(what+" "+at, " ")+with(secrets))
+	}
 	for _, r := range slices.Concat(c.Capabilities, c.Tools) {
-		line := ""
 		switch {
 		case r.Package != "":
-			line = "compiles and runs the Go package " + r.Package
+			say(r.ID+" compiles and runs the Go package", r.Package, r.Secrets)
 		case len(r.Command) > 0:
-			named[&r.Command[0]] = true
-			line = "starts the program " + whole(r.Command)
-		case host(r.At) != "":
-			line = "sends requests to " + host(r.At)
+			say(r.ID+" starts the program", kinds.Whole(r.Command), r.Secrets)
+		case kinds.Host(r.At) != "":
+			say(r.ID+" sends requests to", kinds.Host(r.At), r.Secrets)
 		case len(r.Secrets) > 0:
-			line = "uses keys"
-		default:
-			continue
-		}
-		lines = append(lines, r.ID+" "+line+with(r.Secrets))
-	}
-	for _, argv := range c.argvs {
-		if !named[&argv[0]] {
-			lines = append(lines, "a check or a server starts the program "+whole(argv))
+			say(r.ID+" uses keys", "", r.Secrets)
 		}
 	}
 	if e := c.Search.Embedder; e != nil {
-		lines = append(lines, "search sends documents and questions to "+host(e.Info().Endpoint)+with(c.Search.Secrets))
+		say("search sends documents and questions to", kinds.Host(e.Info().Endpoint), c.Search.Secrets)
 	}
 	for _, w := range c.Webhooks {
-		lines = append(lines, fmt.Sprintf("the webhook %s sends the questions and results of runs to %s%s", w.Name, host(w.URL), with(w.secrets)))
+		say("the webhook "+w.Name+" sends the questions and results of runs to", kinds.Host(w.URL), w.secrets)
 	}
 	if line := c.Telemetry.Reaches(); line != "" {
 		lines = append(lines, line)
+		said[kinds.Host(c.Telemetry.URL)], said[c.Telemetry.headers.Place()] = true, true
+	}
+	for _, p := range c.reached.Places {
+		if !said[p.At] {
+			say(p.In+" "+p.Does, p.At, nil)
+		}
 	}
 	return lines
-}
-
-// host returns the scheme and the host of an address, or "" for anything else. The rest
-// of an address may be a secret.
-func host(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
-}
-
-// whole returns a command with its arguments, as a shell would take them.
-func whole(argv []string) string {
-	var words []string
-	for _, w := range argv {
-		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`;&|()<>*?[]{}!#~") {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, " ")
 }
 
 func with(secrets []kinds.Secret) string {
 	var keys []string
 	for _, s := range secrets {
-		if s.File != "" {
-			keys = append(keys, "the file "+kinds.Shown(s.File))
-		} else {
-			keys = append(keys, "$"+s.Env)
-		}
+		keys = append(keys, s.Place())
 	}
 	if len(keys) == 0 {
 		return ""

@@ -20,7 +20,9 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 	var args []string
 	var in, out string
 	m.Need("package")
-	kinds.SomeText(m, "package", &at.Package)
+	if kinds.SomeText(m, "package", &at.Package); at.Package != "" {
+		r.Reach(m.At("package"), "compiles and runs the Go package", at.Package)
+	}
 	m.At("args").Texts(&args)
 	m.At("in").Name(&in)
 	m.At("out").Name(&out)

@@ -103,10 +103,9 @@ func (r *reader) command(m *form.Map, at *kinds.Reached) kinds.Builder {
 // program reads the fields of a program: command, dir, env and bounds.
 func (r *reader) program(m *form.Map) (c command.Config) {
 	m.Need("command")
-	c.Command = r.Argv(m)
 	r.Path(m, "dir", &c.Dir)
-	m.At("env").Texts(&c.Env)
-	r.Passed = append(r.Passed, c.Env...)
+	c.Command = r.Argv(m, c.Dir)
+	c.Env = r.Env(m)
 	m.At("max-output").Int(&c.MaxOutput, 1, 1<<30)
 	m.At("loopback").Bool(&c.Loopback)
 	c.Scope = r.Scope(m)
@@ -116,7 +115,7 @@ func (r *reader) program(m *form.Map) (c command.Config) {
 func (r *reader) http(m *form.Map, at *kinds.Reached) kinds.Builder {
 	c := rest.Config{Header: map[string]rest.Value{}}
 	m.Need("url")
-	kinds.Address(m, "url", &c.URL)
+	r.Address(m, "url", &c.URL)
 	at.At = c.URL
 	for name, v := range r.Values(m, "headers") {
 		c.Header[name] = rest.Value{Text: v.Text, Env: v.Secret.Env, File: v.Secret.File}
@@ -131,7 +130,7 @@ func (r *reader) plan(m *form.Map, at *kinds.Reached) kinds.Builder {
 	r.Path(m, "file", &at.At)
 	var p *plan.Plan
 	if v, ok := m.Field("file"); ok && at.At != "" {
-		if data, ok := kinds.ReadFile(v, at.At); ok {
+		if data, ok := r.ReadFile(v, at.At); ok {
 			var err error
 			if p, err = plan.Read(data); err != nil {
 				v.Fault(form.Invalid, "%s: %v", kinds.Shown(at.At), err)

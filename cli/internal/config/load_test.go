@@ -110,7 +110,7 @@ func TestFaults(t *testing.T) {
 		{"grader", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}}} :checks {:a {:capability :g}}}`, `1:106: checks.a.capability: g does not answer eval/grade, which a check asks for: add it to its cap/intents`},
 		{"reranker", `{:capabilities {:g {:cap/kind :solver :solver :sat :cap/intents #{:sat/solve}} :s {:cap/kind :search :rerank :g}}}`, `1:110: capabilities.s.rerank: g does not answer search/rerank: add it to its cap/intents`},
 		{"reranker of the section", `{:search {:rerank :juge} :capabilities {:judge {:cap/kind :solver :solver :sat}}}`, `1:19: search.rerank: unknown capability "juge"; known are judge; did you mean "judge"?`},
-		{"index with a password", `{:capabilities {:s {:cap/kind :search :index "postgres://u:hidden@h/n"}}}`, `1:46: capabilities.s.index: expected an address without a password: set STONE_INDEX to the address with it, or PGPASSWORD to the password`},
+		{"index with a password", `{:capabilities {:s {:cap/kind :search :index "postgres://u:hidden@h/n"}}}`, `1:46: capabilities.s.index: expected an address without a password: set STONE_INDEX to the address with it`},
 		{"size", `{:search {:size 10}}`, `1:17: search.size: expected an integer from 64 to 65536, found 10`},
 		{"overlap", `{:search {:size 1000 :overlap 600}}`, `1:31: search.overlap: expected an integer from 0 to 500, found 600`},
 		{"judge", `{:policy {:intents {:a {:judge {:cap/id :nobody}}}}}`, `1:41: policy.intents.a.judge.cap/id: unknown capability "nobody"; none is configured: add one`},

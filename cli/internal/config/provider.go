@@ -54,7 +54,7 @@ func (r *reader) readProviders(m *form.Map) {
 				m.Need("protocol", "url")
 			}
 			m.At("protocol").OneOf(&p.protocol, Protocols...)
-			kinds.Address(m, "url", &p.url)
+			r.Address(m, "url", &p.url)
 			p.key = r.Secret(m, "key")
 			if p.key == (kinds.Secret{}) && p.url == "" && own != nil {
 				p.key = own.key

@@ -70,11 +70,23 @@ func (s Settings) or(t Settings) Settings {
 	return s
 }
 
+// Reaches describes where the settings send the requests of the default model, "" if they name nothing.
+func (s Settings) Reaches() string {
+	if s.URL == "" && s.KeyEnv == "" {
+		return ""
+	}
+	line := "the default model " + s.Model + " is asked at " + cmp.Or(s.URL, "the server of its provider")
+	if s.KeyEnv != "" {
+		line += ", with the key in " + s.KeyEnv
+	}
+	return line
+}
+
 func (s *Settings) read(m *form.Map) {
 	kinds.SomeText(m, "pipeline", &s.Pipeline)
 	m.At("provider").OneOf(&s.Provider, Protocols...)
 	kinds.SomeText(m, "model", &s.Model)
-	kinds.Address(m, "url", &s.URL)
+	(&kinds.Reader{}).Address(m, "url", &s.URL)
 	m.At("key").Map(func(m *form.Map) {
 		m.Need("env")
 		kinds.SomeText(m, "env", &s.KeyEnv)

@@ -46,13 +46,13 @@ func (t Telemetry) Reaches() string {
 	if t.headers != (kinds.Secret{}) {
 		secrets = append(secrets, t.headers)
 	}
-	return "telemetry sends " + what + " to " + host(t.URL) + with(secrets)
+	return "telemetry sends " + what + " to " + kinds.Host(t.URL) + with(secrets)
 }
 
 func (t *Telemetry) read(r *kinds.Reader, m *form.Map) {
 	m.At("telemetry").Map(func(m *form.Map) {
 		m.Need("url")
-		kinds.Address(m, "url", &t.URL)
+		r.Address(m, "url", &t.URL)
 		kinds.SomeText(m, "service", &t.Service)
 		m.At("messages").Bool(&t.Messages)
 		t.headers = r.Secret(m, "headers")

@@ -41,6 +41,7 @@ func (r *reader) readWebhooks(m *form.Map) {
 				if err := webhook.CheckURL(w.URL, w.Private); err != nil {
 					m.FaultAt("url", form.Invalid, "%v", err)
 				}
+				r.Reach(m.At("url"), "sends requests to", kinds.Host(w.URL))
 			}
 			for _, key := range []string{"secret", "old-secret"} {
 				if s := r.Reader.Secret(m, key); s != (kinds.Secret{}) {

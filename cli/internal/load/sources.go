@@ -17,7 +17,7 @@ import (
 
 // source is the output of `go list` for a package: where it is, and its files.
 type source struct {
-	Dir                                             string
+	Dir, ImportPath                                 string
 	Standard                                        bool
 	GoFiles, CgoFiles, CFiles, CXXFiles, MFiles     []string
 	HFiles, FFiles, SFiles, SwigFiles, SwigCXXFiles []string
@@ -28,7 +28,8 @@ type source struct {
 // Sources returns the files outside the module cache that a build of the packages
 // compiles or embeds: files of the user's modules, of replaced ones and of a folder vendor,
 // and the files of the modules and the workspace. The packages are named as seen from dir.
-// Sources uses no network and runs no code of the packages.
+// Sources uses no network and runs no code of the packages. The error is an *Opaque, beside the
+// files, if a package has files of which Go does not know what else they are made of.
 func Sources(ctx context.Context, dir string, packages ...string) ([]string, error) {
 	tool := func(args ...string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, "go", args...)
@@ -57,6 +58,7 @@ func Sources(ctx context.Context, dir string, packages ...string) ([]string, err
 	if out, err = tool(append([]string{"list", "-e", "-deps", "-mod=readonly", "-json"}, packages...)...); err != nil {
 		return nil, err
 	}
+	var opaque error
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var s source
 		if err := dec.Decode(&s); errors.Is(err, io.EOF) {
@@ -66,13 +68,29 @@ func Sources(ctx context.Context, dir string, packages ...string) ([]string, err
 		}
 		if !s.Standard && !within(s.Dir, env.GOMODCACHE) {
 			all = append(all, s.files()...)
+			if opaque == nil && s.foreign() {
+				opaque = &Opaque{s.ImportPath}
+			}
 		}
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(file string) bool {
 		_, err := os.Lstat(file)
 		return errors.Is(err, fs.ErrNotExist)
-	}), nil
+	}), opaque
+}
+
+// Opaque is the error for a package with files that a compiler of C or an assembler reads: they include and link others,
+// of any name and at any path.
+type Opaque struct{ Package string }
+
+func (o *Opaque) Error() string {
+	return fmt.Sprintf("the package %s has files of C or assembler, which may include and link any others, so that trust cannot cover them", o.Package)
+}
+
+// foreign reports whether a package has such files.
+func (s source) foreign() bool {
+	return len(slices.Concat(s.CgoFiles, s.CFiles, s.CXXFiles, s.MFiles, s.FFiles, s.SFiles, s.SwigFiles, s.SwigCXXFiles)) > 0
 }
 
 func (s source) files() (all []string) {

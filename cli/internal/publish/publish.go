@@ -4,6 +4,7 @@ package publish
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"time"
 
@@ -42,6 +43,7 @@ type Config struct {
 	Watch             func(journal.RunInfo) event.Watcher
 	Drain             <-chan struct{} // ends the server gently
 	Warn              func(string)    // says what goes wrong
+	Log               slog.Handler    // of the server; nil says each record by Warn
 	Protocols         []Protocol      // that are mounted, too
 }
 

@@ -90,6 +90,16 @@ func Open(name string) (*File, error) {
 	return f, f.read()
 }
 
+// Copy makes a file of tokens with those of another one, and opens it.
+func Copy(from, to string) (*File, error) {
+	old, err := Open(from)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{name: to}
+	return f, f.change(func([]Token) ([]Token, error) { return old.tokens, nil })
+}
+
 // content is the JSON of the file.
 type content struct {
 	Tokens []Token `json:"tokens"`

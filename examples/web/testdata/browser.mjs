@@ -64,9 +64,18 @@ try {
 	assert.equal(log.split('ordered 2 t').length, 2, 'ordered once')
 	await ready()
 
+	// Another device has the conversation, with the question, and answers it.
 	await send('order more')
-	await page.click('text=Deny')
-	await see("Done. order did not run: it needs a person's approval, which was not given. Continue without it, or say why it is needed.")
+	await page.waitForSelector('text=Deny')
+	const other = await (await browser.newContext()).newPage()
+	await other.goto(url + '/web')
+	await other.click('nav a')
+	await other.click('text=Deny')
+	const denied = "Done. order did not run: it needs a person's approval, which was not given. Continue without it, or say why it is needed."
+	await until('the answer', async () => (await other.innerText('#messages')).endsWith(denied))
+	await other.close()
+	await page.reload()
+	await see(denied)
 	assert.equal(log.split('ordered 2 t').length, 2, 'ordered nothing more')
 	await ready()
 
@@ -74,7 +83,7 @@ try {
 	await send('count again')
 	await until('the middle of the answer', async () => part.test(await shown()))
 	await page.click('#stop')
-	const run = await page.evaluate(() => JSON.parse(localStorage.talk).at(-1).metadata.run)
+	const run = (await (await fetch(url + '/v1/ui/mason')).json()).threads[0].newest
 	await until('the cancellation', async () => (await (await fetch(`${url}/v1/runs/${run}`)).json()).state === 'canceled')
 	await ready()
 	await send('hello again')

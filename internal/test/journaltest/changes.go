@@ -39,7 +39,7 @@ func testChanges(t *testing.T, j tested) {
 				}
 				runs, err := r.Runs(ctx, journal.Query{})
 				must(t, err)
-				open, err := journal.OpenQuestions(ctx, r, nil)
+				open, err := openQuestions(ctx, r)
 				must(t, err)
 				got = fmt.Sprint(len(runs), len(open))
 				for _, info := range runs {

@@ -79,7 +79,7 @@ func testDamaged(t *testing.T, j journal.Journal, facts bool) {
 	if got := idsOf(resumable); err != nil || !facts && got != "first run last" || facts && got != "first last" {
 		t.Errorf("resumable: %q, %v", got, err)
 	}
-	if _, err := journal.OpenQuestions(t.Context(), j, nil); err != nil {
+	if _, err := openQuestions(t.Context(), j); err != nil {
 		t.Errorf("open questions: %v", err)
 	}
 	if facts {

@@ -36,13 +36,13 @@ func testLostQuestion(t *testing.T, j tested) {
 		cfg.RunID = id
 		if wins = id == "run"; !wins {
 			_, err := stone.Run(t.Context(), p, kept(cfg, j, journal.Options{}))
-			if open, _ := journal.OpenQuestions(t.Context(), j, nil); !errors.Is(err, kind.Waiting) || len(open) != 1 || open[0].Name != "person" {
+			if open, _ := openQuestions(t.Context(), j); !errors.Is(err, kind.Waiting) || len(open) != 1 || open[0].Name != "person" {
 				t.Fatalf("%v, with the open questions %+v", err, open)
 			}
 			wins = true
 		}
 		_, err := stone.Run(t.Context(), p, kept(cfg, j.open(), journal.Options{}))
-		open, failed := journal.OpenQuestions(t.Context(), j, nil)
+		open, failed := openQuestions(t.Context(), j)
 		if must(t, failed); !errors.Is(err, kind.Waiting) || len(open) != 1 || open[0].Name != "sure" {
 			t.Fatalf("run %s: %v, with the open questions %+v; want only the one after the race", id, err, open)
 		}

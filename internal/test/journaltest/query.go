@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func testResumable(t *testing.T, j tested) {
 	if info, err := other.Find(t.Context(), "answered"); err != nil || info.State != journal.Answered {
 		t.Errorf("Find: %s, %v; want it answered", info.State, err)
 	}
-	open, err := journal.OpenQuestions(t.Context(), other, nil)
+	open, err := openQuestions(t.Context(), other)
 	if err != nil || len(open) != 1 || open[0].Run != "waiting" || open[0].Path != "p/b" {
 		t.Errorf("open questions: %+v, %v; want p/b of waiting", open, err)
 	}
@@ -173,7 +174,7 @@ func testOpenQuestions(t *testing.T, j tested) {
 		must(t, j.Answer(t.Context(), id, "p/a", ask.Answer{Response: "x", Given: moment}))
 		want = append(want, id+"/p/b", id+"/p/c")
 	}
-	open, err := journal.OpenQuestions(t.Context(), j.open(), nil)
+	open, err := openQuestions(t.Context(), j.open())
 	must(t, err)
 	var got []string
 	for _, q := range open {
@@ -182,4 +183,55 @@ func testOpenQuestions(t *testing.T, j tested) {
 	if !slices.Equal(got, want) {
 		t.Errorf("open questions: %v, want %v", got, want)
 	}
+	labels := map[string]string{"team": strings.Repeat("a", 120) + "b"}
+	begin(t, j.Journal, journal.RunInfo{ID: "labelled", Started: moment, Labels: labels})
+	_, err = j.Ask(t.Context(), journal.Question{Run: "labelled", Path: "p/due", Text: "why?", Asked: moment, Due: moment.Add(time.Hour), Default: "no"})
+	must(t, err)
+	if n, err := journal.CountQuestions(t.Context(), j.open(), journal.QuestionQuery{Labels: labels, Open: true}); err != nil || n != 1 {
+		t.Errorf("%d questions with the label are counted, %v; want 1", n, err)
+	}
+	begin(t, j.Journal, journal.RunInfo{ID: "over", Started: moment})
+	_, err = j.Ask(t.Context(), journal.Question{Run: "over", Path: "p/over", Text: "why?", Asked: moment})
+	must(t, err)
+	finish(t, j.Journal, "over", journal.Outcome{State: journal.Done})
+	for _, c := range []struct {
+		q    journal.QuestionQuery
+		want string
+	}{
+		{journal.QuestionQuery{Run: "run-1"}, "run-1/p/b run-1/p/a run-1/p/c"},
+		{journal.QuestionQuery{Run: "run-1", Open: true}, "run-1/p/b run-1/p/c"},
+		{journal.QuestionQuery{Run: "run-1", Path: "p/a"}, "run-1/p/a"},
+		{journal.QuestionQuery{Run: "run-1", Open: true, Path: "p/a"}, ""},
+		{journal.QuestionQuery{Run: "run-1", After: &journal.Question{Run: "run-1", Path: "p/b"}}, "run-1/p/a run-1/p/c"},
+		{journal.QuestionQuery{Open: true, After: &journal.Question{Run: "run-101", Path: "p/a"}}, "run-101/p/c run-102/p/b run-102/p/c labelled/p/due"},
+		{journal.QuestionQuery{Labels: labels, Open: true}, "labelled/p/due"},
+		{journal.QuestionQuery{Labels: map[string]string{"team": strings.Repeat("a", 120) + "c"}}, ""},
+		{journal.QuestionQuery{Due: moment}, ""},
+		{journal.QuestionQuery{Due: moment.Add(time.Hour)}, "labelled/p/due"},
+		{journal.QuestionQuery{Run: "over"}, "over/p/over"},
+		{journal.QuestionQuery{Run: "no such run"}, ""},
+	} {
+		var got []string
+		for q, err := range journal.EachQuestion(t.Context(), j.open(), c.q) {
+			must(t, err)
+			got = append(got, q.Run+"/"+q.Path)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%+v: %v, want %s", c.q, got, c.want)
+		}
+		if n, err := journal.CountQuestions(t.Context(), j.open(), c.q); c.q.After == nil && c.q.Due.IsZero() && len(c.q.Labels) == 0 && (err != nil || n != len(got)) {
+			t.Errorf("%+v: %d counted, %v; want %d", c.q, n, err, len(got))
+		}
+	}
+}
+
+// openQuestions returns the open questions of all runs.
+func openQuestions(ctx context.Context, j journal.Journal) (open []journal.Question, err error) {
+	for q, err := range journal.EachQuestion(ctx, j, journal.QuestionQuery{Open: true}) {
+		if err != nil {
+			return nil, err
+		}
+		open = append(open, q)
+	}
+	return open, nil
 }

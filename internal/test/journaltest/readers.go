@@ -143,7 +143,7 @@ var reading = []struct {
 	}},
 	{"Resumable", func(ctx context.Context, j journal.Journal) error { _, err := journal.Resumable(ctx, j); return err }},
 	{"OpenQuestions", func(ctx context.Context, j journal.Journal) error {
-		_, err := journal.OpenQuestions(ctx, j, nil)
+		_, err := openQuestions(ctx, j)
 		return err
 	}},
 	{"Questions", func(ctx context.Context, j journal.Journal) error { _, err := j.Questions(ctx, "run"); return err }},

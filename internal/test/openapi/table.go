@@ -49,8 +49,8 @@ var (
 	named = map[string]string{
 		"id": "The id of the run.", "node": "The id of the node.", "name": "The name of the pipeline.", "model": "The name of a pipeline or an intent.", "chat": "The id of the conversation.",
 	}
-	foreign = object{"type": "object", "additionalProperties": true, "description": "As OpenAI's API has it."}
-	failed  = object{"type": "object", "description": "An error, as OpenAI's API has it.", "required": []string{"error"}, "properties": object{"error": object{"type": "object", "required": []string{"message", "type"}, "properties": object{
+	foreign = object{"type": "object", "additionalProperties": true, "description": "As the protocol has it."}
+	failed  = object{"type": "object", "description": "An error, as the protocol has it.", "required": []string{"error"}, "properties": object{"error": object{"type": "object", "required": []string{"message", "type"}, "properties": object{
 		"message": object{"type": "string"}, "type": object{"type": "string"}, "param": object{"type": []string{"string", "null"}}, "code": object{"type": []string{"string", "null"}},
 	}}}}
 	openaiFailures = map[int]result{
@@ -96,6 +96,9 @@ var parameters = object{
 	"until":           query("until", "Runs that started before.", when),
 	"ended-since":     query("ended-since", "Runs that ended then or later.", when),
 	"before":          query("before", "Runs after this one in the list: the value of next of the page before.", text),
+	"before-turn":     query("before", "Messages before those of this run: the value of next of the page.", text),
+	"from":            query("from", "Questions after this place in the list: the value of next of the page before.", text),
+	"open":            query("open", "Only questions without an answer.", object{"type": "boolean"}),
 	"limit":           query("limit", "How many at most.", object{"type": "integer", "minimum": 1, "maximum": 1000}),
 	"wait":            query("wait", "How long to wait for the end: seconds, or a duration such as 30s; at most a minute.", text),
 	"said":            query("said", "Also send events said, with the answers that models are writing, before any gate accepts them.", object{"type": "boolean"}),
@@ -128,9 +131,10 @@ var operations = map[string]operation{
 		out: map[int]result{202: {"The run continues.", of(api.Run{})}}, fails: []int{409, 415, 422}},
 	"DELETE /v1/runs/{id}": {id: "removeRun", tag: "runs", summary: "Remove a run with its records", out: map[int]result{204: {"It is removed.", nil}}, fails: []int{409}},
 
-	"GET /v1/questions": {id: "listQuestions", tag: "questions", summary: "List the open questions of all runs", description: streamed, params: []string{"after"},
-		out: map[int]result{200: {"The questions.", listed(api.Questions{})}}},
-	"GET /v1/runs/{id}/questions": {id: "listQuestionsOfRun", tag: "questions", summary: "List the questions of a run", out: map[int]result{200: {"The questions.", of(api.Questions{})}}},
+	"GET /v1/questions": {id: "listQuestions", tag: "questions", summary: "List the open questions of all runs", description: streamed, params: []string{"from", "limit", "after"},
+		out: map[int]result{200: {"A page of questions.", listed(api.Questions{})}}, fails: []int{404}},
+	"GET /v1/runs/{id}/questions": {id: "listQuestionsOfRun", tag: "questions", summary: "List the questions of a run", params: []string{"open", "from", "limit"},
+		out: map[int]result{200: {"A page of questions.", of(api.Questions{})}}},
 	"POST /v1/runs/{id}/answers": {id: "answerQuestion", tag: "questions", summary: "Answer a question of a run",
 		description: "An answer without a response is refused with the choices, unless it cancels the question.", in: of(api.Answer{}),
 		out: map[int]result{200: {"The run.", of(api.Run{})}}, fails: []int{409, 415, 422}},
@@ -156,14 +160,21 @@ var operations = map[string]operation{
 	"DELETE /v1/responses/{id}":      foreignOperation(operation{id: "removeResponse", summary: "Remove a response", out: map[int]result{200: {"It is removed.", of(foreign)}}}),
 	"POST /v1/chat/completions": foreignOperation(operation{id: "createChatCompletion", summary: "Run a pipeline or an intent as a chat completion", description: keyed, params: []string{"idempotency-key"},
 		in: of(model), out: map[int]result{200: {"The completion, or a stream of its chunks.", []body{{"application/json", foreign}, {"text/event-stream", text}}}}}),
-	"GET /v1/models":            foreignOperation(operation{id: "listModels", summary: "List the pipelines and intents", out: map[int]result{200: {"The models.", of(foreign)}}}),
-	"GET /v1/models/{model...}": foreignOperation(operation{id: "getModel", summary: "Describe a pipeline or an intent", out: map[int]result{200: {"The model.", of(foreign)}}}),
+	"POST /v1/messages": foreignOperation(operation{id: "createMessage", summary: "Run a pipeline or an intent as a message of Anthropic", description: keyed, params: []string{"idempotency-key"},
+		in: of(model), out: map[int]result{200: {"The message, or a stream of its events.", []body{{"application/json", foreign}, {"text/event-stream", text}}}}}),
+	"POST /v1/messages/count_tokens": foreignOperation(operation{id: "countMessageTokens", summary: "Estimate the tokens of a message", in: of(model), out: map[int]result{200: {"The estimate.", of(foreign)}}}),
+	"GET /v1/models":                 foreignOperation(operation{id: "listModels", summary: "List the pipelines and intents", out: map[int]result{200: {"The models.", of(foreign)}}}),
+	"GET /v1/models/{model...}":      foreignOperation(operation{id: "getModel", summary: "Describe a pipeline or an intent", out: map[int]result{200: {"The model.", of(foreign)}}}),
 
 	"POST /v1/ui/{name}": {id: "sendUIMessages", tag: "frontends", summary: "Send a message or an answer from the AI SDK", description: "The same message again is answered with the same turn. Closing the connection leaves the turn running.",
 		in: []body{{"application/json", uiRequest}}, out: map[int]result{200: {"The UI message stream.", []body{{"text/event-stream", text}}}}, fails: []int{409, 415, 422}},
+	"GET /v1/ui/{name}": {id: "listUIThreads", tag: "frontends", summary: "List the conversations with a pipeline, the one with the newest turn first", params: []string{"before", "limit"},
+		out: map[int]result{200: {"A page of conversations.", of(api.Threads{})}}},
+	"GET /v1/ui/{name}/{chat}": {id: "getUIMessages", tag: "frontends", summary: "Get the messages of a conversation", description: "A page has the newest messages. A reply that is being written is left out: its stream has it from its start.", params: []string{"before-turn"},
+		out: map[int]result{200: {"Messages of the AI SDK.", of(uiMessages)}}, fails: []int{409, 422}},
 	"GET /v1/ui/{name}/{chat}/stream": {id: "resumeUIStream", tag: "frontends", summary: "Get the reply that is being written, from its start", params: []string{"message"},
 		out: map[int]result{200: {"The UI message stream.", []body{{"text/event-stream", text}}}, 204: {"No reply is being written.", nil}}, fails: []int{409, 422}},
-	"POST /v1/agui/{name}": {id: "runAGUI", tag: "frontends", summary: "Send a message or answers over AG-UI", description: "The same message again is answered with the same turn. Closing the connection leaves the turn running.",
+	"POST /v1/agui/{name}": {id: "runAGUI", tag: "frontends", summary: "Send a message or answers over AG-UI", description: "Without messages it gets the conversation so far. The same message again is answered with the same turn. Closing the connection leaves the turn running.",
 		in: []body{{"application/json", aguiInput}}, out: map[int]result{200: {"Events of AG-UI.", []body{{"text/event-stream", text}}}}, fails: []int{409, 415, 422}},
 
 	"GET /healthz": {id: "getHealth", tag: "operation", summary: "Is the process alive?", open: true, out: map[int]result{204: {"It is.", nil}, 421: {"The server does not serve this host.", problem}}},
@@ -175,15 +186,17 @@ var operations = map[string]operation{
 }
 
 var (
-	answers         = []body{{"application/json", api.Reply{}}, {"application/edn", text}, {"text/event-stream", api.Piece{}}}
-	refusals        = append(answers[:len(answers):len(answers)], problem...)
-	model           = object{"type": "object", "additionalProperties": true, "description": "As OpenAI's API has it.", "required": []string{"model"}, "properties": object{"model": object{"type": "string", "description": "The name of a pipeline or an intent."}}}
-	uiRequest       = object{"type": "object", "additionalProperties": true, "description": "As DefaultChatTransport of the AI SDK sends it.", "required": []string{"id", "messages"}, "properties": object{"id": text, "messages": object{"type": "array", "items": object{"type": "object", "additionalProperties": true}}}}
+	answers    = []body{{"application/json", api.Reply{}}, {"application/edn", text}, {"text/event-stream", api.Piece{}}}
+	refusals   = append(answers[:len(answers):len(answers)], problem...)
+	model      = object{"type": "object", "additionalProperties": true, "description": "As the protocol has it.", "required": []string{"model"}, "properties": object{"model": object{"type": "string", "description": "The name of a pipeline or an intent."}}}
+	uiRequest  = object{"type": "object", "additionalProperties": true, "description": "As DefaultChatTransport of the AI SDK sends it.", "required": []string{"id", "messages"}, "properties": object{"id": text, "messages": object{"type": "array", "items": object{"type": "object", "additionalProperties": true}}}}
+	uiMessages = object{"type": "object", "required": []string{"messages"}, "properties": object{"messages": object{"type": "array", "description": "UIMessages of the AI SDK, the oldest first.", "items": object{"type": "object", "additionalProperties": true}},
+		"next": object{"type": "string", "description": "The value of before for the messages before these."}}}
 	aguiInput       = object{"type": "object", "additionalProperties": true, "description": "A RunAgentInput of AG-UI.", "required": []string{"threadId", "runId", "messages"}, "properties": object{"threadId": text, "runId": text, "messages": object{"type": "array", "items": object{"type": "object", "additionalProperties": true}}}}
 	foreignDocument = object{"type": "object", "additionalProperties": true}
 )
 
-// foreignOperation is one whose errors have the form of OpenAI.
+// foreignOperation is one whose errors have the form of its protocol.
 func foreignOperation(op operation) operation {
 	op.tag = "openai"
 	for status, r := range openaiFailures {

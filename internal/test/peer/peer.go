@@ -118,6 +118,7 @@ func FreePort(t testing.TB) int {
 func Aimock(t testing.TB, fixtures string) string {
 	t.Helper()
 	dir := Module(t, "@copilotkit/aimock")
+	Held(t, "@copilotkit/aimock", "its imitations of providers, whole and broken")
 	file := filepath.Join(t.TempDir(), "fixtures.json")
 	if err := os.WriteFile(file, []byte(fixtures), 0o600); err != nil {
 		t.Fatal(err)

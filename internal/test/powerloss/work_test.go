@@ -86,7 +86,16 @@ func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context
 		if rec.Node != nil {
 			a.node = rec.Node.ID()
 		}
-		w.note(a)
+		wait := w.Settled(key.RunID)
+		if wait == nil {
+			w.note(a)
+			return rec, nil
+		}
+		go func() { // the run goes on
+			if wait(false) == nil {
+				w.note(a)
+			}
+		}()
 	}
 	return rec, err
 }

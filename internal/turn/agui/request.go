@@ -54,9 +54,6 @@ func Read(body []byte) (in Input, err error) {
 	for _, t := range raw.Tools {
 		in.Tools = append(in.Tools, llm.Tool{Name: t.Name, Description: t.Description, Schema: t.Parameters})
 	}
-	if err := turn.CheckTools(in.Tools); err != nil {
-		return in, err
-	}
 	for _, r := range raw.Resume {
 		a, err := answer(r.Status, r.Payload)
 		if err != nil {
@@ -65,12 +62,34 @@ func Read(body []byte) (in Input, err error) {
 		a.ID = r.InterruptID
 		in.Answers = append(in.Answers, a)
 	}
-	last := message{}
+	last, err := in.see()
+	answers := len(in.Answers)+len(in.Results) > 0
+	reason := slices.ContainsFunc(in.Answers, func(a turn.Answer) bool { return a.Cancel }) // a message with it says why
+	switch {
+	case err != nil, answers && !(reason && last != nil && last.Role == "user"):
+		return in, err
+	case last == nil:
+		in.Join = true
+		return in, nil
+	case last.Role != "user":
+		return in, turn.ErrNothing
+	}
+	in.Message = last.ID
+	in.Content, err = content(last.Content)
+	if err == nil && len(in.Content) == 0 && !answers {
+		err = turn.ErrNothing
+	}
+	return in, err
+}
+
+// see notes what the client has, and returns the last message of the conversation, nil if there is none. A result that ends
+// the conversation is the client's.
+func (in *Input) see() (last *message, err error) {
 	in.Seen = turn.Seen{}
-	for i, text := range raw.Messages {
-		m := message{}
-		if err := json.Unmarshal(text, &m); err != nil {
-			return in, fmt.Errorf("message %d: %w", i+1, err)
+	for i, text := range in.Messages {
+		m := &message{}
+		if err := json.Unmarshal(text, m); err != nil {
+			return nil, fmt.Errorf("message %d: %w", i+1, err)
 		}
 		switch m.Role {
 		case "assistant":
@@ -90,8 +109,8 @@ func Read(body []byte) (in Input, err error) {
 			}
 			in.Results = append(in.Results, turn.Answer{ID: m.ToolCallID, Response: text})
 		case "user":
-			if last = m; m.ID == "" { // the place tells it from an equal one
-				last.ID = fmt.Sprintf("%d-%x", i, sha256.Sum256(m.Content))
+			if m.ID == "" { // the place tells it from an equal one
+				m.ID = fmt.Sprintf("%d-%x", i, sha256.Sum256(m.Content))
 			}
 		case "activity", "system", "developer":
 			continue // of the page, or of the program, beside the conversation
@@ -99,23 +118,10 @@ func Read(body []byte) (in Input, err error) {
 		if m.Role != "tool" { // what follows a result needs none
 			in.Results = nil
 		}
-		if m.Role != "user" {
-			last = message{}
-		}
+		last = m
 	}
 	slices.Reverse(in.Replies)
-	if len(in.Answers)+len(in.Results) > 0 {
-		return in, nil
-	}
-	if last.ID == "" {
-		return in, turn.ErrNothing
-	}
-	in.Message = last.ID
-	in.Content, err = content(last.Content)
-	if err == nil && len(in.Content) == 0 {
-		err = turn.ErrNothing
-	}
-	return in, err
+	return last, nil
 }
 
 // answer reads a resume entry: a text, or an object with response, or with approved and reason.

@@ -35,9 +35,17 @@ func (at *sent) of(p *turn.Part) string {
 	return strings.TrimSuffix(p.Text, p.After(at.text))
 }
 
-// Start begins the run.
+// Start begins the run. A client that has joined the conversation gets its messages.
 func (s *Stream) Start() []Event {
-	return []Event{{"type": "RUN_STARTED", "threadId": s.Thread, "runId": s.Input.Run, "protocolVersion": "1.0", "metadata": map[string]any{"run": s.Name}}}
+	metadata := map[string]any{"run": s.Name}
+	if s.Notice != "" {
+		metadata["notice"] = s.Notice
+	}
+	out := []Event{{"type": "RUN_STARTED", "threadId": s.Thread, "runId": s.Input.Run, "protocolVersion": "1.0", "metadata": metadata}}
+	if s.Join {
+		out = append(out, Event{"type": "MESSAGES_SNAPSHOT", "messages": s.Messages})
+	}
+	return out
 }
 
 // Next returns what the parts have more than when it was called before.
@@ -104,8 +112,8 @@ func (s *Stream) End(run api.Run, parts []turn.Part) []Event {
 		default:
 			return append(s.out, s.Fail("waiting", "the turn waits, but not for a person: send the messages again later")...)
 		}
-	case journal.Canceled:
-		end["outcome"] = map[string]any{"type": "cancelled"}
+	case journal.Canceled: // clients before 1.0 cannot read an outcome that says so
+		return append(s.out, s.Fail("canceled", "the run was canceled")...)
 	default:
 		code := string(run.State)
 		if run.Failure != nil {

@@ -1,8 +1,11 @@
 package uistream
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone/internal/turn"
@@ -17,6 +20,7 @@ type message struct {
 }
 
 type part struct {
+	ID         string          `json:"id"` // of data
 	Type       string          `json:"type"`
 	Text       string          `json:"text"`
 	URL        string          `json:"url"`
@@ -45,8 +49,10 @@ func Read(body []byte) (req turn.Request, err error) {
 	var in struct {
 		ID        string    `json:"id"`
 		Messages  []message `json:"messages"`
+		Message   *message  `json:"message"` // in place of all, from a client that sends the last one alone
 		Trigger   string    `json:"trigger"`
 		MessageID string    `json:"messageId"`
+		Tools     tools     `json:"tools"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
 		return req, fmt.Errorf("the body is no request of the AI SDK: %w", err)
@@ -58,7 +64,10 @@ func Read(body []byte) (req turn.Request, err error) {
 	default:
 		return req, fmt.Errorf("the trigger %.40q: want submit-message or regenerate-message", in.Trigger)
 	}
-	req.Chat = in.ID
+	req.Chat, req.Tools = in.ID, in.Tools
+	if len(in.Messages) == 0 && in.Message != nil {
+		in.Messages = []message{*in.Message}
+	}
 	if len(in.Messages) == 0 {
 		return req, turn.ErrNothing
 	}
@@ -67,28 +76,19 @@ func Read(body []byte) (req turn.Request, err error) {
 			req.Replies = append(req.Replies, m.ID)
 		}
 	}
+	last := in.Messages[len(in.Messages)-1]
 	req.Seen = turn.Seen{}
 	for _, m := range in.Messages {
-		for _, p := range m.Parts {
-			if id := p.Metadata.Stone.Part; id != "" {
-				req.Seen.Add(id)
-			} else if p.ToolCallID != "" {
-				req.Seen.Add(p.ToolCallID)
-				if strings.HasPrefix(p.State, "output-") {
-					req.Seen.AddResult(p.ToolCallID)
-				}
-			}
-		}
+		m.seen(req.Seen, last.Role == "user")
 	}
-	last := in.Messages[len(in.Messages)-1]
 	switch last.Role {
 	case "assistant":
 		req.Reply = last.ID
 		for _, p := range last.Parts {
-			if p.Approval.ID != "" && p.Approval.Approved != nil {
+			if p.Approval.ID != "" && p.Approval.Approved != nil && !p.settled() {
 				req.Answers = append(req.Answers, turn.Answer{ID: p.Approval.ID, Response: p.Approval.Reason, Approved: p.Approval.Approved})
 			}
-			if p.ToolCallID != "" && !p.Executed && strings.HasPrefix(p.State, "output-") {
+			if p.ToolCallID != "" && !p.Executed && p.settled() {
 				req.Results = append(req.Results, turn.Answer{ID: p.ToolCallID, Response: p.result()})
 			}
 		}
@@ -96,12 +96,59 @@ func Read(body []byte) (req turn.Request, err error) {
 			return req, turn.ErrNothing
 		}
 	case "user":
-		req.Message, req.Edited = last.ID, in.MessageID != ""
+		req.Message, req.Edited = last.ID, in.MessageID != "" && in.MessageID == last.ID
 		return req, content(&req, last)
 	default:
 		return req, fmt.Errorf("the last message has the role %.40q: want user, or assistant with an approval", last.Role)
 	}
 	return req, nil
+}
+
+// seen adds what a client has of a message. A client changes only its last message, so it gets what is open in another one again.
+func (m message) seen(by turn.Seen, over bool) {
+	for _, p := range m.Parts {
+		switch id := p.Metadata.Stone.Part; {
+		case id != "":
+			by.Add(id)
+		case p.settled():
+			by.Add(p.ToolCallID)
+			by.AddResult(p.ToolCallID)
+		case over:
+		default:
+			by.Add(p.ToolCallID)
+			if !p.Executed {
+				by.AddQuestion(p.ToolCallID)
+			}
+			by.AddQuestion(cmp.Or(p.Approval.ID, p.ID))
+		}
+	}
+}
+
+// settled reports whether a call has ended.
+func (p part) settled() bool { return strings.HasPrefix(p.State, "output-") }
+
+// tools are those of a client: a list, or an object by their names, as assistant-ui sends them.
+type tools []llm.Tool
+
+func (t *tools) UnmarshalJSON(text []byte) error {
+	type offer struct {
+		Name, Description string
+		Parameters        json.RawMessage
+	}
+	var list []offer
+	if err := json.Unmarshal(text, &list); err != nil {
+		var by map[string]offer
+		if err := json.Unmarshal(text, &by); err != nil {
+			return err
+		}
+		for _, name := range slices.Sorted(maps.Keys(by)) {
+			list = append(list, offer{name, by[name].Description, by[name].Parameters})
+		}
+	}
+	for _, o := range list {
+		*t = append(*t, llm.Tool{Name: o.Name, Description: o.Description, Schema: o.Parameters})
+	}
+	return nil
 }
 
 // result is the result of a call that the client has executed.

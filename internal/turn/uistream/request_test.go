@@ -12,6 +12,23 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// A client may send its last message alone, and tools as a list or by their names.
+func TestShapes(t *testing.T) {
+	const message, tool = `{"id":"m","role":"user","parts":[{"type":"text","text":"x"}]}`, `"description":"Paints.","parameters":{"type":"object"}}`
+	for _, body := range []string{
+		`{"id":"c","messages":[` + message + `],"tools":[{"name":"paint",` + tool + `]}`,
+		`{"id":"c","message":` + message + `,"tools":{"paint":{` + tool + `}}`,
+	} {
+		req, err := Read([]byte(body))
+		if err != nil || req.Message != "m" || req.Text() != "x" || len(req.Tools) != 1 || req.Tools[0].Name != "paint" || string(req.Tools[0].Schema) != `{"type":"object"}` {
+			t.Errorf("%s: %+v, %v", body, req, err)
+		}
+	}
+	if req, err := Read([]byte(`{"id":"c","messages":[],"message":` + message + `,"tools":null}`)); err != nil || req.Message != "m" || req.Tools != nil {
+		t.Errorf("%+v, %v", req, err)
+	}
+}
+
 // Whatever a client sends, it is read or refused: what is read asks for something.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"id":"c","messages":[{"id":"1","role":"user","parts":[{"type":"text","text":"x"},{"type":"file","url":"data:image/png;base64,AA=="}]}]}`))

@@ -14,13 +14,13 @@ type Chunk = map[string]any
 // A Stream makes the chunks of one reply of the server.
 type Stream struct {
 	Run     string    // the name of the run
+	Notice  string    // about the request
 	Message string    // the id of the message that is sent; empty leaves it to the client
 	Seen    turn.Seen // what the client has
 
 	sent turn.Progress[sent]
-	call map[string]bool // the ids of the calls that the client has
-	turn string          // of the last part
-	step bool            // a step is open
+	turn string // of the last part
+	step bool   // a step is open
 	out  []Chunk
 }
 
@@ -32,7 +32,11 @@ type sent struct {
 
 // Start begins the reply.
 func (s *Stream) Start() []Chunk {
-	c := Chunk{"type": "start", "messageMetadata": map[string]any{"run": s.Run}}
+	metadata := map[string]any{"run": s.Run}
+	if s.Notice != "" {
+		metadata["notice"] = s.Notice
+	}
+	c := Chunk{"type": "start", "messageMetadata": metadata}
 	if s.Message != "" {
 		c["messageId"] = s.Message
 	}
@@ -97,13 +101,6 @@ func name(k turn.Kind) string {
 
 func (s *Stream) send(c ...Chunk) { s.out = append(s.out, c...) }
 
-func (s *Stream) has(call string) {
-	if s.call == nil {
-		s.call = map[string]bool{}
-	}
-	s.call[call] = true
-}
-
 // begin begins a part, in a step of its turn.
 func (s *Stream) begin(p *turn.Part) {
 	if p.Turn != s.turn {
@@ -164,7 +161,6 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 	id := turn.ID(s.Run, p.ID)
 	if !at.begun && s.Seen.Has(s.Run, p) {
 		at.begun, at.input = true, true
-		s.has(id)
 	}
 	if !at.begun {
 		if at.over || p.State == turn.Void || p.Tool == "" {
@@ -173,7 +169,6 @@ func (s *Stream) tool(p *turn.Part, at *sent) {
 		s.begin(p)
 		s.send(Chunk{"type": "tool-input-start", "toolCallId": id, "toolName": p.Tool, "providerExecuted": true})
 		at.begun = true
-		s.has(id)
 	}
 	if more := p.After(at.text); more != "" && !at.input {
 		s.send(Chunk{"type": "tool-input-delta", "toolCallId": id, "inputTextDelta": more})
@@ -215,7 +210,7 @@ type question struct {
 // ask sends an open question.
 func (s *Stream) ask(p *turn.Part, at *sent) {
 	q := p.Question
-	if at.asked {
+	if at.asked || s.Seen.HasQuestion(s.Run, q) {
 		return
 	}
 	at.asked = true
@@ -225,13 +220,9 @@ func (s *Stream) ask(p *turn.Part, at *sent) {
 		return
 	}
 	call := turn.CallID(s.Run, q)
-	if q.Call.Client { // which executes it when it gets it without providerExecuted
-		s.has(call)
-		s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": false})
-		return
+	// A call that waits for the client is not executed by the server: clients ignore those that are.
+	s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": false})
+	if !q.Call.Client {
+		s.send(Chunk{"type": "tool-approval-request", "approvalId": id, "toolCallId": call})
 	}
-	if !s.call[call] { // no agent has made it
-		s.send(Chunk{"type": "tool-input-available", "toolCallId": call, "toolName": q.Call.Tool, "input": q.Call.Input, "providerExecuted": true})
-	}
-	s.send(Chunk{"type": "tool-approval-request", "approvalId": id, "toolCallId": call})
 }

@@ -38,7 +38,7 @@ func (j *Journal) Find(ctx context.Context, prefix string) (journal.RunInfo, err
 
 // described returns the facts about a run as others see it. Of a damaged run that is not much.
 func (j *Journal) described(ctx context.Context, r *Run, shape bool) (journal.RunInfo, error) {
-	return j.seen(ctx, j.facts(r, shape), r, func() (bool, error) { return asks(ctx, j.data, r.Row, QuestionSelection{Open: true}) })
+	return j.seen(ctx, j.facts(r, shape), r, func() (bool, error) { return asks(ctx, j.data, QuestionSelection{Run: r.Row, Open: true}) })
 }
 
 // listed is like described for a run of a list.
@@ -57,9 +57,12 @@ func (j *Journal) facts(r *Run, shape bool) journal.RunInfo {
 }
 
 // asks reports whether a run has a question of the selection.
-func asks(ctx context.Context, from Reader, run int64, s QuestionSelection) (bool, error) {
-	found, err := from.Questions(ctx, run, s)
-	return len(found) > 0, err
+func asks(ctx context.Context, from Reader, s QuestionSelection) (bool, error) {
+	s.Most = 1
+	for _, err := range from.Questions(ctx, s) {
+		return err == nil, err
+	}
+	return false, nil
 }
 
 // seen completes the facts about a run with the state of its owner, and with whether it asks.

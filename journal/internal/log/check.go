@@ -209,11 +209,10 @@ func (r *Row) address(h head) error {
 
 // beside checks the questions and the outline of a run.
 func (c *checker) beside(ctx context.Context, r *Run) error {
-	questions, err := c.data.Questions(ctx, r.Row, QuestionSelection{})
-	if err != nil {
-		return err
-	}
-	for _, q := range questions {
+	for q, err := range c.data.Questions(ctx, QuestionSelection{Run: r.Row}) {
+		if err != nil {
+			return err
+		}
 		if _, err := c.asked(q, r.ID); err != nil {
 			c.found(err.(*journal.DamageError))
 		}

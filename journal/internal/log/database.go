@@ -90,11 +90,10 @@ type Reader interface {
 	// Reusable returns records of all runs but one that have the Reuse, the oldest first;
 	// if from is not 0, from that run only.
 	Reusable(ctx context.Context, reuse []byte, from, but int64) iter.Seq2[*Row, error]
-	// Questions returns the questions of a run in the order in which they were first
-	// asked.
-	Questions(ctx context.Context, run int64, s QuestionSelection) ([]*Question, error)
-	// Open returns the open questions of runs with these ids, those of the oldest run first.
-	Open(ctx context.Context, runs []string) ([]*Question, error)
+	// Questions returns questions in the order in which they were first asked.
+	Questions(ctx context.Context, s QuestionSelection) iter.Seq2[*Question, error]
+	// CountQuestions counts the questions of a selection, without Most.
+	CountQuestions(ctx context.Context, s QuestionSelection) (int64, error)
 	// Notes returns what a run has in a table beside its records, by name.
 	Notes(ctx context.Context, table Beside, run int64) ([]*Note, error)
 	// Outstanding returns the open batches of all runs.
@@ -133,12 +132,6 @@ type Selection struct {
 	Heads  bool       // results without their Content
 	Aside  bool       // with numbers from Aside on; otherwise only with lower ones
 	Most   int        // only the first ones, all if 0
-}
-
-// QuestionSelection selects questions; its zero value selects all.
-type QuestionSelection struct {
-	Path string // the question at this path
-	Open bool   // open questions only
 }
 
 // A Tx is a transaction. Its Reader sees what it has written.
@@ -266,9 +259,11 @@ type Block struct {
 
 // Question is a question as a database keeps it.
 type Question struct {
-	Run  int64
+	Seq  int64  // its number, which no other question ever gets; later questions have higher ones. PutQuestion does not read it
+	Run  int64  // its run
+	Of   string // id of the run, set only by Reader.Questions
 	Path string
 	Open bool
 	Text []byte // JSON
-	Seal []byte // of the fields above
+	Seal []byte // of Run, Path, Open and Text
 }

@@ -181,3 +181,51 @@ func byCost(schema, order, least string, one func(order, more, limit string) str
 	return fmt.Sprintf("SELECT run FROM (SELECT run FROM (%s) few UNION ALL SELECT run FROM (%s) many) found ORDER BY run DESC LIMIT %d",
 		one("(r.run + 0)", "r.cost >= "+least, are("<=")), one(order, "r.cost + 0 >= "+least, are(">")), limit)
 }
+
+// QuestionSelection selects questions; its zero value selects those of all runs that have neither a result nor a failure.
+type QuestionSelection struct {
+	Run    int64             // of this run
+	Labels map[string]string // of runs with all of these, see Column
+	Path   string            // the question at this path
+	Open   bool              // open questions only
+	Due    bool              // open questions with a deadline, and perhaps others
+	After  int64             // with a higher number than this
+	Most   int               // only the oldest, all if 0
+}
+
+// Where returns the condition of a selection for a question q, and its arguments. Schema is the prefix of tables.
+func (s QuestionSelection) Where(schema string) (text string, args []any) {
+	var where []string
+	and := func(condition string, values ...any) {
+		places := make([]any, len(values))
+		for i, value := range values {
+			args = append(args, value)
+			places[i] = fmt.Sprintf("$%d", len(args))
+		}
+		where = append(where, fmt.Sprintf(condition, places...))
+	}
+	if s.Run != 0 {
+		and("q.run = %s", s.Run)
+	} else {
+		and("EXISTS (SELECT 1 FROM " + schema + "runs r WHERE r.run = q.run AND r.state NOT IN ('done', 'failed'))")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Labels)) {
+		and("EXISTS (SELECT 1 FROM "+schema+"labels has WHERE has.name = %s AND has.value = %s AND has.run = q.run)", Column(name), Column(s.Labels[name]))
+	}
+	if s.Path != "" {
+		and("q.path = %s", s.Path)
+	}
+	if s.Open || s.Due {
+		and("q.open")
+	}
+	if s.Due { // other parts of a question may have these letters, too
+		and("strpos(q.question, %s) > 0", `"due":"`)
+	}
+	if s.After != 0 {
+		and("q.seq > %s", s.After)
+	}
+	return strings.Join(where, " AND "), args
+}
+
+// QuestionColumns are read of a question q and its run r.
+const QuestionColumns = "q.seq, q.run, r.id, q.path, q.open, q.question, q.seal"

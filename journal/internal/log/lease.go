@@ -310,7 +310,7 @@ func (j *Journal) leave(r *run) *write {
 		p := t.find(r)
 		empty := row.Info == nil && row.Rows == 0 && p.rows <= 0
 		if empty {
-			asked, err := asks(background, t, row.Row, QuestionSelection{})
+			asked, err := asks(background, t, QuestionSelection{Run: row.Row})
 			if err != nil {
 				return err
 			}

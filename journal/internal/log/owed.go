@@ -179,11 +179,10 @@ func (t *transaction) stops(r *run, row *Run, o journal.Outcome) error {
 	events := []string{owed.Stopped(string(o.State), o.Ended)}
 	if o.State == journal.Waiting {
 		events = nil
-		open, err := t.Questions(background, row.Row, QuestionSelection{Open: true})
-		if err != nil {
-			return err
-		}
-		for _, one := range open {
+		for one, err := range t.Questions(background, QuestionSelection{Run: row.Row, Open: true}) {
+			if err != nil {
+				return err
+			}
 			if q, err := t.j.asked(one, row.ID); err == nil { // whoever looks at the run is told of the others
 				events = append(events, owed.Asked(q.Path, q.Problem, q.Asked))
 			}

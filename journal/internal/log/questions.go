@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/stonelayer/stone/ask"
@@ -72,15 +73,14 @@ func (j *Journal) Ask(ctx context.Context, q journal.Question) (journal.Question
 
 // question reads a question, nil if there is none.
 func (j *Journal) question(ctx context.Context, from Reader, run int64, id, path string) (*journal.Question, error) {
-	found, err := from.Questions(ctx, run, QuestionSelection{Path: path})
-	if err != nil {
-		return &journal.Question{}, j.data.Explain(err)
+	for row, err := range from.Questions(ctx, QuestionSelection{Run: run, Path: path}) {
+		if err != nil {
+			return &journal.Question{}, j.data.Explain(err)
+		}
+		q, err := j.asked(row, id)
+		return &q, err
 	}
-	if len(found) == 0 {
-		return nil, nil
-	}
-	q, err := j.asked(found[0], id)
-	return &q, err
+	return nil, nil
 }
 
 // asked returns the question in a row, or an error if the row was changed.
@@ -143,62 +143,89 @@ func (j *Journal) Answer(_ context.Context, run, path string, a ask.Answer) erro
 	}})
 }
 
-// OpenQuestions is for [journal.OpenQuestions], which chooses the conditions.
-func (j *Journal) OpenQuestions(ctx context.Context, q journal.Query) (open []journal.Question, err error) {
-	for q.Limit = journal.DefaultLimit; ; {
-		page, err := j.Runs(ctx, q)
+// EachQuestion is for [journal.EachQuestion].
+func (j *Journal) EachQuestion(ctx context.Context, q journal.QuestionQuery) iter.Seq2[journal.Question, error] {
+	return func(yield func(journal.Question, error) bool) {
+		s := QuestionSelection{Labels: q.Labels, Path: q.Path, Open: q.Open, Due: !q.Due.IsZero()}
+		some, err := j.chosen(ctx, &s, q)
 		if err != nil {
-			return nil, err
+			yield(journal.Question{}, j.data.Explain(err))
 		}
-		ids := make([]string, len(page))
-		for i, r := range page {
-			ids[i] = r.ID
+		if err != nil || !some {
+			return
 		}
-		found, err := j.data.Open(ctx, ids)
-		if err != nil {
-			return nil, j.data.Explain(err)
+		for row, err := range j.data.Questions(ctx, s) {
+			if err != nil {
+				yield(journal.Question{}, j.data.Explain(err))
+				return
+			}
+			one, err := j.asked(row, row.Of)
+			switch {
+			case err != nil && q.Run == "":
+			case err != nil:
+				yield(one, err)
+				return
+			case q.Selects(one) && j.labelled(ctx, row.Of, q.Labels) && !yield(one, nil):
+				return
+			}
 		}
-		open = append(j.sound(found), open...) // its runs are older
-		if len(page) < q.Limit {
-			return open, nil
-		}
-		q.Before = page[len(page)-1].ID
 	}
 }
 
-// sound returns the questions in rows, without those of runs with a damaged one.
-func (j *Journal) sound(found []*Question) (all []journal.Question) {
-	damaged := map[int64]bool{}
-	of := map[*Question]journal.Question{}
-	for _, row := range found {
-		q, err := j.asked(row, "")
-		of[row], damaged[row.Run] = q, damaged[row.Run] || err != nil
+// CountQuestions is for [journal.CountQuestions], which chooses the conditions.
+func (j *Journal) CountQuestions(ctx context.Context, q journal.QuestionQuery) (int, error) {
+	s := QuestionSelection{Labels: q.Labels, Path: q.Path, Open: q.Open}
+	some, err := j.chosen(ctx, &s, q)
+	if err != nil || !some {
+		return 0, j.data.Explain(err)
 	}
-	for _, row := range found {
-		if !damaged[row.Run] {
-			all = append(all, of[row])
+	n, err := j.data.CountQuestions(ctx, s)
+	return int(n), j.data.Explain(err)
+}
+
+// labelled reports whether a run that was selected by labels has them: see [Column].
+func (j *Journal) labelled(ctx context.Context, run string, labels map[string]string) bool {
+	for name, value := range labels {
+		if Column(name) != name || Column(value) != value {
+			row, err := j.data.Run(ctx, run)
+			return err == nil && row != nil && journal.Query{Labels: labels}.Selects(j.facts(row, true))
 		}
 	}
-	return all
+	return true
+}
+
+// chosen sets the numbers of a selection, and reports whether anything can be selected.
+func (j *Journal) chosen(ctx context.Context, s *QuestionSelection, q journal.QuestionQuery) (some bool, err error) {
+	if q.Run != "" {
+		row, err := j.data.Run(ctx, q.Run)
+		if err != nil || row == nil {
+			return false, err
+		}
+		s.Run = row.Row
+	}
+	if q.After == nil {
+		return true, nil
+	}
+	row, err := j.data.Run(ctx, q.After.Run)
+	if err != nil || row == nil {
+		return false, cmp.Or(err, noRun(q.After.Run))
+	}
+	for after, err := range j.data.Questions(ctx, QuestionSelection{Run: row.Row, Path: q.After.Path}) {
+		if err != nil {
+			return false, err
+		}
+		s.After = after.Seq
+	}
+	return s.After != 0, nil
 }
 
 // Questions implements [journal.Interviewer].
-func (j *Journal) Questions(ctx context.Context, run string) ([]journal.Question, error) {
-	row, err := j.data.Run(ctx, run)
-	if err != nil || row == nil {
-		return nil, j.data.Explain(err)
-	}
-	var questions []journal.Question
-	found, err := j.data.Questions(ctx, row.Row, QuestionSelection{})
-	if err != nil {
-		return nil, j.data.Explain(err)
-	}
-	for _, row := range found {
-		q, err := j.asked(row, run)
+func (j *Journal) Questions(ctx context.Context, run string) (all []journal.Question, err error) {
+	for q, err := range j.EachQuestion(ctx, journal.QuestionQuery{Run: run}) {
 		if err != nil {
 			return nil, err
 		}
-		questions = append(questions, q)
+		all = append(all, q)
 	}
-	return questions, nil
+	return all, nil
 }

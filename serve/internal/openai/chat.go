@@ -3,11 +3,10 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
-	"strings"
 
-	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -87,7 +86,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 	var raw []json.RawMessage
 	var form struct {
 		Type       string
-		JSONSchema jsonSchema `json:"json_schema"`
+		JSONSchema JSONSchema `json:"json_schema"`
 	}
 	var options struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -96,7 +95,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 	var effort *string
 	var older, most *int
 	p := &c.req.Params
-	err = fields(body, map[string]any{
+	err = Fields(body, map[string]any{
 		"model": &c.model, "stream": &c.stream, "stream_options": &options, "metadata": &c.metadata, "tools": &raw, "response_format": &form,
 		"temperature": &p.Temperature, "top_p": &p.TopP, "seed": &p.Seed, "stop": &stop, "parallel_tool_calls": &p.ParallelTools,
 		"reasoning_effort": &effort, "max_tokens": &older, "max_completion_tokens": &most,
@@ -113,7 +112,7 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 		err = choose(&c.req, body["tool_choice"])
 	}
 	if err == nil {
-		c.req.ResponseFormat, err = format("response_format", form.Type, form.JSONSchema)
+		c.req.ResponseFormat, err = Format("response_format", form.Type, form.JSONSchema)
 	}
 	if err == nil {
 		p.Stop, err = stops(stop)
@@ -127,9 +126,6 @@ func readChat(b Backend, body map[string]json.RawMessage) (c chatRequest, err er
 	}
 	if most = cmp.Or(most, older); most != nil {
 		c.req.MaxTokens = *most
-	}
-	if err := checkSettings(&c.req); err != nil {
-		return c, err
 	}
 	return c, talk{Request: &c.req}.messages(body["messages"])
 }
@@ -147,13 +143,13 @@ func stops(raw json.RawMessage) (list []string, err error) {
 		return []string{*one}, nil
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, wrong("stop", "invalid_type", "stop is neither a text nor a list of texts: %v", err)
+		return nil, Wrong("stop", "invalid_type", "stop is neither a text nor a list of texts: %v", err)
 	}
 	return list, nil
 }
 
 func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
-	body, err := read(r)
+	body, err := Body(r)
 	if err != nil {
 		return err
 	}
@@ -161,29 +157,23 @@ func postChat(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	m, run, err := start(r, b, c.model, &c.req, nil, Start{ID: runID(r, "chatcmpl-"), Labels: c.metadata, Interactive: true, Live: c.stream}, nil)
+	t, err := Ask(w, r, b, "chatcmpl-", c.model, &c.req, Start{Labels: c.metadata, Live: c.stream})
 	if err != nil {
 		return err
 	}
-	w.Header().Set("X-Request-Id", run.ID)
 	if c.stream {
-		return c.write(w, r, b, m, run)
+		c.write(w, t)
+		return nil
 	}
-	if run, err = wait(r.Context(), b, run.ID, !named(r), func() {}); err != nil {
-		return err
-	}
-	if run.State != journal.Done {
-		return ofRun(run)
-	}
-	answer, err := m.Answer(run)
+	answer, err := t.Answer(func() {})
 	if err != nil {
 		return err
 	}
 	why := finished(answer)
-	out := c.completion(run, "chat.completion")
+	out := c.completion(t.Run, "chat.completion")
 	out.Choices = []chatChoice{{Message: c.answerOf(answer), FinishReason: &why}}
-	out.Usage = chatUsageOf(run, answer)
-	return reply(w, out)
+	out.Usage = chatUsageOf(t.Run, answer)
+	return Reply(w, out)
 }
 
 func (c *chatRequest) completion(run api.Run, object string) chatCompletion {
@@ -219,54 +209,37 @@ func (c *chatRequest) answerOf(r *llm.Reply) *chatAnswer {
 
 // write streams a chat: a chunk with the role at once, and one with the answer when the run
 // is done.
-func (c *chatRequest) write(w http.ResponseWriter, r *http.Request, b Backend, m Model, run api.Run) error {
-	s := newStream(w)
+func (c *chatRequest) write(w http.ResponseWriter, t *Turn) {
+	s := NewStream(w)
 	chunk := func(choices ...chatChoice) chatCompletion {
-		out := c.completion(run, "chat.completion.chunk")
+		out := c.completion(t.Run, "chat.completion.chunk")
 		out.Choices = append(out.Choices, choices...)
 		return out
 	}
-	empty, sent := "", ""
-	s.send("", chunk(chatChoice{Delta: &chatAnswer{Role: "assistant", Content: &empty}}))
-	speak(r.Context(), b.Live(run.ID), s.beat, func(text string) {
-		if more := text[len(sent):]; more != "" {
-			s.send("", chunk(chatChoice{Delta: &chatAnswer{Content: &more}}))
+	empty := ""
+	s.Send("", chunk(chatChoice{Delta: &chatAnswer{Role: "assistant", Content: &empty}}))
+	t.Speak(s.beat, func(more string) { s.Send("", chunk(chatChoice{Delta: &chatAnswer{Content: &more}})) })
+	answer, err := t.Answer(s.beat)
+	if err != nil {
+		if e, ok := errors.AsType[*Error](err); ok {
+			s.Send("", map[string]any{"error": e})
 		}
-		sent = text
-	})
-	run, err := wait(r.Context(), b, run.ID, !named(r), s.beat)
-	if err != nil {
-		return nil // the client has gone, or comes back
-	}
-	if run.State != journal.Done {
-		s.send("", map[string]any{"error": ofRun(run)})
-		return nil
-	}
-	answer, err := m.Answer(run)
-	if err != nil {
-		s.send("", map[string]any{"error": lost("internal", "the result of the run cannot be read")})
-		return nil
+		return
 	}
 	delta := c.answerOf(answer)
-	more, same := strings.CutPrefix(answer.Text, sent)
-	if !same {
-		s.send("", map[string]any{"error": lost(string(Retracted), elsewhere)})
-		return nil
-	}
-	if delta.Role = ""; sent != "" {
-		delta.Content = &more
+	if delta.Role = ""; t.Said != "" {
+		delta.Content = new(answer.Text[len(t.Said):])
 	}
 	for i := range delta.ToolCalls {
 		delta.ToolCalls[i].Index = &i
 	}
-	s.send("", chunk(chatChoice{Delta: delta}))
+	s.Send("", chunk(chatChoice{Delta: delta}))
 	why := finished(answer)
-	s.send("", chunk(chatChoice{Delta: &chatAnswer{}, FinishReason: &why}))
+	s.Send("", chunk(chatChoice{Delta: &chatAnswer{}, FinishReason: &why}))
 	if c.usage {
 		last := chunk()
-		last.Usage = chatUsageOf(run, answer)
-		s.send("", last)
+		last.Usage = chatUsageOf(t.Run, answer)
+		s.Send("", last)
 	}
 	s.write("data: [DONE]\n\n")
-	return nil
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -37,8 +38,8 @@ func (e *Error) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// wrong is the error of a request with a wrong parameter.
-func wrong(param, code, format string, args ...any) *Error {
+// Wrong is the error of a request with a wrong parameter.
+func Wrong(param, code, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: code, Param: param}
 }
 
@@ -112,6 +113,14 @@ func (e *Error) failure() *responseError {
 // lost is the error of a run whose answer a client cannot be given, although it was paid.
 func lost(code, message string) *Error {
 	return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: message, Type: "invalid_request_error", Code: code}
+}
+
+// unread is the error of a run that is done and whose answer is no answer.
+func unread(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return lost("internal", "the result of the run cannot be read")
 }
 
 // retracted reports whether a run was cancelled because a client got text that was rejected.

@@ -33,7 +33,7 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 	}
 	var parts []part
 	if err := json.Unmarshal(raw, &parts); err != nil {
-		return nil, wrong(param, "invalid_type", "the content is neither a text nor a list of parts: %v", err)
+		return nil, Wrong(param, "invalid_type", "the content is neither a text nor a list of parts: %v", err)
 	}
 	var out []llm.Part
 	for _, p := range parts {
@@ -41,7 +41,7 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 			p.FileData, p.FileURL, p.FileID, p.Filename = p.File.FileData, p.File.FileURL, p.File.FileID, p.File.Filename
 		}
 		if p.FileID != "" {
-			return nil, wrong(param, "unsupported_content", "the file %s is not here, and neither are other uploads: send file_data or a URL", quote(p.FileID))
+			return nil, Wrong(param, "unsupported_content", "the file %s is not here, and neither are other uploads: send file_data or a URL", quote(p.FileID))
 		}
 		var media *llm.Media
 		var err error
@@ -53,18 +53,18 @@ func content(param string, raw json.RawMessage) ([]llm.Part, error) {
 		case "input_image", "image_url":
 			url := struct{ URL string }{}
 			if json.Unmarshal(p.ImageURL, &url.URL) != nil && json.Unmarshal(p.ImageURL, &url) != nil {
-				return nil, wrong(param, "invalid_value", "an image without image_url")
+				return nil, Wrong(param, "invalid_value", "an image without image_url")
 			}
 			media, err = picture(param, url.URL, llm.AnyImage, "")
 		case "input_audio":
 			if p.Audio == nil {
-				return nil, wrong(param, "invalid_value", "a sound without input_audio")
+				return nil, Wrong(param, "invalid_value", "a sound without input_audio")
 			}
 			media, err = picture(param, "data:"+audioTypes[p.Audio.Format]+";base64,"+p.Audio.Data, "", "")
 		case "input_file", "file":
 			media, err = picture(param, p.FileURL+p.FileData, "application/octet-stream", p.Filename)
 		default:
-			return nil, wrong(param, "unsupported_content", "content of the type %s is not supported: send text, images, sounds and files", quote(p.Type))
+			return nil, Wrong(param, "unsupported_content", "content of the type %s is not supported: send text, images, sounds and files", quote(p.Type))
 		}
 		if err != nil {
 			return nil, err
@@ -90,7 +90,7 @@ func texts(text string) []llm.Part {
 func picture(param, url, kind, name string) (*llm.Media, error) {
 	m, err := llm.MediaURL(url, kind, name)
 	if err != nil {
-		return nil, wrong(param, "invalid_value", "%v", err)
+		return nil, Wrong(param, "invalid_value", "%v", err)
 	}
 	return m, nil
 }
@@ -126,7 +126,7 @@ func (t talk) say(param, role string, raw json.RawMessage) error {
 	switch m.Role {
 	case llm.RoleSystem, llm.RoleUser, llm.RoleAssistant:
 	default:
-		return wrong(param, "invalid_value", "a message has the role %s: want system, developer, user, assistant or tool", quote(role))
+		return Wrong(param, "invalid_value", "a message has the role %s: want system, developer, user, assistant or tool", quote(role))
 	}
 	var err error
 	if m.Content, err = content(param, raw); err != nil {
@@ -149,7 +149,7 @@ func (t talk) call(param, id, name, arguments string) error {
 	case !json.Valid(input): // it was cut off, and clients send what they got
 		made.Input, made.InputText = nil, arguments
 	case !bytes.HasPrefix(bytes.TrimSpace(input), []byte("{")):
-		return wrong(param, "invalid_value", "the arguments of the call %s are no JSON object", quote(id))
+		return Wrong(param, "invalid_value", "the arguments of the call %s are no JSON object", quote(id))
 	}
 	t.add(llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{made}})
 	return nil
@@ -198,7 +198,7 @@ func (t talk) items(raw json.RawMessage) error {
 	}
 	var items []item
 	if err := json.Unmarshal(raw, &items); err != nil {
-		return wrong("input", "invalid_type", "the input is neither a text nor a list of items: %v", err)
+		return Wrong("input", "invalid_type", "the input is neither a text nor a list of items: %v", err)
 	}
 	for _, it := range items {
 		if it.Type == "item_reference" {
@@ -220,7 +220,7 @@ func (t talk) items(raw json.RawMessage) error {
 		case "reasoning":
 			t.thought(it)
 		default:
-			err = wrong("input", "unsupported_content", "items of the type %s are not supported", quote(it.Type))
+			err = Wrong("input", "unsupported_content", "items of the type %s are not supported", quote(it.Type))
 		}
 		if err != nil {
 			return err
@@ -241,7 +241,7 @@ type chatMessage struct {
 func (t talk) messages(raw json.RawMessage) error {
 	var all []chatMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return wrong("messages", "invalid_type", "messages is no list of messages: %v", err)
+		return Wrong("messages", "invalid_type", "messages is no list of messages: %v", err)
 	}
 	for _, m := range all {
 		var err error
@@ -258,7 +258,7 @@ func (t talk) messages(raw json.RawMessage) error {
 			case c.Function != nil:
 				err = t.call("messages", c.ID, c.Function.Name, c.Function.Arguments)
 			default:
-				err = wrong("messages", "invalid_value", "the call %s has neither function nor custom", quote(c.ID))
+				err = Wrong("messages", "invalid_value", "the call %s has neither function nor custom", quote(c.ID))
 			}
 		}
 		if err != nil {
@@ -270,7 +270,7 @@ func (t talk) messages(raw json.RawMessage) error {
 
 func (t talk) checked(param string) error {
 	if len(t.Messages) == 0 {
-		return wrong(param, "missing_required_parameter", "the conversation has no message of the user")
+		return Wrong(param, "missing_required_parameter", "the conversation has no message of the user")
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
@@ -27,8 +28,12 @@ const prefix = "stone/"
 type Model struct {
 	Name   string // without "stone/"
 	Ashlar stone.Ashlar
-	Live   bool // streams what no gate has accepted yet
+	Live   bool        // streams what no gate has accepted yet
+	format *llm.Format // of its answers, as the client wants them
 }
+
+// ID is the name by which clients ask for the model.
+func (m Model) ID() string { return prefix + m.Name }
 
 var (
 	requestType = dag.NewType[llm.Request]("request")
@@ -48,7 +53,7 @@ var (
 func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	switch app.Intents[intent].In {
 	case "", call.AnyRequest:
-		model := call.Model(app, call.Spec{Intent: intent})
+		model := call.Model(app, call.Spec{Intent: intent, Done: call.Done{Must: []string{"response-format"}}})
 		return stone.Func("answer", requestType, replyType, func(ctx context.Context, req llm.Request) (llm.Reply, error) {
 			reply, err := llm.Collect(ctx, heard{model, event.At(ctx).Speak("answer")}, &req)
 			if err != nil {
@@ -169,6 +174,12 @@ func (m Model) takesRequest() bool {
 	return ok && len(names) == 1 && names[asRequest] != ""
 }
 
+// TakesTools reports whether the model takes tools of its clients.
+func (m Model) TakesTools() bool {
+	names, _ := m.inputs()
+	return m.takesRequest() || names[asTools] != ""
+}
+
 // Input makes the input of a run from a request, and what it is given beside that.
 func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err error) {
 	names, known := m.inputs()
@@ -181,7 +192,7 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 	given = Given{}
 	switch {
 	case len(req.Tools) > 0 && !takesTools:
-		return nil, nil, wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
+		return nil, nil, Wrong("tools", "unsupported_parameter", "the pipeline %s takes no tools of its clients: leave them out, or publish an agent with tool.ClientTools", m.Name)
 	case len(req.Tools) > 0:
 		if given[tools], err = json.Marshal(req.Tools); err != nil {
 			return nil, nil, err
@@ -229,7 +240,7 @@ func (m Model) Input(req *llm.Request) (input json.RawMessage, given Given, err 
 		return nil, nil, err
 	}
 	if len(all) > 1 || !json.Valid([]byte(said)) {
-		return nil, nil, wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
+		return nil, nil, Wrong("input", "invalid_input", "the model %s%s reads no conversation: send one message whose text is the JSON of its input, see GET /v1/pipelines/%[2]s", prefix, m.Name)
 	}
 	return json.RawMessage(said), given, nil
 }
@@ -240,10 +251,10 @@ func transcript(all []llm.Message) (string, error) {
 	for i := range all {
 		m := &all[i]
 		if len(m.Media()) > 0 {
-			return "", wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out")
+			return "", Wrong("input", "unsupported_content", "the model reads text alone: leave pictures and files out")
 		}
 		if len(m.ToolCalls) > 0 || m.Role == llm.RoleTool {
-			return "", wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")
+			return "", Wrong("input", "unsupported_content", "the model calls no tools of the client: leave calls and their results out")
 		}
 		said := m.Text()
 		if len(all) > 1 {
@@ -254,8 +265,20 @@ func transcript(all []llm.Message) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// Answer reads the result of a run.
-func (m Model) Answer(run api.Run) (*llm.Reply, error) {
+// Answer reads the result of a run. The text of an answer in the format that the client wants is that alone, without
+// a code block around it.
+func (m Model) Answer(ctx context.Context, run api.Run) (*llm.Reply, error) {
+	reply, err := m.result(run)
+	if err != nil || m.format == nil {
+		return reply, err
+	}
+	if reply.Text, err = structured.Answered(ctx, m.format, reply); err != nil { // a pipeline has not checked it
+		return nil, lost(call.SchemaInvalid, err.Error())
+	}
+	return reply, nil
+}
+
+func (m Model) result(run api.Run) (*llm.Reply, error) {
 	if run.Result == nil {
 		return &llm.Reply{}, nil
 	}
@@ -298,8 +321,8 @@ func Speaks(t dag.AnyType) bool {
 	return bytes.Equal(s, textSchema) || bytes.Equal(s, historySchema) || bytes.Equal(s, replySchema)
 }
 
-// find returns the model with the id.
-func find(b Backend, id string) (Model, error) {
+// Find returns the model with the id.
+func Find(b Backend, id string) (Model, error) {
 	name, ours := strings.CutPrefix(id, prefix)
 	for _, m := range b.Models() {
 		if ours && m.Name == name {

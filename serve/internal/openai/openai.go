@@ -90,14 +90,14 @@ func Serves(path string) bool {
 // sendTime is how long an event of a stream may take to be sent.
 const sendTime = 30 * time.Second
 
-// read reads the parameters of a request.
-func read(r *http.Request) (body map[string]json.RawMessage, err error) {
+// Body reads the parameters of a request.
+func Body(r *http.Request) (body map[string]json.RawMessage, err error) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, &body); err != nil || body == nil {
-		return nil, wrong("", "invalid_json", "the body is no JSON object: %v", err)
+		return nil, Wrong("", "invalid_json", "the body is no JSON object: %v", err)
 	}
 	return body, nil
 }
@@ -106,14 +106,14 @@ func read(r *http.Request) (body map[string]json.RawMessage, err error) {
 func field(body map[string]json.RawMessage, name string, to any) error {
 	if raw, ok := body[name]; ok {
 		if err := json.Unmarshal(raw, to); err != nil {
-			return wrong(name, "invalid_type", "the parameter %q cannot be read: %v", name, err)
+			return Wrong(name, "invalid_type", "the parameter %q cannot be read: %v", name, err)
 		}
 	}
 	return nil
 }
 
-// fields reads parameters into the values that they belong to.
-func fields(body map[string]json.RawMessage, to map[string]any) error {
+// Fields reads parameters into the values that they belong to.
+func Fields(body map[string]json.RawMessage, to map[string]any) error {
 	for name, value := range to {
 		if err := field(body, name, value); err != nil {
 			return err
@@ -146,7 +146,7 @@ func runID(r *http.Request, kind string) string {
 // metadata checks the metadata of a request, which become labels.
 func metadata(m map[string]string) error {
 	if err := bounds.CheckLabels(m); err != nil {
-		return wrong("metadata", "invalid_value", "metadata become labels of the run: %v", err)
+		return Wrong("metadata", "invalid_value", "metadata become labels of the run: %v", err)
 	}
 	return nil
 }
@@ -158,16 +158,16 @@ func asked(m Model, req *llm.Request) error {
 	}
 	switch {
 	case len(req.Tools) > 0:
-		return wrong("tools", "unsupported_parameter", "the model %s%s has its own tools: leave the client's out", prefix, m.Name)
+		return Wrong("tools", "unsupported_parameter", "the model %s%s has its own tools: leave the client's out", prefix, m.Name)
 	case req.ResponseFormat != nil:
-		return wrong("text", "unsupported_parameter", "the answers of the model %s%s have a form of their own: leave the format out", prefix, m.Name)
+		return Wrong("text", "unsupported_parameter", "the answers of the model %s%s have a form of their own: leave the format out", prefix, m.Name)
 	}
 	if names, _ := m.inputs(); names[asHistory] == "" {
 		return nil
 	}
 	for i := range req.Messages {
 		if said := &req.Messages[i]; said.Role == llm.RoleTool || len(said.ToolCalls) > 0 {
-			return wrong("messages", "unsupported_content", "the model %s%s has its own tools, and the server has what they did: leave calls and results out", prefix, m.Name)
+			return Wrong("messages", "unsupported_content", "the model %s%s has its own tools, and the server has what they did: leave calls and results out", prefix, m.Name)
 		}
 	}
 	return nil
@@ -205,21 +205,22 @@ func wait(ctx context.Context, b Backend, id string, cancel bool, beat func()) (
 	}
 }
 
-// stream writes server-sent events.
-type stream struct {
+// Stream writes server-sent events.
+type Stream struct {
 	w   http.ResponseWriter
 	out *http.ResponseController
 	err error // of the connection
 }
 
-func newStream(w http.ResponseWriter) *stream {
+// NewStream starts a reply that is a stream.
+func NewStream(w http.ResponseWriter) *Stream {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
-	return &stream{w: w, out: http.NewResponseController(w)}
+	return &Stream{w: w, out: http.NewResponseController(w)}
 }
 
-// send writes an event. An empty name is none.
-func (s *stream) send(name string, data any) {
+// Send writes an event. An empty name is none.
+func (s *Stream) Send(name string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
 		s.err = err
@@ -231,9 +232,9 @@ func (s *stream) send(name string, data any) {
 	s.write(name + "data: " + string(text) + "\n\n")
 }
 
-func (s *stream) beat() { s.write(": \n\n") }
+func (s *Stream) beat() { s.write(": \n\n") }
 
-func (s *stream) write(frame string) {
+func (s *Stream) write(frame string) {
 	if s.err != nil {
 		return
 	}
@@ -244,8 +245,8 @@ func (s *stream) write(frame string) {
 	}
 }
 
-// reply writes a value as JSON.
-func reply(w http.ResponseWriter, value any) error {
+// Reply writes a value as JSON.
+func Reply(w http.ResponseWriter, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
@@ -264,7 +265,7 @@ type modelObject struct {
 }
 
 func describe(m Model) modelObject {
-	return modelObject{ID: prefix + m.Name, Object: "model", OwnedBy: "stone"}
+	return modelObject{ID: m.ID(), Object: "model", OwnedBy: "stone"}
 }
 
 func listModels(w http.ResponseWriter, _ *http.Request, b Backend) error {
@@ -272,13 +273,13 @@ func listModels(w http.ResponseWriter, _ *http.Request, b Backend) error {
 	for _, m := range b.Models() {
 		list = append(list, describe(m))
 	}
-	return reply(w, map[string]any{"object": "list", "data": list})
+	return Reply(w, map[string]any{"object": "list", "data": list})
 }
 
 func getModel(w http.ResponseWriter, r *http.Request, b Backend) error {
-	m, err := find(b, r.PathValue("model"))
+	m, err := Find(b, r.PathValue("model"))
 	if err != nil {
 		return err
 	}
-	return reply(w, describe(m))
+	return Reply(w, describe(m))
 }

@@ -98,7 +98,7 @@ func (resp *response) outputOf(r *llm.Reply) []any {
 // events writes the events of a response, in the same order and with the same numbers
 // whenever it is asked for them.
 type events struct {
-	*stream
+	*Stream
 	next, after int  // numbers of the next event, and of the last one that the client has
 	opened      bool // whether the message has started
 
@@ -111,14 +111,14 @@ type events struct {
 func (e *events) send(kind string, fields map[string]any) {
 	fields["type"], fields["sequence_number"] = kind, e.next
 	if e.next++; e.next-1 > e.after {
-		e.stream.send(kind, fields)
+		e.Stream.Send(kind, fields)
 	}
 }
 
 // stream writes the events after a number. The answer follows when the run is done, and that
 // of a live model as it is written.
 func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, m Model, after int) error {
-	e := &events{stream: newStream(w), after: after}
+	e := &events{Stream: NewStream(w), after: after}
 	e.send("response.created", map[string]any{"response": *resp})
 	e.send("response.in_progress", map[string]any{"response": *resp})
 	e.beat()
@@ -130,9 +130,7 @@ func (resp *response) stream(w http.ResponseWriter, r *http.Request, b Backend, 
 	if err != nil {
 		return nil // the client has gone, or comes back
 	}
-	if err := resp.end(m, run); err != nil {
-		resp.Status, resp.Error = "failed", lost("internal", "the result of the run cannot be read").failure()
-	}
+	resp.ended(r.Context(), m, run)
 	if resp.live && run.State == journal.Done && !e.accepted(resp.Output) {
 		resp.Status, resp.Output, resp.CompletedAt = "failed", []any{}, nil
 		resp.Error = lost(string(Retracted), elsewhere).failure()

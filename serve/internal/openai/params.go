@@ -66,7 +66,7 @@ var Parameters = []Parameter{
 	{"prompt_cache_retention", Ignored, Ignored, ""},
 	{"reasoning", Passed, "", "its effort"},
 	{"reasoning_effort", "", Passed, ""},
-	{"response_format", "", Tooled, ""},
+	{"response_format", "", Tooled, "its schema is a check"},
 	{"safety_identifier", Ignored, Ignored, ""},
 	{"seed", "", Passed, ""},
 	{"service_tier", Ignored, Ignored, ""},
@@ -75,7 +75,7 @@ var Parameters = []Parameter{
 	{"stream", Used, Used, "what the gate has accepted, unless `:serve :live` names the model"},
 	{"stream_options", Ignored, Used, "include_usage"},
 	{"temperature", Passed, Passed, ""},
-	{"text", Tooled, "", "its format; the verbosity is ignored"},
+	{"text", Tooled, "", "the schema of its format is a check; the verbosity is ignored"},
 	{"tool_choice", Passed, Passed, ""},
 	{"tools", Tooled, Tooled, "functions, custom tools and namespaces of them; others are refused, unless `:serve :ignore-tools` names their type"},
 	{"top_logprobs", Refused, Refused, ""},
@@ -91,21 +91,21 @@ func checkParameters(body map[string]json.RawMessage, use func(Parameter) Use) e
 	for name, value := range body {
 		i, known := slices.BinarySearchFunc(Parameters, name, func(p Parameter, name string) int { return strings.Compare(p.Name, name) })
 		if !known || use(Parameters[i]) == "" {
-			return wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
+			return Wrong(name, "unknown_parameter", "unknown parameter %q: see docs/how-to/gateway.md for those that are known", name)
 		}
-		if p := Parameters[i]; use(p) == Refused && !unset(value) {
+		if p := Parameters[i]; use(p) == Refused && !Unset(value) {
 			note := "leave it out"
 			if p.Note != "" {
 				note = p.Note
 			}
-			return wrong(name, "unsupported_parameter", "the parameter %q is not supported: %s", name, note)
+			return Wrong(name, "unsupported_parameter", "the parameter %q is not supported: %s", name, note)
 		}
 	}
 	return nil
 }
 
-// unset reports whether a value asks for nothing. For n, that is 1.
-func unset(value json.RawMessage) bool {
+// Unset reports whether a value asks for nothing. For n, that is 1.
+func Unset(value json.RawMessage) bool {
 	switch strings.TrimSpace(string(value)) {
 	case "null", "false", "0", "1", `""`, "[]", "{}":
 		return true

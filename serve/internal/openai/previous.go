@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
@@ -18,11 +19,11 @@ func conversation(ctx context.Context, b Backend, id string) ([]llm.Message, err
 		return nil, err
 	}
 	if run.State != journal.Done {
-		return nil, wrong("previous_response_id", "invalid_value", "the response %s has no answer: its run is %s", quote(id), run.State)
+		return nil, Wrong("previous_response_id", "invalid_value", "the response %s has no answer: its run is %s", quote(id), run.State)
 	}
 	said, ok, err := m.Conversation(ctx, b, run)
 	if err == nil && !ok {
-		err = wrong("previous_response_id", "unsupported_parameter", "the model of the response %s is given no conversation: send what it needs as input", quote(id))
+		err = Wrong("previous_response_id", "unsupported_parameter", "the model of the response %s is given no conversation: send what it needs as input", quote(id))
 	}
 	return said, err
 }
@@ -65,11 +66,41 @@ func (m Model) Conversation(ctx context.Context, b Backend, run api.Run) (said [
 	if err != nil {
 		return nil, true, err
 	}
-	answer, err := m.Answer(run)
+	answer, err := m.Answer(ctx, run)
 	if err != nil {
 		return nil, true, err
 	}
 	return append(said, answer.Message()), true, nil
+}
+
+// Message returns the newest message of the user, of which the input of a run was made.
+func (m Model) Message(input dag.DAG) []llm.Part {
+	names, known := m.inputs()
+	read := func(f form, to any) {
+		if n, err := input.Nearest(names[f]); names[f] != "" && err == nil {
+			_ = json.Unmarshal([]byte(n.JSON()), to) // it fits the schema
+		}
+	}
+	var req llm.Request
+	var text string
+	read(asMessages, &req.Messages)
+	read(asRequest, &req)
+	read(asText, &text)
+	switch last := len(req.Messages) - 1; {
+	case !known: // the message was the JSON of it
+		object, said := map[string]json.RawMessage{}, []byte{}
+		for n := range input.Nodes() {
+			said = []byte(n.JSON())
+			object[n.Type()] = said
+		}
+		if len(object) > 1 {
+			said, _ = json.Marshal(object) // it was read from JSON
+		}
+		return []llm.Part{{Text: string(said)}}
+	case names[asText] == "" && last >= 0:
+		return req.Messages[last].Content
+	}
+	return []llm.Part{{Text: text}}
 }
 
 // maxEarlier bounds the responses whose items a request names.
@@ -104,11 +135,11 @@ func (e *earlier) output(id string) (items []item, err error) {
 		return items, nil
 	}
 	if len(e.outputs) == maxEarlier {
-		return nil, wrong("input", "invalid_value", "the input names items of more than %d responses: send the items", maxEarlier)
+		return nil, Wrong("input", "invalid_value", "the input names items of more than %d responses: send the items", maxEarlier)
 	}
 	resp, m, run, err := stored(e.ctx, e.backend, id)
 	if err == nil {
-		err = resp.end(m, run)
+		err = resp.end(e.ctx, m, run)
 	}
 	var text []byte
 	if err == nil {

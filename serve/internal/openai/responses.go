@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -57,9 +58,10 @@ type response struct {
 // kept is a response as it is kept with its run.
 type kept struct {
 	*response
-	Live      bool `json:"stone_live,omitempty"`
-	Named     bool `json:"stone_named,omitempty"`
-	Encrypted bool `json:"stone_encrypted,omitempty"`
+	Live      bool        `json:"stone_live,omitempty"`
+	Named     bool        `json:"stone_named,omitempty"`
+	Encrypted bool        `json:"stone_encrypted,omitempty"`
+	Format    *llm.Format `json:"stone_format,omitempty"`
 	clientNames
 }
 
@@ -89,10 +91,11 @@ type responseText struct {
 // responseFormat has the fields of a json_schema, which other types lack.
 type responseFormat struct {
 	Type string `json:"type"`
-	*schemaFields
+	*SchemaFields
 }
 
-type schemaFields struct {
+// SchemaFields is exported because encoding/json reads no embedded pointer to another type.
+type SchemaFields struct {
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
 	Schema      json.RawMessage `json:"schema"` // always null: the specification requires it
@@ -126,11 +129,11 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 		Format struct {
 			Type   string
 			Strict bool
-			jsonSchema
+			JSONSchema
 		}
 	}
 	var include []string
-	err = fields(body, map[string]any{
+	err = Fields(body, map[string]any{
 		"include": &include, "model": &resp.Model, "instructions": &resp.Instructions, "metadata": &resp.Metadata, "store": &resp.Store, "stream": &stream,
 		"background": &resp.Background, "previous_response_id": &resp.PreviousResponseID, "tools": &raw, "text": &text, "temperature": &req.Params.Temperature, "top_p": &req.Params.TopP,
 		"parallel_tool_calls": &req.Params.ParallelTools, "max_output_tokens": &resp.MaxOutputTokens, "reasoning": &resp.Reasoning,
@@ -147,22 +150,19 @@ func readResponse(ctx context.Context, b Backend, body map[string]json.RawMessag
 		err = choose(&req, body["tool_choice"])
 	}
 	if err == nil {
-		req.ResponseFormat, err = format("text", text.Format.Type, text.Format.jsonSchema)
+		req.ResponseFormat, err = Format("text", text.Format.Type, text.Format.JSONSchema)
 	}
 	if err != nil {
 		return req, resp, stream, err
 	}
 	if resp.Background && !resp.Store {
-		return req, resp, stream, wrong("store", "invalid_value", "a response in the background is asked for later: leave store out")
+		return req, resp, stream, Wrong("store", "invalid_value", "a response in the background is asked for later: leave store out")
 	}
 	if resp.Instructions != nil {
 		req.System = *resp.Instructions
 	}
 	resp.Tools, resp.tools = offered.echo, offered.clientNames
 	resp.echo(body, &req, text.Format.Type, text.Format.Strict)
-	if err := checkSettings(&req); err != nil {
-		return req, resp, stream, err
-	}
 	resp.encrypted, resp.recalled = slices.Contains(include, "reasoning.encrypted_content"), map[int]string{}
 	said := talk{Request: &req, recalled: resp.recalled, earlier: &earlier{ctx: ctx, backend: b}}
 	return req, resp, stream, said.items(body["input"])
@@ -173,7 +173,7 @@ func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, ki
 	resp.Text.Format.Type = "text"
 	if f := req.ResponseFormat; f != nil {
 		if resp.Text.Format.Type = kind; kind == "json_schema" {
-			resp.Text.Format.schemaFields = &schemaFields{Name: f.Name, Strict: strict, Schema: json.RawMessage("null")}
+			resp.Text.Format.SchemaFields = &SchemaFields{Name: f.Name, Strict: strict, Schema: json.RawMessage("null")}
 		}
 	}
 	if req.Params.ToolChoice != "" {
@@ -200,7 +200,7 @@ func (resp *response) echo(body map[string]json.RawMessage, req *llm.Request, ki
 }
 
 func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
-	body, err := read(r)
+	body, err := Body(r)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err != nil {
 		return err
 	}
-	if err := recall(r.Context(), b, &req, resp.recalled); err != nil {
+	if err := Recall(r.Context(), b, &req, resp.recalled); err != nil {
 		return err
 	}
 	var before []llm.Message
@@ -238,10 +238,10 @@ func postResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if run.State != journal.Done {
 		return ofRun(run)
 	}
-	if err := resp.end(m, run); err != nil {
+	if err := resp.end(r.Context(), m, run); err != nil {
 		return err
 	}
-	return reply(w, resp)
+	return Reply(w, resp)
 }
 
 // now answers with a stored response as it is now.
@@ -250,29 +250,27 @@ func (resp *response) now(w http.ResponseWriter, r *http.Request, b Backend) err
 	if err != nil {
 		return err
 	}
-	if err := was.end(m, run); err != nil {
-		return err
-	}
-	return reply(w, was)
+	was.ended(r.Context(), m, run)
+	return Reply(w, was)
 }
 
 // start starts the run of a request, whose messages follow those of an earlier response. What is known of a response is
 // kept with it; a chat has none.
 func start(r *http.Request, b Backend, model string, req *llm.Request, before []llm.Message, s Start, resp *response) (m Model, run api.Run, err error) {
-	if m, err = find(b, model); err == nil {
-		err = asked(m, req)
+	if m, err = Find(b, model); err == nil {
+		err = cmp.Or(checkSettings(req), asked(m, req))
 	}
 	if err != nil {
 		return m, run, err
 	}
 	req.Messages = append(before, req.Messages...)
-	s.Model, s.Live = m.Name, s.Live && m.Live
+	s.Model, s.Live, m.format = m.Name, s.Live && m.Live, req.ResponseFormat
 	if s.Input, s.Given, err = m.Input(req); err != nil {
 		return m, run, err
 	}
 	if resp != nil {
 		resp.live = s.Live
-		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted, resp.tools}); err != nil {
+		if s.Keep, err = json.Marshal(kept{resp, resp.live, resp.named, resp.encrypted, m.format, resp.tools}); err != nil {
 			return m, run, err
 		}
 	}
@@ -305,9 +303,10 @@ func existing(ctx context.Context, b Backend, id string) (resp response, m Model
 		return resp, m, run, noResponse(id)
 	}
 	resp.live, resp.named, resp.encrypted, resp.tools = was.Live, was.Named, was.Encrypted, was.clientNames
-	if m, err = find(b, resp.Model); err != nil {
+	if m, err = Find(b, resp.Model); err != nil {
 		return resp, m, run, err
 	}
+	m.format = was.Format
 	now, stop := context.WithCancel(ctx)
 	stop()
 	if run, err = b.Wait(now, id); err != nil {
@@ -327,7 +326,7 @@ func getResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		after := -1
 		if text := query.Get("starting_after"); text != "" {
 			if after, err = strconv.Atoi(text); err != nil || after < 0 {
-				return wrong("starting_after", "invalid_value", "starting_after is %s: want the sequence_number of an event", quote(text))
+				return Wrong("starting_after", "invalid_value", "starting_after is %s: want the sequence_number of an event", quote(text))
 			}
 		}
 		return resp.stream(w, r, b, m, after)
@@ -342,7 +341,7 @@ func cancelResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 		return err
 	}
 	if !resp.Background && !resp.named {
-		return wrong("", "invalid_request", "the response %s is not in the background: close its connection to cancel it", quote(id))
+		return Wrong("", "invalid_request", "the response %s is not in the background: close its connection to cancel it", quote(id))
 	}
 	if !run.Over() {
 		if err := b.Cancel(r.Context(), id); err != nil {
@@ -360,19 +359,31 @@ func removeResponse(w http.ResponseWriter, r *http.Request, b Backend) error {
 	if err := b.Remove(r.Context(), id); err != nil {
 		return err
 	}
-	return reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
+	return Reply(w, map[string]any{"id": id, "object": "response", "deleted": true})
 }
 
-// end sets the result of a run: its answer or failure, and its usage.
-func (resp *response) end(m Model, run api.Run) error {
-	thought := 0
+// ended sets the result of a run. An answer that cannot be read makes the response a failed one.
+func (resp *response) ended(ctx context.Context, m Model, run api.Run) {
+	if err := resp.end(ctx, m, run); err != nil {
+		resp.Status, resp.Error = "failed", unread(err).failure()
+	}
+}
+
+// end sets the result of a run: its usage, and its answer or failure.
+func (resp *response) end(ctx context.Context, m Model, run api.Run) error {
+	if !run.Over() || run.State == journal.Refused {
+		return nil
+	}
+	u := &responseUsage{InputTokens: run.Usage.InputTokens, OutputTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
+	u.InputDetails.CachedTokens = run.Usage.CacheReadTokens
+	resp.Usage = u
 	switch {
 	case run.State == journal.Done:
-		answer, err := m.Answer(run)
+		answer, err := m.Answer(ctx, run)
 		if err != nil {
 			return err
 		}
-		thought = answer.Usage.ReasoningTokens
+		u.OutputDetails.ReasoningTokens = min(answer.Usage.ReasoningTokens, u.OutputTokens)
 		resp.Status = "completed"
 		resp.Output = resp.outputOf(answer)
 		if why := cutOff(answer); why != "" {
@@ -383,15 +394,9 @@ func (resp *response) end(m Model, run api.Run) error {
 		}
 	case run.State == journal.Canceled && !retracted(run):
 		resp.Status = "cancelled"
-	case run.State == journal.Failed || run.State == journal.Canceled:
-		resp.Status, resp.Error = "failed", ofRun(run).failure()
 	default:
-		return nil
+		resp.Status, resp.Error = "failed", ofRun(run).failure()
 	}
-	u := &responseUsage{InputTokens: run.Usage.InputTokens, OutputTokens: run.Usage.OutputTokens, TotalTokens: run.Usage.Tokens(), Cost: run.Usage.USD}
-	u.InputDetails.CachedTokens = run.Usage.CacheReadTokens
-	u.OutputDetails.ReasoningTokens = min(thought, u.OutputTokens)
-	resp.Usage = u
 	return nil
 }
 

@@ -28,9 +28,9 @@ type summaryText struct {
 	Text string `json:"text"`
 }
 
-// sealed starts the encrypted content of reasoning. The id of a response follows: its run has
-// what the provider sent, which a client can then neither read nor change.
-const sealed = "stone/"
+// Sealed starts the encrypted content of reasoning. The id of a run follows, which has
+// what the provider sent, and a client can then neither read nor change it.
+const Sealed = "stone/"
 
 // thoughtOf returns the reasoning of an answer: its summary, and what its provider wants back
 // in the next turn. It reports false if there is neither.
@@ -40,7 +40,7 @@ func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 		item.Summary = append(item.Summary, summaryText{"summary_text", r.Reasoning})
 	}
 	if resp.encrypted && len(r.Metadata) > 0 {
-		item.Encrypted = sealed + resp.ID
+		item.Encrypted = Sealed + resp.ID
 	}
 	return item, r.Reasoning != "" || len(r.Metadata) > 0
 }
@@ -48,11 +48,11 @@ func (resp *response) thoughtOf(r *llm.Reply) (item reasoning, ok bool) {
 // thought notes that a turn of the model has the reasoning of an earlier response. That of
 // other servers is ignored: only they can read it.
 func (t talk) thought(it item) {
-	suffix, ours := strings.CutPrefix(it.Encrypted, sealed+"resp_")
+	suffix, ours := strings.CutPrefix(it.Encrypted, Sealed+"resp_")
 	if !ours {
 		suffix, ours = strings.CutPrefix(it.ID, "rs_")
 	}
-	if !ours || it.Encrypted != "" && !strings.HasPrefix(it.Encrypted, sealed) {
+	if !ours || it.Encrypted != "" && !strings.HasPrefix(it.Encrypted, Sealed) {
 		return
 	}
 	at := len(t.Messages)
@@ -65,10 +65,10 @@ func (t talk) thought(it item) {
 // maxRecalled bounds how many turns of a conversation get their reasoning back: the newest.
 const maxRecalled = 256
 
-// recall gives turns of the model what their provider sent with them, such as encrypted
+// Recall gives turns of the model what their provider sent with them, such as encrypted
 // reasoning and signatures. A turn that the client has changed gets nothing, and neither does
-// one whose run was removed.
-func recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]string) error {
+// one whose run was removed. Recalled has the ids of the runs, by the places of their turns.
+func Recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]string) error {
 	left := maxRecalled
 	for i, m := range slices.Backward(req.Messages) {
 		id := recalled[i]
@@ -76,12 +76,9 @@ func recall(ctx context.Context, b Backend, req *llm.Request, recalled map[int]s
 			continue
 		}
 		left--
-		_, model, run, err := existing(ctx, b, id)
-		if err == nil && run.State == journal.Done {
-			var was *llm.Reply
-			if was, err = model.Answer(run); err == nil && sameTurn(m, was.Message()) {
-				req.Messages[i].Metadata = was.Metadata
-			}
+		was, err := answerTo(ctx, b, id)
+		if was != nil && sameTurn(m, was.Message()) {
+			req.Messages[i].Metadata = was.Metadata
 		}
 		if err != nil && !missing(err) {
 			return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/llm"
+	"github.com/stonelayer/stone/schema"
 )
 
 // function is a tool of the client.
@@ -29,17 +30,17 @@ var functionName = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,128}$`)
 // fails, for all clients.
 func checkTools(tools []llm.Tool) error {
 	if len(tools) > maxTools {
-		return wrong("tools", "invalid_value", "the request has %d tools: want at most %d", len(tools), maxTools)
+		return Wrong("tools", "invalid_value", "the request has %d tools: want at most %d", len(tools), maxTools)
 	}
 	names := map[string]bool{}
 	for _, t := range tools {
 		switch {
 		case !functionName.MatchString(t.Name):
-			return wrong("tools", "invalid_value", "a tool has the name %s: want up to 128 of a-z, A-Z, 0-9, \"_\", \"-\", \".\" and \":\"", quote(t.Name))
+			return Wrong("tools", "invalid_value", "a tool has the name %s: want up to 128 of a-z, A-Z, 0-9, \"_\", \"-\", \".\" and \":\"", quote(t.Name))
 		case names[t.Name]:
-			return wrong("tools", "invalid_value", "two tools have the name %s", quote(t.Name))
+			return Wrong("tools", "invalid_value", "two tools have the name %s", quote(t.Name))
 		case len(t.Schema) > 0 && !bytes.HasPrefix(t.Schema, []byte("{")):
-			return wrong("tools", "invalid_value", "the parameters of the tool %s are no JSON Schema, which is an object", quote(t.Name))
+			return Wrong("tools", "invalid_value", "the parameters of the tool %s are no JSON Schema, which is an object", quote(t.Name))
 		}
 		names[t.Name] = true
 	}
@@ -49,10 +50,10 @@ func checkTools(tools []llm.Tool) error {
 // checkSettings checks the settings and the tools of a request.
 func checkSettings(req *llm.Request) error {
 	if err := req.Params.Check(); err != nil {
-		return wrong("", "invalid_value", "%v", err)
+		return Wrong("", "invalid_value", "%v", err)
 	}
 	if req.MaxTokens < 0 {
-		return wrong("", "invalid_value", "the answer may have %d tokens: want at least 1", req.MaxTokens)
+		return Wrong("", "invalid_value", "the answer may have %d tokens: want at least 1", req.MaxTokens)
 	}
 	return checkTools(req.Tools)
 }
@@ -155,7 +156,7 @@ func readTools(raw []json.RawMessage, ignores func(kind string) bool) (out tools
 func (out *tools) read(param, space string, text json.RawMessage, ignores func(kind string) bool) error {
 	var t clientTool
 	if err := json.Unmarshal(text, &t); err != nil {
-		return wrong(param, "invalid_type", "the tool cannot be read: %v", err)
+		return Wrong(param, "invalid_type", "the tool cannot be read: %v", err)
 	}
 	offer := func(tool llm.Tool, echo any) {
 		if tool.Name = within(space, tool.Name); space != "" {
@@ -186,7 +187,7 @@ func (out *tools) read(param, space string, text json.RawMessage, ignores func(k
 		}
 	case ignores(t.Type):
 	default:
-		return wrong(param+".type", "unsupported_parameter", "tools of the type %s are not supported: want function, custom or namespace; :serve {:ignore-tools #{…}} of the server's configuration leaves types out", quote(t.Type))
+		return Wrong(param+".type", "unsupported_parameter", "tools of the type %s are not supported: want function, custom or namespace; :serve {:ignore-tools #{…}} of the server's configuration leaves types out", quote(t.Type))
 	}
 	return nil
 }
@@ -235,17 +236,17 @@ func choose(req *llm.Request, raw json.RawMessage) error {
 			return nil
 		}
 	}
-	return wrong("tool_choice", "unsupported_parameter", `the tool_choice %s is not supported: want "auto", "none", "required", a function, a custom tool or allowed_tools`, quote(string(raw)))
+	return Wrong("tool_choice", "unsupported_parameter", `the tool_choice %s is not supported: want "auto", "none", "required", a function, a custom tool or allowed_tools`, quote(string(raw)))
 }
 
-// jsonSchema is a format of an answer.
-type jsonSchema struct {
+// JSONSchema is a format of an answer.
+type JSONSchema struct {
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 }
 
-// format returns the format of a kind.
-func format(param, kind string, f jsonSchema) (*llm.Format, error) {
+// Format returns the response format of a kind.
+func Format(param, kind string, f JSONSchema) (*llm.Format, error) {
 	switch kind {
 	case "", "text":
 		return nil, nil
@@ -253,8 +254,11 @@ func format(param, kind string, f jsonSchema) (*llm.Format, error) {
 		return &llm.Format{Schema: json.RawMessage(`{"type":"object"}`)}, nil
 	case "json_schema":
 		if len(f.Schema) > 0 {
+			if _, err := schema.Parse(f.Schema); err != nil {
+				return nil, Wrong(param, "invalid_value", "the schema of the format: %v", err)
+			}
 			return &llm.Format{Name: f.Name, Schema: f.Schema}, nil
 		}
 	}
-	return nil, wrong(param, "invalid_value", "the format %s is not supported: want text, json_object or json_schema with a schema", quote(kind))
+	return nil, Wrong(param, "invalid_value", "the format %s is not supported: want text, json_object or json_schema with a schema", quote(kind))
 }

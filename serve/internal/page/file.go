@@ -60,7 +60,9 @@ func Write(ctx context.Context, w io.Writer, j journal.Journal, run string) erro
 		return err
 	}
 	body.Results, body.Cost = read.Recorded, read.Cost
-	body.Asked = askedOf(read.Questions)
+	if body.Asked, err = askedOf(ctx, j, read); err != nil {
+		return err
+	}
 	steps, whole, more, err := firstOf(ctx, j, read)
 	if err != nil {
 		return err

@@ -70,15 +70,15 @@ func (r *runRow) asks(ctx context.Context, v View) error {
 	if r.State != journal.Waiting {
 		return nil
 	}
-	all, err := v.Journal.Questions(ctx, r.ID)
-	if errors.As(err, new(*journal.DamageError)) { // its page says so
-		return nil
-	}
-	if i := slices.IndexFunc(all, journal.Question.Open); i >= 0 {
+	for q, err := range journal.EachQuestion(ctx, v.Journal, journal.QuestionQuery{Run: r.ID, Open: true}) {
+		if errors.As(err, new(*journal.DamageError)) { // its page says so
+			return nil
+		}
 		const most = 160 // columns
-		r.Asks = text.Cut(text.Line(all[i].Text), most)
+		r.Asks = text.Cut(text.Line(q.Text), most)
+		return err
 	}
-	return err
+	return nil
 }
 
 // Words are the labels of a run for people: the label chat leads to the other turns, whose order the further labels

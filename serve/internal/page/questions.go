@@ -3,9 +3,10 @@ package page
 import (
 	"context"
 	"net/http"
-	"slices"
+	"strconv"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/answers"
@@ -30,55 +31,67 @@ func questionOf(q journal.Question) question { return question{q, answers.Of(q.S
 // mostAnswered bounds the answers on the page of a run; the latest are shown.
 const mostAnswered = 50
 
+// Bounds of the open questions on a page. Further ones are shown when these have their answers.
+const (
+	mostOpen  = 50
+	openBytes = 1 << 20
+)
+
+// openOf returns the first open questions of a query, and whether there are more.
+func openOf(ctx context.Context, j journal.Journal, run string) (open []question, more bool, err error) {
+	page, more, err := view.Page(journal.EachQuestion(ctx, j, journal.QuestionQuery{Run: run, Open: true}), mostOpen, openBytes)
+	for _, q := range page {
+		open = append(open, questionOf(q))
+	}
+	return open, more, err
+}
+
 // asked is what a run has asked.
 type asked struct {
 	Open     []question
+	More     bool               // open questions that are not shown
 	Answered []journal.Question // the latest
 	Earlier  int                // answers that are not shown
 }
 
 // askedOf returns what a run has asked.
-func askedOf(all []journal.Question) (out asked) {
-	for _, q := range all {
-		if q.Open() {
-			out.Open = append(out.Open, questionOf(q))
-		} else {
+func askedOf(ctx context.Context, j journal.Journal, read *view.Run) (out asked, err error) {
+	for _, q := range read.Questions {
+		if !q.Open() {
 			out.Answered = append(out.Answered, q)
 		}
 	}
 	out.Earlier = max(len(out.Answered)-mostAnswered, 0)
 	out.Answered = out.Answered[out.Earlier:]
-	return out
+	if len(read.Questions) > len(out.Answered)+out.Earlier {
+		out.Open, out.More, err = openOf(ctx, j, read.ID)
+	}
+	return out, err
 }
 
 // askedAt returns the question of a step, nil if it has asked none.
 func askedAt(ctx context.Context, v View, run, path string) (*journal.Question, error) {
-	all, err := v.Journal.Questions(ctx, run)
-	if i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path }); i >= 0 {
-		return &all[i], err
+	for q, err := range journal.EachQuestion(ctx, v.Journal, journal.QuestionQuery{Run: run, Path: path}) {
+		return &q, err
 	}
-	return nil, err
+	return nil, nil
 }
 
 // inbox is the page of all open questions.
 type inbox struct {
 	Questions []question
-	More      int // that are not shown
+	More      bool // that are not shown
 	Answers   bool
 }
 
 // questions shows the open questions of all runs, the oldest first.
 func (p *pages) questions(w http.ResponseWriter, r *http.Request, v View) error {
-	all, err := journal.OpenQuestions(r.Context(), v.Journal, nil)
-	if err != nil {
+	body := inbox{Answers: v.Answer != nil}
+	var err error
+	if body.Questions, body.More, err = openOf(r.Context(), v.Journal, ""); err != nil {
 		return err
 	}
-	const most = 50
-	body := inbox{Answers: v.Answer != nil, More: max(len(all)-most, 0)}
-	for _, q := range all[:min(len(all), most)] {
-		body.Questions = append(body.Questions, questionOf(q))
-	}
-	return v.show(w, r, "questions", p.live(frame{Title: "Questions", Here: "questions", Body: body}, "/questions"))
+	return v.show(w, r, "questions", p.live(frame{Title: "Questions", Here: "questions", Body: body}, "/questions?limit="+strconv.Itoa(mostOpen)))
 }
 
 // fieldOf is the prefix of the names of fields in a form, so that no property can have the name of
@@ -108,13 +121,12 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	all, err := v.Journal.Questions(r.Context(), info.ID)
+	path := r.PostForm.Get("question")
+	q, err := askedAt(r.Context(), v, info.ID, path)
 	if err != nil {
 		return err
 	}
-	path := r.PostForm.Get("question")
-	i := slices.IndexFunc(all, func(q journal.Question) bool { return q.Path == path })
-	if i < 0 {
+	if q == nil {
 		return missing("Run %q asks no question at %q.", info.ID, path)
 	}
 	response := r.PostForm.Get("response")
@@ -122,7 +134,7 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 		response = before + r.PostForm.Get("blank")
 	}
 	if response == "" {
-		response = answers.Of(all[i].Schema).Response(func(name string) string { return r.PostForm.Get(fieldOf + name) })
+		response = answers.Of(q.Schema).Response(func(name string) string { return r.PostForm.Get(fieldOf + name) })
 	}
 	if response == "" {
 		return &api.Problem{Type: api.Invalid, Title: "Unprocessable", Status: http.StatusUnprocessableEntity, Detail: "The answer is empty. Go back and fill in the form."}

@@ -63,7 +63,9 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	body.Asked = askedOf(read.Questions)
+	if body.Asked, err = askedOf(ctx, v.Journal, read); err != nil {
+		return err
+	}
 	if body.Tree, err = readTree(ctx, read, partOf(r.URL.Query())); err != nil {
 		return err
 	}

@@ -212,7 +212,7 @@ func said(r *llm.Reply) string {
 // tools adds the steps of calls, with their results if the conversation does not have them, and who
 // permitted them.
 func (t *talk) tools(ctx context.Context, v View, run string, steps map[string]*journal.Step, left *allowance) error {
-	asked, err := v.Journal.Questions(ctx, run)
+	asked, err := view.BriefQuestions(ctx, v.Journal, run)
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,9 @@ func TestInHand(t *testing.T) {
 		"rejected":         {`"result":{"kind":"task","id":"t","contextId":"c","status":{"state":"rejected"}}`, "the task of the agent is rejected"},
 		"a list of detail": {`"error":{"code":-32602,"message":"Invalid parameters","data":[{"@type":"x","reason":"NO_CITY"}]}`, "Invalid parameters"},
 		"a text of detail": {`"error":{"code":-32602,"message":"Invalid parameters","data":"no city"}`, "Invalid parameters"},
+		"an object":        {`"error":{"code":-32602,"message":"Invalid parameters","data":{"city":null}}`, "Invalid parameters"},
+		"a list of texts":  {`"error":{"code":-32602,"message":"Invalid parameters","data":["no city",null]}`, "Invalid parameters"},
+		"a list of null":   {`"error":{"code":-32602,"message":"Invalid parameters","data":[null]}`, "Invalid parameters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stateless(t, `{"name":"w","description":"","version":"1","capabilities":{},"defaultInputModes":[],"defaultOutputModes":[],"skills":[],"protocolVersion":"0.3.0","url":"URL/a2a"}`, tt.result)

@@ -199,7 +199,7 @@ func partsOf(req *call.Request) (sdk.ContentParts, error) {
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	c := Config{Header: map[string]rest.Value{}}
 	m.Need("url")
-	kinds.Address(m, "url", &c.URL)
+	r.Address(m, "url", &c.URL)
 	at.At = c.URL
 	kinds.SomeText(m, "skill", &c.Skill)
 	for name, v := range r.Values(m, "headers") {

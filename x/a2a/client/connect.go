@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -250,23 +251,26 @@ func readCard(raw []byte) (*sdk.AgentCard, error) {
 	return card, nil
 }
 
-// wrapData puts the data of an error into an object, if it is none: since 1.0 it is a list, before it was anything. The
-// library reads objects alone, and would lose the code of the error.
+// wrapData puts the data of an error into a list of an object, if it is none: since 1.0 it is one, before it was anything.
+// The library reads such lists alone, and would lose the code of the error.
 func wrapData(body []byte) []byte {
 	var reply, failure map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil || json.Unmarshal(reply["error"], &failure) != nil {
 		return body
 	}
+	var list []map[string]any
 	data := failure["data"]
-	if len(data) == 0 || data[0] == '{' || string(data) == "null" {
+	if len(data) == 0 || json.Unmarshal(data, &list) == nil && !slices.ContainsFunc(list, func(one map[string]any) bool { return one == nil }) {
 		return body
 	}
+	if data[0] != '{' {
+		data = fmt.Appendf(nil, `{"details":%s}`, data)
+	}
+	failure["data"] = fmt.Appendf(nil, "[%s]", data)
 	var err error
-	if failure["data"], err = json.Marshal(map[string]json.RawMessage{"details": data}); err == nil {
-		if reply["error"], err = json.Marshal(failure); err == nil {
-			if wrapped, err := json.Marshal(reply); err == nil {
-				return wrapped
-			}
+	if reply["error"], err = json.Marshal(failure); err == nil {
+		if wrapped, err := json.Marshal(reply); err == nil {
+			return wrapped
 		}
 	}
 	return body

@@ -4,10 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	"github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"github.com/stonelayer/stone/serve"
 )
@@ -18,17 +21,23 @@ const Schemas = "https://github.com/stonelayer/stone/tree/main/x/a2a#schemas"
 
 // card describes the agent to a caller, with the skills if it may see them.
 func (a *agent) card(base string, skills bool) *sdk.AgentCard {
-	name, about := "stone", "Pipelines: "+strings.Join(a.names(), ", ")
+	name, about := "stone", fmt.Sprintf("Pipelines: %s. Each is an agent of its own, too: see %s/NAME%s", strings.Join(a.names(), ", "), base+a.at, a2asrv.WellKnownAgentCardPath)
 	if len(a.skills) == 1 {
 		name, about = a.skills[0].Name, a.skills[0].about()
 	}
 	if !skills {
 		name, about = "stone", "Send a token to see the skills of this agent."
 	}
+	at := func(over sdk.TransportProtocol, version sdk.ProtocolVersion) *sdk.AgentInterface {
+		i := sdk.NewAgentInterface(base+a.at, over)
+		i.ProtocolVersion = cmp.Or(version, i.ProtocolVersion)
+		return i
+	}
 	card := &sdk.AgentCard{
 		Name: cmp.Or(a.cfg.Name, name), Description: cmp.Or(a.cfg.Description, about), Version: cmp.Or(a.cfg.Version, "1"),
 		SupportedInterfaces: []*sdk.AgentInterface{
-			sdk.NewAgentInterface(base+at, sdk.TransportProtocolJSONRPC), sdk.NewAgentInterface(base+at, sdk.TransportProtocolHTTPJSON),
+			at(sdk.TransportProtocolJSONRPC, ""), at(sdk.TransportProtocolHTTPJSON, ""),
+			at(sdk.TransportProtocolJSONRPC, a2av0.Version), at(sdk.TransportProtocolHTTPJSON, a2av0.Version),
 		},
 		Capabilities:         sdk.AgentCapabilities{Streaming: true, PushNotifications: true, ExtendedAgentCard: true},
 		DefaultInputModes:    []string{textMode, jsonMode},
@@ -55,25 +64,45 @@ func (a *agent) card(base string, skills bool) *sdk.AgentCard {
 	return card
 }
 
+// before is what a card has for clients of version 0.3, beside that of 1.0. That of the SDK's adapter is no card of 1.0.
+type before struct {
+	*sdk.AgentCard
+	Version         sdk.ProtocolVersion       `json:"protocolVersion"`
+	URL             string                    `json:"url"`
+	Preferred       sdk.TransportProtocol     `json:"preferredTransport"`
+	Additional      []map[string]string       `json:"additionalInterfaces"`
+	Extended        bool                      `json:"supportsAuthenticatedExtendedCard"`
+	Security        []map[string][]string     `json:"security"`
+	SecuritySchemes map[string]map[string]any `json:"securitySchemes"`
+}
+
+// serveCard serves a card that clients of both versions read.
 func (a *agent) serveCard(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "application/json")
+	card := a.card(r.Context().Value(baseKey{}).(string), reads(callerOf(r.Context()).who))
+	url, bearer := card.SupportedInterfaces[0].URL, card.SecuritySchemes["token"].(sdk.HTTPAuthSecurityScheme)
+	w.Header().Set("Content-Type", jsonMode)
 	w.Header().Set("Vary", "Authorization")
-	_ = json.NewEncoder(w).Encode(a.card(a.baseOf(r), reads(callerOf(r.Context())))) // or the client has gone
+	_ = json.NewEncoder(w).Encode(before{ // or the client has gone
+		AgentCard: card, Version: "0.3.0", URL: url, Preferred: sdk.TransportProtocolJSONRPC, Extended: true,
+		Additional:      []map[string]string{{"url": url, "transport": string(sdk.TransportProtocolHTTPJSON)}},
+		Security:        []map[string][]string{{"token": {}}},
+		SecuritySchemes: map[string]map[string]any{"token": {"httpAuthSecurityScheme": bearer, "type": "http", "scheme": bearer.Scheme, "description": bearer.Description}},
+	})
 }
 
 // reads reports whether a caller may see the published pipelines.
-func reads(c caller) bool {
-	for _, role := range c.who.Roles {
+func reads(who serve.Principal) bool {
+	for _, role := range who.Roles {
 		if role == serve.Read || role == serve.Start {
 			return true
 		}
 	}
-	return c.who.Roles == nil
+	return who.Roles == nil
 }
 
 // GetExtendedAgentCard implements a2asrv.RequestHandler.
 func (a *agent) GetExtendedAgentCard(ctx context.Context, _ *sdk.GetExtendedAgentCardRequest) (*sdk.AgentCard, error) {
-	if c := callerOf(ctx); !reads(c) {
+	if !reads(callerOf(ctx).who) {
 		return nil, sdk.ErrUnauthorized
 	}
 	return a.card(ctx.Value(baseKey{}).(string), true), nil

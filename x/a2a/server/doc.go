@@ -1,4 +1,4 @@
-// Package server publishes pipelines to clients of the Agent2Agent protocol (A2A), version 1.0, over
+// Package server publishes pipelines to clients of the Agent2Agent protocol (A2A), versions 1.0 and 0.3, over
 // JSON-RPC and REST, as mounts of a server:
 //
 //	s, err := serve.New(serve.Config{
@@ -7,9 +7,10 @@
 //		Mounts:    server.Mounts(server.Config{}),
 //	})
 //
-// # The agent
+// # The agents
 //
-// The card is at /.well-known/agent-card.json. Each pipeline is a skill of its name. The skills, with the
+// Each pipeline is an agent at /a2a/NAME, with a card at /a2a/NAME/.well-known/agent-card.json. The agent at /a2a, whose
+// card is at /.well-known/agent-card.json, has each pipeline as a skill of its name. The skills, with the
 // schemas of their inputs and results in the extension [Schemas], are shown to callers that the server
 // lets in, in the card and in the extended card; others see how to send a token.
 //
@@ -39,11 +40,11 @@
 // message that is sent again answers nothing else.
 //
 // Cancelling a task cancels its run. The history of a task has its questions and their answers.
-// The list of tasks has no total if it has several pages.
+// The list of tasks has no total if it has several pages. A page ends when it has about 4 MiB.
 //
 // # Notifications
 //
 // Push notifications are sent when a task waits, ends or cannot continue, as [serve.Receivers] promises. The token of a
 // configuration is sent in the header A2A-Notification-Token, and signs the notification if it begins
-// with "whsec_". Tokens and credentials are kept in the journal, and no request returns them.
+// with "whsec_". Notifications have the form of version 1.0. Tokens and credentials are kept in the journal, and no request returns them.
 package server

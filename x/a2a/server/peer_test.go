@@ -4,13 +4,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stonelayer/stone/internal/test/peer"
 )
 
-// The client of the JavaScript SDK of the protocol works with the agent.
+// The clients of the JavaScript SDK of the protocol work with the agent: the newest, and one of version 0.3.
 func TestNPM(t *testing.T) {
+	peer.Module(t, "a2a03")
+	peer.Held(t, "a2a03", "cards", "messages", "streams", "questions", "push over JSON-RPC")
+	peer.Held(t, "@a2a-js/sdk", "cards", "messages", "streams", "questions", "files", "cancelling", "push", "JSON-RPC and REST")
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@a2a-js/sdk")))
 	h := newHouse(t)
 	program, err := os.Open("testdata/client.mjs")
@@ -21,24 +25,39 @@ func TestNPM(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-")
 	cmd.Dir, cmd.Stdin, cmd.Env = filepath.Dir(modules), program, append(os.Environ(), "STONE_URL="+h.url)
 	out, err := cmd.CombinedOutput()
-	const want = `JSON-RPC card: [["careful","chat","copy","draft","judged","page"],true]
-JSON-RPC send: ["completed","About slate JSON-RPC"]
-JSON-RPC asks: ["input_required","Publish About chalk JSON-RPC?"]
-JSON-RPC answered: ["completed","yes: About chalk JSON-RPC"]
-JSON-RPC get: "completed"
-JSON-RPC file: ["a.txt","text/plain","scanned"]
-JSON-RPC stream: ["I have read 1 message(s).","completed"]
-JSON-RPC cancel: "TaskNotCancelableError"
-REST card: [["careful","chat","copy","draft","judged","page"],true]
-REST send: ["completed","About slate REST"]
-REST asks: ["input_required","Publish About chalk REST?"]
-REST answered: ["completed","yes: About chalk REST"]
-REST get: "completed"
-REST file: ["a.txt","text/plain","scanned"]
-REST stream: ["I have read 1 message(s).","completed"]
-REST cancel: "TaskNotCancelableError"
+	const each = `P card: [["careful","chat","copy","draft","judged","page"],true,"TRANSPORT"]
+P send: ["completed","About slate P"]
+P asks: ["input_required","Publish About chalk P?"]
+P answered: ["completed","yes: About chalk P"]
+P get: "completed"
+P file: ["a.txt","text/plain","scanned"]
+P stream: ["I have read 1 message(s).","completed"]
+P cancel: "TaskNotCancelableError"
+P alone: ["draft","completed","About slate alone"]
+P of another agent: "TaskNotFoundError"
+P push: ["TASK_STATE_INPUT_REQUIRED","t0ken","Bearer s3cret"]
+P push deleted: "TaskNotFoundError"
+P push created: ["again",true,true,"",{"scheme":"Bearer","credentials":""},["TASK_STATE_INPUT_REQUIRED","t0ken","Bearer s3cret"]]
+P push list: [true,["again"]]
+P push refused: "RequestMalformedError"
 `
-	if err != nil || string(out) != want {
-		t.Errorf("%v, got:\n%s\nwant:\n%s", err, out, want)
+	const before = `P card: ["page",["page"]]
+P asks: ["task","input-required","Publish About chalk P?"]
+P answered: ["completed","yes: About chalk P"]
+P get: "completed"
+P stream: ["task","status-update"]
+P cancel: "REFUSED"
+`
+	var want strings.Builder
+	for _, c := range []struct{ name, said, transport, refused, then string }{
+		{"JSON-RPC", each, "JsonRpcTransport", "", ""},
+		{"REST", each, "_RestTransport", "", ""},
+		{"0.3 JSON-RPC", before, "", "TaskNotCancelableError", `P push: ["TASK_STATE_COMPLETED","t0ken",""]` + "\n"},
+		{"0.3 REST", before, "", "Error", ""}, // which this client makes of every error over REST
+	} {
+		want.WriteString(strings.NewReplacer("P ", c.name+" ", `P"`, c.name+`"`, "P?", c.name+"?", "TRANSPORT", c.transport, "REFUSED", c.refused).Replace(c.said + c.then))
+	}
+	if err != nil || string(out) != want.String() {
+		t.Errorf("%v, got:\n%s\nwant:\n%s", err, out, want.String())
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
-	"github.com/a2aproject/a2a-go/v2/a2asrv/push"
 
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -34,10 +33,10 @@ func receiver(p *sdk.PushConfig) serve.Receiver {
 }
 
 // config is the configuration of a receiver, without its secrets.
-func config(run string, r serve.Receiver) *sdk.TaskPushConfig {
-	out := &sdk.TaskPushConfig{TaskID: sdk.TaskID(run), Config: sdk.PushConfig{ID: r.ID, URL: r.URL}}
+func config(run string, r serve.Receiver) *sdk.PushConfig {
+	out := &sdk.PushConfig{TaskID: sdk.TaskID(run), ID: r.ID, URL: r.URL}
 	if scheme, _, ok := strings.Cut(r.Header["Authorization"], " "); ok {
-		out.Config.Auth = &sdk.PushAuthInfo{Scheme: scheme}
+		out.Auth = &sdk.PushAuthInfo{Scheme: scheme}
 	}
 	return out
 }
@@ -57,11 +56,11 @@ func (a *agent) notice(ctx context.Context, who serve.Principal, run api.Run) ([
 }
 
 // CreateTaskPushConfig implements a2asrv.RequestHandler.
-func (a *agent) CreateTaskPushConfig(ctx context.Context, req *sdk.CreateTaskPushConfigRequest) (*sdk.TaskPushConfig, error) {
+func (a *agent) CreateTaskPushConfig(ctx context.Context, req *sdk.PushConfig) (*sdk.PushConfig, error) {
 	if _, err := a.known(ctx, req.TaskID); err != nil {
 		return nil, err
 	}
-	r := receiver(&req.Config)
+	r := receiver(req)
 	if err := a.push.Save(ctx, callerOf(ctx).who, string(req.TaskID), r); err != nil {
 		return nil, failure(err)
 	}
@@ -69,30 +68,30 @@ func (a *agent) CreateTaskPushConfig(ctx context.Context, req *sdk.CreateTaskPus
 }
 
 // ListTaskPushConfigs implements a2asrv.RequestHandler.
-func (a *agent) ListTaskPushConfigs(ctx context.Context, req *sdk.ListTaskPushConfigRequest) ([]*sdk.TaskPushConfig, error) {
+func (a *agent) ListTaskPushConfigs(ctx context.Context, req *sdk.ListTaskPushConfigRequest) (*sdk.ListTaskPushConfigResponse, error) {
 	if _, err := a.known(ctx, req.TaskID); err != nil {
 		return nil, err
 	}
 	all, err := a.push.List(ctx, callerOf(ctx).who, string(req.TaskID))
-	out := []*sdk.TaskPushConfig{}
+	out := &sdk.ListTaskPushConfigResponse{Configs: []*sdk.PushConfig{}} // a run has few
 	for _, r := range all {
-		out = append(out, config(string(req.TaskID), r))
+		out.Configs = append(out.Configs, config(string(req.TaskID), r))
 	}
 	return out, failure(err)
 }
 
 // GetTaskPushConfig implements a2asrv.RequestHandler.
-func (a *agent) GetTaskPushConfig(ctx context.Context, req *sdk.GetTaskPushConfigRequest) (*sdk.TaskPushConfig, error) {
+func (a *agent) GetTaskPushConfig(ctx context.Context, req *sdk.GetTaskPushConfigRequest) (*sdk.PushConfig, error) {
 	all, err := a.ListTaskPushConfigs(ctx, &sdk.ListTaskPushConfigRequest{TaskID: req.TaskID})
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range all {
-		if one.Config.ID == req.ID {
+	for _, one := range all.Configs {
+		if one.ID == req.ID {
 			return one, nil
 		}
 	}
-	return nil, push.ErrPushConfigNotFound
+	return nil, sdk.ErrTaskNotFound
 }
 
 // DeleteTaskPushConfig implements a2asrv.RequestHandler.

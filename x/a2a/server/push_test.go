@@ -63,11 +63,11 @@ func TestPush(t *testing.T) {
 	want(t, <-r.got, "completed: yes: About slate t0ken Bearer s3cret false")
 
 	c = h.client(sdk.TransportProtocolHTTPJSON)
-	signed := &sdk.CreateTaskPushConfigRequest{TaskID: task.ID, Config: sdk.PushConfig{URL: r.URL + "/2", Token: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}}
+	signed := &sdk.PushConfig{TaskID: task.ID, URL: r.URL + "/2", Token: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
 	if _, err := c.CreateTaskPushConfig(t.Context(), signed); err != nil {
 		t.Fatal(err)
 	}
-	want(t, <-r.got, "completed: yes: About slate "+signed.Config.Token+"  true") // it was over
+	want(t, <-r.got, "completed: yes: About slate "+signed.Token+"  true") // it was over
 	all, err := c.ListTaskPushConfigs(t.Context(), &sdk.ListTaskPushConfigRequest{TaskID: task.ID})
 	text, _ := json.Marshal(all)
 	if err != nil || len(all) != 2 || strings.Contains(string(text), "s3cret") || strings.Contains(string(text), "t0ken") {

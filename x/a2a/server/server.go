@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"time"
 
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
+	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 
 	"github.com/stonelayer/stone/internal/inside"
@@ -39,36 +42,114 @@ const beat = 15 * time.Second
 
 // Mounts returns the mounts of an agent for one server.
 func Mounts(cfg Config) map[string]serve.Mount {
-	var a *agent
-	made := func(h func(*agent) http.Handler) serve.Mount {
-		return func(of *serve.Server) (serve.Handler, error) {
-			if a == nil || a.of != of { // the first of the mounts
-				var err error
-				if a, err = newAgent(of, cfg); err != nil {
-					return nil, err
-				}
+	var h *house
+	made := func(of *serve.Server) (serve.Handler, error) {
+		if h == nil || h.of != of { // the first of the mounts
+			var err error
+			if h, err = newHouse(of, cfg); err != nil {
+				return nil, err
 			}
-			handler, mine := h(a), a
-			return func(w http.ResponseWriter, r *http.Request, who serve.Principal) {
-				body, err := io.ReadAll(r.Body)
-				if large := (*http.MaxBytesError)(nil); errors.As(err, &large) { // the SDK would call it a parse error
-					w.Header().Set("Content-Type", "application/json")
-					w.WriteHeader(http.StatusRequestEntityTooLarge)
-					fmt.Fprintf(w, `{"error": {"code": 413, "status": "INVALID_ARGUMENT", "message": "the request is too large: want at most %d bytes, and the URLs of large files"}}`, large.Limit)
-					return
-				}
-				r.Body = io.NopCloser(bytes.NewReader(body))
-				ctx := context.WithValue(context.WithValue(r.Context(), callerKey{}, mine.as(who)), baseKey{}, mine.baseOf(r))
-				handler.ServeHTTP(flusher{w}, r.WithContext(ctx))
-			}, nil
+		}
+		return h.serve, nil
+	}
+	card := a2asrv.WellKnownAgentCardPath
+	return map[string]serve.Mount{"GET " + card: made, "GET " + at + "/{name}" + card: made, "POST " + at: made, at + "/": made}
+}
+
+// A house has the agent of all pipelines, and one of each. They share the receivers of notifications.
+type house struct {
+	*agent
+	each map[string]*agent // by the names of their pipelines
+}
+
+// taken are the first segments of paths below the agent of all pipelines: a pipeline of such a name has no agent of its own.
+var taken = map[string]bool{"tasks": true, "extendedAgentCard": true, "v1": true}
+
+func newHouse(of *serve.Server, cfg Config) (*house, error) {
+	pipelines, err := of.Pipelines()
+	if err != nil {
+		return nil, err
+	}
+	h := &house{&agent{of: of, cfg: cfg, at: at}, map[string]*agent{}}
+	for _, p := range pipelines {
+		s, err := skillOf(p)
+		if err != nil {
+			return nil, err
+		}
+		h.skills = append(h.skills, s)
+	}
+	if h.push, err = of.Receivers("a2a", cfg.Private, h.notice); err != nil {
+		return nil, err
+	}
+	for _, s := range h.skills {
+		if !taken[s.Name] {
+			one := *h.agent
+			one.skills, one.at = []skill{s}, at+"/"+s.Name
+			if len(h.skills) > 1 {
+				one.cfg.Name, one.cfg.Description = "", "" // which are about all of them
+			}
+			h.each[s.Name] = &one
 		}
 	}
-	alive := a2asrv.WithTransportKeepAlive(beat)
-	return map[string]serve.Mount{
-		"GET " + a2asrv.WellKnownAgentCardPath: made(func(a *agent) http.Handler { return http.HandlerFunc(a.serveCard) }),
-		"POST " + at:                           made(func(a *agent) http.Handler { return a2asrv.NewJSONRPCHandler(a, alive) }),
-		at + "/":                               made(func(a *agent) http.Handler { return http.StripPrefix(at, a2asrv.NewRESTHandler(a, alive)) }),
+	return h, nil
+}
+
+// serve serves the agent that the path of a request names.
+func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principal) {
+	path := strings.TrimPrefix(r.URL.Path, at)
+	name, below, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	a := h.each[name]
+	switch {
+	case a != nil:
+		path = "/" + below
+	case r.PathValue("name") != "" && !reads(who): // whether there is such a pipeline is not told
+		a, path = &agent{of: h.of, cfg: h.cfg, at: at + "/" + name}, "/"+below
+	default:
+		a = h.agent
 	}
+	body, err := io.ReadAll(r.Body)
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) { // the SDK would call it a parse error
+		refuse(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is too large: want at most %d bytes, and the URLs of large files", large.Limit))
+		return
+	}
+	// A page of another origin can send a body of few types without being asked. A request without a type is from no browser.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(body) > 0 && (err != nil && r.Header.Get("Content-Type") != "" || err == nil && kind != jsonMode && kind != "application/a2a+json") {
+		refuse(w, http.StatusUnsupportedMediaType, fmt.Sprintf("the body is of type %q: want %s", r.Header.Get("Content-Type"), jsonMode))
+		return
+	}
+	to := *r.URL
+	to.Path, to.RawPath = path, ""
+	r = r.WithContext(context.WithValue(context.WithValue(r.Context(), callerKey{}, a.as(who)), baseKey{}, a.baseOf(r)))
+	r.URL, r.Body = &to, io.NopCloser(bytes.NewReader(body))
+	a.handler(path, body).ServeHTTP(flusher{w}, r)
+}
+
+// handler returns the handler of a request for the agent. Clients of version 0.3 name methods with a slash, or paths below /v1.
+func (a *agent) handler(path string, body []byte) http.Handler {
+	alive := a2asrv.WithTransportKeepAlive(beat)
+	if path == a2asrv.WellKnownAgentCardPath {
+		return http.HandlerFunc(a.serveCard)
+	}
+	if path != "" && path != "/" {
+		if strings.HasPrefix(path, a2av0.RESTPathPrefix+"/") {
+			return a2av0.NewRESTHandler(a, alive)
+		}
+		return a2asrv.NewRESTHandler(a, alive)
+	}
+	var call struct {
+		Method string `json:"method"`
+	}
+	if json.Unmarshal(body, &call) == nil && strings.Contains(call.Method, "/") {
+		return a2av0.NewJSONRPCHandler(a, alive)
+	}
+	return a2asrv.NewJSONRPCHandler(a, alive)
+}
+
+// refuse replies with an error of the protocol over REST.
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", jsonMode)
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "status": "INVALID_ARGUMENT", "message": text}}) // or the client has gone
 }
 
 // flusher is an http.Flusher, which the SDK wants, around a writer that only unwraps to one.
@@ -79,6 +160,7 @@ func (f flusher) Flush()                      { _ = http.NewResponseController(f
 
 // An agent implements a2asrv.RequestHandler over the API of a server, which keeps everything.
 type agent struct {
+	at     string // its path
 	of     *serve.Server
 	cfg    Config
 	skills []skill
@@ -86,23 +168,6 @@ type agent struct {
 }
 
 var _ a2asrv.RequestHandler = (*agent)(nil)
-
-func newAgent(of *serve.Server, cfg Config) (*agent, error) {
-	all, err := of.Pipelines()
-	if err != nil {
-		return nil, err
-	}
-	a := &agent{of: of, cfg: cfg}
-	for _, p := range all {
-		s, err := skillOf(p)
-		if err != nil {
-			return nil, err
-		}
-		a.skills = append(a.skills, s)
-	}
-	a.push, err = of.Receivers("a2a", cfg.Private, a.notice)
-	return a, err
-}
 
 // caller is the API as the caller of a request.
 type caller struct {

@@ -306,9 +306,9 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want(t, string(got), `[{"filename":"a.png","mediaType":"image/png","metadata":{"field":"front"},"raw":"iVBORw0KGgo="},`+
-			`{"filename":"c.txt","mediaType":"text/plain","metadata":{"field":"more"},"raw":"Yw=="},`+
-			`{"mediaType":"application/pdf","metadata":{"field":"more"},"url":"https://test.invalid/b.pdf"}]`)
+		want(t, string(got), `[{"raw":"iVBORw0KGgo=","filename":"a.png","mediaType":"image/png","metadata":{"field":"front"}},`+
+			`{"raw":"Yw==","filename":"c.txt","mediaType":"text/plain","metadata":{"field":"more"}},`+
+			`{"url":"https://test.invalid/b.pdf","mediaType":"application/pdf","metadata":{"field":"more"}}]`)
 		for _, bad := range []struct {
 			skill string
 			parts []*sdk.Part

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -186,6 +187,9 @@ func (a *agent) CancelTask(ctx context.Context, req *sdk.CancelTaskRequest) (*sd
 	return task(ctx, c, run, nil)
 }
 
+// pageBytes is about how much JSON a page of tasks has: it ends before the task that exceeds it, but has one.
+const pageBytes = 4 << 20
+
 // ListTasks implements a2asrv.RequestHandler.
 func (a *agent) ListTasks(ctx context.Context, req *sdk.ListTasksRequest) (*sdk.ListTasksResponse, error) {
 	size := cmp.Or(req.PageSize, 50)
@@ -211,13 +215,18 @@ func (a *agent) ListTasks(ctx context.Context, req *sdk.ListTasksRequest) (*sdk.
 	if req.Status != "" && !query.Has("state") { // no run is in such a state
 		return out, nil
 	}
+	if len(a.skills) == 1 {
+		query.Set("pipeline", a.skills[0].Name)
+	}
 	c := callerOf(ctx)
 	page, err := c.Runs(ctx, query)
 	if err != nil {
 		return nil, failure(err)
 	}
+	last, left := "", pageBytes
 	for _, run := range page.Runs {
 		if !slices.Contains(a.names(), run.Pipeline) {
+			last = run.ID
 			continue
 		}
 		if req.IncludeArtifacts {
@@ -233,7 +242,13 @@ func (a *agent) ListTasks(ctx context.Context, req *sdk.ListTasksRequest) (*sdk.
 		if err != nil {
 			return nil, err
 		}
-		out.Tasks = append(out.Tasks, t)
+		if text, err := json.Marshal(t); err != nil {
+			return nil, err
+		} else if left -= len(text); left < 0 && len(out.Tasks) > 0 { // the next page begins with it
+			page.Next = last
+			break
+		}
+		out.Tasks, last = append(out.Tasks, t), run.ID
 	}
 	if out.NextPageToken = page.Next; page.Next == "" && req.PageToken == "" {
 		out.TotalSize = len(out.Tasks)

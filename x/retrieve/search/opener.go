@@ -22,7 +22,7 @@ func share(r *kinds.Reader, index string) *opener {
 		all = map[string]*opener{}
 		r.Parts["search"] = all
 	}
-	address := redact.FullDatabase(index, kinds.IndexEnv)
+	address := redact.FullDatabase(index, kinds.IndexEnv, r.Found)
 	o := all[address]
 	if o == nil {
 		o = &opener{index: index, address: address}

@@ -14,7 +14,7 @@ var Part = kinds.Kind{Name: "chess", Read: readKind, Checks: map[string]call.Che
 func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	c := Config{Options: map[string]string{}}
 	m.Need("command")
-	c.Command = r.Argv(m)
+	c.Command = r.Argv(m, "")
 	if len(c.Command) > 0 {
 		at.At, at.Command = c.Command[0], c.Command
 	}

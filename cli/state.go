@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/cli/internal/token"
+	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/trust"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
+)
+
+// The state of a project, in its directory .stone, and what comes and goes with a database.
+const (
+	runsFile   = "stone.db"
+	indexFile  = "index.db"
+	tokensFile = "tokens.json"
+)
+
+var beside = []string{"-wal", "-shm", "-journal"}
+
+// ignored is written next to a new database to keep it out of version control.
+const ignored = "/" + runsFile + "*\n/" + indexFile + "*\n/" + tokensFile + "*\n/.gitignore\n"
+
+// stateIn adds a file of the project's state, unless it is missing or this user's Stone made it.
+func (f *found) stateIn(file string) error {
+	ask := func(file, why string) error {
+		if _, err := os.Lstat(file); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		s, err := trust.Open()
+		if err != nil {
+			return err
+		}
+		if ours, err := s.Believed(file); err != nil || ours {
+			return err
+		}
+		f.state = append(f.state, file)
+		f.wants = append(f.wants, "its "+filepath.Base(file)+", which was not made here, "+cmp.Or(why, holds(file)))
+		return nil
+	}
+	if err := ask(file, ""); err != nil {
+		return err
+	}
+	for _, end := range beside {
+		if why := trust.Foreign(file + end); why != "" {
+			if err := ask(file+end, why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// holds says what a file of state has that commands would act upon.
+func holds(file string) string {
+	if to, err := os.Readlink(file); err == nil {
+		return "is a link to " + to
+	}
+	var err error
+	switch filepath.Base(file) {
+	case tokensFile:
+		var tokens *token.File
+		if tokens, err = token.Open(file); err != nil {
+			break
+		}
+		all, listed := tokens.List()
+		if err = listed; err != nil {
+			break
+		}
+		var names []string
+		for _, t := range all {
+			names = append(names, t.Name+" ("+strings.Join(t.Roles, ", ")+")")
+		}
+		return "lets holders of tokens use the server: " + strings.Join(names, ", ")
+	case runsFile:
+		var db *sqlite.DB
+		if db, err = sqlite.Open(file, sqlite.Options{ReadOnly: true}); err != nil {
+			break
+		}
+		defer db.Close()
+		all, counted := journal.Counts(context.Background(), db, journal.Query{})
+		if err = counted; err != nil {
+			break
+		}
+		n := map[journal.State]int{}
+		runs := 0
+		for _, c := range all {
+			runs += c.Runs
+			n[c.State] += c.Runs
+		}
+		going := n[journal.Answered] + n[journal.Drained] + n[journal.Interrupted] + n[journal.Refused]
+		return fmt.Sprintf("has %s: %d would continue, %d of them by answers in it, and %d wait", text.Plural(runs, "run"), going, n[journal.Answered], n[journal.Waiting])
+	default:
+		return "says what searches find"
+	}
+	return "cannot be read: " + err.Error()
+}
+
+// believes asks for trust in a file of the project's state that exists, and announces one that will be made.
+func (a *app) believes(file string) error {
+	dir, err := config.Find(".")
+	if err != nil {
+		return err
+	}
+	f := found{dir: cmp.Or(dir, filepath.Dir(file))}
+	if err = f.stateIn(file); err == nil || a.trusts() {
+		err = a.consent(f)
+	}
+	if _, missing := os.Lstat(file); err != nil || !errors.Is(missing, fs.ErrNotExist) {
+		return err
+	}
+	s, err := trust.Open()
+	if err == nil {
+		err = s.Make(file)
+	}
+	a.unmarked(file, err)
+	return nil
+}
+
+// made marks a file of the project's state that this process has made.
+func (a *app) made(file string) {
+	s, err := trust.Open()
+	if err == nil {
+		err = s.Believe(file)
+	}
+	a.unmarked(file, err)
+}
+
+func (a *app) unmarked(file string, err error) {
+	if err != nil {
+		a.complain("later commands will ask whether %s is yours, unless a flag or a variable names it: %v", file, err)
+	}
+}
+
+// openTokens opens the file of tokens. Without a name it is one of the user for the project, with the tokens that the user
+// has trusted in the project.
+func (a *app) openTokens(file string) (*token.File, error) {
+	if file != "" {
+		return token.Open(file)
+	}
+	const elsewhere = "%w (--tokens keeps tokens in another place)"
+	dir, err := config.Find(".")
+	if err != nil {
+		return nil, fmt.Errorf(elsewhere, err)
+	}
+	if dir == "" {
+		if dir, err = filepath.Abs(config.Name); err != nil {
+			return nil, err
+		}
+	}
+	s, err := trust.Open()
+	if err == nil {
+		file, err = s.Callers(filepath.Dir(dir))
+	}
+	if err != nil {
+		return nil, fmt.Errorf(elsewhere, err)
+	}
+	shipped := filepath.Join(dir, tokensFile)
+	_, missing := os.Lstat(shipped)
+	_, isNew := os.Stat(file)
+	if missing != nil || isNew == nil {
+		return token.Open(file)
+	}
+	f := found{dir: dir}
+	if err = f.stateIn(shipped); err == nil {
+		err = a.consent(f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(f.state) > 0 && a.trusts() { // for this command alone
+		return token.Open(shipped)
+	}
+	return token.Copy(shipped, file)
+}

@@ -1,0 +1,55 @@
+package kinds
+
+import (
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/redact"
+)
+
+// A Place is what a field of a configuration names outside of it: an address, a program, a key, a variable or a file.
+// The methods of Reader that read such fields note it, so that trust covers every field of these types.
+type Place struct {
+	In   string // the path of the field
+	Does string // what a command does with it, as "sends requests to"
+	At   string // as people see it, without secrets
+}
+
+// Reach notes a place.
+func (r *Reader) Reach(field form.Value, does, at string) {
+	r.Places = append(r.Places, Place{field.Path(), does, at})
+}
+
+// reachFile notes a file, unless it is one of the project.
+func (r *Reader) reachFile(field form.Value, file string) {
+	if rel, err := filepath.Rel(r.Dir, file); err != nil || !filepath.IsLocal(rel) {
+		r.Reach(field, "uses the file", file)
+	}
+}
+
+// Host returns the scheme and the host of an address, and the whole one of a database without its password, since its
+// parameters may name further hosts. It returns "" for anything else. The rest of an address may be a secret.
+func Host(address string) string {
+	if redact.IsDatabase(address) {
+		return redact.Database(address)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// Whole returns a command with its arguments, as a shell would take them.
+func Whole(argv []string) string {
+	var words []string
+	for _, w := range argv {
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$`;&|()<>*?[]{}!#~") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		words = append(words, w)
+	}
+	return strings.Join(words, " ")
+}

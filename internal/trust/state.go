@@ -1,0 +1,173 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/stonelayer/stone/internal/regular"
+)
+
+// The state of a project is what commands keep in its directory .stone: databases. What a checkout brings in their place
+// is not believed, since it may have answers that nobody gave. So a file is known by a mark in the user's configuration
+// directory, with what the file system knows of it: a replaced one differs, also after a checkout.
+
+// making is how long a file that is announced may take to be there.
+const making = time.Minute
+
+// mark describes a file without its contents: which one it is, whether others may write it or its directory, and where a
+// link leads.
+func mark(file string) (string, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return "", err
+	}
+	link := ""
+	if info.Mode()&fs.ModeSymlink != 0 {
+		if link, err = os.Readlink(file); err == nil {
+			info, err = os.Stat(file)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return "-> " + link, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	dir, err := os.Stat(filepath.Dir(file))
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %o %o %s", identity(file, info), info.Mode().Perm()&0o022, dir.Mode().Perm()&0o002, link), nil
+}
+
+// of is the file with the mark of a file.
+func (s *Store) of(folder, path, ext string) (string, error) {
+	dir, err := real(filepath.Dir(path))
+	if err != nil {
+		return "", err
+	}
+	name := sha256.Sum256([]byte(filepath.Join(dir, filepath.Base(path))))
+	return filepath.Join(filepath.Dir(s.file), folder, fmt.Sprintf("%x%s", name[:16], ext)), nil
+}
+
+// Callers is the file with the tokens of those who may use the server of a project.
+func (s *Store) Callers(project string) (string, error) {
+	return s.of("callers", filepath.Join(project, "tokens"), ".json")
+}
+
+// Make announces that this process makes a file which does not exist, so that others believe it from its first moment.
+func (s *Store) Make(file string) error { return s.keep(file, time.Now().UTC().Format(time.RFC3339)) }
+
+// Believe marks a file as it is: this user's Stone made it, or the user was asked.
+func (s *Store) Believe(file string) error {
+	m, err := mark(file)
+	if err != nil {
+		return err
+	}
+	return s.keep(file, m)
+}
+
+func (s *Store) keep(file, m string) error {
+	at, err := s.of("state", file, ".json")
+	if err != nil {
+		return err
+	}
+	return write(at, m)
+}
+
+// Believed reports whether a file is the one that was marked.
+func (s *Store) Believed(file string) (bool, error) {
+	m, err := mark(file)
+	if err != nil {
+		return false, err
+	}
+	at, err := s.of("state", file, ".json")
+	if err != nil {
+		return false, err
+	}
+	data, err := regular.Read(at, regular.Config)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	var known string
+	if err == nil {
+		err = json.Unmarshal(data, &known)
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read the mark of %s: %w", file, err)
+	}
+	if began, err := time.Parse(time.RFC3339, known); err == nil && time.Since(began) < making {
+		return true, nil
+	}
+	return known == m, nil
+}
+
+// Foreign says why a file that a database comes and goes with, such as its log, is not its own: "" if it is, or if there is
+// none.
+func Foreign(file string) string {
+	info, err := os.Lstat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return err.Error()
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "is a link"
+	case !info.Mode().IsRegular():
+		return "is no regular file"
+	case tracked(file):
+		return "is a file of the repository"
+	}
+	return ""
+}
+
+// tracked reports whether git tracks a file. It reads the index itself, since git runs what the configuration of a
+// checkout names. An index of version 4 has only the ends of paths.
+func tracked(file string) bool {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return false
+	}
+	for dir := filepath.Dir(file); ; dir = filepath.Dir(dir) {
+		git := filepath.Join(dir, ".git")
+		if text, err := regular.Read(git, regular.Config); err == nil { // of a work tree
+			if to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: "); ok {
+				git = to
+				if !filepath.IsAbs(to) {
+					git = filepath.Join(dir, to)
+				}
+			}
+		}
+		indexes, _ := filepath.Glob(filepath.Join(escaped(git), "sharedindex.*"))
+		for _, index := range append(indexes, filepath.Join(git, "index")) {
+			data, err := regular.Read(index, regular.Source)
+			rel, failed := filepath.Rel(dir, file)
+			if err != nil || failed != nil {
+				continue
+			}
+			path := strings.ToLower(filepath.ToSlash(rel))
+			if bytes.HasPrefix(data, []byte("DIRC\x00\x00\x00\x04")) {
+				path = path[max(0, len(path)-3):]
+			}
+			if bytes.Contains(bytes.ToLower(data), []byte(path+"\x00")) {
+				return true
+			}
+		}
+		if filepath.Dir(dir) == dir {
+			return false
+		}
+	}
+}
+
+// escaped returns a path for filepath.Glob.
+func escaped(path string) string {
+	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}

@@ -1,0 +1,146 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/view"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// answers takes the answers and results of a request.
+func (c conversation) answers(req *turn.Request) (t followed, err error) {
+	t = followed{reply: req.Reply, old: true}
+	for _, a := range req.Answers {
+		run, _, _, ok := turn.Question(a.ID)
+		if !ok {
+			return t, invalid("the question %.100q is none of this server: want the id that came with it", a.ID)
+		}
+		if t.info, err = c.turn(run); err == nil {
+			err = c.reply(&t, a, req)
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	if len(req.Results) > 0 {
+		err = c.results(&t, req.Results)
+	}
+	if req.Message != "" {
+		t.reply, t.old = turn.ID(nameOf(c.who, t.info.ID), req.Message), false
+	}
+	return t, err
+}
+
+// reply answers a question of a turn, in a message or else in what follows one.
+func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error {
+	if !c.who.may(Answer) {
+		return lacking(Answer)
+	}
+	who := c.who
+	if req.Message != "" {
+		who.By = turn.By(cmp.Or(who.by(), "a chat client"), req.Message)
+	}
+	_, path, version, _ := turn.Question(a.ID)
+	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.info.ID, Path: path}) {
+		if err != nil {
+			return err
+		}
+		if text := req.Text(); a.Cancel && text != "" && q.Call != nil {
+			a.Cancel, a.Response = false, turn.Instead(q, text)
+		}
+		response, err := a.Of(q)
+		if err != nil {
+			return invalid("%v", err)
+		}
+		t.old = t.old && !q.Open()
+		return c.answer(c.ctx, who, t.info, api.Answer{Question: path, Response: response, Cancel: a.Cancel, Version: version})
+	}
+	return notFound("the run asks no question %q", path)
+}
+
+// results takes the results of calls that the client has executed, of the calls of one turn. Results of other calls, which
+// the client has from the server, are left out.
+func (c conversation) results(t *followed, all []turn.Answer) (err error) {
+	if t.info, err = c.turn(turn.Run(all[len(all)-1].ID)); err != nil {
+		return err
+	}
+	if !c.who.may(Answer) {
+		return lacking(Answer)
+	}
+	calls := map[string]journal.Question{}
+	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.info.ID}) {
+		if err != nil {
+			return err
+		}
+		if q.Call != nil && q.Call.Client {
+			calls[turn.CallID(nameOf(c.who, t.info.ID), &q)] = view.Brief(q)
+		}
+	}
+	for _, a := range all {
+		q, ok := calls[a.ID]
+		if !ok {
+			continue
+		}
+		t.old = t.old && !q.Open()
+		if err := c.answer(c.ctx, c.who, t.info, api.Answer{Question: q.Path, Response: a.Response, Version: q.Version}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answered takes a message as the answer to what a turn asks, and reports whether it is one: the turn that runs is waited for.
+// It also is if it has answered before, and the client did not get what followed.
+func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journal.RunInfo, is bool, err error) {
+	var open []turn.Answer
+	var other int // questions than about calls
+	for {
+		open, other = nil, 0
+		for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: at.ID}) {
+			response := turn.Instead(q, req.Text())
+			switch {
+			case err != nil:
+				return at, false, err
+			case saidIn(q, req.Message) && q.Response == response:
+				return at, true, nil
+			case q.Open() && q.Call == nil:
+				other++
+				fallthrough
+			case q.Open():
+				open = append(open, turn.Answer{ID: turn.QuestionID(nameOf(c.who, at.ID), &q), Response: response})
+			}
+		}
+		if !goesOn(at.State) && !c.runs(at.ID) {
+			break
+		}
+		if at, err = c.settled(c.ctx, at); err == nil && c.closing() {
+			err = closing()
+		}
+		if err = cmp.Or(err, context.Cause(c.ctx)); err != nil {
+			return at, false, err
+		}
+	}
+	if at.State != journal.Waiting || len(open) == 0 {
+		return at, false, nil
+	}
+	if other > 0 && len(open) > 1 {
+		var ids []string
+		for _, a := range open {
+			ids = append(ids, a.ID)
+		}
+		return at, true, invalid("the turn before asks %d questions, and the message does not say which one it answers: want an answer to each of %s", len(open), strings.Join(ids, ", "))
+	}
+	for _, a := range open {
+		if err := c.reply(&followed{info: at}, a, req); err != nil {
+			return at, true, err
+		}
+	}
+	return at, true, nil
+}
+
+// saidIn reports whether a message has answered a question.
+func saidIn(q journal.Question, message string) bool { return !q.Open() && turn.In(q.By, message) }

@@ -1,0 +1,111 @@
+package serve
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/internal/turn/uistream"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
+)
+
+// maxHistory bounds the turns on a page of a conversation's history, and pageBytes its size.
+const maxHistory = 100
+
+// getHistory sends the newest messages of a conversation as a client of the AI SDK has them. A reply that is being written is left out:
+// its stream has all of it.
+func (s *Server) getHistory(w http.ResponseWriter, r *http.Request, who Principal) error {
+	c, err := s.conversation(r.Context(), who, r.PathValue("name"), r.PathValue("chat"))
+	if err != nil {
+		return err
+	}
+	page, next, err := c.history(r.URL.Query().Get("before"))
+	if err != nil {
+		return err
+	}
+	return reply(w, http.StatusOK, struct {
+		Messages []uistream.Message `json:"messages"`
+		Next     string             `json:"next,omitempty"`
+	}{uistream.Messages(page), next})
+}
+
+// history returns the newest exchanges of the conversation, or those before the turn of a run. Next is that run for the exchanges
+// before them.
+func (c conversation) history(before string) (page []turn.Exchange, next string, err error) {
+	leave, err := c.places.enter(c.ctx, c.drain, c.who.Tenant)
+	if err != nil {
+		return nil, "", err
+	}
+	defer leave()
+	at, err := c.newest(nil)
+	if before != "" {
+		if at, err = c.turn(before); err == nil {
+			at, err = c.number(at.Labels[afterLabel])
+		}
+	} else if errors.Is(err, journal.ErrNoRun) {
+		return nil, "", nil
+	}
+	for turns, size := 0, 0; err == nil && at.ID != ""; turns++ {
+		var of []turn.Exchange
+		if of, err = c.exchanges(at); err != nil {
+			return nil, "", err
+		}
+		for i := range of {
+			size += of[i].Size()
+		}
+		if turns > 0 && (size > pageBytes || turns == maxHistory) {
+			return page, next, nil
+		}
+		page, next = append(of, page...), nameOf(c.who, at.ID)
+		at, err = c.number(at.Labels[afterLabel])
+	}
+	return page, "", err
+}
+
+// exchanges reads what was said in a turn.
+func (c conversation) exchanges(info journal.RunInfo) ([]turn.Exchange, error) {
+	input, err := journal.Input(c.ctx, c.cfg.Journal, info)
+	if err != nil {
+		return nil, err
+	}
+	log, cuts, err := c.parts(c.ctx, c.p, info)
+	if err != nil {
+		return nil, err
+	}
+	parts, _ := log.Now()
+	ended, parts, err := c.ending(info, parts, nil)
+	if err != nil {
+		return nil, err
+	}
+	ended.Result = bareOf(ended.Result)
+	of := turn.Exchange{Message: info.Labels[messageLabel], Content: gateway{c.Server, c.who}.model(c.p).Message(input), Reply: ended.ID, Run: ended}
+	if of.Message == "" { // the command started the turn
+		of.Message = turn.ID(ended.ID, "message")
+	}
+	var all []turn.Exchange
+	from := 0
+	for i, cut := range cuts {
+		message := turn.MessageOf(cut.By)
+		said := llm.Part{Text: turn.Said(cut.Question)}
+		if i > 0 && message == turn.MessageOf(cuts[i-1].By) { // it has answered several
+			if cut.Call == nil {
+				of.Content = append(of.Content, said)
+			}
+			continue
+		}
+		before := of
+		before.Parts, from = parts[from:max(from, min(cut.parts, len(parts)))], max(from, min(cut.parts, len(parts)))
+		if cut.Call == nil {
+			before.Parts = append(slices.Clip(before.Parts), turn.Part{Kind: turn.Ask, ID: cut.Path, Question: &cut.Question})
+		}
+		before.Run.State, before.Run.Result, before.Run.Failure = journal.Waiting, nil, nil
+		all = append(all, before)
+		of = turn.Exchange{Message: message, Content: []llm.Part{said}, Reply: turn.ID(ended.ID, message), Run: ended}
+	}
+	if of.Parts = parts[from:]; goesOn(info.State) || c.runs(info.ID) {
+		of.Reply, of.Parts = "", nil
+	}
+	return append(all, of), nil
+}

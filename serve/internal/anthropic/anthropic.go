@@ -1,0 +1,146 @@
+// Package anthropic speaks Anthropic's Messages on the side of the server, so that its clients, such as Claude Code, use
+// pipelines and intents as models. Package openai runs them:
+//
+//	POST /v1/messages                 {"model": "stone/chat/answer", "max_tokens": 1024, "messages": […]}
+//	POST /v1/messages/count_tokens    an estimate
+//	GET  /v1/models                   in Anthropic's form for a request with the header anthropic-version
+//
+// The token of a caller may stand in the header x-api-key. [Parameters] lists what a request may have.
+//
+// # Streams
+//
+// Clients repeat a request whose stream ends with an error, and pay twice. So a stream that waits for the checks
+// starts after 15 seconds, or when the answer is accepted: a failure before that has a status.
+//
+// # Thinking
+//
+// Where a client asks for thinking, an answer has the reasoning of its model. In place of the provider's signature, it
+// has the name of the run, which keeps what the provider wants back in the next turn.
+package anthropic
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/stonelayer/stone/serve/internal/openai"
+)
+
+// Routes adds Messages to the routes of package openai, whose lists of models then serve both.
+func Routes(all []openai.Route) []openai.Route {
+	lists := map[string]handler{"GET /v1/models": listModels, "GET /v1/models/{model...}": getModel}
+	for i := range all {
+		if own, theirs := lists[all[i].Pattern], all[i].Serve; own != nil {
+			all[i].Serve = func(w http.ResponseWriter, r *http.Request, b openai.Backend) error {
+				if Serves(r) {
+					return own(w, r, b)
+				}
+				return theirs(w, r, b)
+			}
+		}
+	}
+	return append(all, openai.Route{Pattern: "POST /v1/messages", Starts: true, Serve: post},
+		openai.Route{Pattern: "POST /v1/messages/count_tokens", Serve: count})
+}
+
+type handler = func(w http.ResponseWriter, r *http.Request, b openai.Backend) error
+
+// Serves reports whether a request is one of a client of Anthropic, which reads errors in its form.
+func Serves(r *http.Request) bool {
+	path := r.URL.Path
+	return path == "/v1/messages" || strings.HasPrefix(path, "/v1/messages/") || strings.HasPrefix(path, "/v1/") && r.Header.Get("Anthropic-Version") != ""
+}
+
+// Token moves the token of such a client to where others have it.
+func Token(r *http.Request) *http.Request {
+	key := r.Header.Get("X-Api-Key")
+	if key == "" || !Serves(r) || r.Header.Get("Authorization") != "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+key)
+	return r
+}
+
+// kinds are the types of errors by status.
+var kinds = map[int]string{
+	http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
+	http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
+	http.StatusGatewayTimeout: "timeout_error", overloaded: "overloaded_error",
+}
+
+type object = map[string]any
+
+// overloaded is the status of a service that cannot take a request now.
+const overloaded = 529
+
+// failureOf returns an error with its status. A run that has failed is 424 where OpenAI's clients get 422: after
+// 400 and 422, Claude Code sends the request up to five times more, with fewer features each time.
+func failureOf(e *openai.Error, w http.ResponseWriter) (status int, f object) {
+	status = e.Status
+	switch {
+	case e.Type == "insufficient_quota":
+		status = http.StatusPaymentRequired
+	case e.Final && status == http.StatusUnprocessableEntity:
+		status = http.StatusFailedDependency
+	case status == http.StatusServiceUnavailable:
+		status = overloaded
+	}
+	kind, text := kinds[status], e.Message
+	if kind == "" && status >= http.StatusInternalServerError {
+		kind = "api_error"
+	}
+	if e.Final {
+		text = e.Code + ": " + text
+	}
+	f = object{"type": cmp.Or(kind, "invalid_request_error"), "message": text}
+	if e.Param == "thread" { // then a client sends the whole conversation
+		f["details"] = object{"error_code": "thread_unsupported_request", "unsupported": []string{"thread"}}
+	}
+	return status, object{"type": "error", "error": f, "request_id": w.Header().Get("X-Request-Id")}
+}
+
+// Fail answers a request with an error.
+func Fail(w http.ResponseWriter, e *openai.Error) {
+	status, f := failureOf(e, w)
+	named(w)
+	if e.Final {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(f) // or the client has gone
+}
+
+// named gives a reply the name of its request under the header that clients read.
+func named(w http.ResponseWriter) { w.Header().Set("Request-Id", w.Header().Get("X-Request-Id")) }
+
+func reply(w http.ResponseWriter, value any) error {
+	named(w)
+	return openai.Reply(w, value)
+}
+
+func describe(m openai.Model) object {
+	return object{"type": "model", "id": m.ID(), "display_name": m.Name, "created_at": "1970-01-01T00:00:00Z"}
+}
+
+func listModels(w http.ResponseWriter, _ *http.Request, b openai.Backend) error {
+	list := []object{}
+	for _, m := range b.Models() {
+		list = append(list, describe(m))
+	}
+	page := object{"data": list, "has_more": false, "first_id": nil, "last_id": nil}
+	if n := len(list); n > 0 {
+		page["first_id"], page["last_id"] = list[0]["id"], list[n-1]["id"]
+	}
+	return reply(w, page)
+}
+
+func getModel(w http.ResponseWriter, r *http.Request, b openai.Backend) error {
+	m, err := openai.Find(b, r.PathValue("model"))
+	if err != nil {
+		return err
+	}
+	return reply(w, describe(m))
+}
