@@ -216,7 +216,7 @@ func (s *spec) onlySteps() bool {
 	if s.detail == nil {
 		return s.effects != nil && len(s.effects) == 0
 	}
-	of, ok := s.detail.Value.(interface{ OnlySteps() bool })
+	of, ok := s.detail.Value.(record.Contained)
 	return ok && of.OnlySteps()
 }
 

@@ -14,6 +14,9 @@ const (
 	QueueResult                   // until the next step, the result reaches no code that may have effects
 )
 
+// Contained is implemented by what makes a leaf whose effects may all be those of the recorded steps within it.
+type Contained interface{ OnlySteps() bool }
+
 // QueueIn returns the Queue of a step, 0 if there is none.
 func QueueIn(ctx context.Context) Queue {
 	q, _ := ctx.Value(QueueKey{}).(Queue)
