@@ -24,6 +24,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -301,8 +302,11 @@ func (r *keptRun) another(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 	return stone.Run(ctx, p, cfg)
 }
 
-// end cancels the run's batches, and then the run at its first event: before any step.
+// end cancels the run's tasks at other agents and its batches, and then the run at its first event: before any step.
 func (r *keptRun) end(ctx context.Context, p stone.Ashlar, cfg stone.Config, opts journal.Options) (stone.Result, error) {
+	if err := remote.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, r.Store); err != nil {
+		return stone.Result{RunID: r.id}, fmt.Errorf("the tasks of its agents were not canceled: %w", err)
+	}
 	if r.batch != nil {
 		if err := batch.Cancel(ctx, p, stone.Config{RunID: cfg.RunID, Input: cfg.Input}, opts, *r.batch); err != nil {
 			return stone.Result{RunID: r.id}, fmt.Errorf("the batches were not canceled, so the run still waits for them: %w", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
@@ -105,10 +106,10 @@ func (a *app) cancel() *cobra.Command {
 	var db string
 	c := a.overRun(&cobra.Command{
 		Use:   "cancel RUN [flags]",
-		Short: "Cancel a waiting or interrupted run, and its batches at their providers",
+		Short: "Cancel a waiting or interrupted run, with its tasks at agents and its batches",
 		Long: "Cancel stops a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
 			"recorded steps stay: resume continues the run nevertheless. Batches are canceled at their providers, which\n" +
-			"bill their answers so far. Only canceling batches needs the pipeline, which names the providers and their keys.\n" +
+			"bill their answers so far, and tasks at agents of others. Only that needs the pipeline, which names the services.\n" +
 			"Cancel a running run with Ctrl-C, or at its server.",
 		Example: a.example("cancel last", "cancel nightly"),
 	}, 1, 1, func(c *cobra.Command, args []string) error { return a.cancelRun(c, db, args[0]) })
@@ -117,30 +118,45 @@ func (a *app) cancel() *cobra.Command {
 	return c
 }
 
-// cancelRun cancels a run by its records alone, or with its pipeline if it has batches at a provider.
+// cancelRun cancels a run by its records alone, or with its pipeline if it has tasks at agents or batches at a provider.
 func (a *app) cancelRun(c *cobra.Command, db, name string) error {
-	batches := false
+	tasks, batches := []string(nil), false
+	records := func(s *store) error {
+		err := journal.Cancel(c.Context(), s.Store, name)
+		if is, ok := errors.AsType[*journal.StateError](err); err != nil && !(ok && len(tasks) > 0 && is.State == journal.Canceled) { // while its tasks were canceled
+			return failed("%w", err)
+		}
+		a.complain("run %s is canceled", name)
+		return nil
+	}
 	err := a.withStore(c.Context(), db, func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err
 		}
 		name = info.ID // "last" may be another one by then
-		if batches, err = batch.Made(c.Context(), s.Store, info.ID); err == nil && !batches {
-			err = journal.Cancel(c.Context(), s.Store, info.ID)
+		if batches, err = batch.Made(c.Context(), s.Store, name); err == nil {
+			tasks, err = remote.Tasks(c.Context(), s.Store, name)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return failed("%w", err)
+		case batches || len(tasks) > 0:
+			return nil
 		}
-		if !batches {
-			a.complain("run %s is canceled", info.ID)
-		}
-		return nil
+		return records(s)
 	})
-	if err != nil || !batches {
+	if err != nil || !batches && len(tasks) == 0 {
 		return err
 	}
-	return a.goOn(c, db, name, "--cancel", "--quiet")
+	if err = a.goOn(c, db, name, "--cancel", "--quiet"); err == nil || batches {
+		return err
+	}
+	if !errors.As(err, new(*exitError)) { // which was printed
+		a.complain("%v", err)
+	}
+	a.complain("the tasks of its agents go on")
+	return a.withStore(c.Context(), db, records)
 }
 
 // everyRun is the name under which resume continues all runs that can.

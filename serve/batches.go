@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/batch"
 )
@@ -14,8 +15,16 @@ import (
 // batchLabel is the label of such a run, by which it is found.
 const batchLabel = "batch"
 
-// cancelStopped cancels a run that nobody runs by its records. If it has batches, these are canceled with its pipeline.
+// cancelStopped cancels a run that nobody runs by its records. Its tasks at other agents and its batches are canceled with its
+// pipeline.
 func (s *Server) cancelStopped(ctx context.Context, t task) error {
+	if !t.Ashlar.IsZero() {
+		run := t.run
+		run.Watch = nil // which would cancel the run at its first event
+		if err := remote.Cancel(ctx, t.Ashlar, run, t.keep, s.cfg.Journal.(timed).Journal); err != nil {
+			s.cfg.Log.Warn("tasks of a canceled run go on at their agents", "run", t.run.RunID, "error", err)
+		}
+	}
 	made, err := batch.Made(ctx, s.cfg.Journal.(timed).Journal, t.run.RunID)
 	switch {
 	case err != nil:

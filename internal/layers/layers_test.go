@@ -75,7 +75,8 @@ var table = []struct{ pkg, imports string }{
 	{"journal", ". internal/owed internal/flight internal/record budget tree internal/bounds internal/redact internal/text"},
 
 	{"llm/limit", ""},
-	{"llm/batch", ". budget internal/declared internal/owed internal/redact internal/retryafter internal/transport journal llm"},
+	{"internal/remote", "journal"},
+	{"llm/batch", ". budget internal/declared internal/owed internal/redact internal/remote internal/retryafter internal/transport journal llm"},
 	{"llm/openai", "llm/internal/... internal/jsonv2"},
 	{"llm/anthropic", "llm/internal/... internal/jsonv2"},
 	{"llm/gemini", "llm/internal/... internal/jsonv2"},
@@ -151,7 +152,7 @@ var table = []struct{ pkg, imports string }{
 	{"serve/internal/page", "journal internal/export call eval eval/stat llm serve/api serve/internal/answers internal/progress internal/text internal/view"},
 	{"serve/internal/openai", "agent call tree serve/api"},
 	{"serve/internal/anthropic", "serve/internal/openai"},
-	{"serve", "journal llm/batch call internal/owed tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/anthropic internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
+	{"serve", "journal llm/batch call internal/owed internal/remote tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/anthropic internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
 	{"serve/mcp", "serve internal/inside"},
 	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
 	{"cli/all", "cli cli/serve call/... journal/postgres x/..."},

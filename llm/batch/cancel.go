@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -30,11 +31,12 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 		time.AfterFunc(time.Second, func() { close(over) })
 		return over
 	})
-	started := startedOnly{cfg.Journal, map[[2]string]bool{}, soon}
+	started := map[[2]string]bool{}
 	for _, one := range steps {
-		started.steps[[2]string{one.Path, one.Kind}] = true
+		started[[2]string{one.Path, one.Kind}] = true
 	}
-	run.Recorder = journal.Keep(started, keep)
+	only := remote.Only{Journal: cfg.Journal, May: func(key step.Key) bool { return started[[2]string{key.Path, key.Kind}] }, Soon: soon}
+	run.Recorder = journal.Keep(only, keep)
 	_, err = stone.Run(s.context(ctx), p, run)
 	s.release()
 	if !errors.Is(err, kind.Waiting) {
@@ -45,30 +47,3 @@ func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.
 	}
 	return s.wake(ctx)
 }
-
-// startedOnly is a journal that runs only steps that had started before.
-type startedOnly struct {
-	journal.Journal
-	steps map[[2]string]bool // by path and kind
-	soon  func() <-chan struct{}
-}
-
-// Do implements journal.Journal.
-func (j startedOnly) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
-	if key.Kind != "value" && !j.steps[[2]string{key.Path, key.Kind}] {
-		work = func(ctx context.Context) (step.Record, error) {
-			select { // the error ends the visit
-			case <-ctx.Done():
-			case <-j.soon():
-			}
-			return step.Record{}, notStarted{}
-		}
-	}
-	return j.Journal.Do(ctx, key, work)
-}
-
-// notStarted is the error of a step that must not start.
-type notStarted struct{}
-
-func (notStarted) Error() string        { return "the run is being canceled" }
-func (notStarted) Is(target error) bool { return target == kind.Waiting }

@@ -11,8 +11,9 @@
 //
 // # Tools
 //
-// Each pipeline is a tool of its name. Its arguments are the input of the pipeline, or
-// {"input": …} where that is not an object. Its result is the run's result, as text and,
+// Each pipeline is a tool of its name, with "_" for dots. Its arguments are the input of the pipeline, or
+// {"input": …} where that is not an object. An argument whose name some providers would refuse, such as user/tone, gets
+// another one, user_tone. Its result is the run's result, as text and,
 // with the id and the state of the run, as structured content. The annotations follow
 // from the effects that the pipeline declares. A caller has the roles, the tenant and the
 // limits that [serve.Access] gives it.

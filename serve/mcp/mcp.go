@@ -110,14 +110,18 @@ func newServer(of *serve.Server, cfg Config) (*server, error) {
 	}
 	s.AddReceivingMiddleware(received)
 	s.addHelpers()
+	known := map[string]bool{}
 	for _, described := range all {
-		if helperNames[described.Name] {
-			return nil, fmt.Errorf("mcp: a pipeline has the name %q of a tool for runs: give it another Name", described.Name)
-		}
 		tool, p, err := toolOf(described)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
+		case helperNames[tool.Name]:
+			return nil, fmt.Errorf("mcp: a pipeline has the name %q of a tool for runs: give it another Name", described.Name)
+		case known[tool.Name]:
+			return nil, fmt.Errorf("mcp: the pipeline %q and another one would be the tool %q: give it another Name", described.Name, tool.Name)
 		}
+		known[tool.Name] = true
 		s.AddTool(tool, func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			return s.call(ctx, req, p)
 		})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,6 +20,9 @@ import (
 
 // answerField is the field of a form with the answer to a question that is not a form.
 const answerField = "answer"
+
+// reasonField is the field with the reason of an answer, such as of a no to a tool.
+const reasonField = "reason"
 
 // inResults reports whether a client is asked in the result of a call, which it sends again
 // with the answers: since protocol version 2026-07-28.
@@ -61,10 +65,16 @@ func requested(q api.Question) json.RawMessage {
 		if len(q.Schema) > 0 {
 			field.Description = "JSON of the schema " + string(q.Schema)
 		}
-		if slices.ContainsFunc(q.Choices, func(c string) bool { _, blank := ask.Blank(c); return blank }) {
-			field.Choices, field.Description = nil, "One of: "+strings.Join(q.Choices, ", ")
-		}
 		fields = []answers.Field{field}
+		switch plain, blanks := choices(q.Choices); {
+		case len(blanks) == 0:
+		case slices.ContainsFunc(slices.Collect(maps.Keys(blanks)), func(c string) bool { return !slices.Contains(plain, c) }):
+			fields[0].Choices, fields[0].Description = nil, "One of: "+strings.Join(q.Choices, ", ")
+		default:
+			fields[0].Choices = plain
+			with := strings.Join(slices.Sorted(maps.Keys(blanks)), " or ")
+			fields = append(fields, answers.Field{Name: reasonField, Title: "Reason", Description: "Why, if the answer is " + with + ". It may be empty.", Type: "string"})
+		}
 	}
 	properties, required := []string{}, []string{}
 	for _, f := range fields {
@@ -75,6 +85,20 @@ func requested(q api.Question) json.RawMessage {
 		properties = append(properties, string(encode(name))+":"+string(encode(plainField(f)))) // in their order
 	}
 	return fmt.Appendf(nil, `{"type":"object","properties":{%s},"required":%s}`, strings.Join(properties, ","), encode(required))
+}
+
+// choices returns those without a blank, and what stands before the blank of others by the choice that is the same without a
+// reason, such as "no: " by "no".
+func choices(all []string) (plain []string, blanks map[string]string) {
+	blanks = map[string]string{}
+	for _, c := range all {
+		if before, blank := ask.Blank(c); blank {
+			blanks[strings.TrimRight(before, ": ")] = before
+		} else {
+			plain = append(plain, c)
+		}
+	}
+	return plain, blanks
 }
 
 // encode returns the JSON of texts, and of what was JSON before.
@@ -134,6 +158,10 @@ func response(q api.Question, res *sdk.ElicitResult) (text string, decided bool,
 			text = f.Response(func(name string) string { return filledIn(res.Content[cmp.Or(name, answerField)]) })
 		} else {
 			text = filledIn(res.Content[answerField])
+			_, blanks := choices(q.Choices)
+			if why := strings.TrimSpace(filledIn(res.Content[reasonField])); why != "" && blanks[text] != "" {
+				text = blanks[text] + why
+			}
 		}
 		if text == "" {
 			return "", false, errors.New("the form is empty")

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -19,7 +21,8 @@ import (
 // A pipeline is a published one, as a tool.
 type pipeline struct {
 	api.Pipeline
-	wrapped bool // its input is the argument "input", since it is not an object
+	wrapped bool              // its input is the argument "input", since it is not an object
+	renamed map[string]string // fields of the input by the arguments that have another name
 }
 
 // toolOf describes a pipeline as a tool.
@@ -36,8 +39,9 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	if p.wrapped {
 		input = fmt.Appendf(nil, `{"type":"object","properties":{"input":%s},"required":["input"],"additionalProperties":false}`, moved(p.Input, "input"))
 	}
+	input = p.rename(input)
 	return &sdk.Tool{
-		Name:         p.Name,
+		Name:         strings.ReplaceAll(p.Name, ".", "_"), // some providers take no dots
 		Description:  cmp.Or(p.Description, "Run the pipeline "+p.Name+"."),
 		InputSchema:  json.RawMessage(input),
 		OutputSchema: outcomeSchema(p.Output),
@@ -45,8 +49,73 @@ func toolOf(described api.Pipeline) (*sdk.Tool, pipeline, error) {
 	}, p, nil
 }
 
+// argument are the names that the models of all providers take for arguments: Anthropic refuses the whole request for another one.
+var argument = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+
+// rename renames the arguments of a schema that have other names, such as the slot user/tone of a plan to user_tone.
+func (p *pipeline) rename(input json.RawMessage) json.RawMessage {
+	var object map[string]json.RawMessage
+	var properties map[string]json.RawMessage
+	var required []string
+	if json.Unmarshal(input, &object) != nil || json.Unmarshal(object["properties"], &properties) != nil {
+		return input // which the SDK reports
+	}
+	_ = json.Unmarshal(object["required"], &required) // it may be missing
+	pairs := []string{}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if argument.MatchString(name) {
+			continue
+		}
+		short := regexp.MustCompile(`[^a-zA-Z0-9_.-]+`).ReplaceAllString(name, "_")
+		short = short[:min(len(short), 60)] // which leaves room for a number
+		to := short
+		for n := 2; properties[to] != nil; n++ {
+			to = fmt.Sprint(short, "_", n)
+		}
+		properties[to] = properties[name]
+		delete(properties, name)
+		if i := slices.Index(required, name); i >= 0 {
+			required[i] = to
+		}
+		if p.renamed == nil {
+			p.renamed = map[string]string{}
+		}
+		p.renamed[to] = name
+		pointer := `"$ref":"#/properties/` + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		pairs = append(pairs, pointer+`"`, `"$ref":"#/properties/`+to+`"`, pointer+`/`, `"$ref":"#/properties/`+to+`/`)
+	}
+	if p.renamed == nil {
+		return input
+	}
+	object["properties"] = encode(properties)
+	if len(required) > 0 {
+		object["required"] = encode(required)
+	}
+	return json.RawMessage(strings.NewReplacer(pairs...).Replace(string(encode(object))))
+}
+
+// named gives arguments the names of the fields again.
+func (p pipeline) named(arguments json.RawMessage) json.RawMessage {
+	var given map[string]json.RawMessage
+	if p.renamed == nil || json.Unmarshal(arguments, &given) != nil {
+		return arguments
+	}
+	for to, name := range p.renamed {
+		if v, ok := given[to]; ok {
+			delete(given, to)
+			given[name] = v
+		}
+	}
+	text, err := json.Marshal(given)
+	if err != nil {
+		return arguments
+	}
+	return text
+}
+
 // input returns the input of a run from the arguments of a call.
 func (p pipeline) input(arguments json.RawMessage) (json.RawMessage, error) {
+	arguments = p.named(arguments)
 	if text := bytes.TrimSpace(arguments); len(text) == 0 || !p.wrapped && text[0] == '{' {
 		return arguments, nil
 	}

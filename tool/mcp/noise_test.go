@@ -80,8 +80,8 @@ func TestNoNetwork(t *testing.T) {
 		script, want string
 		policy       sandbox.Policy
 	}{
-		{`echo "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org" >&2; exit 1`, "(its sandbox grants no network)", sandbox.Policy{}},
-		{`sleep 5; exit 1`, "(its sandbox grants no network)", sandbox.Policy{}},
+		{`echo "npm error request to https://registry.npmjs.org/x failed, reason: getaddrinfo EAI_AGAIN registry.npmjs.org" >&2; exit 1`, "(it runs confined, without network: ", sandbox.Policy{}},
+		{`sleep 5; exit 1`, "(it runs confined, without network: ", sandbox.Policy{}},
 		{`echo "no key" >&2; exit 1`, "", sandbox.Policy{}},
 		{`echo "getaddrinfo EAI_AGAIN registry.npmjs.org" >&2; exit 1`, "", sandbox.Policy{Method: sandbox.Unconfined}},
 	} {

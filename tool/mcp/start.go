@@ -64,7 +64,7 @@ func opener(c Config, secrets *redact.Set) func(context.Context) (*session, erro
 		if s != nil && s.cmd != nil {
 			start.Stderr = secrets.CleanCut(s.cmd.stderr.String())
 			if p := c.Sandbox; p.Method != sandbox.Unconfined && !p.Network && (errors.Is(err, context.DeadlineExceeded) || offline.MatchString(start.Stderr)) {
-				err = fmt.Errorf("%w (its sandbox grants no network)", err)
+				err = fmt.Errorf("%w (it runs confined, without network: Config.Sandbox.Network or :network true grants it)", err)
 			}
 		}
 		start.Err = hidden(secrets, err)

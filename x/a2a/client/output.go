@@ -17,14 +17,16 @@ import (
 type output struct {
 	voice     *event.Voice
 	artifacts []*sdk.Artifact
+	size      int // of the artifacts, about in bytes
 	spoken    strings.Builder
 	last      *sdk.Artifact // whose text is the end of what is spoken
 }
 
 // begin takes the artifacts that a task has.
 func (o *output) begin(all []*sdk.Artifact) {
-	o.artifacts = nil
+	o.artifacts, o.size = nil, 0
 	for _, a := range all {
+		o.size += sizeOf(string(a.ID), a.Parts)
 		o.artifacts = append(o.artifacts, &sdk.Artifact{ID: a.ID, Parts: slices.Clone(a.Parts)})
 	}
 	o.speak()
@@ -43,17 +45,32 @@ func (o *output) update(e *sdk.TaskArtifactUpdateEvent) {
 	}
 	if to == nil {
 		to = &sdk.Artifact{ID: e.Artifact.ID}
-		o.artifacts = append(o.artifacts, to)
+		o.artifacts, o.size = append(o.artifacts, to), o.size+sizeOf(string(to.ID), nil)
 	}
 	if !e.Append {
+		o.size -= sizeOf("", to.Parts)
 		to.Parts = nil
 	}
-	to.Parts = append(to.Parts, e.Artifact.Parts...)
+	to.Parts, o.size = append(to.Parts, e.Artifact.Parts...), o.size+sizeOf("", e.Artifact.Parts)
 	if e.Append && to == o.last { // an answer may come in many small chunks
 		o.say(textOf(&sdk.Message{Parts: e.Artifact.Parts}))
 	} else {
 		o.speak()
 	}
+}
+
+// sizeOf is about how much memory the parts of an artifact take.
+func sizeOf(id string, parts sdk.ContentParts) int {
+	size := len(id)
+	for _, p := range parts {
+		const header = 64
+		size += header + len(p.Text()) + len(p.Raw()) + len(p.URL()) + len(p.Filename) + len(p.MediaType)
+		if p.Data() != nil {
+			text, _ := json.Marshal(p.Data()) // it was read from JSON
+			size += len(text)
+		}
+	}
+	return size
 }
 
 func (o *output) say(text string) {

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -50,7 +51,8 @@ type talk struct {
 	seen    *sdk.Task  // as its stream ended it
 }
 
-// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself.
+// started is the agent's reply to a message: the id of a new task, a task that has ended, or the answer itself. It is a
+// remote.Task too.
 type started struct {
 	Task    sdk.TaskID   `json:"task,omitempty"`
 	Ended   *sdk.Task    `json:"ended,omitempty"`
@@ -61,7 +63,7 @@ type started struct {
 func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, error) {
 	for n := 1; n <= maxTasks; n++ {
 		fresh := false
-		at, err := stone.Step(ctx, "send", fmt.Sprintf("%s-%d", t.names.key, n), func(ctx context.Context, id string) (started, error) {
+		at, err := stone.Step(ctx, remote.Step, fmt.Sprintf("%s-%d", t.names.key, n), func(ctx context.Context, id string) (started, error) {
 			fresh = true
 			return t.send(ctx, id, parts)
 		})
@@ -72,6 +74,11 @@ func (t *talk) run(ctx context.Context, parts sdk.ContentParts) (*call.Reply, er
 			return t.out.message(at.Message)
 		}
 		t.task = at.Task
+		if at.Ended == nil {
+			if err := remote.Canceling(ctx, t.cancel); err != nil {
+				return nil, err
+			}
+		}
 		var reply *call.Reply
 		if at.Ended != nil { // an agent that keeps no tasks has it no more
 			reply, _, err = t.settle(ctx, at.Ended)
@@ -141,7 +148,10 @@ func (t *talk) follow(ctx context.Context) (*call.Reply, error) {
 	misses := 0
 	for {
 		if t.streams {
-			t.listen(ctx)
+			if err := t.listen(ctx); err != nil {
+				t.cancel(ctx)
+				return nil, err
+			}
 		}
 		task, err := t.agent.GetTask(ctx, &sdk.GetTaskRequest{ID: t.task})
 		if err != nil && t.seen != nil {
@@ -272,26 +282,34 @@ func (t *talk) ask(ctx context.Context, task *sdk.Task) error {
 	return nil
 }
 
-// listen streams what the agent says until the stream ends or has been silent for too long. The task says how it went.
-func (t *talk) listen(ctx context.Context) {
+// listen streams what the agent says until the task stops, the stream ends or has been silent for too long. The task says
+// how it went. The error says that the agent has said too much.
+func (t *talk) listen(ctx context.Context) error {
 	for event, err := range t.agent.SubscribeToTask(ctx, &sdk.SubscribeToTaskRequest{ID: t.task}) {
 		if err != nil {
-			return
+			return nil
 		}
+		var status sdk.TaskStatus
 		switch e := event.(type) {
 		case *sdk.Task:
 			t.out.begin(e.Artifacts)
+			status = e.Status
 		case *sdk.TaskArtifactUpdateEvent:
-			t.out.update(e)
+			if t.out.update(e); t.out.size > t.cfg.MaxBody {
+				return failed("the agent answers with more than %d bytes", t.cfg.MaxBody)
+			}
 		case *sdk.TaskStatusUpdateEvent:
-			if e.Status.State.Terminal() {
-				t.seen = &sdk.Task{ID: t.task, Status: e.Status, Artifacts: t.out.artifacts}
-			}
-			if e.Status.State.Terminal() || e.Status.State == sdk.TaskStateInputRequired {
-				return
-			}
+			status = e.Status
+		}
+		switch s := status.State; {
+		case s.Terminal():
+			t.seen = &sdk.Task{ID: t.task, Status: status, Artifacts: t.out.artifacts}
+			return nil
+		case s == sdk.TaskStateInputRequired || s == sdk.TaskStateAuthRequired:
+			return nil
 		}
 	}
+	return nil
 }
 
 // cancel cancels the task, although the request is over.

@@ -1,0 +1,162 @@
+// Package remote cancels the tasks that a run has at other services when nobody runs it: they go on by themselves.
+// Whoever starts such a task records it, in a step of the name Step whose result is a Task.
+package remote
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/kind"
+	"github.com/stonelayer/stone/step"
+)
+
+// Step is the name of the step that starts a task.
+const Step = "send"
+
+// A Task is what the result of such a step has.
+type Task struct {
+	ID    string          `json:"task,omitempty"`
+	Ended json.RawMessage `json:"ended,omitempty"` // set if it had ended by then
+}
+
+// patience bounds a visit: services that do not answer keep no run from being canceled.
+const patience = 15 * time.Second
+
+// Tasks returns the paths of the steps that started the tasks of a run for which it still waits.
+func Tasks(ctx context.Context, j journal.Reader, run string) (paths []string, err error) {
+	unfinished := map[string]bool{}
+	var sent []string
+	for s, err := range j.EachStep(ctx, run) {
+		if err != nil {
+			return nil, err
+		}
+		if !s.Recorded {
+			unfinished[s.Path] = true
+		} else if s.Kind == "step" && s.Name == Step {
+			sent = append(sent, s.Path)
+		}
+	}
+	for _, path := range sent {
+		if up := path[:strings.LastIndex(path, "/")+1]; !unfinished[strings.TrimSuffix(up, "/")] {
+			continue
+		}
+		rec, err := j.Record(ctx, run, path, "step")
+		if err != nil {
+			return nil, err
+		}
+		var task Task
+		if json.Unmarshal(rec.Content, &task) == nil && task.ID != "" && task.Ended == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths, nil
+}
+
+// Cancel cancels such tasks. To reach them, it visits the pipeline with a recorder over the journal and the options keep.
+// The visit starts no step but those that the tasks are part of. The run waits afterwards.
+func Cancel(ctx context.Context, p stone.Ashlar, run stone.Config, keep journal.Options, j journal.Journal) error {
+	paths, err := Tasks(ctx, j, run.RunID)
+	if err != nil || len(paths) == 0 {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	v := &visit{left: len(paths), over: make(chan struct{})}
+	run.Recorder = journal.Keep(only{Only{j, func(key step.Key) bool {
+		return slices.ContainsFunc(paths, func(path string) bool { return strings.HasPrefix(path, key.Path+"/") })
+	}, func() <-chan struct{} { return v.over }}, v}, keep)
+	_, err = stone.Run(context.WithValue(ctx, visitKey{}, v), p, run)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.left > 0 {
+		return fmt.Errorf("%d of %d: %w", v.left, len(paths), cmp.Or(v.err, err))
+	}
+	return nil
+}
+
+// A visit knows how many tasks are left.
+type visit struct {
+	mu   sync.Mutex
+	left int
+	err  error // of a step whose task was not reached
+	over chan struct{}
+}
+
+type visitKey struct{}
+
+// Canceling calls cancel if ctx is of a visit that cancels tasks, and returns the error with which the call then ends.
+func Canceling(ctx context.Context, cancel func(context.Context)) error {
+	v, _ := ctx.Value(visitKey{}).(*visit)
+	if v == nil {
+		return nil
+	}
+	cancel(ctx)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.left--; v.left == 0 {
+		close(v.over)
+	}
+	return notStarted{}
+}
+
+// only keeps nothing of a visit: the run is as it was.
+type only struct {
+	Only
+	*visit
+}
+
+// Do implements journal.Journal.
+func (j only) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	return j.Only.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+		rec, err := work(ctx)
+		if rec.Failure != nil {
+			err = errors.New(rec.Failure.Reason)
+		}
+		if err != nil && !errors.As(err, new(notStarted)) {
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			j.err = err
+		}
+		if key.Kind == step.Value && err == nil {
+			return rec, nil
+		}
+		return step.Record{}, notStarted{}
+	})
+}
+
+// Only is a journal that starts no step but values and those that may start. Others wait until soon, so that other lanes
+// come so far; then their error ends the visit.
+type Only struct {
+	journal.Journal
+	May  func(key step.Key) bool
+	Soon func() <-chan struct{}
+}
+
+// Do implements journal.Journal.
+func (j Only) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	if key.Kind != step.Value && !j.May(key) {
+		work = func(ctx context.Context) (step.Record, error) {
+			select {
+			case <-ctx.Done():
+			case <-j.Soon():
+			}
+			return step.Record{}, notStarted{}
+		}
+	}
+	return j.Journal.Do(ctx, key, work)
+}
+
+// notStarted is the error of a step that must not start.
+type notStarted struct{}
+
+func (notStarted) Error() string        { return "the run is being canceled" }
+func (notStarted) Is(target error) bool { return target == kind.Waiting }
