@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 )
 
 // Config configures a Server. Only Journal is required.
@@ -31,6 +32,8 @@ type Config struct {
 	Pipelines []Pipeline
 	// Applicator answers requests for capabilities; nil answers none.
 	Applicator *call.Applicator
+	// Embedder answers /v1/embeddings, with the Grant and the Limits of requests for capabilities; nil answers none.
+	Embedder llm.Embedder
 	// Grant lists the effects that requests for capabilities may have; nil grants none.
 	Grant []string
 	// Limits bound what one request for a capability may spend.
@@ -97,6 +100,7 @@ type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
 	intents   map[string]*Pipeline                   // of the gateway
+	embedder  *call.Applicator                       // nil without one
 	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
 	handler   http.Handler
 	inner     http.Handler // of As
@@ -154,7 +158,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.addWebhooks(cfg.Webhooks); err != nil {
 		return nil, err
 	}
-	s.intents = intents(cfg)
+	s.intents, s.embedder = intents(cfg), embedding(cfg.Embedder)
 	for _, name := range cfg.Live {
 		if s.pipeline(name) == nil {
 			cfg.Log.Warn("the gateway has no model with a name of Live: check the name", "model", name)

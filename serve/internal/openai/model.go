@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/stonelayer/stone"
@@ -166,6 +167,17 @@ func (m Model) inputs() (names map[form]string, known bool) {
 		names[f] = in.Type.Name()
 	}
 	return names, true
+}
+
+// Talks reports whether the model is given what a client of a chat sends. Others read the JSON of one message.
+func (m Model) Talks() bool {
+	names, known := m.inputs()
+	return known && names[asRequest]+names[asMessages]+names[asText] != ""
+}
+
+// Talking returns the models that a client of a chat can use.
+func Talking(b Backend) []Model {
+	return slices.DeleteFunc(b.Models(), func(m Model) bool { return !m.Talks() })
 }
 
 // takesRequest reports whether the model takes a request with its settings and tools.
