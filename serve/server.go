@@ -146,7 +146,7 @@ func New(cfg Config) (*Server, error) {
 	m := newMeters()
 	abandoned, _ := cfg.Journal.(abandoner)
 	well := &health{log: cfg.Log}
-	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well}
+	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well, queued: &queued{runs: map[string]*unsettled{}}}
 	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces()), streamsOf: map[caller]int{}}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {

@@ -61,12 +61,17 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 				return llm.Reply{}, err
 			}
 			return *reply, nil
-		})
+		}, stone.Detail{Value: onlySteps{}})
 	case call.TextRequest:
 		return asking(app, intent, dag.Derive(textType, func(text string) any { return map[string]string{"text": text} }))
 	}
 	return asking(app, intent, call.From(inputType))
 }
+
+// onlySteps tells package stone that a leaf has no effects but those of the call in it.
+type onlySteps struct{}
+
+func (onlySteps) OnlySteps() bool { return true }
 
 // heard is a model whose answers a voice repeats, so that watchers hear what is written.
 type heard struct {
