@@ -96,7 +96,7 @@ func (f *frame) notice(n event.Notice) {
 }
 
 func (f *frame) tell(name, path string, data event.Data) {
-	f.run.stream.Send(event.Event{Path: path, Name: name, Span: f.spanID(), Parent: f.parentSpanID(), Data: data})
+	f.run.tell(event.Event{Path: path, Name: name, Span: f.spanID(), Parent: f.parentSpanID(), Data: data})
 }
 
 // started sends the event of a visit and returns the function that sends the event of

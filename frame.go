@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/runvalue"
 )
 
@@ -174,6 +175,9 @@ func (f *frame) Value(key any) any {
 	if key == (runvalue.Key{}) {
 		return &f.run.values
 	}
+	if key == (record.QueueKey{}) {
+		return f.queue()
+	}
 	return f.around().Value(key)
 }
 
@@ -185,6 +189,35 @@ func (f *frame) around() context.Context {
 		}
 	}
 	return f.Context
+}
+
+// queue returns what the recorder may queue of the step that is recorded in f.
+func (f *frame) queue() (q record.Queue) {
+	if f.run.settles == nil {
+		return 0
+	}
+	for f.up != nil && f.up.spec == f.spec && (f.seg == innerSegment || f.seg == attemptSegment) {
+		f = f.up
+	}
+	if f.spec.form == leafForm && f.seg != stepSegment && f.spec.onlySteps() {
+		q |= record.QueueIntent
+	}
+	for f = f.up; f != nil; f = f.up {
+		code := f.spec.form == leafForm || f.spec.form == scopedForm
+		if f.seg == stepSegment || code && !f.spec.onlySteps() {
+			return q
+		}
+	}
+	return q | record.QueueResult
+}
+
+// onlySteps reports whether a leaf has no effects but those of the steps within it: it declares none, or what made it says so.
+func (s *spec) onlySteps() bool {
+	if s.detail == nil {
+		return s.effects != nil && len(s.effects) == 0
+	}
+	of, ok := s.detail.Value.(record.Contained)
+	return ok && of.OnlySteps()
 }
 
 // Done returns a channel that is closed when the run or this visit is cancelled,

@@ -53,6 +53,9 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 	defer at.release()
 	var failed, unfinished error
 	do := func(ctx context.Context) (step.Record, error) {
+		if f.run.settles != nil {
+			f.run.passDurable()
+		}
 		own := at.below(f.spec, innerSegment, 0)
 		defer own.release()
 		own.Context = ctx

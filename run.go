@@ -77,6 +77,8 @@ type run struct {
 	words    words
 	frontend ask.Frontend
 	recorder step.Recorder
+	settles  settler // the recorder, if it may queue records
+	telling  telling
 	grant    []string
 	now      func() time.Time
 	spans    atomic.Uint64
@@ -132,10 +134,25 @@ func Run(ctx context.Context, p Ashlar, cfg Config) (Result, error) {
 	if err == nil {
 		result, err = r.whole(p, cfg.Input)
 	}
+	before := err
 	if end != nil {
 		err = end(result, err)
 	}
+	if r != nil {
+		err = r.settle(err)
+		r.told(before, err)
+	}
 	return result, err
+}
+
+// settle waits until everything is durable that the run has recorded. For most, its end has waited.
+func (r *run) settle(err error) error {
+	if wait := r.settled(); wait != nil {
+		if lost := wait(true); lost != nil && err == nil {
+			err = recorderFailure("", lost)
+		}
+	}
+	return err
 }
 
 // whole runs the pipeline once it is accepted.
@@ -283,6 +300,7 @@ func newRun(ctx context.Context, cfg Config) *run {
 		id: cfg.RunID, parent: cfg.Parent, conversation: cfg.Conversation, ctx: ctx, now: cfg.Now,
 		frontend: cfg.Frontend, recorder: cfg.Recorder, grant: cfg.Grant,
 	}
+	r.settles, _ = r.recorder.(settler)
 	if r.now == nil {
 		r.now = time.Now
 	}

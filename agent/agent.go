@@ -196,6 +196,11 @@ type agent struct {
 	maxHealing int
 }
 
+// OnlySteps tells package stone that the agent has no effects but those of its recorded steps, unless a middleware has others.
+func (a *agent) OnlySteps() bool {
+	return !slices.ContainsFunc(a.cfg.Use, func(m Middleware) bool { return m.Wrap != nil })
+}
+
 func (a *agent) options() []stone.LeafOption {
 	var queries []dag.Querier
 	for _, prompt := range []dag.Reader[string]{a.cfg.System, a.cfg.User} {

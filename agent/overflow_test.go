@@ -57,6 +57,18 @@ func TestOverflow(t *testing.T) {
 			t.Errorf("%s turns", r.Node.Meta()["turns"])
 		}
 	})
+	t.Run("much too long", func(t *testing.T) { // half of it fits at once
+		m := &narrow{window: 4000, turns: 1}
+		long := agent.Middleware{Name: "long", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+			for range 10 {
+				c.Messages = append(c.Messages, llm.Assistant(strings.Repeat("word ", 200)), llm.User("and?"))
+			}
+			return next(ctx, c)
+		}}
+		if _, err := run(t, talk(m, long, compact()), stone.Config{}); err != nil || m.refused != 1 {
+			t.Errorf("%d requests were refused, %v; want 1", m.refused, err)
+		}
+	})
 	t.Run("not compacted", func(t *testing.T) {
 		m := &narrow{window: 6000, turns: 14}
 		_, err := run(t, talk(m), stone.Config{})

@@ -74,6 +74,9 @@ func (c *caller) detail() stone.Detail {
 	}
 }
 
+// OnlySteps tells package stone that a call has no effects but those of its recorded steps.
+func (c *caller) OnlySteps() bool { return true }
+
 // heal returns the ashlar that makes the node of an allowed failure.
 func heal(name string, produces dag.AnyType) stone.Ashlar {
 	out := Failed(produces)

@@ -18,7 +18,6 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/tree"
 )
 
 // input returns the DAG that a run starts from.
@@ -35,7 +34,7 @@ func (a *app) input(ctx context.Context, p stone.Ashlar, flags runFlags) (dag.DA
 			return dag.DAG{}, fmt.Errorf("--input: %w", err)
 		}
 	}
-	d, err := tree.ReadInput(ctx, p, data)
+	d, err := a.typed(ctx, p, string(data))
 	if err != nil {
 		return d, fmt.Errorf("--input: %w", err)
 	}

@@ -67,7 +67,7 @@ func (a *app) validate() *cobra.Command {
 	})
 	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as a JSON array")
 	c.Flags().StringSliceVar(&types, "given", nil, "count the input `TYPE` as given; repeatable")
-	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, or @FILE")
+	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, a text, or @FILE")
 	return c
 }
 

@@ -63,6 +63,45 @@ func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err 
 	return a.linked.server.Chat(name, app, spec), nil
 }
 
+// about says what an intent or a capability does, for models that choose among tools. It lacks a description if the
+// configuration has none.
+func about(app *call.Applicator, name string) string {
+	name = strings.TrimPrefix(name, ":")
+	spec, _, err := named(app, name)
+	if err != nil {
+		return ""
+	}
+	if what := app.Intents[spec.Intent].Description; what != "" {
+		return what
+	}
+	return "Send a message to " + name + ", and get its answer."
+}
+
+// aboutPlan says what a plan calls.
+func aboutPlan(app *call.Applicator, name string, p stone.Ashlar) string {
+	var calls []string
+	places(p, func(_ string, a stone.Ashlar) bool {
+		if spec, ok := call.SpecOf(a); ok {
+			one := cmp.Or(spec.Intent, spec.Cap)
+			if what := app.Intents[spec.Intent].Description; what != "" {
+				one += " (" + strings.TrimSuffix(what, ".") + ")"
+			}
+			if !slices.Contains(calls, one) {
+				calls = append(calls, one)
+			}
+		}
+		return true
+	})
+	const most = 8
+	if len(calls) > most {
+		calls = append(calls[:most], fmt.Sprintf("%d more", len(calls)-most))
+	}
+	if len(calls) == 0 {
+		return "Run the plan " + name + "."
+	}
+	return "Run the plan " + name + ", which calls " + strings.Join(calls, ", ") + "."
+}
+
 // named returns the call of an intent or a capability, and the schema of its input.
 func named(app *call.Applicator, name string) (spec call.Spec, in string, err error) {
 	intents := slices.AppendSeq(slices.Sorted(maps.Keys(app.Intents)), app.Registry.Intents())

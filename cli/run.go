@@ -63,7 +63,7 @@ func (a *app) run() *cobra.Command {
 		}
 		return a.runPipeline(ctx, p, flags)
 	})
-	c.Flags().StringVar(&flags.input, "input", "", "start with an input: its `JSON`, or @FILE")
+	c.Flags().StringVar(&flags.input, "input", "", "start with an input: its `JSON`, a text, or @FILE")
 	c.Flags().StringVar(&flags.from, "input-dag", "", "start with the DAG in `FILE`, as written by --dag")
 	c.MarkFlagsMutuallyExclusive("input", "input-dag")
 	c.Flags().StringArrayVar(&flags.labels, "label", nil, "keep the label `NAME=VALUE` with the run, for runs and kpi; may be repeated")

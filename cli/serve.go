@@ -282,6 +282,7 @@ func (a *app) publishedFrom(name string) (p publish.Pipeline, err error) {
 	if isIntent(name) {
 		p.Name = strings.ReplaceAll(strings.TrimPrefix(name, ":"), "/", "-")
 		p.Grant = []string{} // publish takes the configured one
+		p.Description = about(a.calls.conf.App, name)
 		p.Ashlar, err = a.answering(a.calls.conf.App, name)
 		return p, err
 	}
@@ -310,6 +311,7 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	if p.Ashlar, err = openPlan(program, conf.App, &opts); err != nil {
 		return p, fmt.Errorf("%s: %w", file, err)
 	}
+	p.Description = aboutPlan(conf.App, p.Name, p.Ashlar)
 	return p, nil
 }
 
@@ -346,6 +348,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	}
 	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
+	cfg.Embedder = conf.Search.Embedder
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)

@@ -200,10 +200,10 @@ func (a *app) needs(p stone.Ashlar) string {
 	return "a JSON object with " + text.Line(strings.Join(names, ", "))
 }
 
-// typed reads an input that a person has typed: JSON, or a text.
+// typed reads an input that a person has typed: JSON, or a text, which does not begin as an object, a list or a string in JSON.
 func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG, error) {
 	d, err := tree.ReadInput(ctx, p, []byte(typed))
-	if err != nil {
+	if err != nil && !strings.ContainsAny(typed[:min(1, len(typed))], "{[\"") {
 		quoted, _ := json.Marshal(typed) // a string has JSON
 		if said, wrong := tree.ReadInput(ctx, p, quoted); wrong == nil {
 			return said, nil

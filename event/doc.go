@@ -16,13 +16,17 @@
 //
 // # Order
 //
-// A run calls Watch synchronously, from the goroutine of the event, and never
+// A run calls Watch synchronously, from the goroutine of the event unless it holds it back, and never
 // concurrently. Events arrive in the order of their numbers. Seq starts at 1 and has no
 // gaps; Time never decreases as long as the clock of the run does not. Events of
 // concurrent lanes interleave, but:
 //
 // - A start comes before all events within it, its end after them.
 // - A [Retracted] comes before the text that replaces the retracted one.
+//
+// A run with a journal holds events back until everything is durable that it has recorded before them, a few milliseconds at
+// most while its store is well. They then come from another goroutine, or from that of the next event. Events of results
+// that could not be recorded are left out.
 //
 // A run waits for its watchers: while Watch blocks, the step that sent the event blocks,
 // and so does every other step that sends one. A slow watcher, such as one that writes to

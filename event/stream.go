@@ -57,7 +57,7 @@ func (s *Stream) Wants(level slog.Level) bool {
 	return false
 }
 
-// Send adds run, number and time to the event, and passes it on if its level is wanted.
+// Send adds run, number and, unless it has one, time to the event, and passes it on if its level is wanted.
 // It returns when every watcher has received it.
 func (s *Stream) Send(e Event) {
 	if !s.Wants(e.Level()) {
@@ -70,7 +70,9 @@ func (s *Stream) Send(e Event) {
 
 func (s *Stream) pass(e Event) {
 	s.seq++
-	e.Run, e.Request, e.Seq, e.Time = s.run, s.asked, s.seq, s.now()
+	if e.Run, e.Request, e.Seq = s.run, s.asked, s.seq; e.Time.IsZero() {
+		e.Time = s.now()
+	}
 	level := e.Level()
 	for _, w := range s.slots {
 		if w.wants(s.ctx, level) {

@@ -12,7 +12,8 @@
 //
 // # The promise
 //
-// A step whose result was acknowledged never runs again. A step that was running at a
+// A step whose result was acknowledged never runs again. A result is acknowledged when a later step with effects
+// starts, when a Step returns to a body that may have effects, when a watcher hears of it, and when the run ends. A step that was running at a
 // crash may run again, and is reported as possibly paid: see [Step]. No record is ever
 // half-written. A resumed run yields the same DAG. No system can promise that a call is
 // made exactly once, and neither does this package. A body can read the number of its

@@ -62,6 +62,8 @@ type Holder interface {
 	// values. Its cause is a *HeldError if another holder has the run, which the Journal may learn
 	// late. The context has ended if the run is not held.
 	Held(id string) context.Context
+	// Settled is the method of that name of a step.Recorder. A new run is durable with its first record that is, at the latest.
+	Settled(id string) (wait func(now bool) error)
 }
 
 // An Archive lists and removes runs.

@@ -279,6 +279,9 @@ func (m *Memory) remove(id string) error {
 	return nil
 }
 
+// Settled implements [Holder].
+func (m *Memory) Settled(string) func(bool) error { return nil }
+
 // Ask implements [Interviewer].
 func (m *Memory) Ask(_ context.Context, q Question) (Question, error) {
 	if q.Problem != "" {

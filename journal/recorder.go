@@ -47,6 +47,9 @@ func (r *recorder) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return at.settle(ctx, key, rec, err)
 }
 
+// Settled implements the method of that name of a step.Recorder.
+func (r *recorder) Settled(run string) func(now bool) error { return r.journal.Settled(run) }
+
 // admit is the stage before a step: a drained run starts none, and what is done anew has another key.
 func (r *recorder) admit(ctx context.Context, key *step.Key) error {
 	select {

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
 )
@@ -194,7 +195,7 @@ func (r *runner) acquire(ctx context.Context, p stone.Ashlar) (err error) {
 	if r.secrets, err = secretsOf(ctx, r.opts.Secrets); err != nil {
 		return err
 	}
-	before, err := r.journal.Acquire(ctx, r.cfg.RunID)
+	before, err := r.journal.Acquire(record.WithBegin(ctx), r.cfg.RunID)
 	if err != nil {
 		return err
 	}
@@ -355,7 +356,7 @@ func (r *runner) config() stone.Config {
 // begin writes that the run started or was resumed, and returns its context, which a drain cancels.
 func (r *runner) begin(ctx context.Context) (context.Context, error) {
 	if !r.doneBefore() { // a run that is done is only replayed, and keeps its outcome
-		if err := r.journal.Begin(ctx, r.info, r.given); err != nil {
+		if err := r.journal.Begin(record.WithBegin(ctx), r.info, r.given); err != nil {
 			return ctx, canceled(ctx, err)
 		}
 	}
@@ -419,6 +420,11 @@ func (r *runner) end(ctx context.Context, result stone.Result, err error) error 
 		o.Failure = &Failure{Kind: string(f.Kind), Reason: r.secrets.Clean(f.Reason), Path: f.Path}
 	}
 	if r.resumed || o.State == Failed {
+		if wait := r.journal.Settled(r.cfg.RunID); wait != nil {
+			if err := wait(true); err != nil {
+				return err
+			}
+		}
 		steps, err := r.journal.Steps(ctx, r.cfg.RunID)
 		if err != nil {
 			return err

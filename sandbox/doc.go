@@ -17,7 +17,9 @@
 //     file system but neither read nor write outside the policy. It does not
 //     guard everything else, so a system call filter denies sockets, changes of
 //     modes, owners and times by path (use fchmod and futimens), System V shared memory,
-//     and leaving the process group.
+//     semaphores and queues, fanotify, and leaving the process group. What the user may see stays
+//     visible: names and changes of names in directories by inotify, attributes of files,
+//     targets of links, and the command lines of processes in /proc.
 //
 // Under both a command cannot set the set-user-id and set-group-id bits of a file. It has
 // no capabilities, even if this process runs as root. It

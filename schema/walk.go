@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -40,7 +41,8 @@ type walk struct {
 	kept    int                           // errors in all
 
 	steps, depth int
-	stop         error // ctx or a limit has ended the walk
+	backtracked  time.Duration // in all matches
+	stop         error         // ctx or a limit has ended the walk
 }
 
 // A visit is a schema on a value. Arrays and objects of a decoded document are
@@ -352,9 +354,15 @@ func (w *walk) text(s *jsonschema.Schema, text string) bool {
 	return ok
 }
 
-// matches ends the walk if the match takes too much work.
+// matches ends the walk if the match, or all that backtrack together, take too much work.
 func (w *walk) matches(p jsonschema.Regexp, text string) bool {
-	fits, err := p.(*pattern.Pattern).Match(w.ctx, text)
+	of, start := p.(*pattern.Pattern), time.Now()
+	fits, err := of.Match(w.ctx, text)
+	if of.Backtracks() {
+		if w.backtracked += time.Since(start); err == nil && w.backtracked > pattern.MaxBacktracking {
+			err = fmt.Errorf("matching all texts takes more than %v: simplify the pattern", pattern.MaxBacktracking)
+		}
+	}
 	if err != nil && w.stop == nil {
 		if w.stop = err; w.ctx.Err() == nil {
 			w.stop = &ValidationError{[]Problem{{Message: err.Error()}}}

@@ -130,7 +130,7 @@ func rawBody(r *http.Request, types ...string) ([]byte, error) {
 // answer as long as its client does.
 func (s *Server) answerOnce(ctx context.Context, r *http.Request, who Principal, id string, data []byte, cfg stone.Config) call.Response {
 	for {
-		resp := s.answerRequest(ctx, who, id, data, cfg)
+		resp := s.answerRequest(ctx, who, id, s.cfg.Applicator, data, cfg)
 		if !errors.As(resp.Err, new(*journal.HeldError)) || s.closing() || waitFor(r.Context(), after(pollEvery)) != nil {
 			return resp
 		}
@@ -138,12 +138,11 @@ func (s *Server) answerOnce(ctx context.Context, r *http.Request, who Principal,
 }
 
 // answerRequest answers a request.
-func (s *Server) answerRequest(ctx context.Context, who Principal, id string, data []byte, cfg stone.Config) call.Response {
+func (s *Server) answerRequest(ctx context.Context, who Principal, id string, app *call.Applicator, data []byte, cfg stone.Config) call.Response {
 	trace, spec, err := call.ReadRequest(data)
 	if err != nil {
 		return call.Response{Trace: respond.TraceIn(data), Err: err}
 	}
-	app := s.cfg.Applicator
 	if err := app.CheckRequest(spec); err != nil {
 		return call.Response{Trace: trace, Err: err} // nothing of it is kept
 	}

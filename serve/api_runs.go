@@ -311,9 +311,16 @@ func (s *Server) await(ctx context.Context, who Principal, info journal.RunInfo)
 			return out, err
 		}
 	}
-	if out = run(who, info); info.State == journal.Done {
-		out.Result, err = s.result(context.WithoutCancel(ctx), info)
+	if out = run(who, info); info.State != journal.Done {
+		return out, nil
 	}
+	ctx = context.WithoutCancel(ctx)
+	leave, err := s.read(ctx, who.Tenant)
+	if err != nil {
+		return out, err
+	}
+	defer leave()
+	out.Result, err = s.result(ctx, info)
 	return out, err
 }
 

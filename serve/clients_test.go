@@ -90,6 +90,10 @@ func TestClients(t *testing.T) {
 	strong := formatted{looks, says(`{"town":"Paris"}`)}
 	h := gatewayServer(t, gated(weak, strong), nil)
 	got := runModule(t, "testdata/clients.mjs", h.URL, "openai", "ai", "@ai-sdk/openai-compatible", "@openai/agents")
+	for _, name := range []string{"openai", "ai", "@ai-sdk/openai-compatible", "@openai/agents"} {
+		peer.Held(t, name, "answers", "streams", "tools", "typed answers")
+	}
+	peer.Held(t, "openai", "answers in the background")
 	want := `models: true
 model: "stone/chat/answer"
 responses: ["completed","MARBLE",0]

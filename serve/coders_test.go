@@ -40,6 +40,7 @@ var coders = principals{"carver": {Name: "carver"}}
 
 // Codex works with a model behind the gate: it runs the command that the model asks for.
 func TestCodex(t *testing.T) {
+	peer.Held(t, "@openai/codex", "answers", "its own tools")
 	codex := filepath.Join(peer.Module(t, "@openai/codex"), "bin", "codex.js")
 	dir := t.TempDir()
 	model := looker(func(tool llm.Tool) string {
@@ -104,6 +105,7 @@ func execCodex(t *testing.T, codex, url, dir, settings string) (string, error) {
 // A conversation that is too long for its model is compacted by Codex itself, with a request
 // to the model: it calls no path that the gateway does not have.
 func TestCodexCompacts(t *testing.T) {
+	peer.Held(t, "@openai/codex", "compaction")
 	codex := filepath.Join(peer.Module(t, "@openai/codex"), "bin", "codex.js")
 	many, few, compacted := 90_000, 10, 0
 	model := script.Func(func(n int, req *llm.Request) script.Answer {
@@ -149,6 +151,7 @@ func runClaude(t *testing.T, url, dir string) (result string, failed bool) {
 		t.Skip("the package of Claude Code is the one for Linux")
 	}
 	program := filepath.Join(peer.Module(t, "@anthropic-ai/claude-code-linux-x64"), "claude")
+	peer.Held(t, "@anthropic-ai/claude-code", "answers", "its own tools", "one paid request for a failure")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-p", "Carve a stone.", "--output-format", "json")

@@ -73,7 +73,7 @@ func asked(m *script.Model, text string) (n int) {
 // The default client of each SDK gets through its second turn, and pays once for a failure.
 func TestDefaultClients(t *testing.T) {
 	for _, name := range []string{"openai", "ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible", "@openai/agents"} {
-		peer.Module(t, name)
+		peer.Held(t, name, "second turns", "two tools", "reasoning", "pictures and PDF", "abort", "one paid request for a failure")
 	}
 	weak, strong := script.Func(func(int, *llm.Request) script.Answer { return script.Text("whatever") }), script.Func(witness)
 	h := gatewayServer(t, gated(weak, strong), nil)

@@ -63,7 +63,7 @@ func (s *Server) gatewayRoutes() (out []route) {
 			return r.Serve(w, req, gateway{s, who})
 		}})
 	}
-	return out
+	return append(out, route{"POST /v1/embeddings", Act, s.postEmbeddings})
 }
 
 // failGateway answers with an error in the form of the client's protocol. It reports false for other clients.

@@ -20,7 +20,7 @@ import (
 // A second device gets the messages that the first one has, with their ids, and continues the conversation.
 func TestHistory(t *testing.T) {
 	for _, name := range []string{"ai", "ai7", "@ag-ui/client"} {
-		peer.Module(t, name)
+		peer.Held(t, name, "history")
 	}
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
 	program, err := os.ReadFile("testdata/history.mjs")

@@ -64,7 +64,7 @@ func BenchmarkHTTP(b *testing.B) {
 }
 
 // request fails unless the answer is a success.
-func request(b *testing.B, method, url, body string) {
+func request(b testing.TB, method, url, body string) {
 	b.Helper()
 	req, err := http.NewRequestWithContext(b.Context(), method, url, strings.NewReader(body))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
@@ -65,6 +66,9 @@ func TestMessagesClients(t *testing.T) {
 	weak := says("whatever")
 	h := gatewayServer(t, gated(weak, carver()), nil)
 	got := runModule(t, "testdata/messages.mjs", h.URL, "@anthropic-ai/sdk", "@ai-sdk/anthropic", "ai7")
+	for _, name := range []string{"@anthropic-ai/sdk", "@ai-sdk/anthropic"} {
+		peer.Held(t, name, "answers", "streams", "tools", "pictures", "thinking", "counts of tokens")
+	}
 	want := `models: [true,"model"]
 model: "chat/answer"
 message: ["text MARBLE","end_turn","message","assistant","stone/upper",true]

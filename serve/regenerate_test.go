@@ -1,10 +1,12 @@
 package serve_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
@@ -68,6 +70,40 @@ func TestReplacedTurnIsOver(t *testing.T) {
 					t.Errorf("the run is %s, %d were bought", info.State, q.bought.Load())
 				}
 			})
+		})
+	}
+}
+
+// A client that closes its connection cancels the run if it says so and may.
+func TestStopCancels(t *testing.T) {
+	for name, c := range map[string]struct {
+		headers []string
+		want    journal.State
+	}{
+		"no header":     {nil, journal.Running},
+		"another value": {[]string{"Stone-Stop", "leave"}, journal.Running},
+		"a viewer":      {[]string{"Stone-Stop", "cancel", "X-Roles", "read"}, journal.Running},
+		"the page":      {[]string{"Stone-Stop", "cancel"}, journal.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := &journal.Memory{}
+			q := openQuarry(t, serve.Config{Journal: j, Access: byHeader{}})
+			begun := func(r *reply) bool { return r.text() == "" }
+			chat(t, "POST", q.URL+"/v1/ui/slow", saying("c", "m1", "hello"), begun)
+			chat(t, "GET", q.URL+"/v1/ui/slow/c/stream", "", begun, c.headers...)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			if c.want == journal.Running { // a while after the connection
+				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+			}
+			defer cancel()
+			info, err := j.Find(t.Context(), "c-turn-1")
+			for err == nil && info.State == journal.Running && ctx.Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+				info, err = j.Find(t.Context(), "c-turn-1")
+			}
+			if info.State != c.want || err != nil {
+				t.Errorf("the run is %s, %v: want %s", info.State, err, c.want)
+			}
 		})
 	}
 }

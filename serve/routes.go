@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -153,6 +155,16 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who
 	if route.role != "" && !who.may(route.role) {
 		s.fail(w, r, lacking(route.role))
 		return
+	}
+	if route.reads(r) {
+		leave, err := s.places.enter(r.Context(), s.drain, who.Tenant)
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		leave = sync.OnceFunc(leave)
+		defer leave()
+		w, r = placed{w, leave}, r.WithContext(context.WithValue(r.Context(), placeKey{}, true))
 	}
 	if err := route.handle(w, r, who); err != nil {
 		s.fail(w, r, err)

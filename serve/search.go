@@ -56,7 +56,7 @@ func (s *Server) search(r *http.Request, who Principal, req api.Search) (out api
 	if err != nil {
 		return out, err
 	}
-	resp, err := s.ask(r, who, data)
+	resp, err := s.ask(r, who, s.cfg.Applicator, data)
 	if err == nil {
 		err = resp.Err
 	}
@@ -71,7 +71,7 @@ func (s *Server) search(r *http.Request, who Principal, req api.Search) (out api
 }
 
 // ask answers an envelope for a caller that waits for it.
-func (s *Server) ask(r *http.Request, who Principal, data []byte) (resp call.Response, err error) {
+func (s *Server) ask(r *http.Request, who Principal, app *call.Applicator, data []byte) (resp call.Response, err error) {
 	id, err := s.counted(r.Context(), who, "")
 	if err != nil {
 		return resp, err
@@ -81,7 +81,7 @@ func (s *Server) ask(r *http.Request, who Principal, data []byte) (resp call.Res
 		return resp, err
 	}
 	defer done()
-	return s.answerRequest(ctx, who, id, data, s.actConfig(who)), nil
+	return s.answerRequest(ctx, who, id, app, data, s.actConfig(who)), nil
 }
 
 // envelope is the request to one capability.

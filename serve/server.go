@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 )
 
 // Config configures a Server. Only Journal is required.
@@ -31,6 +32,8 @@ type Config struct {
 	Pipelines []Pipeline
 	// Applicator answers requests for capabilities; nil answers none.
 	Applicator *call.Applicator
+	// Embedder answers /v1/embeddings, with the Grant and the Limits of requests for capabilities; nil answers none.
+	Embedder llm.Embedder
 	// Grant lists the effects that requests for capabilities may have; nil grants none.
 	Grant []string
 	// Limits bound what one request for a capability may spend.
@@ -97,6 +100,7 @@ type Server struct {
 	cfg       Config
 	pipelines map[string]*Pipeline
 	intents   map[string]*Pipeline                   // of the gateway
+	embedder  *call.Applicator                       // nil without one
 	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
 	handler   http.Handler
 	inner     http.Handler // of As
@@ -109,7 +113,7 @@ type Server struct {
 	sessions  sessions
 	died      abandoner // nil for a journal that cannot tell
 	outbox    *outbox
-	places    *places // for reading lists and missed events
+	places    *places // for reading
 
 	mu        sync.Mutex
 	active    map[string]*active    // runs of this process
@@ -142,8 +146,8 @@ func New(cfg Config) (*Server, error) {
 	m := newMeters()
 	abandoned, _ := cfg.Journal.(abandoner)
 	well := &health{log: cfg.Log}
-	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well}
-	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces, placesOfOne), streamsOf: map[caller]int{}}
+	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well, queued: &queued{runs: map[string]*unsettled{}}}
+	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces()), streamsOf: map[caller]int{}}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err
@@ -154,7 +158,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.addWebhooks(cfg.Webhooks); err != nil {
 		return nil, err
 	}
-	s.intents = intents(cfg)
+	s.intents, s.embedder = intents(cfg), embedding(cfg.Embedder)
 	for _, name := range cfg.Live {
 		if s.pipeline(name) == nil {
 			cfg.Log.Warn("the gateway has no model with a name of Live: check the name", "model", name)

@@ -5,17 +5,24 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/stonelayer/stone/serve/api"
 )
 
 const (
-	maxStreams  = 10_000 // of a server
-	ownStreams  = 100    // of a caller, if nothing else is set
-	readPlaces  = 16     // reads of lists and of missed events at the same time
-	placesOfOne = 4      // of those, for one tenant
+	maxStreams = 10_000 // of a server
+	ownStreams = 100    // of a caller, if nothing else is set
 )
+
+// readPlaces returns how many requests may read at the same time, and how many of them for one tenant: others have processors for
+// their starts and reads, whatever it reads.
+func readPlaces() (all, own int) {
+	all = max(2, runtime.GOMAXPROCS(0))
+	return all, all / 2
+}
 
 // A caller has streams of its own. Callers with the same name share them.
 type caller struct{ tenant, name string }
@@ -60,6 +67,50 @@ func (s *Server) hold(who Principal) (leave func(), err error) {
 		s.dismiss(who)
 	}, nil
 }
+
+// waits has the routes whose requests may wait, and says whether one does. Such requests take a place for each read.
+var waits = map[string]func(*http.Request) bool{
+	"GET /v1/runs": streams, "GET /v1/questions": streams,
+	"GET /v1/runs/{id}/result":        func(r *http.Request) bool { return r.URL.Query().Has("wait") },
+	"GET /v1/responses/{id}":          func(r *http.Request) bool { return r.URL.Query().Has("stream") },
+	"GET /v1/runs/{id}/events":        func(*http.Request) bool { return true },
+	"GET /v1/ui/{name}/{chat}/stream": func(*http.Request) bool { return true },
+}
+
+// reads reports whether a request of a route takes a place for reading as long as its reply is made.
+func (r route) reads(req *http.Request) bool {
+	wait := waits[r.pattern]
+	return r.role == Read && strings.HasPrefix(r.pattern, "GET ") && (wait == nil || !wait(req))
+}
+
+type placeKey struct{}
+
+// read takes a place for reading, unless the request has one.
+func (s *Server) read(ctx context.Context, tenant string) (leave func(), err error) {
+	if ctx.Value(placeKey{}) != nil {
+		return func() {}, nil
+	}
+	return s.places.enter(ctx, nil, tenant)
+}
+
+// placed is a reply that is made in a place for reading. The place is left when the reply is made: a slow client has none.
+type placed struct {
+	http.ResponseWriter
+	leave func()
+}
+
+func (p placed) WriteHeader(status int) {
+	p.leave()
+	p.ResponseWriter.WriteHeader(status)
+}
+
+func (p placed) Write(text []byte) (int, error) {
+	p.leave()
+	return p.ResponseWriter.Write(text)
+}
+
+// Unwrap is for http.ResponseController.
+func (p placed) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
 // places are the places for reading. A tenant has at most own of them. A free one goes to the waiting
 // tenant that has the fewest, and of those to the one that got its last place longest ago: a tenant

@@ -1,8 +1,11 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
@@ -17,6 +20,48 @@ type timed struct {
 	*meters
 	health   *health
 	pipeline string // the one whose steps are counted; empty counts none
+	queued   *queued
+}
+
+// queued has what runs have recorded that is not durable yet.
+type queued struct {
+	mu   sync.Mutex
+	runs map[string]*unsettled
+}
+
+type unsettled struct {
+	writes  []writing
+	results []step.Record // to be counted
+}
+
+// wrote notes a write of a run and how it ended, when that is known, and with it those that were queued before it.
+func (t timed) wrote(run string, err error, w writing, results ...step.Record) {
+	t.queued.mu.Lock()
+	defer t.queued.mu.Unlock()
+	u := t.queued.runs[run]
+	if u == nil {
+		u = new(unsettled)
+		t.queued.runs[run] = u
+	}
+	if u.results = append(u.results, results...); w.operation != "" {
+		u.writes = append(u.writes, w)
+	}
+	if err == nil && t.Journal.Settled(run) != nil {
+		return
+	}
+	delete(t.queued.runs, run)
+	if err != nil { // a smaller write may succeed
+		if len(u.writes) > 0 {
+			t.health.writes(slices.MaxFunc(u.writes, func(a, b writing) int { return cmp.Compare(a.size, b.size) }), err)
+		}
+		return
+	}
+	for _, w := range u.writes {
+		t.health.writes(w, nil)
+	}
+	for _, rec := range u.results {
+		t.step(t.pipeline, rec)
+	}
 }
 
 // of returns the journal for one pipeline's runs.
@@ -82,14 +127,14 @@ func (t timed) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) erro
 	for n := range input.Nodes() {
 		size += len(n.Content())
 	}
-	t.health.writes(writing{"begin", size >> 14}, err)
+	t.wrote(r.ID, err, writing{"begin", size >> 14})
 	return err
 }
 
 func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	defer t.since("end", time.Now())
 	err := t.Journal.End(ctx, id, o)
-	t.health.writes(writing{operation: "end"}, err)
+	t.wrote(id, err, writing{operation: "end"})
 	return err
 }
 
@@ -100,16 +145,22 @@ func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) 
 	var failed error // of the work, which says nothing about the store
 	var made step.Record
 	rec, err := t.Journal.Do(ctx, key, func(ctx context.Context) (rec step.Record, err error) {
+		t.wrote(key.RunID, nil, writing{}) // what was queued before the intent
 		start := time.Now()
 		defer func() { worked, failed, made = time.Since(start), err, rec }()
 		return work(ctx)
 	})
-	if failed == nil && !rec.Replayed {
-		t.health.writes(writing{"do", (len(made.Content) + len(made.Kept)) >> 14}, err)
-	}
 	t.since("do", start.Add(worked))
+	var w writing
+	if failed == nil && !rec.Replayed {
+		w = writing{"do", (len(made.Content) + len(made.Kept)) >> 14}
+	}
+	var results []step.Record
 	if t.pipeline != "" && key.Kind != "input" && err == nil {
-		t.step(t.pipeline, rec)
+		results = []step.Record{{Replayed: rec.Replayed, Failure: rec.Failure}}
+	}
+	if failed == nil || len(results) > 0 {
+		t.wrote(key.RunID, err, w, results...)
 	}
 	return rec, err
 }

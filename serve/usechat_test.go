@@ -20,6 +20,8 @@ func TestChatPages(t *testing.T) {
 		peer.Module(t, name)
 	}
 	chromium, modules := need.Program(t, "chromium"), filepath.Dir(peer.Module(t, "playwright-core"))
+	peer.Held(t, "@ai-sdk/react", "several approvals", "client tools", "a message during an approval", "regenerate", "edit", "stop", "reload", "a second device")
+	peer.Held(t, "@assistant-ui/react-ai-sdk", "turns", "approvals", "client tools")
 	q := openQuarry(t, serve.Config{Journal: &journal.Memory{}})
 	cmd := exec.CommandContext(t.Context(), "node", "testdata/chat/scenes.mjs")
 	cmd.Env = append(os.Environ(), "STONE_URL="+q.URL, "MODULES="+modules, "CHROMIUM="+chromium)

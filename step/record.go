@@ -66,6 +66,12 @@ func Place(kind, path string) dag.ID { return sha256.Sum256([]byte(kind + "\x00"
 // and however often the body uses the name. It must not wait for the store: accounts ask it before
 // each step that costs something.
 //
+// It may have a method Settled(run string) (wait func(now bool) error), which returns nil if everything that the run has recorded
+// is durable. Otherwise wait waits until it is, and returns why it cannot be; with now set, the recorder writes at once. With this
+// method, records need not be durable when Do returns if only code without effects has read them, and the intents of leaves
+// that declare no effects need not be durable before the work. They must be before the work of any other step starts. The run
+// then tells its watchers only of what is durable, and waits for the rest before it ends.
+//
 // To record whole runs as well, implement stone.RunRecorder.
 type Recorder interface {
 	// Do returns the record under the key, with Replayed set. If the key has no

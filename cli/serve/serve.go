@@ -51,7 +51,7 @@ func run(ctx context.Context, cfg publish.Config) error {
 		of.Access = inspector{cfg.First, cfg.By, cfg.Answer}
 	} else {
 		of.Mounts, of.Live = map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{ModelMayAnswer: cfg.Models})}, cfg.Live
-		of.IgnoreTools = cfg.IgnoreTools
+		of.IgnoreTools, of.Embedder = cfg.IgnoreTools, cfg.Embedder
 		for _, p := range cfg.Protocols {
 			maps.Copy(of.Mounts, p.(Protocol).Mounts)
 		}

@@ -1,6 +1,6 @@
 // Package letters has the first agent of the README: it reads a letter and returns a Go value.
 //
-//	go run ./cmd/stone run ./examples/letters --input '"Where is my order 7?"'
+//	go run ./cmd/stone run ./examples/letters --input 'Where is my order 7?'
 package letters
 
 import (

@@ -66,6 +66,12 @@ const (
 	maxECMATime = time.Second
 )
 
+// MaxBacktracking bounds the time of a match that backtracks. Whoever matches many texts of one value bounds their sum.
+const MaxBacktracking = maxECMATime
+
+// Backtracks reports whether a match may take exponential time.
+func (p *Pattern) Backtracks() bool { return p.ecma != nil }
+
 // CompileECMA compiles a pattern of ECMA-262. Package regexp matches all that it can compile.
 func CompileECMA(text string) (*Pattern, error) {
 	p, err := Compile(text)

@@ -81,6 +81,8 @@ func TestCheck(t *testing.T) {
 		{"a gap", "DELETE FROM records WHERE seq = (SELECT min(seq) + 1 FROM records WHERE " + ofRun + ")", "is not complete"},
 		{"a row too many", "INSERT INTO records SELECT seq + 10, digest, reuse, node, parents, path, head, seal, content FROM records WHERE seq = (SELECT max(seq) FROM records WHERE " + ofRun + ")", "is not complete"},
 		{"a run", "DELETE FROM runs WHERE id = 'run'", "rows in the table records of runs that it does not have"},
+		{"a question of no run", "INSERT INTO questions (run, path, open, question, seal) VALUES (999, 'q', 0, '{}', x'00')", "has 1 rows in the table questions of runs"},
+		{"a block of no run", "INSERT INTO blocks (run, parent, slot, counts, seal, data) VALUES (999, 0, 0, x'00', x'00', x'00')", "has 1 rows in the table blocks of runs"},
 		{"an unsealed column", "UPDATE runs SET pipeline = 'q' WHERE id = 'run'", "has other columns than facts"},
 		{"labels", "DELETE FROM labels", "is not found by its labels"},
 		{"an index that is gone", "DROP INDEX nodes", "lacks the index nodes, or has another one"},

@@ -112,7 +112,8 @@ func inSQLite(text string) string {
 // Named implements [log.Reader].
 func (r reader) Named(ctx context.Context, prefix string, limit int) ([]*log.Run, error) {
 	end := prefix + string(rune(0x10FFFF)) // the last character of Unicode
-	return all(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs r WHERE id BETWEEN ? AND ? AND "+log.Visible("")+" ORDER BY id LIMIT ?", prefix, end, limit)
+	// The limit is an expression: with a bare parameter SQLite prepares the statement again each time.
+	return all(ctx, r, scanRun, "SELECT "+runColumns+", shape FROM runs r WHERE id BETWEEN ? AND ? AND "+log.Visible("")+" ORDER BY id LIMIT ? + 0", prefix, end, limit)
 }
 
 const rowColumns = "seq, digest, reuse, node, parents, path, head, seal, content"

@@ -357,3 +357,31 @@ func TestCanceledElsewhere(t *testing.T) {
 		t.Errorf("%d batches, want 2", len(b.Batches))
 	}
 }
+
+// Equal requests that a body makes one after the other, as for a second sample, are two requests.
+func TestEqualRequests(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	b, j := batchtest.New(t, 0), new(journal.Memory)
+	var n atomic.Int64
+	b.Answer = func(protocol, _ string) string { return batchtest.Said(protocol, fmt.Sprint("sample ", n.Add(1))) }
+	m := models(b.URL)["chat"]
+	p := stone.Func0("samples", report, func(ctx context.Context) (texts []string, err error) {
+		for range 2 {
+			said, err := llm.Collect(ctx, m, &llm.Request{Messages: []llm.Message{llm.User("question 1")}})
+			if err != nil {
+				return nil, err
+			}
+			texts = append(texts, said.Text)
+		}
+		return texts, nil
+	})
+	run, cfg := config(j, "r")
+	result, err := batch.Run(ctx, p, run, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if texts, err := report.Of(result.Node); err != nil || len(texts) != 2 || texts[0] == texts[1] || len(b.Batches) != 2 {
+		t.Errorf("got %q, %v in %d batches; want two samples in two", texts, err, len(b.Batches))
+	}
+}

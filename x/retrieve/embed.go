@@ -31,11 +31,11 @@ type refusal struct {
 // embed makes the missing vectors of a batch.
 func (e *embedding) embed(ctx context.Context, b batch) (done embedded, err error) {
 	digests, texts, err := e.Store.bare(ctx, b)
-	if err != nil || len(digests) == 0 {
+	if err != nil {
 		return done, err
 	}
 	return paid(ctx, "embed", b, llm.QuoteEmbed(ctx, e.Embedder, &llm.EmbedRequest{Texts: texts}), func(ctx context.Context) (done embedded, err error) {
-		if err := e.save(ctx); err != nil {
+		if err := e.save(ctx); err != nil || len(digests) == 0 { // a process that died has made them, whose record says what it used
 			return done, err
 		}
 		err = e.vectors(ctx, digests, texts, &done)

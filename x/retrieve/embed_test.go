@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,9 +15,12 @@ import (
 	"testing/fstest"
 
 	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/step"
 	"github.com/stonelayer/stone/x/retrieve"
 	"github.com/stonelayer/stone/x/retrieve/sqlite"
 )
@@ -133,6 +137,39 @@ func TestRefusedAll(t *testing.T) {
 	x := opened(t, s.embedder(t))
 	if _, err := stone.Produce(t.Context(), x.Pipeline("index", documents(3)), retrieve.Indexed, stone.Config{}); err == nil || !strings.Contains(err.Error(), "no such model") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A mortal journal dies before it keeps that vectors were made.
+type mortal struct{ *journal.Memory }
+
+var errDied = errors.New("the process has died")
+
+func (m mortal) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	if key.Kind != "leaf" || key.Name != "vectors" {
+		return m.Memory.Do(ctx, key, work)
+	}
+	return m.Memory.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+		if rec, err := work(ctx); err != nil {
+			return rec, err
+		}
+		return step.Record{}, errDied
+	})
+}
+
+// The report of a resumed run counts what the process before it has made and paid.
+func TestReportAfterDeath(t *testing.T) {
+	e, db := new(script.Embedder), new(journal.Memory)
+	x := opened(t, e)
+	run := func(j journal.Journal) (retrieve.Report, error) {
+		return stone.Produce(t.Context(), x.Pipeline("index", documents(3)), retrieve.Indexed, stone.Config{RunID: "r", Recorder: journal.Keep(j, journal.Options{})})
+	}
+	if _, err := run(mortal{db}); !errors.Is(err, errDied) {
+		t.Fatal(err)
+	}
+	r, err := run(db)
+	if want := texts(e); err != nil || r.Embedded != want || want == 0 || r.Usage == (budget.Usage{}) {
+		t.Errorf("%+v, %v: want %d embedded texts, and what they used", r, err, want)
 	}
 }
 

@@ -44,6 +44,7 @@ type Index struct {
 
 const (
 	maxFile   = 16 << 20  // bytes
+	maxPieces = 100_000   // of a document: more than text of that size has
 	batchSize = 64        // texts of a request for vectors; with 1,600 bytes each about 26,000 tokens
 	batchText = 256 << 10 // bytes of them at most, without their headings: OpenAI takes 300,000 tokens
 	splitting = "1"       // version of readers and split, whose change splits all documents anew
@@ -282,7 +283,10 @@ func (w *walk) compare(name string) {
 	}
 }
 
-var errLarge = fmt.Errorf("larger than %d MiB", maxFile>>20)
+var (
+	errLarge  = fmt.Errorf("larger than %d MiB", maxFile>>20)
+	errPieces = fmt.Errorf("more than %d pieces: split the file", maxPieces)
+)
 
 // why returns an error without the path.
 func why(err error) string {

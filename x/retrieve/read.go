@@ -86,7 +86,11 @@ func (x *Index) document(name string, data []byte) (d document, err error) {
 	}
 	blocks = slices.DeleteFunc(blocks, func(b Block) bool { return b.Level == 0 && strings.TrimSpace(b.Text) == "" }) // no embedder takes them
 	d = document{name: name, digest: x.address(name, data), meta: cleaned}
-	for _, p := range split(blocks, x.size(), x.overlap()) {
+	pieces := split(blocks, x.size(), x.overlap())
+	if len(pieces) > maxPieces {
+		return d, errPieces
+	}
+	for _, p := range pieces {
 		p.File = name
 		d.pieces = append(d.pieces, p)
 	}
@@ -141,7 +145,8 @@ func paragraphs(all []string, from int) (blocks []Block) {
 var (
 	heading   = regexp.MustCompile(`^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$`)
 	underline = regexp.MustCompile(`^ {0,3}(=+|-+)[ \t]*$`)
-	fence     = regexp.MustCompile("^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$") // CommonMark 4.5
+	item      = regexp.MustCompile(`^ {0,3}(>|([-+*]|\d{1,9}[.)])[ \t])`) // of a quotation or list
+	fence     = regexp.MustCompile("^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")  // CommonMark 4.5
 )
 
 // Markdown reads Markdown: headings, paragraphs, and blocks of code between fences, which are kept whole. The first
@@ -157,8 +162,8 @@ func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 			line = strings.TrimRight(line, " \t")
 			return line == "---" || line == "..."
 		})
-		if end > 0 {
-			blocks = append(blocks, Block{Text: strings.Join(all[1:end+1], "\n"), From: 2, To: end + 1})
+		if text := strings.Join(all[1:max(end, 0)+1], "\n"); strings.TrimSpace(text) != "" {
+			blocks = append(blocks, Block{Text: text, From: 2, To: end + 1})
 		}
 		if end >= 0 {
 			start = end + 2
@@ -178,7 +183,7 @@ func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 			flush(i)
 			blocks = append(blocks, Block{Text: strings.TrimSpace(m[2]), Level: len(m[1]), From: i + 1, To: i + 1})
 			start = i + 1
-		} else if m := underline.FindStringSubmatch(all[i]); m != nil && i > start && strings.TrimSpace(all[i-1]) != "" {
+		} else if m := underline.FindStringSubmatch(all[i]); m != nil && underlines(all[start:i]) {
 			flush(i - 1)
 			level := 1
 			if m[1][0] == '-' {
@@ -195,6 +200,15 @@ func Markdown(data []byte) (blocks []Block, meta map[string]string, err error) {
 		}
 	}
 	return blocks, nil, nil
+}
+
+// underlines reports whether a line of marks below the lines makes a heading of the last one: it rules off a list or a quotation.
+func underlines(above []string) bool {
+	first := len(above)
+	for first > 0 && strings.TrimSpace(above[first-1]) != "" {
+		first--
+	}
+	return first < len(above) && !slices.ContainsFunc(above[first:], item.MatchString)
 }
 
 // closes reports whether a line ends a block of code: a fence of the same mark, at least as long, without anything behind it.

@@ -20,7 +20,7 @@ type unit struct {
 const maxLevel = 6
 
 // split joins the blocks of each section into pieces of at most size bytes. A piece repeats the last units of the
-// previous piece, up to overlap bytes, if both are in the same section and page.
+// previous piece, up to overlap bytes, if both are in the same section and page. It ends when there are more than maxPieces.
 func split(blocks []Block, size, overlap int) (pieces []Passage) {
 	var path [maxLevel]string
 	var units []unit
@@ -34,6 +34,9 @@ func split(blocks []Block, size, overlap int) (pieces []Passage) {
 		units, alone = nil, nil
 	}
 	for i, b := range blocks {
+		if len(pieces) > maxPieces {
+			return pieces
+		}
 		if b.Level > 0 {
 			flush(b.Level)
 			path[b.Level-1] = cmp.Or(short(b.Text), "…")

@@ -24,12 +24,13 @@ func TestMarkdown(t *testing.T) {
 		{"a\n```sh\n# no heading\n\n---\n```\n# B", "0 1-1 a\n0 2-6 ```sh|# no heading||---|```\n1 7-7 B"},
 		{"~~~~\n# a\n~~~\nb", "0 1-4 ~~~~|# a|~~~|b"}, // a fence that does not end
 		{"---\ntitle: A\n---\n# B", "0 2-2 title: A\n1 4-4 B"},
-		{"---\n---\n# B", "1 3-3 B"},
+		{"---\n---\n# B", "1 3-3 B"}, {"---\n\n---\n# B", "1 4-4 B"},
 		{"--- \ntitle: A\n...\nb", "0 2-2 title: A\n0 4-4 b"},
 		{"---\na", "0 1-2 ---|a"},
 		{"```npm install x```\n# A\n```\n# no\n```\n# B", "0 1-1 ```npm install x```\n1 2-2 A\n0 3-5 ```|# no|```\n1 6-6 B"},
 		{"```\na\n```b\n    ```\n````  \nc", "0 1-5 ```|a|```b|    ```|````  \n0 6-6 c"},
 		{"~~~ a`b\nc\n~~~\nd", "0 1-3 ~~~ a`b|c|~~~\n0 4-4 d"},
+		{"- a\n  b\n---\nc", "0 1-4 - a|  b|---|c"}, {"> a\n---", "0 1-2 > a|---"}, {"1. a\n---\n\nB\n---", "0 1-2 1. a|---\n2 4-5 B"},
 		{"a\n\n---\n\nb", "0 1-1 a\n0 3-3 ---\n0 5-5 b"},
 		{"#no\n####### no\n#\n", "0 1-2 #no|####### no\n1 3-3 "},
 		{"\ufeff# A\r\n\r\nb\r\n", "1 1-1 A\n0 3-3 b"},
@@ -206,6 +207,16 @@ func TestLevelOfReader(t *testing.T) {
 		read := func([]byte) ([]Block, map[string]string, error) { return []Block{{Text: "x", Level: level}}, nil, nil }
 		if _, _, err := safely(read, nil); err == nil {
 			t.Errorf("level %d is accepted", level)
+		}
+	}
+}
+
+// A file of nothing but headings has as many pieces as lines: it is left out, and says why.
+func TestTooManyPieces(t *testing.T) {
+	for lines, want := range map[int]error{1000: nil, 3_000_000: errPieces} {
+		d, err := new(Index).document("a.md", []byte(strings.Repeat("# a\n", lines)))
+		if err != want || want == nil && len(d.pieces) != lines {
+			t.Errorf("%d headings: %d pieces, %v", lines, len(d.pieces), err)
 		}
 	}
 }

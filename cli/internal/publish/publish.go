@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/llm"
 )
 
 // Config says what to publish and where. It has the fields of serve.Config.
@@ -24,6 +25,7 @@ type Config struct {
 	Pipelines         []Pipeline
 	Applicator        *call.Applicator // nil without a configuration
 	Grant             []string
+	Embedder          llm.Embedder // nil without one
 	Limits            budget.Limits
 	Budgets           []budget.Rule
 	Webhooks          []Webhook

@@ -244,10 +244,18 @@ func (w *witness) Do(ctx context.Context, key step.Key, work func(context.Contex
 		defer func() { <-w.slots }()
 	}
 	rec, err := w.Store.Do(ctx, key, work)
-	if err == nil && key.Kind != step.Value { // whose record is not waited for: it is made again if it is lost
-		err = w.acknowledged(key)
+	if err != nil || key.Kind == step.Value { // which is made again if it is lost
+		return rec, err
 	}
-	return rec, err
+	if wait := w.Settled(key.RunID); wait != nil { // a result is acknowledged when it is durable
+		go func() {
+			if wait(false) == nil {
+				_ = w.acknowledged(key)
+			}
+		}()
+		return rec, nil
+	}
+	return rec, w.acknowledged(key)
 }
 
 func (w *witness) acknowledged(key step.Key) error {

@@ -81,6 +81,9 @@ func (m *team) kill() {
 	i := rand.N(len(m.live))
 	p := m.live[i]
 	_ = p.Process.Kill() // it may have ended
+	if _ = p.Wait(); p.spent() {
+		return // before it was killed
+	}
 	m.live = append(m.live[:i:i], m.live[i+1:]...)
 	if p.lost() || !m.end(p) {
 		m.killed[p.Process.Pid] = true

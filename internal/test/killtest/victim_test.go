@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/stores"
 	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/internal/test/pgtest"
@@ -98,6 +99,11 @@ func (p *process) over() bool {
 func (p *process) lost() bool {
 	_ = p.Wait() // the code says how it ended
 	return p.ProcessState.ExitCode() == 1 && (strings.Contains(p.errs.String(), "is held by") || strings.Contains(p.errs.String(), "this program knows"))
+}
+
+// spent reports whether a process ended since the budget of its run was used.
+func (p *process) spent() bool {
+	return p.ProcessState.ExitCode() == 1 && strings.Contains(p.errs.String(), budget.Kind)
 }
 
 func (v *victim) start(point string, env ...string) *process {

@@ -163,6 +163,7 @@ var operations = map[string]operation{
 	"POST /v1/messages": foreignOperation(operation{id: "createMessage", summary: "Run a pipeline or an intent as a message of Anthropic", description: keyed, params: []string{"idempotency-key"},
 		in: of(model), out: map[int]result{200: {"The message, or a stream of its events.", []body{{"application/json", foreign}, {"text/event-stream", text}}}}}),
 	"POST /v1/messages/count_tokens": foreignOperation(operation{id: "countMessageTokens", summary: "Estimate the tokens of a message", in: of(model), out: map[int]result{200: {"The estimate.", of(foreign)}}}),
+	"POST /v1/embeddings":            foreignOperation(operation{id: "createEmbedding", summary: "Make vectors of texts with the configured embedder", in: of(model), out: map[int]result{200: {"The vectors.", of(foreign)}}}),
 	"GET /v1/models":                 foreignOperation(operation{id: "listModels", summary: "List the pipelines and intents", out: map[int]result{200: {"The models.", of(foreign)}}}),
 	"GET /v1/models/{model...}":      foreignOperation(operation{id: "getModel", summary: "Describe a pipeline or an intent", out: map[int]result{200: {"The model.", of(foreign)}}}),
 

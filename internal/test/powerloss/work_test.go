@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -59,7 +60,27 @@ type (
 // witness is a journal that takes notes.
 type witness struct {
 	*sqlite.DB
-	note func(any)
+	note   func(any)
+	queued *queued
+}
+
+// queued has the results that are not acknowledged yet.
+type queued struct {
+	mu      sync.Mutex
+	results []acked
+}
+
+// settled notes the results that are durable now.
+func (w witness) settled(run string) {
+	w.queued.mu.Lock()
+	defer w.queued.mu.Unlock()
+	if w.Settled(run) != nil {
+		return
+	}
+	for _, a := range w.queued.results {
+		w.note(a)
+	}
+	w.queued.results = nil
 }
 
 func (w witness) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG) error {
@@ -70,6 +91,7 @@ func (w witness) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG)
 func (w witness) End(ctx context.Context, run string, o journal.Outcome) error {
 	err := w.DB.End(ctx, run, o)
 	if err == nil {
+		w.settled(run)
 		w.note(ended{run})
 	}
 	return err
@@ -78,6 +100,7 @@ func (w witness) End(ctx context.Context, run string, o journal.Outcome) error {
 func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	does := key.Kind + " " + key.Path
 	rec, err := w.DB.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+		w.settled(key.RunID)
 		w.note(began{key.RunID, does})
 		return work(ctx)
 	})
@@ -86,7 +109,10 @@ func (w witness) Do(ctx context.Context, key step.Key, work func(context.Context
 		if rec.Node != nil {
 			a.node = rec.Node.ID()
 		}
-		w.note(a)
+		w.queued.mu.Lock()
+		w.queued.results = append(w.queued.results, a)
+		w.queued.mu.Unlock()
+		w.settled(key.RunID)
 	}
 	return rec, err
 }
@@ -102,7 +128,7 @@ func work(file string, note func(any)) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		result, err := stone.Run(context.Background(), pipeline(), stone.Config{RunID: run, Now: stopped, Recorder: journal.Keep(witness{db, note}, journal.Options{})})
+		result, err := stone.Run(context.Background(), pipeline(), stone.Config{RunID: run, Now: stopped, Recorder: journal.Keep(witness{db, note, new(queued)}, journal.Options{})})
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", run, err)
 		}

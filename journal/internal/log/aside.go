@@ -24,7 +24,15 @@ func (j *Journal) putAside(r *run, result *result, why error) error {
 	if result.failed {
 		return why
 	}
-	err := j.out.write(&write{also: r.id, stays: true, paid: true, do: func(t *transaction) error {
+	err := j.out.write(j.asideWrite(r, result))
+	if err != nil && !errors.Is(why, err) {
+		return fmt.Errorf("%w; the result of %s is lost: %w", why, result.Path, err)
+	}
+	return why
+}
+
+func (j *Journal) asideWrite(r *run, result *result) *write {
+	return &write{also: r.id, stays: true, paid: true, do: func(t *transaction) error {
 		run, err := t.Run(background, r.id)
 		if err != nil || run == nil {
 			return err
@@ -54,11 +62,7 @@ func (j *Journal) putAside(r *run, result *result, why error) error {
 			return err
 		}
 		return t.Advance([]*Beat{{Run: run.Row, Owner: run.Owner, Rows: -1}})
-	}})
-	if err != nil && !errors.Is(why, err) {
-		return fmt.Errorf("%w; the result of %s is lost: %w", why, result.Path, err)
-	}
-	return why
+	}}
 }
 
 // aside are the results that were put aside for a run.
@@ -79,7 +83,7 @@ func (j *Journal) fromAside(ctx context.Context, r *run, key step.Key) (step.Rec
 	if err != nil {
 		return step.Record{}, err
 	}
-	return j.keep(ctx, r, key, own, rec)
+	return j.keep(ctx, r, key, own, rec, false)
 }
 
 func (j *Journal) lookAside(r *run, digest dag.ID) (rec step.Record, ok bool, err error) {

@@ -33,10 +33,10 @@ func (w *writer) gather() {
 	w.expected = max(came, (came+w.expected)/2)
 }
 
-// waiting returns how many writes wait, and sets how many there must be to wake the writer.
+// waiting returns how many callers wait, and sets how many there must be to wake the writer.
 func (w *writer) waiting(wanted int) int {
 	w.queued.Lock()
 	defer w.queued.Unlock()
 	w.wanted = wanted
-	return len(w.queue)
+	return w.callers
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -119,7 +120,7 @@ func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 	}
 	for seen := j.sighted(r.id).again(now); ; {
 		if seen.free() || seen.owner == j.owner || seen.over() {
-			if row, taken, err := j.take(r, seen.lease); taken || err != nil {
+			if row, taken, err := j.take(r, seen.lease, record.Begins(ctx) && !seen.exists); taken || err != nil {
 				return row, err
 			}
 		} else {
@@ -141,8 +142,8 @@ func (j *Journal) acquire(ctx context.Context, r *run) (*Run, error) {
 }
 
 // take takes the lease, unless it has changed since it was seen. It returns the row of the run, nil if that is not
-// written yet.
-func (j *Journal) take(r *run, seen lease) (row *Run, taken bool, err error) {
+// written yet: the lease of a run that begins is taken in the transaction of its start.
+func (j *Journal) take(r *run, seen lease, begins bool) (row *Run, taken bool, err error) {
 	term := j.term(r.id)
 	var has *Run   // the writer owns this variable and the next one until it has answered
 	var still bool // the lease has not changed
@@ -152,7 +153,7 @@ func (j *Journal) take(r *run, seen lease) (row *Run, taken bool, err error) {
 			return err
 		}
 		if still = now == seen || now.owner == j.owner && now.exists; !still {
-			if r.outer != nil {
+			if r.outer != nil || begins {
 				return refused{j.held(r.id, now.owner)}
 			}
 			return nil
@@ -160,10 +161,17 @@ func (j *Journal) take(r *run, seen lease) (row *Run, taken bool, err error) {
 		has, err = t.take(r, row, term)
 		return err
 	}}
-	if r.outer != nil && (seen.free() || seen.owner == j.owner) {
+	switch {
+	case r.outer != nil && (seen.free() || seen.owner == j.owner):
 		taken = true
 		err = j.send(x)
-	} else {
+	case begins:
+		if err := bounds.CheckID(r.id); err != nil {
+			return nil, false, err
+		}
+		r.hold(true) // before the writer can say that it is lost
+		return nil, true, j.openWith(x)
+	default:
 		if err = j.out.write(x); err == nil {
 			row, taken = has, still
 		}
@@ -171,16 +179,30 @@ func (j *Journal) take(r *run, seen lease) (row *Run, taken bool, err error) {
 	if err != nil || !taken {
 		return nil, false, err
 	}
+	r.hold(!seen.exists)
+	return row, true, nil
+}
+
+// hold notes that the run is ours.
+func (r *run) hold(fresh bool) {
 	outer := background
 	if r.outer != nil { // whose lease covers it
 		outer = r.outer.lastTenure()
 	}
 	r.mu.Lock()
-	r.fresh, r.begun = !seen.exists, false
+	r.fresh, r.begun = fresh, false
 	r.tenure.begin(outer)
 	r.mu.Unlock()
 	r.held.Store(true)
-	return row, true, nil
+}
+
+// openWith queues a write with which a new run starts.
+func (j *Journal) openWith(x *write) error {
+	x.then = x.run.orFail
+	x.run.mu.Lock()
+	x.run.opening = append(x.run.opening, x)
+	x.run.mu.Unlock()
+	return j.queue(x)
 }
 
 // take makes a run ours, and returns its row. A nil row means that the run is new.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/flight"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -20,6 +21,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	if err != nil {
 		return step.Record{}, err
 	}
+	queue := record.QueueIn(ctx)
 	var r *run
 	for started := false; !started; {
 		if r, err = j.open(ctx, key.RunID); err != nil {
@@ -41,11 +43,14 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 			return j.value(ctx, r, key, work)
 		}
 		if _, goesOn := record.Child(ctx); goesOn {
+			if err := j.settle(r.id); err != nil {
+				return step.Record{}, err
+			}
 			break
 		}
 		j.opts.Reached("before intent")
 		intent.again = r.hasStarted(key.Digest)
-		err := j.out.write(&write{run: r, intent: intent})
+		err := j.announce(r, intent, queue&record.QueueIntent != 0)
 		if started = err == nil; !started && !errors.Is(err, errStale) {
 			return step.Record{}, err
 		}
@@ -63,7 +68,22 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	if err != nil {
 		return step.Record{}, err
 	}
-	return j.keep(ctx, r, key, result, rec)
+	return j.keep(ctx, r, key, result, rec, queue&record.QueueResult != 0)
+}
+
+// announce writes an intent. Before work whose repetition matters it waits until the intent, and everything that the run
+// has recorded before it, is durable.
+func (j *Journal) announce(r *run, i *intent, queued bool) error {
+	x := &write{run: r, intent: i}
+	if !queued || i.Declared != nil || i.claim != (flight.Claim{}) {
+		return j.out.write(x)
+	}
+	x.then = func(err error) {
+		if err != nil && !errors.Is(err, errStale) && !errors.As(err, new(*journal.HeldError)) { // which the steps within it get themselves
+			r.fail(err)
+		}
+	}
+	return j.queue(x)
 }
 
 // value makes and queues the record of a value. It is not announced, and not waited for: a value that
@@ -77,7 +97,7 @@ func (j *Journal) value(ctx context.Context, r *run, key step.Key, work func(con
 	if err != nil {
 		return step.Record{}, err
 	}
-	first, err := j.put(r, key.Digest, &write{run: r, result: result, stays: true, then: r.orFail})
+	first, err := j.put(r, key.Digest, &write{run: r, result: result, stays: true, lazy: true, then: r.orFail})
 	if err == nil && !first {
 		return j.find(ctx, r, key)
 	}
@@ -119,15 +139,27 @@ func (j *Journal) attempted(r *run, key step.Key, used budget.Usage, why error) 
 	}})
 }
 
-// keep writes a result. If the step already has one, keep returns that.
-func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record) (step.Record, error) {
+// mostUnwritten bounds the results of a run that wait in the queue.
+const mostUnwritten = 1024
+
+// keep writes a result. If the step already has one, keep returns that. A result that is only queued is durable before the
+// next intent for which a caller waits.
+func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result, rec step.Record, lazy bool) (step.Record, error) {
+	lazy = lazy && r.unwritten.Load() < mostUnwritten
 	for {
-		x := &write{run: r, result: result}
+		x := &write{run: r, result: result, lazy: lazy}
+		if lazy {
+			x.then = func(err error) { j.late(ctx, r, key, result, err) }
+		}
 		first, err := j.put(r, key.Digest, x)
 		if err == nil && !first {
 			return j.find(ctx, r, key)
 		}
 		queued := err == nil
+		if queued && lazy {
+			j.opts.Reached("after queue")
+			return rec, nil
+		}
 		if queued {
 			err = j.out.wait(x)
 		}
@@ -140,6 +172,25 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 		case !errors.Is(err, errStale):
 			return step.Record{}, err
 		}
+	}
+}
+
+// late handles the error of a queued result as keep does. The writer calls it.
+func (j *Journal) late(ctx context.Context, r *run, key step.Key, result *result, err error) {
+	switch {
+	case err == nil:
+	case errors.As(err, new(*journal.HeldError)):
+		if !result.failed {
+			_ = j.out.put(j.asideWrite(r, result)) // it fails when the journal is closed
+		}
+	case errors.Is(err, errStale):
+		go func() {
+			if _, err := j.keep(ctx, r, key, result, step.Record{}, false); err != nil {
+				r.fail(err)
+			}
+		}()
+	default:
+		r.fail(err)
 	}
 }
 
@@ -170,6 +221,9 @@ func (r *run) put(digest dag.ID, x *write, out *writer) (first, ready bool, err 
 	}
 	r.known.pending[halfOf(digest)] = x
 	r.unwritten.Add(1)
+	if x.lazy {
+		r.last = x
+	}
 	return true, true, nil
 }
 
@@ -343,7 +397,7 @@ func (j *Journal) reuse(ctx context.Context, r *run, key step.Key) (step.Record,
 	if err != nil {
 		return step.Record{}, err
 	}
-	return j.keep(ctx, r, key, own, rec)
+	return j.keep(ctx, r, key, own, rec, false)
 }
 
 // origins are the number of the run from which results may be taken, 0 for all, and of

@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -45,6 +46,8 @@ type run struct {
 	begun   bool      // while it is fresh, and is no inner run: the fields from over on are known
 	over    bool      // done and not started again, so it takes no more steps
 	failed  error     // of a write without a waiting caller
+	last    *write    // the last such write, nil if it is settled
+	opening []*write  // the writes with which the run starts, until they are settled
 	reuse   string    // from which run results are taken, as in journal.RunInfo
 	account string    // as in journal.RunInfo
 	shared  []budget.Shared
@@ -222,6 +225,12 @@ func (r *run) settled(x *write) {
 		r.held.Store(false)
 		r.tenure.end(x.err)
 	}
+	if r.last == x {
+		r.last = nil
+	}
+	if len(r.opening) > 0 && r.opening[0] == x {
+		r.opening = r.opening[1:]
+	}
 	if x.result == nil {
 		return
 	}
@@ -251,6 +260,49 @@ func (r *run) fail(err error) {
 	if r.failed == nil {
 		r.failed = err
 	}
+}
+
+// queue queues a write for which no caller waits. The writer takes it with the next write that somebody waits for, or
+// soon. Its error is the error of the next such write of the run, and of its end.
+func (j *Journal) queue(x *write) error {
+	x.lazy, x.done = true, make(chan struct{})
+	x.run.mu.Lock()
+	defer x.run.mu.Unlock()
+	err := j.out.put(x)
+	if err == nil {
+		x.run.last = x
+	}
+	return err
+}
+
+// Settled implements [journal.Holder].
+func (j *Journal) Settled(id string) (wait func(now bool) error) {
+	j.mu.Lock()
+	r := j.runs[id]
+	j.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	last := r.last
+	r.mu.Unlock()
+	if last == nil {
+		return nil
+	}
+	return func(now bool) error {
+		if now {
+			j.out.rouse()
+		}
+		return cmp.Or(j.out.wait(last), r.failure())
+	}
+}
+
+// settle waits until everything is durable that a run has recorded.
+func (j *Journal) settle(id string) error {
+	if wait := j.Settled(id); wait != nil {
+		return wait(true)
+	}
+	return nil
 }
 
 // send queues a write of a run. For an inner run it does not wait: the next step of

@@ -48,7 +48,7 @@ func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.mu.Lock()
 	fresh := r.fresh
 	r.mu.Unlock()
-	if fresh && r.outer != nil { // it may not be written yet
+	if fresh && (r.outer != nil || !r.begun) { // it may not be written yet
 		return journal.RunInfo{}, nil
 	}
 	row, err := j.data.Run(ctx, r.id)
@@ -99,11 +99,14 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 		return t.begin(r, as, info.Labels, given)
 	}}
 	r.mu.Lock()
-	fresh := r.fresh
+	fresh, opens := r.fresh, record.Begins(ctx)
 	r.mu.Unlock()
-	if fresh {
+	switch {
+	case fresh && r.outer == nil && opens:
+		err = j.openWith(x)
+	case fresh:
 		err = j.send(x)
-	} else {
+	default:
 		err = j.out.write(x)
 	}
 	r.mu.Lock()
@@ -121,6 +124,10 @@ func (j *Journal) Begin(ctx context.Context, info journal.RunInfo, input dag.DAG
 // records that only belonged to its outcome, and the failures to retry.
 func (t *transaction) begin(r *run, as Run, labels map[string]string, input *result) error {
 	p := t.part(r)
+	if p.row == 0 { // another process was faster to start it
+		p.touched = false
+		return refused{cmp.Or(r.failure(), t.j.held(r.id, "another process"))}
+	}
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -251,7 +258,7 @@ var errNotHeld = errors.New("is not held by this journal")
 func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 	held := j.holding(id)
 	if held == nil {
-		return j.notHeld(id)
+		return cmp.Or(context.Cause(j.Held(id)), j.notHeld(id))
 	}
 	if o.State == journal.Refused {
 		if err := j.refuse(ctx, held, o); err != nil {
@@ -276,6 +283,9 @@ func (j *Journal) End(ctx context.Context, id string, o journal.Outcome) error {
 		return fmt.Errorf("outcome of run %q: %w", id, err)
 	}
 	x := &write{run: r, stays: true, done: make(chan struct{}), do: func(t *transaction) error {
+		if err := r.failure(); err != nil {
+			return refused{err}
+		}
 		p := t.part(r)
 		tail := p.next + 1
 		for n := range nodes.Nodes() {

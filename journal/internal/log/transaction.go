@@ -192,6 +192,9 @@ func (t *transaction) write(x *write) error {
 	case t.part(x.run).rows < 0:
 		x.err = errStale
 	case x.intent != nil:
+		if x.err = x.run.failure(); x.err != nil { // no step starts without what the run has recorded before
+			return nil
+		}
 		var err error
 		if x.err, err = t.admit(x.run, x.intent); x.err == nil && err == nil {
 			p := t.part(x.run)

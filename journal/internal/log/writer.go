@@ -21,6 +21,7 @@ type write struct {
 	then   func(err error) // called after do was committed, or failed
 	stays  bool            // is retried although no caller waits for it
 	paid   bool            // its caller waits as long as for a result
+	lazy   bool            // it may wait a moment for a write that somebody waits for
 
 	abandoned atomic.Bool   // no caller waits for it any more
 	done      chan struct{} // closed when err is set
@@ -36,15 +37,17 @@ type writer struct {
 
 	queued    sync.Mutex
 	queue     []*write
+	callers   int   // that wait for writes in the queue
 	trouble   error // why the last transaction failed, or nil
 	broken    error // why no other one will start
 	closed    bool
 	committed chan struct{} // closed by the next commit, nil if no caller waits for it
 
-	wanted int // how many writes wake the writer
+	wanted int // how many callers wake the writer
+	lazy   lazily
 
 	took     time.Duration // by the last commit
-	expected int           // how many writes join the next one
+	expected int           // how many callers join the next one
 	using    sync.Mutex    // in a transaction
 	idle     bool          // nothing was written since the last sign of life
 	lost     error         // the error for writes that close could not write
@@ -71,16 +74,69 @@ func (w *writer) put(x *write) error {
 		return err
 	}
 	w.queue = append(w.queue, x)
-	enough := len(w.queue) >= w.wanted
-	w.queued.Unlock()
-	if !enough {
-		return nil
+	enough := false
+	if x.lazy {
+		w.linger()
+	} else {
+		w.callers++
+		enough = w.callers >= w.wanted
 	}
+	w.queued.Unlock()
+	if enough {
+		w.rouse()
+	}
+	return nil
+}
+
+func (w *writer) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default: // it is awake
 	}
-	return nil
+}
+
+// mostLingering bounds how long a lazy write stays in the queue before the writer starts. A run comes to its next intent
+// or its end in less. Changed by tests.
+var mostLingering = time.Millisecond
+
+// lazily is the time of the lazy writes in the queue. Its fields are under the lock of the queue.
+type lazily struct {
+	timer *time.Timer
+	armed bool
+	since time.Time // of the oldest one, zero for none
+}
+
+// linger starts the writer later.
+func (w *writer) linger() {
+	l := &w.lazy
+	if !l.since.IsZero() {
+		return
+	}
+	l.since = time.Now()
+	switch {
+	case l.timer == nil:
+		l.timer = time.AfterFunc(mostLingering, w.lingered)
+	case !l.armed:
+		l.timer.Reset(mostLingering)
+	}
+	l.armed = true
+}
+
+// lingered starts the writer, unless it has taken the writes for which the timer was set.
+func (w *writer) lingered() {
+	w.queued.Lock()
+	defer w.queued.Unlock()
+	l := &w.lazy
+	l.armed = false
+	if l.since.IsZero() {
+		return
+	}
+	if rest := mostLingering - time.Since(l.since); rest > 0 {
+		l.armed = true
+		l.timer.Reset(rest)
+		return
+	}
+	w.rouse()
 }
 
 // patience is how many times longer a caller waits for a write to which the disk does not
@@ -90,7 +146,7 @@ const patience = 12
 // wait waits until x is on the disk, but not forever.
 func (w *writer) wait(x *write) error {
 	limit := w.opts.Retry
-	if x.result != nil || x.paid {
+	if x.result != nil || x.paid || x.run != nil && x.run.unwritten.Load() > 0 {
 		limit = w.opts.RetryResults
 	}
 	started := time.Now()
@@ -110,11 +166,24 @@ func (w *writer) wait(x *write) error {
 			timer.Reset(w.opts.Retry)
 			continue
 		}
-		x.abandoned.Store(true)
+		x.abandon()
 		if trouble != nil {
 			return w.data.Explain(trouble)
 		}
 		return &Trouble{w.data.Name() + " does not write: check its disk, or set a longer Retry", fmt.Errorf("no answer for %v", spent.Round(time.Millisecond)), true}
+	}
+}
+
+// abandon gives up waiting for a write. What nobody knows of then does not start a run later.
+func (x *write) abandon() {
+	x.abandoned.Store(true)
+	if x.run == nil {
+		return
+	}
+	x.run.mu.Lock()
+	defer x.run.mu.Unlock()
+	for _, start := range x.run.opening {
+		start.abandoned.Store(true)
 	}
 }
 
@@ -191,7 +260,7 @@ func (w *writer) signs() []*write {
 	defer w.mu.Unlock()
 	signs := []*write{}
 	for _, r := range w.runs {
-		if r.held.Load() && r.outer == nil {
+		if r.held.Load() && r.outer == nil && r.row != 0 { // else its start is in the queue
 			signs = append(signs, &write{run: r})
 		}
 	}
@@ -215,7 +284,7 @@ func (w *writer) take() []*write {
 	w.queued.Lock()
 	defer w.queued.Unlock()
 	group := w.queue
-	w.queue = nil
+	w.queue, w.callers, w.lazy.since = nil, 0, time.Time{}
 	return group
 }
 
@@ -261,6 +330,8 @@ func (w *writer) commit(group []*write) (kept []*write) {
 		for _, x := range group {
 			if x.result != nil || x.stays || (x.intent != nil || x.do != nil) && !x.abandoned.Load() {
 				kept = append(kept, x)
+			} else if x.lazy { // it is the start of a run
+				x.settle(w.data.Explain(err))
 			}
 		}
 	case len(group) == 1:

@@ -127,7 +127,7 @@ func describe(m openai.Model) object {
 
 func listModels(w http.ResponseWriter, _ *http.Request, b openai.Backend) error {
 	list := []object{}
-	for _, m := range b.Models() {
+	for _, m := range openai.Talking(b) {
 		list = append(list, describe(m))
 	}
 	page := object{"data": list, "has_more": false, "first_id": nil, "last_id": nil}

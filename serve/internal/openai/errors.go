@@ -84,12 +84,17 @@ func ofRun(run api.Run) *Error {
 	case run.Failure == nil:
 		return &Error{Status: http.StatusUnprocessableEntity, Final: true, Message: fmt.Sprintf("the run %s is %s: answer its questions, see GET /v1/questions", run.ID, run.State), Type: "invalid_request_error", Code: string(run.State)}
 	}
-	status := cmp.Or(statuses[run.Failure.Kind], http.StatusUnprocessableEntity)
-	if status >= http.StatusTooManyRequests && (run.Usage.Tokens() > 0 || run.Usage.USD > 0) {
+	return Failed(run.Failure.Kind, run.Failure.Reason, run.Usage.Tokens() > 0 || run.Usage.USD > 0)
+}
+
+// Failed is the error of what failed by this kind, and may have been paid.
+func Failed(kind, reason string, paid bool) *Error {
+	status := cmp.Or(statuses[kind], http.StatusUnprocessableEntity)
+	if status >= http.StatusTooManyRequests && paid {
 		status = http.StatusUnprocessableEntity
 	}
-	e := &Error{Status: status, Final: true, Message: run.Failure.Reason, Type: typeOf(status), Code: run.Failure.Kind}
-	if e.Code == call.BudgetExhausted {
+	e := &Error{Status: status, Final: true, Message: reason, Type: typeOf(status), Code: kind}
+	if kind == call.BudgetExhausted {
 		e.Type = "insufficient_quota"
 	}
 	return e

@@ -61,12 +61,17 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 				return llm.Reply{}, err
 			}
 			return *reply, nil
-		})
+		}, stone.Detail{Value: onlySteps{}})
 	case call.TextRequest:
 		return asking(app, intent, dag.Derive(textType, func(text string) any { return map[string]string{"text": text} }))
 	}
 	return asking(app, intent, call.From(inputType))
 }
+
+// onlySteps tells package stone that a leaf has no effects but those of the call in it.
+type onlySteps struct{}
+
+func (onlySteps) OnlySteps() bool { return true }
 
 // heard is a model whose answers a voice repeats, so that watchers hear what is written.
 type heard struct {
@@ -166,6 +171,17 @@ func (m Model) inputs() (names map[form]string, known bool) {
 		names[f] = in.Type.Name()
 	}
 	return names, true
+}
+
+// Talks reports whether the model is given what a client of a chat sends. Others read the JSON of one message.
+func (m Model) Talks() bool {
+	names, known := m.inputs()
+	return known && names[asRequest]+names[asMessages]+names[asText] != ""
+}
+
+// Talking returns the models that a client of a chat can use.
+func Talking(b Backend) []Model {
+	return slices.DeleteFunc(b.Models(), func(m Model) bool { return !m.Talks() })
 }
 
 // takesRequest reports whether the model takes a request with its settings and tools.

@@ -270,7 +270,7 @@ func describe(m Model) modelObject {
 
 func listModels(w http.ResponseWriter, _ *http.Request, b Backend) error {
 	list := []modelObject{}
-	for _, m := range b.Models() {
+	for _, m := range Talking(b) {
 		list = append(list, describe(m))
 	}
 	return Reply(w, map[string]any{"object": "list", "data": list})

@@ -123,6 +123,14 @@ const scenes = {
 	'assistant-ui paints': [{ file: 'assistantui' }, p => p.send('paint around buy').then(() => p.click('Approve'))],
 	'assistant-ui without tools': [{ file: 'assistantui', pipeline: 'mason' }, p => p.send('hello')],
 	'assistant-ui again': [{ file: 'assistantui' }, async p => { await p.send('look'); await p.send('buy'); await p.click('Regenerate') }],
+	'assistant-ui edits during an approval': [{ file: 'assistantui' }, async p => {
+		await p.send('look')
+		await p.send('buy')
+		await p.page.locator('button:text-is("Edit")').last().click()
+		await p.page.fill('.edit', 'hello')
+		await p.click('Update')
+		return (await runs('chat-')).slice(-3)
+	}],
 }
 
 const bundles = {}

@@ -40,6 +40,9 @@ const (
 
 // writing collects the letters of a page and of the forms in it: what is stamped, merged or imposed is one.
 type writing struct {
+	*allowance
+	ofPage  int64 // bytes that its streams may still expand to
+	ops     int
 	letters []letter
 	forms   int
 }
@@ -47,7 +50,11 @@ type writing struct {
 // page reads a page. What is damaged loses the rest of the page.
 func (w *writing) page(p pdf.Page) (err error) {
 	defer func() {
-		if cause := recover(); cause != nil {
+		switch cause := recover().(type) {
+		case nil:
+		case tooLarge:
+			err = cause
+		default:
 			err = fmt.Errorf("damaged PDF: %v", cause)
 		}
 	}()
@@ -66,7 +73,9 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 		line = matrix{1, 0, 0, 1, x, y}.times(line)
 		text = line
 	}
+	w.take(contents)
 	pdf.Interpret(contents, func(stack *pdf.Stack, op string) {
+		w.tick()
 		args := make([]pdf.Value, stack.Len())
 		for i := len(args) - 1; i >= 0; i-- {
 			args[i] = stack.Pop()
@@ -88,7 +97,9 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 		}
 		switch op {
 		case "q":
-			kept = append(kept, s)
+			if kept = append(kept, s); len(kept) > maxKept {
+				panic("too many states within each other")
+			}
 		case "Q":
 			if n := len(kept) - 1; n >= 0 { // files have one too many
 				s, kept = kept[n], kept[:n]
@@ -123,6 +134,8 @@ func (w *writing) stream(contents, resources pdf.Value, s state, depth int) {
 				name := args[0].Name()
 				if fonts[name] == nil {
 					fonts[name] = &pdf.Font{V: resources.Key("Font").Key(name)}
+					w.take(fonts[name].V.Key("ToUnicode"))
+					w.take(fonts[name].V.Key("Encoding"))
 				}
 				s.font, s.size = fonts[name], number(1)
 			}
@@ -182,6 +195,9 @@ func (w *writing) show(s *state, text *matrix, raw string) {
 		x, y := 1.0, 0.0 // the direction
 		if size > 0 {
 			x, y = at.a/size, at.b/size
+		}
+		if len(w.letters) == maxLetters {
+			panic(fmt.Sprintf("a page of more than %d letters", maxLetters))
 		}
 		w.letters = append(w.letters, letter{string(r), at.e*x + at.f*y, at.f*x - at.e*y, wide * size, size})
 		*text = matrix{1, 0, 0, 1, (wide*s.size + s.spacing + space) * s.scale, 0}.times(*text)

@@ -31,7 +31,7 @@ const (
 )
 
 // Read is a retrieve.Reader. Each page is a block or several, which have the number of the page. It gives up after 30
-// seconds. What a file that never ends has taken of memory and processor is lost until the process ends.
+// seconds, and if the file expands to more than 64 MiB. Of an encrypted file, streams of objects do not count.
 func Read(data []byte) ([]retrieve.Block, map[string]string, error) {
 	type result struct {
 		blocks []retrieve.Block
@@ -61,6 +61,10 @@ var errNoText = errors.New("PDF without text: its pages may be pictures")
 
 func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err error) {
 	data = bare(data)
+	left := &allowance{maxInflated - objectStreams(data), time.Now().Add(maxTime)}
+	if left.left < 0 {
+		return nil, nil, errInflated
+	}
 	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("damaged or encrypted PDF: %w", err)
@@ -70,8 +74,12 @@ func read(data []byte) (blocks []retrieve.Block, meta map[string]string, err err
 		return nil, nil, err
 	}
 	for i, page := range pages {
-		var w writing
-		err = cmp.Or(err, w.page(page)) // other pages are not lost with it
+		w := writing{allowance: left, ofPage: maxOfPage}
+		failed := w.page(page)
+		if errors.As(failed, new(tooLarge)) {
+			return nil, nil, failed
+		}
+		err = cmp.Or(err, failed) // other pages are not lost with it
 		for _, text := range paragraphs(w.letters) {
 			blocks = append(blocks, retrieve.Block{Text: text, Page: i + 1})
 		}

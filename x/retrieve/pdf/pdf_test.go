@@ -15,7 +15,10 @@ import (
 )
 
 // document returns a PDF with a page for each content, in a font whose letters are half as wide as high.
-func document(contents ...string) []byte {
+func document(contents ...string) []byte { return filtered("", contents...) }
+
+// filtered is document with a filter of all contents.
+func filtered(filter string, contents ...string) []byte {
 	var out bytes.Buffer
 	var at []int
 	object := func(format string, args ...any) {
@@ -33,7 +36,7 @@ func document(contents ...string) []byte {
 	object("<< /Title (The manual) >>")
 	for i, c := range contents {
 		object("<< /Type /Page /Parent 2 0 R /Resources << /Font << /F 3 0 R >> >> /Contents %d 0 R >>", 6+2*i)
-		object("<< /Length %d >>\nstream\n%s\nendstream", len(c), c)
+		object("<< %s /Length %d >>\nstream\n%s\nendstream", filter, len(c), c)
 	}
 	xref := out.Len()
 	fmt.Fprintf(&out, "xref\n0 %d\n0000000000 65535 f \n", len(at)+1)

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stonelayer/stone/journal"
+)
+
+// waiting is a journal whose reads wait until they are let on.
+type waiting struct {
+	journal.Journal
+	inside chan string
+	on     chan struct{}
+}
+
+func (w *waiting) Runs(ctx context.Context, q journal.Query) ([]journal.RunInfo, error) {
+	w.inside <- "runs"
+	<-w.on
+	return w.Journal.Runs(ctx, q)
+}
+
+func (w *waiting) Find(ctx context.Context, id string) (journal.RunInfo, error) {
+	w.inside <- "find"
+	<-w.on
+	return w.Journal.Find(ctx, id)
+}
+
+// A tenant has at most half of the places for reading, whatever it reads: lists, runs, texts and pages. Another tenant gets one at once.
+func TestReadsTakePlaces(t *testing.T) {
+	j := &waiting{&journal.Memory{}, make(chan string, 100), make(chan struct{})}
+	s, err := New(Config{Journal: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	get := func(tenant, path string) {
+		for _, r := range append(s.table(), s.pageRoutes()...) {
+			if pattern := strings.NewReplacer("GET ", "", "{$}", "").Replace(r.pattern); pattern == strings.Split(strings.Replace(path, "run-a", "{id}", 1), "?")[0] {
+				s.handle(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), r, Principal{Tenant: tenant})
+				return
+			}
+		}
+		t.Errorf("no route for %s", path)
+	}
+	paths := []string{"/v1/runs", "/v1/runs?text=zzzz", "/", "/v1/runs/run-a", "/runs/run-a", "/v1/threads", "/v1/runs/run-a/result", "/questions", "/overview", "/v1/runs/run-a/questions"}
+	done := make(chan struct{}, 100)
+	for range 3 {
+		for _, path := range paths {
+			go func() { get("acme", path); done <- struct{}{} }()
+		}
+	}
+	_, own := readPlaces()
+	for range own {
+		<-j.inside
+	}
+	go func() { get("beta", "/v1/runs"); done <- struct{}{} }()
+	<-j.inside // without waiting for acme
+	select {
+	case what := <-j.inside:
+		t.Errorf("acme has more than %d places: %s", own, what)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(j.on)
+	for range 3*len(paths) + 1 {
+		<-done
+	}
+	if s.places.free != s.places.own*2 && s.places.free < 2 || len(s.places.taken) > 0 {
+		t.Errorf("places are left over: %d free, %v taken", s.places.free, s.places.taken)
+	}
+}
