@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/runvalue"
 )
 
@@ -175,8 +175,8 @@ func (f *frame) Value(key any) any {
 	if key == (runvalue.Key{}) {
 		return &f.run.values
 	}
-	if key == (record.QueueKey{}) {
-		return f.queue()
+	if key == (queue.Key{}) {
+		return f.later()
 	}
 	return f.around().Value(key)
 }
@@ -191,8 +191,8 @@ func (f *frame) around() context.Context {
 	return f.Context
 }
 
-// queue returns what the recorder may queue of the step that is recorded in f.
-func (f *frame) queue() (q record.Queue) {
+// later returns what the recorder may write later of the step that is recorded in f.
+func (f *frame) later() (w queue.Writes) {
 	if f.run.settles == nil {
 		return 0
 	}
@@ -200,15 +200,15 @@ func (f *frame) queue() (q record.Queue) {
 		f = f.up
 	}
 	if f.spec.form == leafForm && f.seg != stepSegment && f.spec.onlySteps() {
-		q |= record.QueueIntent
+		w |= queue.Intent
 	}
 	for f = f.up; f != nil; f = f.up {
 		code := f.spec.form == leafForm || f.spec.form == scopedForm
 		if f.seg == stepSegment || code && !f.spec.onlySteps() {
-			return q
+			return w
 		}
 	}
-	return q | record.QueueResult
+	return w | queue.Result
 }
 
 // onlySteps reports whether a leaf has no effects but those of the steps within it: it declares none, or what made it says so.
@@ -216,7 +216,7 @@ func (s *spec) onlySteps() bool {
 	if s.detail == nil {
 		return s.effects != nil && len(s.effects) == 0
 	}
-	of, ok := s.detail.Value.(record.Contained)
+	of, ok := s.detail.Value.(queue.Contained)
 	return ok && of.OnlySteps()
 }
 

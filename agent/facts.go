@@ -26,6 +26,9 @@ func ConfigOf(a stone.Ashlar) (llm.Model, Config, bool) {
 	return of.model, cfg, true
 }
 
+// Model returns the model of the turns.
+func (a *agent) Model() llm.Model { return a.model }
+
 // facts ranges over what people are shown of an agent, see tree.Facts. Its name, its
 // types, its effects and its judges belong to the leaf.
 func (a *agent) facts() iter.Seq2[string, string] {

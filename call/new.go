@@ -98,6 +98,23 @@ func SpecOf(a stone.Ashlar) (Spec, bool) {
 	return c.spec, true
 }
 
+// modelled is implemented by what makes a leaf that asks a model, as an agent does.
+type modelled interface{ Model() llm.Model }
+
+// TurnOf returns the Spec of the calls that an agent makes for its turns: that of its [Model]. It returns false
+// if a is no agent, or asks another model.
+func TurnOf(a stone.Ashlar) (Spec, bool) {
+	of, _ := a.Detail().Value.(modelled)
+	if of == nil {
+		return Spec{}, false
+	}
+	m, ok := of.Model().(*turns)
+	if !ok {
+		return Spec{}, false
+	}
+	return m.spec, true
+}
+
 // Failed is the type of the node of an allowed failure. Its content is the Record of the
 // call.
 func Failed(produces dag.AnyType) dag.Type[Record] {

@@ -78,9 +78,6 @@ func (m *turns) CheckGrant(grant []string) []finding.Finding {
 func (m *turns) Unpriced(ctx context.Context) []string { return m.caller(nil, nil).unpriced(ctx) }
 
 // Info names the model after the intent of its calls.
-// Spec returns the call that each turn makes.
-func (m *turns) Spec() Spec { return m.spec }
-
 func (m *turns) Info() llm.Info { return llm.Info{Provider: "call", Model: m.spec.Intent, Pays: true} }
 
 // Stream implements llm.Model.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/address"
@@ -82,10 +81,8 @@ func explainedAll(p stone.Ashlar, left budget.Limits, grant []string) []explaine
 		if facts, rows := factsOf(a); rows != nil {
 			all = append(all, leafFacts{path, facts, append([]string{}, a.Effects()...), a.Undeclared(), rows})
 		}
-		if m, _, ok := agent.ConfigOf(a); ok {
-			if turns, ok := m.(interface{ Spec() call.Spec }); ok { // each turn of the agent is a call
-				all = append(all, explain(turns.Spec(), left, grant, path))
-			}
+		if spec, ok := call.TurnOf(a); ok {
+			all = append(all, explain(spec, left, grant, path))
 		}
 		return true
 	})

@@ -19,7 +19,7 @@
 // database before it writes again.
 //
 // A step is two writes: an intent before its work, and its result, with its node and the
-// nodes that no step made. Where record.Queue allows it, no caller waits for them. Such lazy writes
+// nodes that no step made. Where queue.Writes allows it, no caller waits for them. Such lazy writes
 // go with the next write that somebody waits for, or after a moment. The start of a new run is lazy, too.
 //
 // # Leases

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/flight"
+	"github.com/stonelayer/stone/internal/queue"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -21,7 +22,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	if err != nil {
 		return step.Record{}, err
 	}
-	queue := record.QueueIn(ctx)
+	later := queue.Of(ctx)
 	var r *run
 	for started := false; !started; {
 		if r, err = j.open(ctx, key.RunID); err != nil {
@@ -50,7 +51,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 		}
 		j.opts.Reached("before intent")
 		intent.again = r.hasStarted(key.Digest)
-		err := j.announce(r, intent, queue&record.QueueIntent != 0)
+		err := j.announce(r, intent, later&queue.Intent != 0)
 		if started = err == nil; !started && !errors.Is(err, errStale) {
 			return step.Record{}, err
 		}
@@ -68,7 +69,7 @@ func (j *Journal) Do(ctx context.Context, key step.Key, work func(context.Contex
 	if err != nil {
 		return step.Record{}, err
 	}
-	return j.keep(ctx, r, key, result, rec, queue&record.QueueResult != 0)
+	return j.keep(ctx, r, key, result, rec, later&queue.Result != 0)
 }
 
 // announce writes an intent. Before work whose repetition matters it waits until the intent, and everything that the run
