@@ -113,7 +113,7 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 			}
 		}
 		if missed { // the message stands below the replies before it
-			seen, err = c.before(info, reply)
+			seen, err = c.earlierThan(info, reply)
 		}
 	}
 	switch {
@@ -131,8 +131,8 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply, Seen: seen})
 }
 
-// before returns what the replies of a turn before another one of it have.
-func (c conversation) before(info journal.RunInfo, reply string) (turn.Seen, error) {
+// earlierThan returns what the replies of a turn before another one of it have.
+func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
 	seen := turn.Seen{}
 	said, err := c.exchanges(info)
 	for _, e := range said {
