@@ -34,7 +34,7 @@ func (s *Server) getHistory(w http.ResponseWriter, r *http.Request, who Principa
 // history returns the newest exchanges of the conversation, or those before the turn of a run. Next is that run for the exchanges
 // before them.
 func (c conversation) history(before string) (page []turn.Exchange, next string, err error) {
-	leave, err := c.places.enter(c.ctx, c.drain, c.who.Tenant)
+	leave, err := c.read(c.ctx, c.who.Tenant)
 	if err != nil {
 		return nil, "", err
 	}

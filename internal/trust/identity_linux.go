@@ -8,10 +8,16 @@ import (
 )
 
 // identity tells a file from the one that replaces it: by its number, which may be used again, and the time of its birth.
+// A file system that keeps no such time, such as NFS, has handles with a generation.
 func identity(file string, _ fs.FileInfo) string {
 	var s unix.Statx_t
-	if err := unix.Statx(unix.AT_FDCWD, file, 0, unix.STATX_INO|unix.STATX_BTIME, &s); err != nil {
-		return err.Error()
+	const need = unix.STATX_INO | unix.STATX_BTIME
+	if err := unix.Statx(unix.AT_FDCWD, file, 0, need, &s); err == nil && s.Mask&need == need {
+		return fmt.Sprintf("%d %d.%d", s.Ino, s.Btime.Sec, s.Btime.Nsec)
 	}
-	return fmt.Sprintf("%d %d.%d", s.Ino, s.Btime.Sec, s.Btime.Nsec)
+	h, _, err := unix.NameToHandleAt(unix.AT_FDCWD, file, unix.AT_SYMLINK_FOLLOW)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %x", h.Type(), h.Bytes())
 }

@@ -1,7 +1,6 @@
 package trust
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -21,6 +20,9 @@ import (
 
 // making is how long a file that is announced may take to be there.
 const making = time.Minute
+
+// errUnknown is the error of mark for a file that cannot be told from its replacement. Such a file is not believed.
+var errUnknown = errors.New("the file system does not tell a file from one that replaces it: name the file, or give --trust")
 
 // mark describes a file without its contents: which one it is, whether others may write it or its directory, and where a
 // link leads.
@@ -45,7 +47,11 @@ func mark(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s %o %o %s", identity(file, info), info.Mode().Perm()&0o022, dir.Mode().Perm()&0o002, link), nil
+	id := identity(file, info)
+	if id == "" {
+		return "", errUnknown
+	}
+	return fmt.Sprintf("%s %o %o %s", id, info.Mode().Perm()&0o022, dir.Mode().Perm()&0o002, link), nil
 }
 
 // of is the file with the mark of a file.
@@ -86,7 +92,7 @@ func (s *Store) keep(file, m string) error {
 // Believed reports whether a file is the one that was marked.
 func (s *Store) Believed(file string) (bool, error) {
 	m, err := mark(file)
-	if err != nil {
+	if err != nil && !errors.Is(err, errUnknown) {
 		return false, err
 	}
 	at, err := s.of("state", file, ".json")
@@ -107,7 +113,7 @@ func (s *Store) Believed(file string) (bool, error) {
 	if began, err := time.Parse(time.RFC3339, known); err == nil && time.Since(began) < making {
 		return true, nil
 	}
-	return known == m, nil
+	return m != "" && known == m, nil
 }
 
 // Foreign says why a file that a database comes and goes with, such as its log, is not its own: "" if it is, or if there is
@@ -130,7 +136,7 @@ func Foreign(file string) string {
 }
 
 // tracked reports whether git tracks a file. It reads the index itself, since git runs what the configuration of a
-// checkout names. An index of version 4 has only the ends of paths.
+// checkout names.
 func tracked(file string) bool {
 	file, err := filepath.Abs(file)
 	if err != nil {
@@ -146,18 +152,14 @@ func tracked(file string) bool {
 				}
 			}
 		}
-		indexes, _ := filepath.Glob(filepath.Join(escaped(git), "sharedindex.*"))
-		for _, index := range append(indexes, filepath.Join(git, "index")) {
-			data, err := regular.Read(index, regular.Source)
-			rel, failed := filepath.Rel(dir, file)
-			if err != nil || failed != nil {
+		entries, _ := os.ReadDir(git)
+		for _, e := range entries {
+			if e.Name() != "index" && !strings.HasPrefix(e.Name(), "sharedindex.") {
 				continue
 			}
-			path := strings.ToLower(filepath.ToSlash(rel))
-			if bytes.HasPrefix(data, []byte("DIRC\x00\x00\x00\x04")) {
-				path = path[max(0, len(path)-3):]
-			}
-			if bytes.Contains(bytes.ToLower(data), []byte(path+"\x00")) {
+			data, err := regular.Read(filepath.Join(git, e.Name()), regular.Source)
+			rel, failed := filepath.Rel(dir, file)
+			if err == nil && failed == nil && indexed(data, strings.ToLower(filepath.ToSlash(rel))) {
 				return true
 			}
 		}
@@ -165,9 +167,4 @@ func tracked(file string) bool {
 			return false
 		}
 	}
-}
-
-// escaped returns a path for filepath.Glob.
-func escaped(path string) string {
-	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

@@ -1,8 +1,11 @@
 package trust
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -11,6 +14,7 @@ func TestState(t *testing.T) {
 	home, dir := t.TempDir(), t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", home)
 	t.Setenv("HOME", home)
+	t.Setenv("AppData", home)
 	s, err := Open()
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +72,7 @@ func TestForeign(t *testing.T) {
 	}
 	for index, want := range map[string]bool{
 		"DIRC\x00\x00\x00\x02…project/.stone/stone.db-wal\x00": true, "DIRC\x00\x00\x00\x02…project/.STONE/stone.db-WAL\x00": true,
-		"DIRC\x00\x00\x00\x04…wal\x00": true, "DIRC\x00\x00\x00\x02…other/.stone/stone.db-wal\x00": false, "": false,
+		"DIRC\x00\x00\x00\x04 cut off": true, "DIRC\x00\x00\x00\x02…other/.stone/stone.db-wal\x00": false, "": false,
 	} {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -79,5 +83,57 @@ func TestForeign(t *testing.T) {
 		if got := Foreign(file) != ""; got != want {
 			t.Errorf("%q: %v", index, got)
 		}
+	}
+}
+
+// Version 4 of the index has of each path what differs from the one before it.
+func TestForeignInIndex4(t *testing.T) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("no git")
+	}
+	long := strings.Repeat("l", 150)
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			dir := t.TempDir()
+			run := func(args ...string) {
+				t.Helper()
+				c := exec.Command(git, args...)
+				c.Dir = dir
+				if out, err := c.CombinedOutput(); err != nil {
+					t.Fatalf("%v: %v: %s", args, err, out)
+				}
+			}
+			run("init", "-q", "--object-format="+format)
+			want := map[string]bool{
+				".stone/stone.db-waa": true, ".stone/stone.db-wal": true, ".stone/stone.db-shm": false, ".stone/" + long: true,
+				"b/.STONE/stone.db-journal": true, "z": true, "z-wal": false,
+			}
+			for file, tracked := range want {
+				file = filepath.Join(dir, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
+					t.Fatal(err)
+				}
+				if tracked {
+					run("add", "-f", file)
+				}
+			}
+			run("update-index", "--index-version", "4")
+			if data, err := os.ReadFile(filepath.Join(dir, ".git", "index")); err != nil || data[7] != 4 {
+				t.Fatalf("no index of version 4: %v", err)
+			}
+			want["b/.stone/stone.db-journal"] = true // a name in another case may be the same file
+			if err := os.MkdirAll(filepath.Join(dir, "b/.stone"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "b/.stone/stone.db-journal"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for file, tracked := range want {
+				if why := Foreign(filepath.Join(dir, file)); (why != "") != tracked {
+					t.Errorf("%s: %q", file, why)
+				}
+			}
+		})
 	}
 }

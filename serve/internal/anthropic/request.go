@@ -3,6 +3,7 @@ package anthropic
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -42,9 +43,9 @@ func read(r *http.Request, b openai.Backend) (a asked, err error) {
 			return a, openai.Wrong(name, "", "%s: the parameter is not supported: leave it out", name)
 		}
 	}
-	var system content
-	var messages []message
-	var tools []tool
+	var system json.RawMessage
+	var messages list[message]
+	var tools list[tool]
 	var choice toolChoice
 	var output struct {
 		Effort string
@@ -110,52 +111,82 @@ func (a *asked) offer(tools []tool, choice toolChoice, ignores func(kind string)
 	return nil
 }
 
+// maxList bounds each list of a request: the number of messages that Anthropic's API accepts.
+const maxList = 100_000
+
+// list is a bounded list: a short element takes a hundred times its bytes in memory.
+type list[T any] []T
+
+func (l *list[T]) UnmarshalJSON(raw []byte) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if start, err := d.Token(); err != nil || start == nil {
+		return err
+	} else if start != json.Delim('[') {
+		return errors.New("want a list")
+	}
+	for d.More() {
+		if len(*l) == maxList {
+			return fmt.Errorf("want a list of at most %d", maxList)
+		}
+		var one T
+		if err := d.Decode(&one); err != nil {
+			return err
+		}
+		*l = append(*l, one)
+	}
+	return nil
+}
+
 type message struct {
 	Role    string
-	Content content
+	Content json.RawMessage
 }
 
-// content is a text or a list of blocks.
-type content []block
-
-func (c *content) UnmarshalJSON(raw []byte) error {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		*c = content{{Type: "text", Text: text}}
-		return nil
+// blocks reads a content: a text or a list of blocks.
+func blocks(at string, content json.RawMessage) (out list[block], err error) {
+	if bytes.HasPrefix(content, []byte(`"`)) {
+		out = list[block]{{Type: "text"}}
+		err = json.Unmarshal(content, &out[0].Text)
+	} else if len(content) > 0 {
+		err = json.Unmarshal(content, &out)
 	}
-	return json.Unmarshal(raw, (*[]block)(c))
+	if err != nil {
+		return nil, openai.Wrong(at, "invalid_type", "%s cannot be read: %v", at, err)
+	}
+	return out, nil
 }
 
-// block is a part of a message.
+// block is a part of a message. The content within is read where it is used: reading it with each block around it would take time
+// that grows with the square of their depth.
 type block struct {
 	Type, Text, Title string
 	Source            struct { // of an image or document
 		Type, Data, URL string
 		MediaType       string `json:"media_type"`
-		Content         content
+		Content         json.RawMessage
 	}
 	ID, Name        string // of a call
 	Input           json.RawMessage
 	CallID          string `json:"tool_use_id"` // of a result
-	Content         content
+	Content         json.RawMessage
 	IsError         bool   `json:"is_error"`
 	Signature, Data string // of thinking
 	ToolName        string `json:"tool_name"` // of a reference to a tool of the request
 }
 
-// parts reads a content without calls, results and thinking.
-func (c content) parts(at string) (out []llm.Part, err error) {
-	for i, b := range c {
-		if out, err = b.part(fmt.Sprintf("%s.%d", at, i), out); err != nil {
+// parts reads a content without calls, results and thinking. Documents made of blocks have no such documents within.
+func parts(at string, content json.RawMessage, inner bool) (out []llm.Part, err error) {
+	all, err := blocks(at, content)
+	for i := range all {
+		if out, err = all[i].part(fmt.Sprintf("%s.%d", at, i), out, inner); err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	return out, err
 }
 
-// part adds a text, an image or a document.
-func (b *block) part(at string, out []llm.Part) ([]llm.Part, error) {
+// part adds a text, an image or a document, which may be inside another one.
+func (b *block) part(at string, out []llm.Part, inner bool) ([]llm.Part, error) {
 	s := &b.Source
 	url, kind := s.URL, llm.AnyImage
 	switch {
@@ -167,9 +198,9 @@ func (b *block) part(at string, out []llm.Part) ([]llm.Part, error) {
 		return append(out, llm.Part{Text: "The tool " + b.ToolName + " can be called now."}), nil
 	case b.Type == "document" && s.Type == "text":
 		return append(out, llm.Part{Text: strings.TrimPrefix(b.Title+"\n\n"+s.Data, "\n\n")}), nil
-	case b.Type == "document" && s.Type == "content":
-		inner, err := s.Content.parts(at)
-		return append(out, inner...), err
+	case b.Type == "document" && s.Type == "content" && !inner:
+		of, err := parts(at+".source.content", s.Content, true)
+		return append(out, of...), err
 	case b.Type != "image" && b.Type != "document":
 		return nil, openai.Wrong(at, "", "%s: blocks of the type %q are not supported", at, b.Type)
 	case s.Type == "base64":
@@ -187,9 +218,13 @@ func (b *block) part(at string, out []llm.Part) ([]llm.Part, error) {
 }
 
 // say reads the conversation.
-func (a *asked) say(system content, messages []message) error {
+func (a *asked) say(system json.RawMessage, messages []message) error {
 	var texts []string
-	for _, b := range system {
+	all, err := blocks("system", system)
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
 		texts = append(texts, b.Text)
 	}
 	a.System, a.recalled = strings.Join(texts, "\n\n"), map[int]string{}
@@ -198,8 +233,12 @@ func (a *asked) say(system content, messages []message) error {
 		if turn.Role != llm.RoleUser && turn.Role != llm.RoleAssistant && turn.Role != llm.RoleSystem {
 			return openai.Wrong(at, "", "%s: the role is %q: want user, assistant or system", at, m.Role)
 		}
-		for j := range m.Content {
-			if err := a.add(&turn, fmt.Sprintf("%s.content.%d", at, j), &m.Content[j]); err != nil {
+		all, err := blocks(at+".content", m.Content)
+		if err != nil {
+			return err
+		}
+		for j := range all {
+			if err := a.add(&turn, fmt.Sprintf("%s.content.%d", at, j), &all[j]); err != nil {
 				return err
 			}
 		}
@@ -219,7 +258,7 @@ func (a *asked) add(turn *llm.Message, at string, b *block) (err error) {
 	switch {
 	case b.Type == "tool_result" && turn.Role == llm.RoleUser:
 		result := llm.Message{Role: llm.RoleTool, CallID: b.CallID, IsError: b.IsError}
-		result.Content, err = b.Content.parts(at + ".content")
+		result.Content, err = parts(at+".content", b.Content, false)
 		a.Messages = append(a.Messages, result)
 	case b.Type == "tool_use" && model:
 		if !bytes.HasPrefix(bytes.TrimSpace(b.Input), []byte("{")) {
@@ -231,7 +270,7 @@ func (a *asked) add(turn *llm.Message, at string, b *block) (err error) {
 			a.recalled[len(a.Messages)] = id
 		}
 	default:
-		turn.Content, err = b.part(at, turn.Content)
+		turn.Content, err = b.part(at, turn.Content, false)
 	}
 	return err
 }

@@ -101,6 +101,7 @@ func TestPages(t *testing.T) {
 func TestCardOfUnknown(t *testing.T) {
 	h := newHouse(t)
 	h.stop()
+	h.cfg.Name, h.cfg.Description = "house", "What the house does."
 	h.access = tokens{"a": {Name: "a"}, "s": {Name: "s", Roles: []serve.Role{serve.Scrape}}}
 	h.start()
 	card := func(name, token string) string {

@@ -83,15 +83,20 @@ func newHouse(of *serve.Server, cfg Config) (*house, error) {
 	}
 	for _, s := range h.skills {
 		if !taken[s.Name] {
-			one := *h.agent
-			one.skills, one.at = []skill{s}, at+"/"+s.Name
-			if len(h.skills) > 1 {
-				one.cfg.Name, one.cfg.Description = "", "" // which are about all of them
-			}
-			h.each[s.Name] = &one
+			h.each[s.Name] = h.below(s.Name, s)
 		}
 	}
 	return h, nil
+}
+
+// below returns an agent of a name.
+func (h *house) below(name string, skills ...skill) *agent {
+	one := *h.agent
+	one.skills, one.at = skills, at+"/"+name
+	if len(h.skills) > 1 {
+		one.cfg.Name, one.cfg.Description = "", "" // which are about all of them
+	}
+	return &one
 }
 
 // serve serves the agent that the path of a request names.
@@ -103,7 +108,7 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request, who serve.Principa
 	case a != nil:
 		path = "/" + below
 	case r.PathValue("name") != "" && !reads(who): // whether there is such a pipeline is not told
-		a, path = &agent{of: h.of, cfg: h.cfg, at: at + "/" + name}, "/"+below
+		a, path = h.below(name), "/"+below
 	default:
 		a = h.agent
 	}
