@@ -167,9 +167,10 @@ func TestQueuedFails(t *testing.T) {
 // process learns of that when the result is queued.
 func steals(t *testing.T, db *DB, file string) func(context.Context) error {
 	var stolen atomic.Bool
+	learn := sync.OnceFunc(func() { <-db.Held("r").Done() })
 	reached = func(point string) {
 		if point == "after queue" && stolen.Load() {
-			<-db.Held("r").Done()
+			learn()
 		}
 	}
 	t.Cleanup(func() { reached = func(string) {} })
