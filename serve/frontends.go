@@ -100,18 +100,7 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	if err != nil {
 		return err
 	}
-	info, err := c.newest(nil)
-	message := r.URL.Query().Get("message")
-	reply, missed := nameOf(who, info.ID), err == nil && message != "" && info.Labels[messageLabel] == message
-	if err == nil && message != "" && !missed {
-		var q journal.Question
-		for q, err = range journal.EachQuestion(r.Context(), s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
-			if missed = err == nil && saidIn(q, message); missed {
-				reply = turn.ID(reply, message)
-				break
-			}
-		}
-	}
+	info, reply, missed, err := c.replyTo(r.URL.Query().Get("message"))
 	switch {
 	case errors.Is(err, journal.ErrNoRun), err == nil && !goesOn(info.State) && !s.runs(info.ID) && !missed:
 		w.WriteHeader(http.StatusNoContent)
@@ -125,6 +114,29 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	}
 	defer leave()
 	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply})
+}
+
+// replyTo returns the newest turn with the id of its reply, and reports whether that is the reply to a message.
+func (c conversation) replyTo(message string) (info journal.RunInfo, reply string, missed bool, err error) {
+	leave, err := c.read(c.ctx, c.who.Tenant)
+	if err != nil {
+		return info, "", false, err
+	}
+	defer leave()
+	info, err = c.newest(nil)
+	reply = nameOf(c.who, info.ID)
+	if err != nil || message == "" || info.Labels[messageLabel] == message {
+		return info, reply, message != "", err
+	}
+	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+		if err != nil {
+			return info, reply, false, err
+		}
+		if saidIn(q, message) {
+			return info, turn.ID(reply, message), true, nil
+		}
+	}
+	return info, reply, false, nil
 }
 
 // tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
@@ -203,14 +215,10 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 				}
 				continue
 			}
-			if err == nil {
-				log, _, err = c.parts(c.ctx, c.p, info)
-			}
 			if err != nil {
 				return ended, nil, err
 			}
-			parts, _ = log.Now()
-			return c.ending(info, parts, live)
+			return c.ended(info, live)
 		}
 		parts, news := log.Now()
 		live = parts
@@ -220,6 +228,21 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 			return ended, nil, errLeft
 		}
 	}
+}
+
+// ended returns a run that has stopped, with all its parts. See ending for live.
+func (c conversation) ended(info journal.RunInfo, live []turn.Part) (api.Run, []turn.Part, error) {
+	leave, err := c.read(c.ctx, c.who.Tenant)
+	if err != nil {
+		return api.Run{}, nil, err
+	}
+	defer leave()
+	log, _, err := c.parts(c.ctx, c.p, info)
+	if err != nil {
+		return api.Run{}, nil, err
+	}
+	parts, _ := log.Now()
+	return c.ending(info, parts, live)
 }
 
 // listen is await for a client that is told what the run says, see turn.Listen.
