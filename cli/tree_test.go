@@ -21,7 +21,7 @@ func TestPossiblyPaidNotes(t *testing.T) {
 		{Path: "all/post", Kind: "leaf", Attempts: 1},
 	}
 	questions := []journal.Question{{Path: "all/agent/tool-2-1", Response: "yes", By: "user ada", Answered: steps[0].Started.AddDate(1, 0, 0)}}
-	run, err := view.Read(t.Context(), recorded{steps: steps, questions: questions}, journal.RunInfo{Outcome: journal.Outcome{State: journal.Interrupted}}, true)
+	run, err := view.Read(t.Context(), recorded{steps: steps, questions: questions}, journal.RunInfo{ID: "r", Outcome: journal.Outcome{State: journal.Interrupted}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

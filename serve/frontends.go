@@ -101,6 +101,10 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 		return err
 	}
 	info, reply, missed, err := c.replyTo(r.URL.Query().Get("message"))
+	seen := turn.Seen{}
+	if missed && err == nil && reply != nameOf(who, info.ID) { // the message stands below the replies before it
+		seen, err = c.earlierThan(info, reply)
+	}
 	switch {
 	case errors.Is(err, journal.ErrNoRun), err == nil && !goesOn(info.State) && !s.runs(info.ID) && !missed:
 		w.WriteHeader(http.StatusNoContent)
@@ -113,7 +117,29 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 		return err
 	}
 	defer leave()
-	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply})
+	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply, Seen: seen})
+}
+
+// earlierThan returns what the replies of a turn before another one of it have.
+func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
+	seen := turn.Seen{}
+	leave, err := c.read(c.ctx, c.who.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	said, err := c.exchanges(info)
+	for _, e := range said {
+		if e.Reply == reply {
+			break
+		}
+		for i := range e.Parts {
+			id := turn.ID(nameOf(c.who, info.ID), e.Parts[i].ID)
+			seen.Add(id)
+			seen.AddResult(id)
+		}
+	}
+	return seen, err
 }
 
 // replyTo returns the newest turn with the id of its reply, and reports whether that is the reply to a message.
