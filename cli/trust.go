@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
-	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/trust"
 )
@@ -275,7 +274,7 @@ func (f *found) written(file string) bool {
 
 // configured adds what a configuration reaches, and the files that this comes from.
 func (f *found) configured(conf *config.Config) error {
-	if index := conf.Search.Index; !redact.IsDatabase(index) {
+	for _, index := range conf.Indexes() {
 		if err := f.stateIn(index); err != nil {
 			return err
 		}

@@ -102,6 +102,7 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	}
 	info, err := c.newest(nil)
 	message := r.URL.Query().Get("message")
+	seen := turn.Seen{}
 	reply, missed := nameOf(who, info.ID), err == nil && message != "" && info.Labels[messageLabel] == message
 	if err == nil && message != "" && !missed {
 		var q journal.Question
@@ -110,6 +111,9 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 				reply = turn.ID(reply, message)
 				break
 			}
+		}
+		if missed { // the message stands below the replies before it
+			seen, err = c.earlierThan(info, reply)
 		}
 	}
 	switch {
@@ -124,7 +128,24 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 		return err
 	}
 	defer leave()
-	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply})
+	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply, Seen: seen})
+}
+
+// earlierThan returns what the replies of a turn before another one of it have.
+func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
+	seen := turn.Seen{}
+	said, err := c.exchanges(info)
+	for _, e := range said {
+		if e.Reply == reply {
+			break
+		}
+		for i := range e.Parts {
+			id := turn.ID(nameOf(c.who, info.ID), e.Parts[i].ID)
+			seen.Add(id)
+			seen.AddResult(id)
+		}
+	}
+	return seen, err
 }
 
 // tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent

@@ -39,10 +39,9 @@ func readServers(r *kinds.Reader, m *form.Map) {
 	all := map[string]*configured{}
 	r.Parts["servers"] = all
 	m.At("servers").Entries(func(name string, v form.Value) {
-		r.Secrets = nil
 		s := &configured{name: name, cfg: Config{Name: name}}
-		good := v.Map(func(m *form.Map) { readServer(r, m, s) })
-		s.secrets = r.Secrets
+		good := false
+		s.secrets = r.Of("server "+name, func() { good = v.Map(func(m *form.Map) { readServer(r, m, s) }) })
 		if s.server == nil { // no map
 			s.server = NewServer(s.cfg, call.Scope{})
 		}
@@ -156,7 +155,7 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	if v := m.At("server"); v.Name(&name) {
 		kinds.CheckEach(v, "server", slices.Sorted(maps.Keys(servers(r))))
 		if s = servers(r)[name]; s != nil {
-			at.At, at.Command = s.at, s.cfg.Command
+			at.At, at.Command, at.Server = s.at, s.cfg.Command, name
 			r.Secrets = append(r.Secrets, s.secrets...)
 		}
 	}

@@ -12,14 +12,23 @@ import (
 // A Place is what a field of a configuration names outside of it: an address, a program, a key, a variable or a file.
 // The methods of Reader that read such fields note it, so that trust covers every field of these types.
 type Place struct {
+	Of   string // as Reader.Of has it
 	In   string // the path of the field
 	Does string // what a command does with it, as "sends requests to"
 	At   string // as people see it, without secrets
 }
 
+// Of reads what has a line of its own among what a configuration reaches, such as a capability, and returns its secrets.
+func (r *Reader) Of(of string, read func()) []Secret {
+	r.of, r.Secrets = of, nil
+	read()
+	r.of = ""
+	return r.Secrets
+}
+
 // Reach notes a place.
 func (r *Reader) Reach(field form.Value, does, at string) {
-	r.Places = append(r.Places, Place{field.Path(), does, at})
+	r.Places = append(r.Places, Place{r.of, field.Path(), does, at})
 }
 
 // reachFile notes a file, unless it is one of the project.

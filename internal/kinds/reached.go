@@ -21,6 +21,7 @@ type Reached struct {
 	Package         string   // the Go package whose pipeline it is
 	Command         []string // the program and its arguments; At is the program
 	Provider, Model string   // of a language model
+	Server          string   // whose tool it is
 }
 
 // Probe checks cheaply whether the capability can be available: its secrets exist, its

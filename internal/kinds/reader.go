@@ -30,6 +30,8 @@ type Reader struct {
 	Closers []func() error                      // end what capabilities start
 	Logins  map[string]Login                    // by the name of the server
 	Places  []Place                             // outside the configuration
+	of      string                              // whose fields are read
+	Indexes []string                            // the files that Index has read
 	Argvs   []Argv                              // all that Argv has read
 	Passed  []string                            // the variables that Env has read
 	Files   []string                            // whose contents are a part of the configuration
@@ -126,6 +128,7 @@ func (r *Reader) Index(m *form.Map, to *string) {
 	case address.Kind() != edn.KindString || !redact.IsDatabase(address.Text()):
 		if r.Path(m, "index", to); *to != "" {
 			r.Reach(v, "keeps documents in", Shown(*to))
+			r.Indexes = append(r.Indexes, *to)
 		}
 	case redact.HasPassword(address.Text()):
 		v.Fault(form.Invalid, "expected an address without a password: set %s to the address with it", IndexEnv)
@@ -170,8 +173,8 @@ func (r *Reader) Argv(m *form.Map, dir string) (argv []string) {
 func (r *Reader) Env(m *form.Map) (names []string) {
 	v := m.At("env")
 	v.Texts(&names)
-	for _, name := range names {
-		r.Reach(v, "passes on the variable", "$"+name)
+	for _, name := range names { // which no other line says
+		r.Places = append(r.Places, Place{In: v.Path(), Does: "passes on the variable", At: "$" + name})
 	}
 	r.Passed = append(r.Passed, names...)
 	return names

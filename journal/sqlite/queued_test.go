@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
@@ -65,6 +67,24 @@ func TestQueued(t *testing.T) {
 	}
 	if least != 1 {
 		t.Errorf("a run without effects takes %d commits, want 1", least)
+	}
+}
+
+// A step that starts and ends within a commit starts before it ends, for all who read the run.
+func TestQueuedOrder(t *testing.T) {
+	db := open(t, "", Options{Lease: time.Hour})
+	if _, err := stone.Run(t.Context(), three(func(context.Context) error { return nil }), stone.Config{RunID: "r", Recorder: journal.Keep(db, journal.Options{})}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range follow(t, db, "r", 0) {
+		if row.Kind == "leaf" {
+			got = append(got, fmt.Sprint(row.Name, " ", row.Ended))
+		}
+	}
+	want := []string{"first false", "first true", "second false", "second true", "third false", "third true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 }
 

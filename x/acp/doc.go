@@ -22,7 +22,7 @@
 // Cancelling a turn cancels its run. Closing the editor does not: the run continues in this process or in the
 // next one, and the next prompt of the session waits for it.
 //
-// A loaded history has the conversation of the last turn with its tool calls, or else the results of all turns with the first 500 bytes of
+// A loaded history has the conversation of the last turn with its pictures, files and tool calls, or else the results of all turns with the first 500 bytes of
 // their prompts. Stone does not use the files, terminals and MCP servers of the editor: a pipeline may do what is granted
 // where it is served.
 package acp

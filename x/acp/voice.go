@@ -1,9 +1,12 @@
 package acp
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -211,9 +214,9 @@ func (v *voice) message(ctx context.Context, m llm.Message, calls map[string]sdk
 		if id := calls[m.CallID]; id != "" {
 			v.result(ctx, id, text, m.IsError)
 		}
-	case text == "":
 	case m.Role == llm.RoleUser:
-		v.heard(ctx, text)
+		v.heard(ctx, text, m.Media()...)
+	case text == "":
 	case m.Role == llm.RoleAssistant:
 		v.paragraph(ctx, text)
 	}
@@ -238,7 +241,27 @@ func (v *voice) result(ctx context.Context, id sdk.ToolCallId, text string, fail
 }
 
 // heard tells a message of the user, of the history. What is said next answers it.
-func (v *voice) heard(ctx context.Context, text string) {
+func (v *voice) heard(ctx context.Context, text string, media ...*llm.Media) {
 	v.text = ""
-	v.update(ctx, sdk.UpdateUserMessageText(text))
+	if text != "" || len(media) == 0 {
+		v.update(ctx, sdk.UpdateUserMessageText(text))
+	}
+	for _, m := range media {
+		v.update(ctx, sdk.UpdateUserMessage(block(m)))
+	}
+}
+
+// block is the inverse of contentOf for media.
+func block(m *llm.Media) sdk.ContentBlock {
+	data := base64.StdEncoding.EncodeToString(m.Data)
+	switch {
+	case m.URL != "":
+		return sdk.ResourceLinkBlock(cmp.Or(m.Name, m.URL), m.URL)
+	case strings.HasPrefix(m.Type, "image/"):
+		return sdk.ImageBlock(data, m.Type)
+	case strings.HasPrefix(m.Type, "audio/"):
+		return sdk.AudioBlock(data, m.Type)
+	}
+	name := url.URL{Path: m.Name}
+	return sdk.ResourceBlock(sdk.EmbeddedResourceResource{BlobResourceContents: &sdk.BlobResourceContents{Uri: name.String(), Blob: data, MimeType: &m.Type}})
 }

@@ -56,10 +56,10 @@ func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, r
 	var ids []string
 	m.At(key).Entries(func(id string, v form.Value) {
 		ids = append(ids, id)
-		r.Reader.Secrets = nil
 		meta, at := call.Metadata{ID: id}, kinds.Reached{ID: id}
 		var build kinds.Builder
-		good := v.Map(func(m *form.Map) {
+		good := false
+		read := func(m *form.Map) {
 			form.Into(m, &meta)
 			for _, key := range []string{"io/in-schema", "io/out-schema"} {
 				if name, ok := m.Field(key); ok {
@@ -71,12 +71,12 @@ func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, r
 			}
 			m.Need("cap/kind")
 			build = r.kind(m, meta.Kind, &at)
-		})
+		}
+		at.Secrets = r.Reader.Of("capability "+id, func() { good = v.Map(read) })
 		if !good {
 			return
 		}
 		r.priced(&at, &meta)
-		at.Secrets = r.Reader.Secrets
 		add := func() {
 			c, err := build(meta)
 			if err == nil {

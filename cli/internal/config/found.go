@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/redact"
 )
 
 // Files returns the files of a directory .stone that configure the project: stone.edn
@@ -90,42 +91,56 @@ func wordsOf(argv []string) (words []string) {
 	return slices.DeleteFunc(slices.Compact(words), func(w string) bool { return w == "" })
 }
 
+// Indexes returns the files of indexes, each once: the project's, and those that capabilities name.
+func (c *Config) Indexes() []string {
+	all := slices.Clone(c.reached.Indexes)
+	if index := c.Search.Index; !redact.IsDatabase(index) {
+		all = append(all, index)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Reaches returns a line for each program that calls, checks and servers would start, each
 // address that they, webhooks and searches would reach with the keys that it gets, and all else
 // that a field of these types names.
 func (c *Config) Reaches() (lines []string) {
-	said := map[string]bool{}
-	say := func(what, at string, secrets []kinds.Secret) {
-		said[at] = true
-		for _, s := range secrets {
-			said[s.Place()] = true
+	type place struct{ of, at string }
+	said := map[place]bool{}
+	say := func(what, at string, secrets []kinds.Secret, of ...string) {
+		for _, of := range of {
+			said[place{of, at}] = true
+			for _, s := range secrets {
+				said[place{of, s.Place()}] = true
+			}
 		}
 		lines = append(lines, strings.TrimRight(what+" "+at, " ")+with(secrets))
 	}
 	for _, r := range slices.Concat(c.Capabilities, c.Tools) {
+		of := []string{"capability " + r.ID, "provider " + r.Provider, "server " + r.Server}
 		switch {
 		case r.Package != "":
-			say(r.ID+" compiles and runs the Go package", r.Package, r.Secrets)
+			say(r.ID+" compiles and runs the Go package", r.Package, r.Secrets, of...)
 		case len(r.Command) > 0:
-			say(r.ID+" starts the program", kinds.Whole(r.Command), r.Secrets)
+			say(r.ID+" starts the program", kinds.Whole(r.Command), r.Secrets, of...)
 		case kinds.Host(r.At) != "":
-			say(r.ID+" sends requests to", kinds.Host(r.At), r.Secrets)
+			say(r.ID+" sends requests to", kinds.Host(r.At), r.Secrets, of...)
 		case len(r.Secrets) > 0:
-			say(r.ID+" uses keys", "", r.Secrets)
+			say(r.ID+" uses keys", "", r.Secrets, of[0])
 		}
 	}
 	if e := c.Search.Embedder; e != nil {
-		say("search sends documents and questions to", kinds.Host(e.Info().Endpoint), c.Search.Secrets)
+		say("search sends documents and questions to", kinds.Host(e.Info().Endpoint), c.Search.Secrets, "provider "+c.Search.Provider)
 	}
 	for _, w := range c.Webhooks {
-		say("the webhook "+w.Name+" sends the questions and results of runs to", kinds.Host(w.URL), w.secrets)
+		say("the webhook "+w.Name+" sends the questions and results of runs to", kinds.Host(w.URL), w.secrets, "webhook "+w.Name)
 	}
 	if line := c.Telemetry.Reaches(); line != "" {
 		lines = append(lines, line)
-		said[kinds.Host(c.Telemetry.URL)], said[c.Telemetry.headers.Place()] = true, true
+		said[place{"telemetry", kinds.Host(c.Telemetry.URL)}], said[place{"telemetry", c.Telemetry.headers.Place()}] = true, true
 	}
 	for _, p := range c.reached.Places {
-		if !said[p.At] {
+		if !said[place{p.Of, p.At}] {
 			say(p.In+" "+p.Does, p.At, nil)
 		}
 	}

@@ -46,7 +46,7 @@ func (r *reader) readProviders(m *form.Map) {
 	}
 	m.At("providers").Entries(func(name string, v form.Value) {
 		p := &provider{name: name, configured: true}
-		v.Map(func(m *form.Map) {
+		read := func(m *form.Map) {
 			own := owners[name]
 			if own != nil {
 				p.protocol = own.protocol
@@ -71,7 +71,8 @@ func (r *reader) readProviders(m *form.Map) {
 				positive(m, "silence-ms", &p.timeouts.Silence)
 				positive(m, "total-ms", &p.timeouts.Total)
 			})
-		})
+		}
+		r.Reader.Of("provider "+name, func() { v.Map(read) })
 		if p.protocol == "" { // which is a fault: what names the provider is checked with another one
 			p.protocol = Protocols[0]
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/docs"
 )
@@ -154,4 +155,41 @@ func reached(t *testing.T, dir, text string) (lines []string, took bool) {
 		t.Fatal(err)
 	}
 	return append(conf.Reaches(), settings.Reaches()), true
+}
+
+// A line hides another one only if it says the same of the same program or address.
+func TestReachesEachKey(t *testing.T) {
+	a := `:capabilities {:a {:cap/kind :http :url "https://api.example" :headers {:authorization {:env "K"}}}`
+	const ofA = "a sends requests to https://api.example, with the key in $K"
+	for text, want := range map[string][]string{
+		a + ` :b {:cap/kind :command :command ["/bin/true"] :env ["K"]}}`: {
+			ofA, "b starts the program /bin/true", "capabilities.b.env passes on the variable $K"},
+		a + ` :b {:cap/kind :command :command ["/bin/true"] :env ["K"]} :c {:cap/kind :command :command ["/bin/true"] :env ["K"]}}`: {
+			ofA, "b starts the program /bin/true", "c starts the program /bin/true", "capabilities.b.env passes on the variable $K", "capabilities.c.env passes on the variable $K"},
+		a + `} :servers {:s {:url "https://other.example" :headers {:authorization {:env "K"}}}}`: {
+			ofA, "servers.s.url sends requests to https://other.example", "servers.s.headers.authorization uses the key in $K"},
+		a + `} :providers {:p {:protocol :openai :url "https://other.example" :key {:env "K"}}}`: {
+			ofA, "providers.p.url sends requests to https://other.example", "providers.p.key uses the key in $K"},
+		a + `} :checks {:c {:command ["/bin/true"]}} :servers {:s {:command ["/bin/true"] :env {:T {:env "K"}}}}`: {
+			ofA, "servers.s.command starts the program /bin/true", "servers.s.env.T uses the key in $K", "checks.c.command starts the program /bin/true"},
+		`:servers {:s {:url "https://s.example" :headers {:authorization {:env "K"}}}} :capabilities {:m {:cap/kind :mcp :server :s :tool "t"}}`: {
+			"m sends requests to https://s.example, with the key in $K"},
+		`:providers {:p {:protocol :openai :url "https://p.example" :key {:env "K"}}} :capabilities {:m {:cap/kind :llm :provider :p :model "m"}}`: {
+			"m sends requests to https://p.example, with the key in $K"},
+		`:webhooks {:w {:url "https://w.example" :secret {:env "K"}}} :telemetry {:url "https://t.example" :headers {:env "K"}}`: {
+			"the webhook w sends the questions and results of runs to https://w.example, with the key in $K",
+			"telemetry sends the events of runs to https://t.example, with the key in $K"},
+	} {
+		conf, err := load(t, "{"+text+"}")
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got := conf.Reaches()
+		slices.Sort(got)
+		slices.Sort(want)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", text, diff)
+		}
+	}
 }

@@ -50,13 +50,14 @@ func (t Telemetry) Reaches() string {
 }
 
 func (t *Telemetry) read(r *kinds.Reader, m *form.Map) {
-	m.At("telemetry").Map(func(m *form.Map) {
+	read := func(m *form.Map) {
 		m.Need("url")
 		r.Address(m, "url", &t.URL)
 		kinds.SomeText(m, "service", &t.Service)
 		m.At("messages").Bool(&t.Messages)
 		t.headers = r.Secret(m, "headers")
-	})
+	}
+	r.Of("telemetry", func() { m.At("telemetry").Map(read) })
 }
 
 // ReadTelemetry reads only that part of a configuration, of the nearest directory .stone if file is "". It returns the

@@ -32,7 +32,7 @@ func (w Webhook) Secrets() (all []string, err error) {
 func (r *reader) readWebhooks(m *form.Map) {
 	m.At("webhooks").Entries(func(name string, v form.Value) {
 		w := Webhook{Name: name}
-		v.Map(func(m *form.Map) {
+		read := func(m *form.Map) {
 			m.Need("url", "secret")
 			m.At("tenant").Text(&w.Tenant)
 			m.At("pipelines").Texts(&w.Pipelines)
@@ -44,11 +44,10 @@ func (r *reader) readWebhooks(m *form.Map) {
 				r.Reach(m.At("url"), "sends requests to", kinds.Host(w.URL))
 			}
 			for _, key := range []string{"secret", "old-secret"} {
-				if s := r.Reader.Secret(m, key); s != (kinds.Secret{}) {
-					w.secrets = append(w.secrets, s)
-				}
+				r.Reader.Secret(m, key)
 			}
-		})
+		}
+		w.secrets = r.Reader.Of("webhook "+name, func() { v.Map(read) })
 		r.Webhooks = append(r.Webhooks, w)
 	})
 }

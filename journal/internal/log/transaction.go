@@ -215,6 +215,9 @@ func (t *transaction) remove(p *part) error {
 
 // record appends a result, after the nodes from which its node was made.
 func (t *transaction) record(p *part, r *result) error {
+	if slices.ContainsFunc(p.intents, func(i *intent) bool { return i.digest == id(r.Digest) }) {
+		t.start(p) // queued before its result
+	}
 	if r.made != nil {
 		for _, n := range record.Missing(r.made, p.run.hasNode) {
 			if err := t.node(p, n); err != nil {
@@ -263,18 +266,23 @@ func (t *transaction) append(p *part, r *Row, events ...outline.Event) {
 	t.rows = append(t.rows, r)
 }
 
+// start appends the rows of the intents.
+func (t *transaction) start(p *part) {
+	for intents := range slices.Chunk(p.intents, maxPlaces) {
+		at := t.j.now()
+		events := make([]outline.Event, len(intents))
+		for i, intent := range intents {
+			events[i] = intent.event(0, i, at.UnixMilli())
+		}
+		t.append(p, intentRow(intents, at), events...)
+	}
+	p.intents = nil
+}
+
 // flush writes the appended rows, if the runs are still ours.
 func (t *transaction) flush() error {
 	for _, p := range t.parts {
-		for intents := range slices.Chunk(p.intents, maxPlaces) {
-			at := t.j.now()
-			events := make([]outline.Event, len(intents))
-			for i, intent := range intents {
-				events[i] = intent.event(0, i, at.UnixMilli())
-			}
-			t.append(p, intentRow(intents, at), events...)
-		}
-		p.intents = nil
+		t.start(p)
 	}
 	if err := t.advance(); err != nil {
 		return err

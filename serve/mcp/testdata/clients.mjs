@@ -34,6 +34,13 @@ for (const [sdk, Client, Transport, elicitation, options] of [
 	say('again', await call('page', { text: 'marble' }))
 	say('review', await call('review', { text: 'slate' }))
 	say('parallel', await Promise.all(['a', 'b', 'c'].map(text => call('draft', { text }))))
+	// Tasks of 2025-11-25, which the server does not declare: a stream of the client is a plain call. A client that
+	// asks for a task nonetheless gets the result of a plain call, as that version says, and does not take it.
+	if (sdk === 'sdk 1') for (const [name, options] of [['streamed', {}], ['streamed as a task', { task: {} }]]) {
+		const got = []
+		for await (const m of client.experimental.tasks.callToolStream({ name: 'draft', arguments: { text: 'a' } }, undefined, options)) got.push([m.type, m.result?.content[0].text ?? m.error.message.includes('"task"')])
+		say(name, got)
+	}
 	say('failed', await call('draft', { text: 'bad' }))
 	say('wrong', await call('draft', { text: 7 }))
 	action = 'decline'

@@ -114,10 +114,20 @@ const scenes = {
 		await p.idle()
 		await control('close')
 	}],
+	'a reply that was completed while the page was away': [{ pipeline: 'slow' }, async p => {
+		await p.send('hello', false)
+		await p.sees('One')
+		await p.page.goto('about:blank')
+		await control('open')
+		while ((await runs(p.id)).some(state => state !== 'done')) await sleep(25)
+		await p.open('usechat', { pipeline: 'slow', id: p.id })
+		await p.sees('One two.')
+		await control('close')
+	}],
 	'a page that always sends': [{ when: 'always' }, p => p.send('look')],
 	'a page that always sends a result': [{ when: 'always' }, p => p.send('scroll around buy')],
 	'the last message alone': [{ when: 'approvals', brief: 1 }, async p => { await p.send('look'); await p.send('buy around look'); await p.click('Approve'); await p.click('Deny') }],
-	'any id': [{ when: 'approvals', id: '__LOCALID_ü x:' + 'y'.repeat(150) }, async p => { await p.send('buy around look'); await p.page.reload(); await p.idle(); await p.click('Approve'); await p.click('Approve'); await p.send('look') }],
+	'any id': [{ when: 'approvals', id: '__LOCALID_ü/x:' + 'y'.repeat(150) }, async p => { await p.send('buy around look'); await p.page.reload(); await p.idle(); await p.click('Approve'); await p.click('Approve'); await p.send('look') }],
 	'assistant-ui': [{ file: 'assistantui' }, async p => { await p.send('look'); await p.send('tools') }],
 	'assistant-ui asks': [{ file: 'assistantui' }, async p => { await p.send('buy'); await p.click('Approve'); await p.click('Approve') }],
 	'assistant-ui paints': [{ file: 'assistantui' }, p => p.send('paint around buy').then(() => p.click('Approve'))],

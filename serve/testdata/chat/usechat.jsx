@@ -7,11 +7,14 @@ import { DefaultChatTransport, isToolUIPart, lastAssistantMessageIsCompleteWithA
 const { id, pipeline, when, stop: header, brief, device } = Object.fromEntries(new URLSearchParams(location.search))
 const transport = new DefaultChatTransport({
 	api: '/v1/ui/' + pipeline,
+	prepareReconnectToStreamRequest: ({ api, id }) => ({ api: `${api}/${encodeURIComponent(id)}/stream?message=${encodeURIComponent(asked)}` }),
 	...header && { headers: { 'Stone-Stop': header } },
 	...brief && { prepareSendMessagesRequest: ({ messages, id }) => ({ body: { message: messages[messages.length - 1], id } }) },
 })
 
 const before = device ? (await (await fetch(`/v1/ui/${pipeline}/${id}`)).json()).messages : JSON.parse(sessionStorage[id] ?? '[]')
+
+let asked = '' // the id of the newest message of the user
 
 function Part({ part, answer }) {
 	if (part.type === 'text') return <p>{part.text}</p>
@@ -35,6 +38,7 @@ function Chat() {
 			if (toolCall.toolName === 'scroll') addToolOutput({ tool: 'scroll', toolCallId: toolCall.toolCallId, output: 'scrolled to ' + toolCall.input.stone })
 		},
 	})
+	asked = messages.findLast(m => m.role === 'user')?.id ?? ''
 	sessionStorage[id] = JSON.stringify(messages)
 	return <>
 		<ol>{messages.map(m => <li key={m.id} className={m.role}>
