@@ -87,7 +87,8 @@ func (r *run) drop(last int) {
 		e := t.held[0]
 		t.held = t.held[1:]
 		if end, ok := e.Data.(event.RunEnded); ok {
-			end.OK, e.Data = false, end
+			end.OK = false
+			e.Data = end
 			r.stream.Send(e)
 		}
 	}

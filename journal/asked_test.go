@@ -39,3 +39,37 @@ func TestTooManyQuestions(t *testing.T) {
 		}
 	}
 }
+
+// A list that continues after a question that is gone ends, instead of starting over.
+func TestQuestionsAfter(t *testing.T) {
+	j := new(journal.Memory)
+	for _, run := range []string{"a", "b"} {
+		for _, path := range []string{"p", "q"} {
+			if _, err := j.Ask(t.Context(), journal.Question{Run: run, Path: path, Name: path, Asked: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, row := range []struct {
+		run   string
+		after journal.Question
+		want  string
+	}{
+		{"", journal.Question{Run: "a", Path: "p"}, "aq bp bq "},
+		{"", journal.Question{Run: "b", Path: "p"}, "bq "},
+		{"", journal.Question{Run: "gone", Path: "p"}, ""},
+		{"a", journal.Question{Run: "a", Path: "p"}, "aq "},
+		{"a", journal.Question{Run: "a", Path: "gone"}, ""},
+	} {
+		got := ""
+		for q, err := range journal.EachQuestion(t.Context(), j, journal.QuestionQuery{Run: row.run, After: &row.after}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += q.Run + q.Path + " "
+		}
+		if got != row.want {
+			t.Errorf("of run %q after %s/%s: %q, want %q", row.run, row.after.Run, row.after.Path, got, row.want)
+		}
+	}
+}

@@ -116,7 +116,7 @@ func EachQuestion(ctx context.Context, j Journal, q QuestionQuery) iter.Seq2[Que
 	return func(yield func(Question, error) bool) {
 		runs, err := every(ctx, j, Query{States: []State{Running, Waiting, Answered, Interrupted, Drained, Canceled, Refused}, Labels: q.Labels, Asking: q.Open || !q.Due.IsZero()})
 		if q.After != nil {
-			runs = runs[max(slices.IndexFunc(runs, func(r RunInfo) bool { return r.ID == q.After.Run }), 0):]
+			runs = from(runs, func(r RunInfo) bool { return r.ID == q.After.Run })
 		}
 		for _, r := range runs {
 			one := q
@@ -166,7 +166,8 @@ func questionsOf(ctx context.Context, j Interviewer, q QuestionQuery) iter.Seq2[
 			return
 		}
 		if q.After != nil {
-			questions = questions[slices.IndexFunc(questions, func(one Question) bool { return one.Path == q.After.Path })+1:]
+			questions = from(questions, func(one Question) bool { return one.Path == q.After.Path })
+			questions = questions[min(1, len(questions)):]
 		}
 		for _, one := range questions {
 			if q.Selects(one) && !yield(one, nil) {
@@ -174,6 +175,14 @@ func questionsOf(ctx context.Context, j Interviewer, q QuestionQuery) iter.Seq2[
 			}
 		}
 	}
+}
+
+// from returns the part of a list that starts with the first match, which is empty without one.
+func from[T any](list []T, match func(T) bool) []T {
+	if i := slices.IndexFunc(list, match); i >= 0 {
+		return list[i:]
+	}
+	return nil
 }
 
 // every returns all runs that a query selects, the oldest first.

@@ -138,6 +138,14 @@ func (t timed) End(ctx context.Context, id string, o journal.Outcome) error {
 	return err
 }
 
+// Release forgets what the run has left unsettled.
+func (t timed) Release(id string) error {
+	t.queued.mu.Lock()
+	delete(t.queued.runs, id)
+	t.queued.mu.Unlock()
+	return t.Journal.Release(id)
+}
+
 // Do measures how long recording a step takes, without its work.
 func (t timed) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	start := time.Now()

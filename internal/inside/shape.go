@@ -45,9 +45,11 @@ func ShapeOf(input json.RawMessage) (Shape, error) {
 			texts = append(texts, name)
 		}
 	}
-	if len(texts) == 1 {
-		s.Text = texts[0]
+	if len(texts) != 1 {
+		s.Media = ""
+		return s, nil
 	}
+	s.Text = texts[0]
 	return s, nil
 }
 
@@ -64,7 +66,7 @@ func (s Shape) Show(text string, media []*llm.Media) (json.RawMessage, error) {
 	switch {
 	case len(media) == 0:
 		return s.Read(text, nil)
-	case s.Text == "" || s.Media == "":
+	case s.Media == "":
 		return nil, errors.New("it takes no pictures, sounds or other files: want text")
 	}
 	return json.Marshal(map[string]any{s.Text: text, s.Media: media})

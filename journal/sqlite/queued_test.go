@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/internal/log"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -156,6 +158,84 @@ func TestQueuedFails(t *testing.T) {
 				t.Errorf("the run is %s, %v", info.State, err)
 			case !begun && !errors.Is(err, journal.ErrNoRun):
 				t.Errorf("the run that could not start is %s, %v", info.State, err)
+			}
+		})
+	}
+}
+
+// steals returns a step that another process takes the run from, and leaves it again, while it works the first time. The
+// process learns of that when the result is queued.
+func steals(t *testing.T, db *DB, file string) func(context.Context) error {
+	var stolen atomic.Bool
+	reached = func(point string) {
+		if point == "after queue" && stolen.Load() {
+			<-db.Held("r").Done()
+		}
+	}
+	t.Cleanup(func() { reached = func(string) {} })
+	return func(context.Context) error {
+		if !stolen.Swap(true) {
+			execute(t, file, "UPDATE runs SET owner = 'other/1/x', lease = 0")
+		} else {
+			t.Error("the step ran again")
+		}
+		return nil
+	}
+}
+
+// When the run is lost while a result is queued, no later step starts, nobody is told of the result and the run fails, although
+// the lease is free again. The next holder finds the result. If it cannot be put aside, that is logged.
+func TestQueuedLost(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		last, refused bool
+	}{{name: "before a step"}, {name: "before the end", last: true}, {name: "not put aside", refused: true}} {
+		t.Run(row.name, func(t *testing.T) {
+			lines := make(chan string, 10)
+			before := slog.Default()
+			t.Cleanup(func() { slog.SetDefault(before) })
+			slog.SetDefault(slog.New(slog.NewTextHandler(lineWriter(lines), nil)))
+			file := filepath.Join(t.TempDir(), "stone.db")
+			db := open(t, file, Options{Lease: time.Hour})
+			if row.refused {
+				execute(t, file, fmt.Sprintf("CREATE TRIGGER no BEFORE INSERT ON records WHEN NEW.seq & %d >= %d BEGIN SELECT RAISE(ABORT, 'no'); END", 1<<32-1, log.Aside))
+			}
+			steal, effects := steals(t, db, file), 0
+			steps := []stone.Ashlar{stone.Func0("stolen", queued.first, func(ctx context.Context) (int, error) { return 1, steal(ctx) })}
+			if !row.last {
+				steps = append(steps, stone.Func("next", queued.first, queued.second, func(_ context.Context, n int) (int, error) { effects++; return n, nil }))
+			}
+			p := stone.Seq("all", steps...)
+			told := 0
+			watch := event.Func(slog.LevelDebug, func(e event.Event) {
+				if d, ok := e.Data.(event.StepDone); ok && d.OK || e.Type() == "run-end" && e.Data.(event.RunEnded).OK {
+					told++
+				}
+			})
+			_, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Watch: watch, Recorder: db})
+			if !errors.As(err, new(*journal.HeldError)) || effects > 0 || told > 0 {
+				t.Errorf("the run ends with %v after %d more steps and %d events of results, want a HeldError after none", err, effects, told)
+			}
+			if wait := db.Settled("r"); wait == nil || !errors.As(wait(true), new(*journal.HeldError)) {
+				t.Error("everything is settled, want a HeldError")
+			}
+			if row.refused {
+				select {
+				case line := <-lines:
+					if !strings.Contains(line, "stolen") {
+						t.Errorf("the log says %q", line)
+					}
+				case <-time.After(10 * time.Second):
+					t.Error("the log does not say that the result is lost")
+				}
+				return
+			}
+			if err := db.Release("r"); err != nil {
+				t.Fatal(err)
+			}
+			reached = func(string) {}
+			if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: db}); err != nil {
+				t.Errorf("resumed: %v", err)
 			}
 		})
 	}

@@ -88,6 +88,7 @@ func (j *Journal) hold(ctx context.Context, id string) (*run, *Run, error) {
 	}
 	r.acquired = true
 	j.mu.Unlock()
+	r.forgive()
 
 	row, err := j.taken(ctx, r)
 	if err == nil {
@@ -198,7 +199,6 @@ func (r *run) hold(fresh bool) {
 
 // openWith queues a write with which a new run starts.
 func (j *Journal) openWith(x *write) error {
-	x.then = x.run.orFail
 	x.run.mu.Lock()
 	x.run.opening = append(x.run.opening, x)
 	x.run.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
@@ -79,11 +80,6 @@ func (j *Journal) announce(r *run, i *intent, queued bool) error {
 	if !queued || i.Declared != nil || i.claim != (flight.Claim{}) {
 		return j.out.write(x)
 	}
-	x.then = func(err error) {
-		if err != nil && !errors.Is(err, errStale) && !errors.As(err, new(*journal.HeldError)) { // which the steps within it get themselves
-			r.fail(err)
-		}
-	}
 	return j.queue(x)
 }
 
@@ -98,18 +94,11 @@ func (j *Journal) value(ctx context.Context, r *run, key step.Key, work func(con
 	if err != nil {
 		return step.Record{}, err
 	}
-	first, err := j.put(r, key.Digest, &write{run: r, result: result, stays: true, lazy: true, then: r.orFail})
+	first, err := j.put(r, key.Digest, &write{run: r, result: result, stays: true, lazy: true})
 	if err == nil && !first {
 		return j.find(ctx, r, key)
 	}
 	return rec, err
-}
-
-// orFail stores the error of a write that nobody waits for: the next step gets it.
-func (r *run) orFail(err error) {
-	if err != nil {
-		r.fail(err)
-	}
 }
 
 // ended records that an attempt ended without a result.
@@ -150,7 +139,7 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 	for {
 		x := &write{run: r, result: result, lazy: lazy}
 		if lazy {
-			x.then = func(err error) { j.late(ctx, r, key, result, err) }
+			x.then = func(err error) { j.late(r, result, err) }
 		}
 		first, err := j.put(r, key.Digest, x)
 		if err == nil && !first {
@@ -176,22 +165,19 @@ func (j *Journal) keep(ctx context.Context, r *run, key step.Key, result *result
 	}
 }
 
-// late handles the error of a queued result as keep does. The writer calls it.
-func (j *Journal) late(ctx context.Context, r *run, key step.Key, result *result, err error) {
-	switch {
-	case err == nil:
-	case errors.As(err, new(*journal.HeldError)):
-		if !result.failed {
-			_ = j.out.put(j.asideWrite(r, result)) // it fails when the journal is closed
+// late puts a queued result aside that this Journal cannot record any more. The writer calls it. The run has failed already.
+func (j *Journal) late(r *run, result *result, err error) {
+	if result.failed || !errors.As(err, new(*journal.HeldError)) && !errors.Is(err, errStale) {
+		return
+	}
+	x := j.asideWrite(r, result)
+	x.then = func(err error) {
+		if err != nil {
+			slog.Error("the result of a step is lost", "run", r.id, "path", result.Path, "error", err)
 		}
-	case errors.Is(err, errStale):
-		go func() {
-			if _, err := j.keep(ctx, r, key, result, step.Record{}, false); err != nil {
-				r.fail(err)
-			}
-		}()
-	default:
-		r.fail(err)
+	}
+	if err := j.out.put(x); err != nil {
+		x.then(err)
 	}
 }
 

@@ -45,7 +45,7 @@ type run struct {
 	fresh   bool      // made by this Journal, so it needs no loading
 	begun   bool      // while it is fresh, and is no inner run: the fields from over on are known
 	over    bool      // done and not started again, so it takes no more steps
-	failed  error     // of a write without a waiting caller
+	failed  error     // of a write without a waiting caller: no step starts and the run does not end until it is acquired again
 	last    *write    // the last such write, nil if it is settled
 	opening []*write  // the writes with which the run starts, until they are settled
 	reuse   string    // from which run results are taken, as in journal.RunInfo
@@ -225,6 +225,9 @@ func (r *run) settled(x *write) {
 		r.held.Store(false)
 		r.tenure.end(x.err)
 	}
+	if x.lazy && x.err != nil && r.failed == nil && (x.result != nil || !errors.Is(x.err, errStale)) { // a step within a stale intent announces itself
+		r.failed = x.err // before the run counts as settled
+	}
 	if r.last == x {
 		r.last = nil
 	}
@@ -262,8 +265,17 @@ func (r *run) fail(err error) {
 	}
 }
 
+// forgive forgets a failure that ends with the loss of the run: what the run has recorded is read again.
+func (r *run) forgive() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.As(r.failed, new(*journal.HeldError)) {
+		r.failed = nil
+	}
+}
+
 // queue queues a write for which no caller waits. The writer takes it with the next write that somebody waits for, or
-// soon. Its error is the error of the next such write of the run, and of its end.
+// soon. After its error the run has failed.
 func (j *Journal) queue(x *write) error {
 	x.lazy, x.done = true, make(chan struct{})
 	x.run.mu.Lock()
@@ -284,10 +296,13 @@ func (j *Journal) Settled(id string) (wait func(now bool) error) {
 		return nil
 	}
 	r.mu.Lock()
-	last := r.last
+	last, failed := r.last, r.failed
 	r.mu.Unlock()
-	if last == nil {
+	switch {
+	case last == nil && failed == nil:
 		return nil
+	case last == nil:
+		return func(bool) error { return failed }
 	}
 	return func(now bool) error {
 		if now {

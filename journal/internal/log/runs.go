@@ -46,9 +46,9 @@ func (j *Journal) opened(r *Run, shape bool) (info journal.RunInfo, err error) {
 // info returns the facts about a run that is ours, zero if it was not started.
 func (j *Journal) info(ctx context.Context, r *run) (journal.RunInfo, error) {
 	r.mu.Lock()
-	fresh := r.fresh
+	fresh, begun := r.fresh, r.begun
 	r.mu.Unlock()
-	if fresh && (r.outer != nil || !r.begun) { // it may not be written yet
+	if fresh && (r.outer != nil || !begun) { // it may not be written yet
 		return journal.RunInfo{}, nil
 	}
 	row, err := j.data.Run(ctx, r.id)

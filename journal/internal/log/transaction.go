@@ -54,6 +54,9 @@ type part struct {
 // process's records are not known yet.
 var errStale = errors.New("the run was lost meanwhile")
 
+// errAbandoned is the error of a write for which nobody waits any more.
+var errAbandoned = fmt.Errorf("was not written in time: %w", journal.ErrUnavailable)
+
 // refused is an error of one write that changed nothing.
 type refused struct{ error }
 
@@ -181,6 +184,7 @@ func (t *transaction) write(x *write) error {
 	t.since = append(t.since, x)
 	switch {
 	case x.abandoned.Load() && x.result == nil && !x.stays:
+		x.err = errAbandoned
 	case x.do != nil:
 		err := x.do(t)
 		if no := (refused{}); errors.As(err, &no) {

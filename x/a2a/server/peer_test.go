@@ -14,7 +14,7 @@ import (
 func TestNPM(t *testing.T) {
 	peer.Module(t, "a2a03")
 	peer.Held(t, "a2a03", "cards", "messages", "streams", "questions", "push over JSON-RPC")
-	peer.Held(t, "@a2a-js/sdk", "cards", "messages", "streams", "questions", "files", "cancelling", "push", "JSON-RPC and REST")
+	peer.Held(t, "@a2a-js/sdk", "cards", "messages", "streams", "questions", "files", "pictures", "cancelling", "push", "JSON-RPC and REST")
 	modules := filepath.Dir(filepath.Dir(peer.Module(t, "@a2a-js/sdk")))
 	h := newHouse(t)
 	program, err := os.Open("testdata/client.mjs")
@@ -25,12 +25,13 @@ func TestNPM(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "node", "--input-type=module", "-")
 	cmd.Dir, cmd.Stdin, cmd.Env = filepath.Dir(modules), program, append(os.Environ(), "STONE_URL="+h.url)
 	out, err := cmd.CombinedOutput()
-	const each = `P card: [["careful","chat","copy","draft","judged","page"],true,"TRANSPORT"]
+	const each = `P card: [["careful","chat","copy","draft","eye","judged","page"],true,"TRANSPORT"]
 P send: ["completed","About slate P"]
 P asks: ["input_required","Publish About chalk P?"]
 P answered: ["completed","yes: About chalk P"]
 P get: "completed"
 P file: ["a.txt","text/plain","scanned"]
+P picture: "What?[image/png, 8 bytes a.txt, text/plain, 7 bytes]"
 P stream: ["I have read 1 message(s).","completed"]
 P cancel: "TaskNotCancelableError"
 P alone: ["draft","completed","About slate alone"]

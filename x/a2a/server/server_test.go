@@ -154,7 +154,7 @@ func (h *house) start() {
 		Pipelines: []serve.Pipeline{
 			{Name: "draft", Ashlar: write, Description: "Write a draft."}, {Name: "page", Ashlar: stone.Seq("page", write, approve, publish)},
 			{Name: "copy", Ashlar: stone.Func("copy", scans, copied, func(_ context.Context, s scan) (scan, error) { return s, nil }, stone.Effects())},
-			{Name: "careful", Ashlar: stone.Seq("careful", write, approve, again, publish)}, {Name: "chat", Ashlar: chat}, {Name: "judged", Ashlar: judged},
+			{Name: "careful", Ashlar: stone.Seq("careful", write, approve, again, publish)}, {Name: "chat", Ashlar: chat}, {Name: "eye", Ashlar: eye()}, {Name: "judged", Ashlar: judged},
 		},
 	})
 	if err != nil {

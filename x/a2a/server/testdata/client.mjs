@@ -53,6 +53,10 @@ for (const [name, transport] of [['JSON-RPC', new JsonRpcTransportFactory()], ['
 	sent.message.parts = [file]
 	const [back] = task(await client.sendMessage(sent)).artifacts[0].parts
 	say(name + ' file', [back.filename, back.mediaType, Buffer.from(back.content.value).toString()])
+	const picture = message('eye', 'What?')
+	const png = { content: { $case: 'raw', value: Buffer.from('iVBORw0KGgo=', 'base64') }, mediaType: 'image/png', filename: '', metadata: {} }
+	picture.message.parts.push(png, { ...file, metadata: {} })
+	say(name + ' picture', text(task(await client.sendMessage(picture)).artifacts[0].parts))
 	let said = '', last = ''
 	for await (const event of client.sendMessageStream(message('chat', 'Hello ' + name))) {
 		const { $case, value } = event.payload
