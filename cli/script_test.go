@@ -64,8 +64,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			// Under the race detector a process sleeps for a second before it exits.
 			env.Setenv("GORACE", "atexit_sleep_ms=10")
 			env.Setenv("GOPROXY", "off")
-			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.Getenv("TMPDIR"), "config")) // the user's
-			env.Setenv("GOFLAGS", "-trimpath")                                           // shares the build cache with other copies of the module
+			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+".config") // the user's, beside what a script lists
+			env.Setenv("GOFLAGS", "-trimpath")                   // shares the build cache with other copies of the module
 			stone, err := exec.LookPath("stone")
 			if err != nil {
 				return err

@@ -3,7 +3,9 @@ package serve
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
@@ -45,6 +47,9 @@ func (c conversation) reply(t *followed, a turn.Answer, req *turn.Request) error
 		who.By = turn.By(cmp.Or(who.by(), "a chat client"), req.Message)
 	}
 	_, path, version, _ := turn.Question(a.ID)
+	if path == "" || !view.IsText(path) {
+		return notFound("the run asks no question %q", path)
+	}
 	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.info.ID, Path: path}) {
 		if err != nil {
 			return err
@@ -94,25 +99,33 @@ func (c conversation) results(t *followed, all []turn.Answer) (err error) {
 }
 
 // answered takes a message as the answer to what a turn asks, and reports whether it is one: the turn that runs is waited for.
-// It also is if it has answered before, and the client did not get what followed.
+// It also is if it has answered before, and the client did not get what followed: it then answers what it has left open.
 func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journal.RunInfo, is bool, err error) {
-	var open []turn.Answer
-	var other int // questions than about calls
+	type question struct {
+		turn.Answer
+		asked time.Time
+		call  bool
+	}
+	var open []question
+	var said time.Time // when the message answered first
 	for {
-		open, other = nil, 0
+		open = nil
 		for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: at.ID}) {
 			response := turn.Instead(q, req.Text())
 			switch {
 			case err != nil:
 				return at, false, err
 			case saidIn(q, req.Message) && q.Response == response:
-				return at, true, nil
-			case q.Open() && q.Call == nil:
-				other++
-				fallthrough
+				if said.IsZero() || q.Answered.Before(said) {
+					said = q.Answered
+				}
 			case q.Open():
-				open = append(open, turn.Answer{ID: turn.QuestionID(nameOf(c.who, at.ID), &q), Response: response})
+				open = append(open, question{turn.Answer{ID: turn.QuestionID(nameOf(c.who, at.ID), &q), Response: response}, q.Asked, q.Call != nil})
 			}
+		}
+		if !said.IsZero() {
+			open = slices.DeleteFunc(open, func(q question) bool { return !q.asked.Before(said) })
+			break
 		}
 		if !goesOn(at.State) && !c.runs(at.ID) {
 			break
@@ -124,18 +137,18 @@ func (c conversation) answered(at journal.RunInfo, req *turn.Request) (now journ
 			return at, false, err
 		}
 	}
-	if at.State != journal.Waiting || len(open) == 0 {
+	if said.IsZero() && (at.State != journal.Waiting || len(open) == 0) {
 		return at, false, nil
 	}
-	if other > 0 && len(open) > 1 {
+	if len(open) > 1 && slices.ContainsFunc(open, func(q question) bool { return !q.call }) {
 		var ids []string
-		for _, a := range open {
-			ids = append(ids, a.ID)
+		for _, q := range open {
+			ids = append(ids, q.ID)
 		}
 		return at, true, invalid("the turn before asks %d questions, and the message does not say which one it answers: want an answer to each of %s", len(open), strings.Join(ids, ", "))
 	}
-	for _, a := range open {
-		if err := c.reply(&followed{info: at}, a, req); err != nil {
+	for _, q := range open {
+		if err := c.reply(&followed{info: at}, q.Answer, req); err != nil {
 			return at, true, err
 		}
 	}

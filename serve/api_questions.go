@@ -58,7 +58,13 @@ func (s *Server) askedSelection(ctx context.Context, who Principal, values url.V
 			var text []byte
 			if text, err = base64.RawURLEncoding.DecodeString(value); err == nil {
 				run, path, _ := strings.Cut(string(text), "\n")
+				if path == "" || !view.IsText(path) {
+					return q, 0, unreadable("the parameter from is none of this server: want the next of a page")
+				}
 				info, err := s.owned(ctx, who, run)
+				if errors.Is(err, journal.ErrNoRun) { // which the client has not named
+					return q, 0, conflict("the list has changed: read it from the start")
+				}
 				if err != nil {
 					return q, 0, err
 				}

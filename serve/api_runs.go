@@ -97,7 +97,7 @@ func (s *Server) find(r *http.Request, who Principal) (journal.RunInfo, error) {
 
 // owned returns the run that the caller calls id.
 func (s *Server) owned(ctx context.Context, who Principal, id string) (journal.RunInfo, error) {
-	if !isText(id) {
+	if !view.IsText(id) {
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	info, err := s.exactly(ctx, keyOf(who, id))

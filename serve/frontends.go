@@ -100,21 +100,10 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	if err != nil {
 		return err
 	}
-	info, err := c.newest(nil)
-	message := r.URL.Query().Get("message")
+	info, reply, missed, err := c.replyTo(r.URL.Query().Get("message"))
 	seen := turn.Seen{}
-	reply, missed := nameOf(who, info.ID), err == nil && message != "" && info.Labels[messageLabel] == message
-	if err == nil && message != "" && !missed {
-		var q journal.Question
-		for q, err = range journal.EachQuestion(r.Context(), s.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
-			if missed = err == nil && saidIn(q, message); missed {
-				reply = turn.ID(reply, message)
-				break
-			}
-		}
-		if missed { // the message stands below the replies before it
-			seen, err = c.earlierThan(info, reply)
-		}
+	if missed && err == nil && reply != nameOf(who, info.ID) { // the message stands below the replies before it
+		seen, err = c.earlierThan(info, reply)
 	}
 	switch {
 	case errors.Is(err, journal.ErrNoRun), err == nil && !goesOn(info.State) && !s.runs(info.ID) && !missed:
@@ -134,6 +123,11 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 // earlierThan returns what the replies of a turn before another one of it have.
 func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
 	seen := turn.Seen{}
+	leave, err := c.read(c.ctx, c.who.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	said, err := c.exchanges(info)
 	for _, e := range said {
 		if e.Reply == reply {
@@ -146,6 +140,29 @@ func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen
 		}
 	}
 	return seen, err
+}
+
+// replyTo returns the newest turn with the id of its reply, and reports whether that is the reply to a message.
+func (c conversation) replyTo(message string) (info journal.RunInfo, reply string, missed bool, err error) {
+	leave, err := c.read(c.ctx, c.who.Tenant)
+	if err != nil {
+		return info, "", false, err
+	}
+	defer leave()
+	info, err = c.newest(nil)
+	reply = nameOf(c.who, info.ID)
+	if err != nil || message == "" || info.Labels[messageLabel] == message {
+		return info, reply, message != "", err
+	}
+	for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: info.ID}) {
+		if err != nil {
+			return info, reply, false, err
+		}
+		if saidIn(q, message) {
+			return info, turn.ID(reply, message), true, nil
+		}
+	}
+	return info, reply, false, nil
 }
 
 // tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
@@ -224,14 +241,10 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 				}
 				continue
 			}
-			if err == nil {
-				log, _, err = c.parts(c.ctx, c.p, info)
-			}
 			if err != nil {
 				return ended, nil, err
 			}
-			parts, _ = log.Now()
-			return c.ending(info, parts, live)
+			return c.ended(info, live)
 		}
 		parts, news := log.Now()
 		live = parts
@@ -241,6 +254,21 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 			return ended, nil, errLeft
 		}
 	}
+}
+
+// ended returns a run that has stopped, with all its parts. See ending for live.
+func (c conversation) ended(info journal.RunInfo, live []turn.Part) (api.Run, []turn.Part, error) {
+	leave, err := c.read(c.ctx, c.who.Tenant)
+	if err != nil {
+		return api.Run{}, nil, err
+	}
+	defer leave()
+	log, _, err := c.parts(c.ctx, c.p, info)
+	if err != nil {
+		return api.Run{}, nil, err
+	}
+	parts, _ := log.Now()
+	return c.ending(info, parts, live)
 }
 
 // listen is await for a client that is told what the run says, see turn.Listen.

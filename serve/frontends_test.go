@@ -21,6 +21,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/internal/test/servetest"
@@ -305,6 +306,13 @@ func TestClientTools(t *testing.T) {
 	has(post(second, results+`, {"id": "3", "role": "user", "content": "tools"}`), "scroll Scrolls to a stone., look Looks., buy Buys., paint Paints.")
 	has(post(second, `{"id": "4", "role": "user", "content": "paint"}`), `"toolCallName":"paint"`)
 	has(post(second, `{"id": "5", "role": "user", "content": "never mind"}`), "So The call was not run. The user wrote instead: never mind and The call was not run.")
+	// A message that had answered only one of the calls when its server ended answers the other one too.
+	has(post(second, `{"id": "8", "role": "user", "content": "paint"}`), `"toolCallName":"paint"`)
+	half := ask.Answer{Response: "The call was not run. The user wrote instead: stop", By: turn.By("a chat client", "9")}
+	if err := journal.Answer(t.Context(), db, "c-turn-5", "painter/tool-1-1", half); err != nil {
+		t.Fatal(err)
+	}
+	has(post(second, `{"id": "9", "role": "user", "content": "stop"}`), "So The call was not run. The user wrote instead: stop and The call was not run.")
 }
 
 // Who listens to a run that ends while its wait does, and tells slowly, gets the result.

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -71,5 +72,31 @@ func TestReadsTakePlaces(t *testing.T) {
 	}
 	if s.places.free != s.places.own*2 && s.places.free < 2 || len(s.places.taken) > 0 {
 		t.Errorf("places are left over: %d free, %v taken", s.places.free, s.places.taken)
+	}
+}
+
+// The stream of a turn reads in a place, and has none while it waits.
+func TestStreamsReadInPlaces(t *testing.T) {
+	s, err := New(Config{Journal: &journal.Memory{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	_, own := readPlaces()
+	for range own {
+		leave, err := s.places.enter(t.Context(), nil, "acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer leave()
+	}
+	ctx, gone := context.WithCancel(t.Context())
+	gone()
+	c := conversation{Server: s, ctx: ctx, who: Principal{Tenant: "acme"}, name: "chat"}
+	if _, _, _, err := c.replyTo(""); !errors.Is(err, context.Canceled) {
+		t.Errorf("the look-up of a turn waits for no place: %v", err)
+	}
+	if _, _, err := c.ended(journal.RunInfo{ID: "run-a"}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("the record of a turn is read without a place: %v", err)
 	}
 }

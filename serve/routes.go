@@ -14,9 +14,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
 
@@ -91,7 +91,7 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 			s.turnAway(w, r, unreadable("the query of the address cannot be read: %v", err))
 			return
 		}
-		if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !isText(r.URL.Path+query) {
+		if query, err := url.QueryUnescape(r.URL.RawQuery); err != nil || !view.IsText(r.URL.Path+query) {
 			s.turnAway(w, r, unreadable("the address is no UTF-8 or has a zero byte: nothing has such a name"))
 			return
 		}
@@ -170,9 +170,6 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who
 		s.fail(w, r, err)
 	}
 }
-
-// isText reports whether every journal can look for s.
-func isText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 func lacking(role Role) *api.Problem {
 	return problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/serve/api"
@@ -98,9 +99,10 @@ func missing(err error) bool {
 	return errors.Is(err, journal.ErrNoRun)
 }
 
-// sameTurn reports whether two turns of the model say the same and call the same tools.
+// sameTurn reports whether a turn that a client sends is the model's: it has the same text and calls. A client that asked for a format
+// got the text of a code block without the marks around it.
 func sameTurn(a, b llm.Message) bool {
-	return a.Text() == b.Text() && slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(a, b llm.ToolCall) bool {
+	return (a.Text() == b.Text() || a.Text() == structured.Unfence(b.Text())) && slices.EqualFunc(a.ToolCalls, b.ToolCalls, func(a, b llm.ToolCall) bool {
 		return a.ID == b.ID && a.Name == b.Name && bytes.Equal(plain(a.Input), plain(b.Input))
 	})
 }

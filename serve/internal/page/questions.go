@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/view"
@@ -103,7 +104,12 @@ const maxForm = 1 << 20
 
 func readForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
+	err := r.ParseForm()
+	text := true
+	for name, values := range r.PostForm {
+		text = text && view.IsText(name+strings.Join(values, ""))
+	}
+	if err != nil || !text {
 		return &api.Problem{Type: api.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: "The form cannot be read."}
 	}
 	return nil
@@ -126,7 +132,7 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if err != nil {
 		return err
 	}
-	if q == nil {
+	if q == nil || path == "" {
 		return missing("Run %q asks no question at %q.", info.ID, path)
 	}
 	response := r.PostForm.Get("response")
