@@ -65,6 +65,7 @@ test-all: modules peers lint
 	cd x/temporal && $(GO) vet ./... && $(GO) test ./...
 	cd x/a2a && $(GO) vet ./... && $(GO) test ./...
 	cd internal/bench && $(GO) test -vet=off -tags alone ./... # without the peers, which take minutes to build
+	$(GO) run ./internal/test/matrix $(MATRIX) docs/reference/clients.md
 
 # The table of docs/reference/clients.md, from the tests that run the clients.
 matrix: export STONE_MATRIX = $(MATRIX)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/serve"
@@ -16,6 +17,9 @@ func TestEmbeddingClients(t *testing.T) {
 	strong := formatted{looker(func(tool llm.Tool) string { return `{"at":"it"}` }), says(`{"town":"Paris"}`)}
 	h := gatewayServerOf(t, serve.Config{Applicator: gated(says("whatever"), strong), Embedder: &script.Embedder{Dimensions: 32}, Grant: []string{"net"}})
 	got := runModule(t, "testdata/embeddings.mjs", h.URL, "openai", "ai", "@ai-sdk/openai", "@ai-sdk/openai-compatible", "@langchain/openai", "@langchain/core")
+	peer.Held(t, "@langchain/openai", "answers", "streams", "tools", "typed answers", "embeddings")
+	peer.Held(t, "openai", "embeddings")
+	peer.Held(t, "ai", "embeddings")
 	want := `openai: [2,32,"stone/embedder",2]
 openai floats: true
 error dimensions: [400,"unsupported_parameter","dimensions"]
