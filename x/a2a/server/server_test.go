@@ -585,7 +585,7 @@ func TestTenants(t *testing.T) {
 		}
 		want(t, shown(res.(*sdk.Task)), last)
 	}
-	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 6 || len(card.Capabilities.Extensions) != 1 {
+	if card, err := with("r").GetExtendedAgentCard(ctx, &sdk.GetExtendedAgentCardRequest{}); err != nil || len(card.Skills) != 7 || len(card.Capabilities.Extensions) != 1 {
 		t.Errorf("%v, %v", card, err)
 	}
 }
