@@ -64,7 +64,9 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			// Under the race detector a process sleeps for a second before it exits.
 			env.Setenv("GORACE", "atexit_sleep_ms=10")
 			env.Setenv("GOPROXY", "off")
-			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+".config") // the user's, beside what a script lists
+			config := env.WorkDir + ".config" // the user's, beside what a script lists
+			env.Setenv("XDG_CONFIG_HOME", config)
+			env.Defer(func() { os.RemoveAll(config) })
 			env.Setenv("GOFLAGS", "-trimpath")                   // shares the build cache with other copies of the module
 			stone, err := exec.LookPath("stone")
 			if err != nil {

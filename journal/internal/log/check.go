@@ -229,7 +229,7 @@ func (c *checker) beside(ctx context.Context, r *Run) error {
 	store := blockStore{c.data, r.Row}
 	tree, err := outline.Open(ctx, store)
 	if err == nil && tree.At > 0 {
-		err = c.level(ctx, tree, "")
+		err = tree.Check(ctx)
 	}
 	switch {
 	case errors.Is(err, outline.ErrForm):
@@ -239,25 +239,4 @@ func (c *checker) beside(ctx context.Context, r *Run) error {
 		return err
 	}
 	return nil
-}
-
-// level reads an outline below a path.
-func (c *checker) level(ctx context.Context, tree *outline.Tree, path string) error {
-	for from := (outline.Page{Limit: 512}); ; {
-		l, err := tree.Level(ctx, path, from)
-		if err != nil {
-			return err
-		}
-		for _, b := range l.Branches {
-			if b.Below > 0 {
-				if err := c.level(ctx, tree, b.Path); err != nil {
-					return err
-				}
-			}
-		}
-		if l.Next == "" {
-			return nil
-		}
-		from.From = l.Next
-	}
 }

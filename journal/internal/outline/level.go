@@ -187,6 +187,47 @@ func (t *Tree) counts(ctx context.Context, n *node, path string) (map[string]Cou
 	return counts, nil
 }
 
+// Check reads every block once and keeps none. It returns ErrForm if the outline is damaged.
+func (t *Tree) Check(ctx context.Context) error { return t.check(ctx, t.root, "") }
+
+// check checks what is below the node at a path.
+func (t *Tree) check(ctx context.Context, n *node, path string) error {
+	below := func(kids []*node) error {
+		for _, k := range kids {
+			if err := t.check(ctx, k, path+k.rest); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if !n.out {
+		return below(n.kids)
+	}
+	counts, err := t.counts(ctx, n, path)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		_, held := n.slots[name]
+		s, err := t.slot(ctx, n, path, name)
+		switch {
+		case err != nil:
+			return err
+		case s == nil && counts[name].sum() == 0:
+			continue
+		case s == nil || len(s.kids) != counts[name].sum():
+			return ErrForm
+		}
+		if err := below(s.kids); err != nil {
+			return err
+		}
+		if !held {
+			delete(n.slots, name)
+		}
+	}
+	return nil
+}
+
 // Places returns the places of the pipeline, in the order of their names.
 func (t *Tree) Places() (out []Place) {
 	for _, at := range slices.Sorted(maps.Keys(t.places)) {
