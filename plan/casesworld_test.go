@@ -150,7 +150,7 @@ func (w *world) capability(m call.Metadata) call.Capability {
 	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		w.mu.Lock()
 		w.caps = append(w.caps, m.ID)
-		w.keys[req.Key] = m.ID
+		w.keys[placeOf(req.Key)] = m.ID
 		n := w.seen[m.ID]
 		w.seen[m.ID]++
 		w.mu.Unlock()
@@ -221,11 +221,15 @@ func (w *world) of(m edn.Value, id string) edn.Value {
 	return field(m, "*")
 }
 
-// answered tells whose answer a judge is asked about: the key of what it is asked
+// placeOf returns a key without the digest of what is asked.
+func placeOf(key string) string { return key[:strings.LastIndex(key, " ")] }
+
+// answered tells whose answer a judge is asked about: the place of what it is asked
 // is that of the answer, but for the word.
 func (w *world) answered(key string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	key = placeOf(key)
 	i := strings.LastIndex(key, "/")
 	return w.keys[key[:i+1]+strings.TrimPrefix(key[i+1:], "judge ")]
 }
