@@ -237,8 +237,12 @@ func serveLargest(t *testing.T, file string) {
 		all.Go(func() { ask([3]string{"GET", path, ""}) })
 	}
 	all.Wait()
-	if got := peak(t); got > memoryOfServer {
-		t.Errorf("the server took %d MB, want at most %d", got>>20, memoryOfServer>>20)
+	most := uint64(memoryOfServer)
+	if raceDetector { // which keeps a shadow of what it watches
+		most *= 2
+	}
+	if got := peak(t); uint64(got) > most {
+		t.Errorf("the server took %d MB, want at most %d", got>>20, most>>20)
 	}
 }
 

@@ -5,6 +5,7 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,10 +83,14 @@ func (m mortal) Begin(ctx context.Context, r journal.RunInfo, input dag.DAG) err
 func (m mortal) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
 	m.moment()
 	defer m.moment()
-	return m.kept.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
+	rec, err := m.kept.Do(ctx, key, func(ctx context.Context) (step.Record, error) {
 		m.moment()
 		return work(ctx)
 	})
+	if wait := m.kept.Settled(key.RunID); wait != nil { // until its result is durable, a step is in flight
+		err = errors.Join(err, wait(true))
+	}
+	return rec, err
 }
 
 func (m mortal) End(ctx context.Context, id string, o journal.Outcome) error {

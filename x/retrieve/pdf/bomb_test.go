@@ -5,6 +5,7 @@ import (
 	"compress/zlib"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestBombs(t *testing.T) {
 		"letters":           {compressed([]byte("BT /F 10 Tf ("+strings.Repeat("a", 2<<20)+") Tj ET"), 1), ""},
 		"operators":         {compressed(bytes.Repeat([]byte("BT ET "), 1<<20), 1), "without text"},
 		"operands":          {compressed(bytes.Repeat([]byte("0 "), 3<<20), 1), "without text"},
-		"pages":             {document(many(40, strings.Repeat("0 0 m ", 1<<20/3))...), "expands to more than 64 MiB"},
+		"pages":             {document(many(40, strings.Repeat("0 0 m ", 1<<20/3))...), "expands to more than 64 MiB|takes longer than"}, // on a slow machine
 		"stream of objects": {append([]byte("%PDF-1.5\n9 0 obj\n<< /Type /ObjStm /Filter /FlateDecode >>\nstream\n"), append(deflated(make([]byte, 80<<20)), document(page)[9:]...)...), "expands to more than 64 MiB"},
 		"objects, hidden":   {append([]byte("%PDF-1.5\n9 0 obj\n<< /Type 7 0 R /Filter 8 0 R >>\nstream\r\n"), append(deflated(deflated(make([]byte, 80<<20))), document(page)[9:]...)...), "expands to more than 64 MiB"},
 	} {
@@ -53,7 +54,7 @@ func TestBombs(t *testing.T) {
 			start := time.Now()
 			_, _, err := pdf.Read(c.file)
 			runtime.ReadMemStats(&after)
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			if (err == nil) != (c.want == "") || err != nil && !slices.ContainsFunc(strings.Split(c.want, "|"), func(w string) bool { return strings.Contains(err.Error(), w) }) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if got := (after.TotalAlloc - before.TotalAlloc) >> 20; got > 1000 {
