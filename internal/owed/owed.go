@@ -21,7 +21,7 @@ type Store interface {
 	// Receivers returns the receivers of a run, by name.
 	Receivers(ctx context.Context, run string) ([]Receiver, error)
 	// PutReceiver adds a receiver of a run, or replaces the one with its name. If the run has ended or waits, it owes the
-	// receiver a notice about that at once. The error is that of a run which does not exist, or ErrFull.
+	// receiver a notice about that at once. It returns ErrFull, or the error of an unknown run.
 	PutReceiver(ctx context.Context, run string, r Receiver) error
 	// DropReceiver removes a receiver of a run, and what is owed to it.
 	DropReceiver(ctx context.Context, run, name string) error
@@ -104,7 +104,7 @@ func Asked(path, problem string, at time.Time) string {
 	return fmt.Sprintf("question.asked %d %q %q", at.UnixNano(), path, problem)
 }
 
-// Type is that of the notice's event, such as "run.done".
+// Type is the event type of the notice, such as "run.done".
 func (n Notice) Type() string {
 	kind, _, _ := strings.Cut(n.Event, " ")
 	return kind

@@ -81,7 +81,7 @@ type guiding interface {
 	Guide(app *call.Applicator, req *call.Request, d dag.DAG, passed []dag.Query) *call.Guide
 }
 
-// arguments is the type of the arguments of the tool, result that of its result.
+// The node types of what the tool is called with and of what it returns.
 var (
 	arguments = dag.NewType[json.RawMessage]("plan/arguments").WithSchema(argumentSchema)
 	result    = dag.NewType[json.RawMessage]("plan/result")
