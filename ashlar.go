@@ -10,7 +10,6 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -52,10 +51,10 @@ type parts struct {
 	about    string
 	glue     bool
 	children []Ashlar
-	out      dag.AnyType       // what a leaf produces; the item of a map
-	queries  []dag.Query       // the reads of its own body or decision
-	settings                   // from options
-	faults   []finding.Finding // mistakes seen at construction, for Validate
+	out      dag.AnyType // what a leaf produces; the item of a map
+	queries  []dag.Query // the reads of its own body or decision
+	settings             // from options
+	faults   []Finding   // mistakes seen at construction, for Validate
 
 	body     func(context.Context, dag.DAG, time.Time) (*dag.Node, error) // of a leaf
 	walk     Walk                                                         // of a leaf with children, or a scoped
@@ -109,7 +108,7 @@ type decision struct {
 	restore func(json.RawMessage) (any, error) // reads the result of take from its JSON
 }
 
-var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []finding.Finding{{
+var noAshlar = &spec{parts: parts{name: "?", composite: noComposite, faults: []Finding{{
 	Type: "nil-ashlar", Message: "zero Ashlar: make steps with New, Func, Seq, … and check that the variable is set before it is used here",
 }}}}
 
@@ -138,7 +137,7 @@ func (a Ashlar) Glue() Ashlar {
 	s := &spec{parts: a.spec().parts}
 	s.glue = true
 	if !slices.Contains(glueForms, s.form) {
-		s.faults = append(slices.Clip(s.faults), finding.Finding{Type: "bad-option", Message: "a " + formNames[s.form] + " cannot be glue: it needs its place in addresses"})
+		s.faults = append(slices.Clip(s.faults), Finding{Type: "bad-option", Message: "a " + formNames[s.form] + " cannot be glue: it needs its place in addresses"})
 	}
 	return Ashlar{s}
 }

@@ -102,7 +102,7 @@ func (b Body) RunChild(child Ashlar, d dag.DAG) dag.DAG {
 // p, a leaf calls Keep.
 //
 // RunDynamic first validates p with d as its input. If p is refused, nothing of it
-// runs, and the failure has kind "invalid" and unwraps to *finding.Invalid. P may need
+// runs, and the failure has kind "invalid" and unwraps to *Invalid. P may need
 // only effects that both grant and the run around it allow; a nil grant adds no limit.
 //
 // P reads what its own queries name, independently of the body's queries, and the

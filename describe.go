@@ -13,6 +13,20 @@ func (a Ashlar) Describe(text string) Ashlar {
 // Description returns the text of Describe.
 func (a Ashlar) Description() string { return a.spec().about }
 
+// Names returns the name of every ashlar of a, parents first, once for each place.
+// Ashlars without a name are left out. Compare the names with the ashlars of a package to
+// find an unused one.
+func (a Ashlar) Names() []string {
+	var names []string
+	if a.Name() != "" && a.Form() != "reduce" && !a.IsZero() && !a.IsGlue() { // a reduce has the name of its body
+		names = append(names, a.Name())
+	}
+	for _, c := range a.Children() {
+		names = append(names, c.Names()...)
+	}
+	return names
+}
+
 // Undeclared returns the names, each once, of the leaves in a, and of the tools and capabilities they may use, that
 // declare no effects: their effects are unknown. [Effects] without arguments declares none.
 func (a Ashlar) Undeclared() (names []string) {

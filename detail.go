@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // Detail is a LeafOption for packages that make leaves: it describes what the body does not show. Every field is optional, and every function must be safe for concurrent calls.
@@ -17,10 +16,10 @@ type Detail struct {
 	Value any
 
 	// Check returns findings, which Validate adds to its own.
-	Check func() []finding.Finding
+	Check func() []Finding
 	// CheckGrant returns the findings for a run that grants these effects and no others. Use it where the
 	// effects that the leaf needs are not known when it is made.
-	CheckGrant func(grant []string) []finding.Finding
+	CheckGrant func(grant []string) []Finding
 	// Guards means that the leaf exists to fail: no other step has to read its node.
 	Guards bool
 

@@ -17,7 +17,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -66,7 +65,7 @@ func TestRunDynamicGrant(t *testing.T) {
 				return
 			}
 			f := wantKind(t, err, kind.Invalid)
-			var invalid *finding.Invalid
+			var invalid *stone.Invalid
 			if !errors.As(err, &invalid) || invalid.Findings[0].Type != "effect-not-granted" || f.Path != "outer/inner/e" {
 				t.Errorf("Run returned %v, want the finding at its place", err)
 			}

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/step"
-	"github.com/stonelayer/stone/tree"
 )
 
 // plot is a tree that was drawn once and is built several times, around Seq or
@@ -402,7 +402,7 @@ func TestFlowValidatesAsSeq(t *testing.T) {
 		if diff := cmp.Diff(stone.Validate(seq, stone.Given{}), stone.Validate(flow, stone.Given{})); diff != "" {
 			t.Fatalf("findings (-seq +flow):\n%s", diff)
 		}
-		if diff := cmp.Diff(tree.Names(seq), tree.Names(flow)); diff != "" {
+		if diff := cmp.Diff(seq.Names(), flow.Names()); diff != "" {
 			t.Fatalf("names (-seq +flow):\n%s", diff)
 		}
 		if tree.CountPaths(seq).Cmp(tree.CountPaths(flow)) != 0 || fmt.Sprint(seq.QueriesAll()) != fmt.Sprint(flow.QueriesAll()) || seq.Schema() != flow.Schema() {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/kind"
 )
@@ -79,8 +78,8 @@ func with[O interface{ apply(*spec) }](s *spec, opts []O) *spec {
 }
 
 // fault notes a mistake in the construction of s, for Validate.
-func (s *spec) fault(typ finding.Code, format string, args ...any) {
-	s.faults = append(s.faults, finding.Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
+func (s *spec) fault(typ string, format string, args ...any) {
+	s.faults = append(s.faults, Finding{Type: typ, Ashlar: s.name, Message: fmt.Sprintf(format, args...)})
 }
 
 // Queries declares the reads of a body: a type for its nearest node, and dag.All,
@@ -159,7 +158,7 @@ func (r Retry) apply(s *spec) {
 	}
 	for _, k := range r.Kinds { // others may be kinds of the program
 		if near := suggest.Closest(string(k), slices.Values(ownKinds)); near != "" && near != string(k) {
-			s.faults = append(s.faults, finding.Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: no failure of Stone has the kind %q", k), Suggestion: near})
+			s.faults = append(s.faults, Finding{Type: "unknown-kind", Warning: true, Ashlar: s.name, Message: fmt.Sprintf("Retry: no failure of Stone has the kind %q", k), Suggestion: near})
 		}
 	}
 }

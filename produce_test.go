@@ -8,7 +8,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -42,7 +41,7 @@ func TestProduceOfWhatNobodyProduces(t *testing.T) {
 	ran := false
 	p := stone.Func0("count", length, func(context.Context) (int, error) { ran = true; return 1, nil })
 	_, err := stone.Produce(t.Context(), p, dag.NewType[int]("lenght"), stone.Config{})
-	invalid, ok := errors.AsType[*finding.Invalid](err)
+	invalid, ok := errors.AsType[*stone.Invalid](err)
 	if !ok || ran || invalid.Findings[0].Type != "missing-producer" || invalid.Findings[0].Suggestion != "length" {
 		t.Errorf("got %v (ran %v), want a finding with a suggestion", err, ran)
 	}
@@ -99,7 +98,7 @@ func TestRunRecorder(t *testing.T) {
 		err    func(error) bool
 	}{
 		"a run":               {&opener{}, letters, "open check begin body end", func(err error) bool { return err == nil }},
-		"an invalid pipeline": {&opener{}, dag.DAG{}, "open check end", func(err error) bool { return errors.As(err, new(*finding.Invalid)) }},
+		"an invalid pipeline": {&opener{}, dag.DAG{}, "open check end", func(err error) bool { return errors.As(err, new(*stone.Invalid)) }},
 		"open fails":          {&opener{openErr: full}, letters, "open", func(err error) bool { return errors.Is(err, full) }},
 		"begin fails":         {&opener{beginErr: full}, letters, "open check begin end", func(err error) bool { return errors.Is(err, full) }},
 	} {
@@ -108,7 +107,7 @@ func TestRunRecorder(t *testing.T) {
 			p := stone.Func("count", asked, length, func(_ context.Context, s string) (int, error) {
 				o.calls = append(o.calls, "body")
 				return len(s), nil
-			}, stone.Detail{Check: func() []finding.Finding { o.calls = append(o.calls, "check"); return nil }})
+			}, stone.Detail{Check: func() []stone.Finding { o.calls = append(o.calls, "check"); return nil }})
 			res, err := stone.Run(t.Context(), p, stone.Config{Recorder: o, Input: c.input})
 			if got := strings.Join(o.calls, " "); got != c.calls || !c.err(err) || res.RunID != "opened" || res.DAG.Len() < c.input.Len() {
 				t.Errorf("got %q with run %q, %d nodes and %v; want %q", got, res.RunID, res.DAG.Len(), err, c.calls)

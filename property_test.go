@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -164,7 +163,7 @@ func TestValidNeverMissesInput(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			w := &witness{found: map[string]bool{}}
 			p := (&grower{T: t, witness: w}).tree()
-			findings := slices.DeleteFunc(Validate(p, Given{}), func(f finding.Finding) bool { return f.Type == "unused-produce" })
+			findings := slices.DeleteFunc(Validate(p, Given{}), func(f Finding) bool { return f.Type == "unused-produce" })
 			s.all++
 			if len(findings) > 0 {
 				checkDenied(t, w, p, findings)
@@ -196,7 +195,7 @@ func ended(d dag.DAG) dag.DAG {
 
 func checkValid(t *rapid.T, w *witness, p Ashlar) dag.DAG {
 	res, err := Run(context.Background(), p, Config{})
-	if errors.As(err, new(*finding.Invalid)) {
+	if errors.As(err, new(*Invalid)) {
 		t.Fatalf("valid, but refused: %v", err)
 	}
 	failures, _ := dag.All(dag.Failure).From(res.DAG)
@@ -223,7 +222,7 @@ func checkValid(t *rapid.T, w *witness, p Ashlar) dag.DAG {
 }
 
 // checkDenied runs a tree in spite of its findings.
-func checkDenied(t *rapid.T, w *witness, p Ashlar, findings finding.List) {
+func checkDenied(t *rapid.T, w *witness, p Ashlar, findings Findings) {
 	RunUnchecked(context.Background(), p, Config{})
 	for _, f := range findings.Errors() {
 		switch f.Type {
@@ -240,7 +239,7 @@ func checkDenied(t *rapid.T, w *witness, p Ashlar, findings finding.List) {
 
 // asksTwice reports whether the ashlar of a finding asks for the type in another
 // way too, which may find it.
-func asksTwice(p Ashlar, f finding.Finding) bool {
+func asksTwice(p Ashlar, f Finding) bool {
 	most := 0
 	p.each(func(s *spec) {
 		n := 0

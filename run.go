@@ -13,7 +13,6 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/runvalue"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -120,7 +119,7 @@ func (f *frame) over() error {
 }
 
 // Run validates p and runs it. The Result always has the DAG, even with an error.
-// The error is a *finding.Invalid if p was rejected before anything ran, otherwise a
+// The error is a *Invalid if p was rejected before anything ran, otherwise a
 // *Failure.
 //
 // When ctx is done, Run cancels the running bodies and starts no new ones. It returns
@@ -193,7 +192,7 @@ func begin(ctx context.Context, p Ashlar, cfg *Config) (r *run, end func(Result,
 
 // Produce runs p and reads its DAG with reader, for example the nearest node of a
 // type. If p neither produces nor is given that type, the error is a
-// *finding.Invalid and nothing runs; Run returns the other errors. To read nodes
+// *Invalid and nothing runs; Run returns the other errors. To read nodes
 // that a body adds with Keep, call Run and read its Result.
 func Produce[T any](ctx context.Context, p Ashlar, reader dag.Reader[T], cfg Config) (T, error) {
 	var none T
@@ -224,13 +223,13 @@ func produces(p Ashlar, reader dag.Querier, input dag.DAG) error {
 	for _, name := range input.Types() {
 		there[name] = true
 	}
-	var wrong finding.List
+	var wrong Findings
 	for _, q := range dag.Types(reader) {
 		t := q.Type()
 		if t == nil || q.IsOptional() || there[t.Name()] {
 			continue
 		}
-		wrong = append(wrong, finding.Finding{Type: "missing-producer", Ashlar: p.Name(), Path: address.Escape(p.Name()), Queried: t.Name(),
+		wrong = append(wrong, Finding{Type: "missing-producer", Ashlar: p.Name(), Path: address.Escape(p.Name()), Queried: t.Name(),
 			Suggestion: suggest.Closest(t.Name(), maps.Keys(there)),
 			Message:    fmt.Sprintf("Produce wants %q, which nothing in %q produces", t.Name(), p.Name())})
 	}

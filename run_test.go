@@ -16,7 +16,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -271,8 +270,8 @@ func TestRunOnFailedRun(t *testing.T) {
 
 func TestInvalidRunsNothing(t *testing.T) {
 	_, err := stone.Run(t.Context(), stone.Seq("s", say("a", "x"), stone.Seq("t")), stone.Config{})
-	if !errors.As(err, new(*finding.Invalid)) {
-		t.Errorf("Run returned %v, want a *finding.Invalid", err)
+	if !errors.As(err, new(*stone.Invalid)) {
+		t.Errorf("Run returned %v, want a *stone.Invalid", err)
 	}
 }
 

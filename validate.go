@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/grants"
@@ -41,7 +40,7 @@ func (c Config) Given() Given {
 //
 // A tree without errors and warnings, in whose run no leaf fails, never ends in
 // a failure of kind "missing-input".
-func Validate(p Ashlar, g Given) finding.List { return check(p, g).sorted() }
+func Validate(p Ashlar, g Given) Findings { return check(p, g).sorted() }
 
 func check(p Ashlar, given Given) *validator {
 	n := p.changes()
@@ -109,7 +108,7 @@ type place struct {
 
 // located is a finding with its order in the tree.
 type located struct {
-	finding.Finding
+	Finding
 	order int
 }
 
@@ -143,7 +142,7 @@ func (p *place) path() string {
 }
 
 // find reports f at a place.
-func (v *validator) find(at *place, f finding.Finding, format string, args ...any) {
+func (v *validator) find(at *place, f Finding, format string, args ...any) {
 	f.Ashlar, f.Path, f.Message = start(at.spec.name), bounds.Cut(at.path(), longestPath), fmt.Sprintf(format, args...)
 	v.findings = append(v.findings, located{f, at.order})
 }
@@ -151,9 +150,9 @@ func (v *validator) find(at *place, f finding.Finding, format string, args ...an
 // longestPath is the largest path of a finding, in bytes.
 const longestPath = 8 << 10
 
-func (v *validator) sorted() finding.List {
+func (v *validator) sorted() Findings {
 	slices.SortStableFunc(v.findings, func(a, b located) int { return cmp.Compare(a.order, b.order) })
-	var out finding.List
+	var out Findings
 	for _, f := range v.findings {
 		out = append(out, f.Finding)
 	}
@@ -169,7 +168,7 @@ var laneType = dag.NewType[struct {
 func (v *validator) input(p Ashlar, given Given) {
 	for i, t := range given.Input {
 		if t == nil || t.Err() != nil {
-			v.findings = append(v.findings, located{Finding: finding.Finding{Type: "bad-type", Ashlar: p.Name(), Path: address.Escape(p.Name()), Message: fmt.Sprintf("type %d of the input: %v", i+1, badType(t))}})
+			v.findings = append(v.findings, located{Finding: Finding{Type: "bad-type", Ashlar: p.Name(), Path: address.Escape(p.Name()), Message: fmt.Sprintf("type %d of the input: %v", i+1, badType(t))}})
 			continue
 		}
 		id := v.id(t.Name())
@@ -246,17 +245,17 @@ func (v *validator) own(s *spec) {
 		v.find(v.here, f, "%s", f.Message)
 	}
 	if s.name == "" && s.form != reduceForm { // which has the name of its body
-		v.find(v.here, finding.Finding{Type: "no-name"}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
+		v.find(v.here, Finding{Type: "no-name"}, "a %s without a name: give it one, paths, events and findings need it", formNames[s.form])
 	}
 	if why := badName(s.name); why != "" && s.form != reduceForm {
-		v.find(v.here, finding.Finding{Type: "bad-name", Queried: start(s.name)}, "the name %q %s: rename it", start(s.name), why)
+		v.find(v.here, Finding{Type: "bad-name", Queried: start(s.name)}, "the name %q %s: rename it", start(s.name), why)
 	}
 	v.sameNames(s)
 	v.gluedNames(s)
 	v.effects(s)
 	if s.question != nil {
 		if other := v.asked[s.name]; other != nil && other != s {
-			v.find(v.here, finding.Finding{Type: "duplicate-question", Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
+			v.find(v.here, Finding{Type: "duplicate-question", Queried: s.name}, "another Ask has the name %q: a frontend could not tell them apart, rename one", s.name)
 		}
 		if v.asked[s.name] == nil {
 			v.unanswered(s.name)
@@ -271,7 +270,7 @@ func (v *validator) own(s *spec) {
 // unanswered warns of a question that no one answers.
 func (v *validator) unanswered(name string) {
 	if v.unattended {
-		v.find(v.here, finding.Finding{Type: "no-frontend", Warning: true, Queried: name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", name)
+		v.find(v.here, Finding{Type: "no-frontend", Warning: true, Queried: name}, "no one answers the question %q: set Config.Frontend, or a journal in which it can wait", name)
 	}
 }
 
@@ -279,10 +278,10 @@ func (v *validator) unanswered(name string) {
 func (v *validator) checkDetail(s *spec) {
 	defer func() {
 		if p := recover(); p != nil {
-			v.find(v.here, finding.Finding{Type: "bad-detail"}, "the Check of its detail panicked: %v", p)
+			v.find(v.here, Finding{Type: "bad-detail"}, "the Check of its detail panicked: %v", p)
 		}
 	}()
-	var found []finding.Finding
+	var found []Finding
 	if s.detail.Check != nil {
 		found = s.detail.Check()
 	}
@@ -345,7 +344,7 @@ func (v *validator) sameNames(s *spec) {
 			byName[c.Name()] = c.within()
 		}
 		if first != nil && first != c.within() {
-			v.find(v.here, finding.Finding{Type: "duplicate-name", Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
+			v.find(v.here, Finding{Type: "duplicate-name", Queried: c.Name()}, "two different ashlars under it have the name %q: rename one", c.Name())
 		}
 	}
 }
@@ -366,7 +365,7 @@ func (v *validator) gluedNames(s *spec) {
 			default:
 				before, known := seen[below.name]
 				if known && (before || within) {
-					v.find(v.here, finding.Finding{Type: "duplicate-name", Queried: below.name}, "two steps under it have the name %q, one of them in glue: rename one", below.name)
+					v.find(v.here, Finding{Type: "duplicate-name", Queried: below.name}, "two steps under it have the name %q, one of them in glue: rename one", below.name)
 				}
 				seen[below.name] = before || within
 			}
@@ -395,11 +394,11 @@ func (a Ashlar) within() *spec {
 // effects checks the declared effects of a leaf against the grant.
 func (v *validator) effects(s *spec) {
 	for _, e := range s.effects {
-		f := finding.Finding{Type: "effect-not-granted", Queried: e}
+		f := Finding{Type: "effect-not-granted", Queried: e}
 		if unknown, ok := errors.AsType[*grants.UnknownError](grants.Check(e)); ok {
 			f.Suggestion = unknown.Suggestion
 			if grants.Allowed(e, v.grant) {
-				v.find(v.here, finding.Finding{Type: "unknown-effect", Warning: true, Queried: e, Suggestion: f.Suggestion}, "unknown effect %q: use one of package effect, or a family of your own, such as db/write", e)
+				v.find(v.here, Finding{Type: "unknown-effect", Warning: true, Queried: e, Suggestion: f.Suggestion}, "unknown effect %q: use one of package effect, or a family of your own, such as db/write", e)
 			}
 		}
 		if !grants.Allowed(e, v.grant) {
@@ -436,7 +435,7 @@ func (v *validator) declare(id int, t dag.AnyType) {
 	err := t.Err()
 	switch {
 	case err != nil:
-		v.find(v.here, finding.Finding{Type: "bad-type", Queried: t.Name()}, "%v", err)
+		v.find(v.here, Finding{Type: "bad-type", Queried: t.Name()}, "%v", err)
 	case e.written == nil:
 		e.written, e.writer = t, v.here
 	case sameSchema(e.written, t):
@@ -445,9 +444,9 @@ func (v *validator) declare(id int, t dag.AnyType) {
 			e.writer = v.here
 		}
 	case e.writer == nil:
-		v.find(v.here, finding.Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q, which %s with another schema: give the type another name", e.name, e.origin())
+		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q, which %s with another schema: give the type another name", e.name, e.origin())
 	default:
-		v.find(v.here, finding.Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
+		v.find(v.here, Finding{Type: "schema-mismatch", Queried: e.name}, "it produces %q with another schema than %s does: use one dag.Type for one name", e.name, e.writer.path())
 	}
 }
 
@@ -456,7 +455,7 @@ func (v *validator) unreduced(reader string) {
 	for _, at := range v.pending {
 		if !at.exposed {
 			at.exposed = true
-			v.find(at, finding.Finding{Type: "fanout-not-reduced"}, "its lanes reach %s without a reducer between: follow it with stone.Reduce", reader)
+			v.find(at, Finding{Type: "fanout-not-reduced"}, "its lanes reach %s without a reducer between: follow it with stone.Reduce", reader)
 		}
 	}
 	v.pending, v.last.lanes = nil, false
@@ -465,7 +464,7 @@ func (v *validator) unreduced(reader string) {
 // readable checks that the reader of a demand can read the written type.
 func (v *validator) readable(d demand) {
 	if err := d.typ.Err(); err != nil {
-		v.find(d.at, finding.Finding{Type: "bad-type", Queried: d.typ.Name()}, "%v", err)
+		v.find(d.at, Finding{Type: "bad-type", Queried: d.typ.Name()}, "%v", err)
 		return
 	}
 	e := &v.entries[d.id]
@@ -483,7 +482,7 @@ func (v *validator) readable(d demand) {
 	if e.writer != nil {
 		writer = e.writer.path() + " writes"
 	}
-	v.find(d.at, finding.Finding{Type: "schema-mismatch", Queried: e.name},
+	v.find(d.at, Finding{Type: "schema-mismatch", Queried: e.name},
 		"%s cannot read the %q that %s: %s: %s", d.at.spec.name, e.name, writer, where, problems[0].Message)
 }
 
@@ -496,7 +495,7 @@ func (v *validator) unused() {
 	}
 	for _, e := range v.entries {
 		if e.product && !e.queried && !dag.Reserved(e.name) && e.writer != nil && !e.writer.spec.said().Guards {
-			v.find(e.writer, finding.Finding{Type: "unused-produce", Warning: true, Queried: e.name},
+			v.find(e.writer, Finding{Type: "unused-produce", Warning: true, Queried: e.name},
 				"nothing reads %q, and it is not the result: remove it, or query it where it is needed", e.name)
 		}
 	}

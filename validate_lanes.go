@@ -2,7 +2,6 @@ package stone
 
 import (
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // This file checks what a Reduce reads of the lanes that it closes.
@@ -137,13 +136,13 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	switch {
 	case v.closes == nil:
-		v.find(v.here, finding.Finding{Type: "lanes-outside-reduce", Queried: name},
+		v.find(v.here, Finding{Type: "lanes-outside-reduce", Queried: name},
 			"%s reads %q of the lanes of a fan-out, but closes none: put it into the Reduce after the fan-out, or read the history with dag.All", v.here.spec.name, name)
 		return
 	case q.IsOptional():
 		return
 	case !v.closes.always:
-		v.find(v.here, finding.Finding{Type: "lanes-outside-reduce", Queried: name},
+		v.find(v.here, Finding{Type: "lanes-outside-reduce", Queried: name},
 			"%s reads %q of the lanes of a fan-out, but not on every way to it a fan-out ends: close each fan-out on its own way", v.here.spec.name, name)
 		return
 	}
@@ -153,7 +152,7 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 		for _, lane := range lanes {
 			switch v.inLane(lane, item, name).line {
 			case never:
-				f := finding.Finding{Type: "missing-producer", Queried: name, Suggestion: v.suggest(name)}
+				f := Finding{Type: "missing-producer", Queried: name, Suggestion: v.suggest(name)}
 				v.find(v.here, f, "%s reads %q of each lane, but lane %q of %s makes none: make it in every lane, or read the ones that exist with dag.All", v.here.spec.name, name, start(lane.Name()), fan.path())
 				return
 			case maybe:
@@ -162,7 +161,7 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 		}
 	}
 	if unsure {
-		v.find(v.here, finding.Finding{Type: "maybe-unavailable", Warning: true, Queried: name},
+		v.find(v.here, Finding{Type: "maybe-unavailable", Warning: true, Queried: name},
 			"%s reads %q of each lane, but a lane does not make it on every way: make it on all of them", v.here.spec.name, name)
 	}
 }
@@ -184,7 +183,7 @@ func (v *validator) mixed(t dag.AnyType) {
 			inLanes = true
 			for _, other := range v.closes.read {
 				if other.Name() != name && v.inLane(lane, item, other.Name()).all != never {
-					v.find(v.here, finding.Finding{Type: "mixed-lanes", Queried: name},
+					v.find(v.here, Finding{Type: "mixed-lanes", Queried: name},
 						"it reads %q and %q of the lanes of %s as two lists, which need not pair: read the lanes with dag.Lanes2, or the history with dag.History", other.Name(), name, fan.path())
 					return
 				}
@@ -194,11 +193,11 @@ func (v *validator) mixed(t dag.AnyType) {
 		switch {
 		case !inLanes:
 		case fan.rounds > 0:
-			v.find(v.here, finding.Finding{Type: "mixed-lanes", Queried: name},
+			v.find(v.here, Finding{Type: "mixed-lanes", Queried: name},
 				"it reads every %q, also of the rounds before: read those of this round with dag.Lanes, or the history with dag.History", name)
 			return
 		case e.all != never && int(e.since) < fan.order:
-			v.find(v.here, finding.Finding{Type: "mixed-lanes", Queried: name},
+			v.find(v.here, Finding{Type: "mixed-lanes", Queried: name},
 				"it reads every %q, also those made before %s: read those of its lanes with dag.Lanes, or the history with dag.History", name, fan.path())
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 type (
@@ -19,11 +18,11 @@ type (
 	}
 )
 
-func (panicky) Check() []finding.Finding { panic("oh") }
+func (panicky) Check() []Finding { panic("oh") }
 
-type complaining []finding.Finding
+type complaining []Finding
 
-func (c complaining) Check() []finding.Finding { return c }
+func (c complaining) Check() []Finding { return c }
 
 func noText(struct{}) string { return "" }
 

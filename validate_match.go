@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
@@ -48,7 +47,7 @@ func (v *validator) lens(look look, l latest) {
 		return
 	}
 	if err := look.typ.Err(); err != nil {
-		v.find(look.at, finding.Finding{Type: "bad-type"}, "lens path %q: %v", look.path, err)
+		v.find(look.at, Finding{Type: "bad-type"}, "lens path %q: %v", look.path, err)
 		return
 	}
 	at, lens, whole := look.at, look.path, l.typ.Schema()
@@ -65,13 +64,13 @@ func (v *validator) lens(look look, l latest) {
 		case len(fields) > 0:
 			hint = "the fields there are " + strings.Join(fields[:min(len(fields), maxFields)], ", ")
 		}
-		v.find(at, finding.Finding{Type: "invalid-lens", Queried: field, Suggestion: suggest.Closest(field, slices.Values(fields))},
+		v.find(at, Finding{Type: "invalid-lens", Queried: field, Suggestion: suggest.Closest(field, slices.Values(fields))},
 			"lens path %q is not in the schema of the latest node, %q: %s", lens, l.typ.Name(), hint)
 		return
 	}
 	value, _ := whole.At(lens...)
 	if problems := schema.Compatible(value, look.typ.Schema()); len(problems) > 0 {
-		v.find(at, finding.Finding{Type: "schema-mismatch"}, "%s cannot read %q of the latest node, %q: %s", at.spec.name, lens, l.typ.Name(), problems[0].Message)
+		v.find(at, Finding{Type: "schema-mismatch"}, "%s cannot read %q of the latest node, %q: %s", at.spec.name, lens, l.typ.Name(), problems[0].Message)
 	}
 }
 
@@ -94,7 +93,7 @@ func (v *validator) branches(s *spec) {
 	}
 	missing := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return slices.Contains(s.keys, value) })
 	if len(missing) > 0 && len(s.keys) > 0 {
-		v.find(v.here, finding.Finding{Type: "missing-branch", Queried: plain(missing[0])},
+		v.find(v.here, Finding{Type: "missing-branch", Queried: plain(missing[0])},
 			"no branch for %s: add a Case for each of the values, %s", shorten(missing), shorten(values))
 	}
 }
@@ -141,7 +140,7 @@ func (v *validator) reachable(key *schema.Schema, values []string, branch string
 	default:
 		return
 	}
-	f := finding.Finding{Type: "unreachable-branch", Queried: plain(branch)}
+	f := Finding{Type: "unreachable-branch", Queried: plain(branch)}
 	if inner := plain(branch); inner != branch && key.Validate(context.Background(), []byte(inner)) == nil {
 		why += fmt.Sprintf("; write Case(%s)", inner)
 	} else {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
@@ -36,7 +35,7 @@ func (v *validator) query(q dag.Query) {
 	case q.IsEverything():
 		v.everything = true
 	case t == nil || noEnd(q):
-		v.find(v.here, finding.Finding{Type: "bad-type"}, "one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
+		v.find(v.here, Finding{Type: "bad-type"}, "one of its queries has no type: give dag.All and dag.Since a dag.Type each, and pass no nil as a reader or a function")
 	default:
 		v.want(q, t)
 		if after := q.After(); after != nil {
@@ -55,7 +54,7 @@ func (v *validator) want(q dag.Query, t dag.AnyType) {
 	name := t.Name()
 	d := demand{at: v.here, query: q, typ: t}
 	if name == "" {
-		v.find(v.here, finding.Finding{Type: "bad-type"}, "one of its queries: %v", t.Err())
+		v.find(v.here, Finding{Type: "bad-type"}, "one of its queries: %v", t.Err())
 		return
 	}
 	d.id = v.id(name)
@@ -97,7 +96,7 @@ func (d demand) certainty(f fact) certainty {
 
 func (v *validator) unsure(d demand, why string) {
 	if !d.query.IsOptional() {
-		v.find(d.at, finding.Finding{Type: "maybe-unavailable", Warning: true, Queried: d.typ.Name()},
+		v.find(d.at, Finding{Type: "maybe-unavailable", Warning: true, Queried: d.typ.Name()},
 			"%s queries %q, %s, or read it with dag.Maybe", d.at.spec.name, d.typ.Name(), why)
 	}
 }
@@ -128,14 +127,14 @@ func (v *validator) late() {
 		name, e := d.typ.Name(), &v.entries[d.id]
 		switch {
 		case d.inLanes:
-			v.find(d.at, finding.Finding{Type: "lane-type-read-as-one", Queried: name},
+			v.find(d.at, Finding{Type: "lane-type-read-as-one", Queried: name},
 				"%s queries %q, which only the lanes of a fan-out before it produce: read it with dag.Lanes in the Reduce that closes the fan-out", d.at.spec.name, name)
 		case d.query.IsOptional() || name == dag.Failure.Name() && !d.query.IsNearest():
 		case e.writer != nil && d.suggestion == "":
-			v.find(d.at, finding.Finding{Type: "missing-producer", Queried: name},
+			v.find(d.at, Finding{Type: "missing-producer", Queried: name},
 				"%s queries %q but no upstream ashlar produces it: %s does, but not before it", d.at.spec.name, name, e.writer.path())
 		default:
-			v.find(d.at, finding.Finding{Type: "missing-producer", Queried: name, Suggestion: d.suggestion},
+			v.find(d.at, Finding{Type: "missing-producer", Queried: name, Suggestion: d.suggestion},
 				"%s queries %q but no upstream ashlar produces it: put one before it that does, or give it with the input", d.at.spec.name, name)
 		}
 	}
@@ -212,7 +211,7 @@ func (v *validator) wantLatest(optional bool) {
 	v.markRead(v.last)
 	switch {
 	case v.last.lanes:
-		v.find(v.here, finding.Finding{Type: "lane-type-read-as-one"},
+		v.find(v.here, Finding{Type: "lane-type-read-as-one"},
 			"%s reads the latest node, which belongs to whichever lane is the last one: read the nodes of the lanes with dag.Lanes", v.here.spec.name)
 	case optional:
 	default:
@@ -224,8 +223,8 @@ func (v *validator) wantLatest(optional bool) {
 func (v *validator) wantSome(what string) {
 	switch v.last.there {
 	case never:
-		v.find(v.here, finding.Finding{Type: "missing-producer"}, "%s needs %s, but nothing comes before it: add an earlier step that produces it", v.here.spec.name, what)
+		v.find(v.here, Finding{Type: "missing-producer"}, "%s needs %s, but nothing comes before it: add an earlier step that produces it", v.here.spec.name, what)
 	case maybe:
-		v.find(v.here, finding.Finding{Type: "maybe-unavailable", Warning: true}, "%s needs %s, but perhaps nothing comes before it: add an earlier step that always runs", v.here.spec.name, what)
+		v.find(v.here, Finding{Type: "maybe-unavailable", Warning: true}, "%s needs %s, but perhaps nothing comes before it: add an earlier step that always runs", v.here.spec.name, what)
 	}
 }

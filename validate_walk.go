@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // A Walk declares which children a body runs, and in which order. The validator and
@@ -168,7 +167,7 @@ func (v *validator) leaf(s *spec) {
 // named reports a type that is missing or has no name, and returns false for it.
 func (v *validator) named(out dag.AnyType) bool {
 	if out == nil || out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: "bad-type"}, "it does not declare what it produces: give it a dag.Type made by dag.NewType with a name")
+		v.find(v.here, Finding{Type: "bad-type"}, "it does not declare what it produces: give it a dag.Type made by dag.NewType with a name")
 		return false
 	}
 	return true
@@ -282,7 +281,7 @@ func (v *validator) either(n int, walk func(i int)) {
 func (v *validator) mapItems(s *spec) {
 	v.reads(s)
 	if s.out == nil || s.out.Name() == "" {
-		v.find(v.here, finding.Finding{Type: "bad-type"}, "it does not declare the type of its items: give Map a dag.Type made by dag.NewType")
+		v.find(v.here, Finding{Type: "bad-type"}, "it does not declare the type of its items: give Map a dag.Type made by dag.NewType")
 		return
 	}
 	v.mayLose(s)
@@ -299,7 +298,7 @@ func (v *validator) parallel(s *spec) {
 	v.mayLose(s)
 	n := len(s.children)
 	if n > 0 && s.quorum > n {
-		v.find(v.here, finding.Finding{Type: "bad-option"}, "Quorum(%d): want at most %d, the number of lanes", s.quorum, n)
+		v.find(v.here, Finding{Type: "bad-option"}, "Quorum(%d): want at most %d, the number of lanes", s.quorum, n)
 	}
 	v.fan(latest{there: surely, typ: laneType}, n, s.survivors(n), func(i int) { v.visit(s.children[i], i) })
 }
@@ -307,7 +306,7 @@ func (v *validator) parallel(s *spec) {
 // mayLose notes a fan-out that can lose lanes without declaring it.
 func (v *validator) mayLose(s *spec) {
 	if s.allLanes && s.quorum > 0 {
-		v.find(v.here, finding.Finding{Type: "bad-option"}, "AllLanes and Quorum(%d) exclude each other: leave one out", s.quorum)
+		v.find(v.here, Finding{Type: "bad-option"}, "AllLanes and Quorum(%d) exclude each other: leave one out", s.quorum)
 	}
 	if s.allLanes || s.quorum > 0 || len(s.children) == 0 {
 		return
@@ -324,7 +323,7 @@ func (v *validator) silentLosses() {
 		return
 	}
 	for _, at := range v.silent {
-		v.find(at, finding.Finding{Type: "lanes-may-be-lost", Warning: true},
+		v.find(at, Finding{Type: "lanes-may-be-lost", Warning: true},
 			"a lane that fails is dropped, and the others are the result: set AllLanes or Quorum(n), make its body a Rescue, or read the failures with dag.Lost")
 	}
 }
@@ -332,7 +331,7 @@ func (v *validator) silentLosses() {
 // reduce walks the body of a Reduce.
 func (v *validator) reduce(s *spec) {
 	if len(v.pending) == 0 && v.last.typ != nil && !v.last.lanes {
-		v.find(v.here, finding.Finding{Type: "nothing-to-reduce", Warning: true},
+		v.find(v.here, Finding{Type: "nothing-to-reduce", Warning: true},
 			"no fan-out comes before it: add one, or use its body without Reduce")
 	}
 	outer := v.closes

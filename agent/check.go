@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
 
 // check returns the faults of the configuration. Validate calls it.
-func (a *agent) check() []finding.Finding {
+func (a *agent) check() []stone.Finding {
 	var out findings
 	switch m := a.model.(type) {
 	case nil:
@@ -162,13 +162,13 @@ func (a *agent) hosts(t *Tool) bool {
 	return known == nil || slices.ContainsFunc(known, func(p string) bool { return t.Provider[p] != nil })
 }
 
-type findings []finding.Finding
+type findings []stone.Finding
 
-func (f *findings) add(typ finding.Code, format string, args ...any) {
-	*f = append(*f, finding.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
+func (f *findings) add(typ string, format string, args ...any) {
+	*f = append(*f, stone.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
 }
 
-func (f *findings) warn(typ finding.Code, format string, args ...any) {
+func (f *findings) warn(typ string, format string, args ...any) {
 	f.add(typ, format, args...)
 	(*f)[len(*f)-1].Warning = true
 }

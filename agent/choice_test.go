@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -72,14 +71,14 @@ func TestEndsOnCall(t *testing.T) {
 func TestChoiceThatNeverEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg  agent.Config
-		want finding.Code
+		want string
 	}{
 		"no tool":  {agent.Config{Params: llm.Params{ToolChoice: "required"}}, "bad-option"},
 		"one turn": {agent.Config{Params: llm.Params{ToolChoice: "required"}, MaxTurns: 1, Use: []agent.Middleware{agent.Use(echo())}}, "never-ends"},
 		"two":      {agent.Config{Params: llm.Params{ToolChoice: "echo"}, MaxTurns: 2, Use: []agent.Middleware{agent.Use(echo())}}, ""},
 	} {
 		tt.cfg.User = agent.Say("go")
-		var found finding.Code
+		var found string
 		for _, f := range stone.Validate(agent.New("a", note, model(), tt.cfg), stone.Given{}) {
 			if f.Type != "no-description" { // of the tool, which has none
 				found = f.Type

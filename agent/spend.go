@@ -7,7 +7,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/repetition"
 )
@@ -111,9 +110,9 @@ func inTime[T any](ctx context.Context, work func(context.Context) (T, error)) (
 }
 
 // checkGrant returns the effects that the model needs and the grant lacks. Validate calls it.
-func (a *agent) checkGrant(grant []string) []finding.Finding {
+func (a *agent) checkGrant(grant []string) []stone.Finding {
 	if m, ok := a.model.(interface {
-		CheckGrant(grant []string) []finding.Finding
+		CheckGrant(grant []string) []stone.Finding
 	}); ok {
 		return m.CheckGrant(grant)
 	}

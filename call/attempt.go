@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
@@ -57,9 +56,9 @@ func discard(lanes []*lane, win *outcome) {
 
 // An outcome is the result of an attempt.
 type outcome struct {
-	out     JSON         // nil if there was none
-	plan    JSON         // the text of a plan that cannot run, as JSON
-	mended  finding.List // about an earlier draft of the plan
+	out     JSON           // nil if there was none
+	plan    JSON           // the text of a plan that cannot run, as JSON
+	mended  stone.Findings // about an earlier draft of the plan
 	lane    dag.DAG
 	planned bool // out is what a plan emitted, whose nodes are in lane
 	verdict judgement
@@ -343,11 +342,11 @@ func (s *session) lost(err error) bool {
 // repairContext adds the rejected answer, and the reasons, to the context of a request.
 func repairContext(context JSON, o *outcome) (JSON, error) {
 	repair, err := canon.Append(nil, struct {
-		Out      JSON          `json:"out,omitempty"`
-		Plan     JSON          `json:"plan,omitempty"` // in place of an out
-		Failure  *Error        `json:"failure"`
-		Failed   []failedCheck `json:"failed,omitempty"`
-		Findings finding.List  `json:"findings,omitempty"` // of the plan
+		Out      JSON           `json:"out,omitempty"`
+		Plan     JSON           `json:"plan,omitempty"` // in place of an out
+		Failure  *Error         `json:"failure"`
+		Failed   []failedCheck  `json:"failed,omitempty"`
+		Findings stone.Findings `json:"findings,omitempty"` // of the plan
 	}{o.out, o.plan, &Error{Type: o.failure.Type, Message: o.failure.Message}, slices.Concat(o.verdict.must, o.verdict.should), o.failure.Findings()})
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -146,7 +145,7 @@ type Reply struct {
 	Bindings JSON   `json:"bindings,omitempty"`
 	Usage    Usage  `json:"usage,omitzero"`
 	// Mended are the findings about an earlier draft of the plan, which the capability has corrected by itself.
-	Mended finding.List `json:"mended,omitempty"`
+	Mended stone.Findings `json:"mended,omitempty"`
 
 	parts []string // of a Stream that was read whole
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/grants"
 )
@@ -94,13 +93,13 @@ func (d *door) run(ctx context.Context, in dag.DAG) (Admission, error) {
 }
 
 // check returns the faults of the door. Validate calls it.
-func (d *door) check() []finding.Finding {
+func (d *door) check() []stone.Finding {
 	_, found := d.resolved()
 	return found
 }
 
 // checkGrant returns a finding for each effect that a check needs and the grant lacks.
-func (d *door) checkGrant(grant []string) (found []finding.Finding) {
+func (d *door) checkGrant(grant []string) (found []stone.Finding) {
 	b, _ := d.resolved()
 	for _, c := range append(b.must, b.should...) {
 		for _, e := range grants.Missing(c.Needs, grant) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/grants"
 )
 
@@ -93,15 +92,15 @@ func (c *caller) undeclared(of func(stone.Ashlar) []string) (names []string) {
 // checkGrant returns a finding for each effect that the call needs and the grant lacks.
 // It covers the candidates if the grant excludes every one of them, and always the judge,
 // the repairer and the checks. Validate calls it.
-func (c *caller) checkGrant(grant []string) []finding.Finding {
+func (c *caller) checkGrant(grant []string) []stone.Finding {
 	r := c.resolve()
 	if len(r.faults) > 0 {
 		return nil // the candidates are unknown
 	}
-	var found []finding.Finding
+	var found []stone.Finding
 	lacks := func(who string, needs []string) {
 		for _, e := range grants.Missing(needs, grant) {
-			known := func(f finding.Finding) bool { return f.Queried == e }
+			known := func(f stone.Finding) bool { return f.Queried == e }
 			if slices.Contains(c.spec.Effects, e) || slices.ContainsFunc(found, known) {
 				continue // the leaf declares it
 			}
@@ -131,8 +130,8 @@ func (c *caller) checkGrant(grant []string) []finding.Finding {
 }
 
 // lacking is the finding about an effect that the run does not grant.
-func lacking(who, e string) finding.Finding {
-	return finding.Finding{Type: "effect-not-granted", Queried: e,
+func lacking(who, e string) stone.Finding {
+	return stone.Finding{Type: "effect-not-granted", Queried: e,
 		Message: fmt.Sprintf("%s needs the effect %q, which the run does not grant: grant it, or do without", who, e)}
 }
 

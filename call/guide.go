@@ -9,7 +9,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // A Guide tells a model how to write a plan that can run in place of its answer.
@@ -22,7 +21,7 @@ type Guide struct {
 	Refuse func(plan []byte) *Error
 	// Tell says what is wrong with a refused plan, for the model that wrote it: every finding, with its place and what is
 	// meant. It ends with a line break, for what the model shall do next.
-	Tell func(plan []byte, findings finding.List) string
+	Tell func(plan []byte, findings stone.Findings) string
 }
 
 // A guiding Planner can say how its plans are written.
@@ -126,9 +125,9 @@ func isRefused(failure *Error) bool {
 const mostFindings = 100
 
 // Findings returns the findings in the details of a refused plan.
-func (e *Error) Findings() finding.List {
+func (e *Error) Findings() stone.Findings {
 	var details struct {
-		Findings finding.List `json:"findings"`
+		Findings stone.Findings `json:"findings"`
 	}
 	if e == nil || !isRefused(e) || json.Unmarshal(e.Details, &details) != nil {
 		return nil

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 )
 
 type traceKey struct{}
@@ -77,7 +76,7 @@ func (l *lane) checked(step string, err error) {
 	checked := event.PlanChecked{Plan: step}
 	if err != nil {
 		checked.Findings = []string{err.Error()}
-		if invalid := (*finding.Invalid)(nil); errors.As(err, &invalid) {
+		if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
 			checked.Findings = nil
 			for _, f := range invalid.Findings.Errors() {
 				checked.Findings = append(checked.Findings, f.String())

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/finding"
 )
 
 // unpriced returns the models without a known price that the call may ask, each once. A
@@ -31,13 +31,13 @@ func (c *caller) unpriced(ctx context.Context) (models []string) {
 
 // unpayable reports the models that the call's own budget cannot pay, because their price
 // is unknown.
-func (c *caller) unpayable() (found []finding.Finding) {
+func (c *caller) unpayable() (found []stone.Finding) {
 	if c.spec.Budget.USD == nil {
 		return nil
 	}
 	for _, model := range c.unpriced(context.Background()) {
 		err := &budget.UnpricedError{Model: model}
-		found = append(found, finding.Finding{Type: "unpriced-model", Message: err.Error()})
+		found = append(found, stone.Finding{Type: "unpriced-model", Message: err.Error()})
 	}
 	return found
 }

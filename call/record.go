@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 )
 
@@ -67,7 +67,7 @@ type Attempt struct {
 	Verdicts []Verdict `json:"-"`
 	// Findings are about the plan that it answered with and that cannot run, or, of an accepted plan, about the draft
 	// that the model has corrected; the first 100. They are kept as Verdicts are.
-	Findings finding.List `json:"-"`
+	Findings stone.Findings `json:"-"`
 }
 
 // kept is the JSON of a Record in meta. The JSON of the Record itself omits strategy and verdicts,
@@ -75,10 +75,10 @@ type Attempt struct {
 // nodes, and their schema, which is part of the keys of their readers.
 type kept struct {
 	*Record
-	Strategy string         `json:"strategy,omitempty"`
-	Door     []Verdict      `json:"door,omitempty"`     // of Input
-	Verdicts [][]Verdict    `json:"verdicts,omitempty"` // of Tried, by index
-	Findings []finding.List `json:"findings,omitempty"` // of Tried, by index
+	Strategy string           `json:"strategy,omitempty"`
+	Door     []Verdict        `json:"door,omitempty"`     // of Input
+	Verdicts [][]Verdict      `json:"verdicts,omitempty"` // of Tried, by index
+	Findings []stone.Findings `json:"findings,omitempty"` // of Tried, by index
 }
 
 // keep returns r as meta keeps it.
@@ -93,7 +93,7 @@ func (r *Record) keep() kept {
 			k.Verdicts = append(k.Verdicts, a.Verdicts)
 		}
 		if len(a.Findings) > 0 {
-			k.Findings = append(k.Findings, make([]finding.List, i-len(k.Findings))...)
+			k.Findings = append(k.Findings, make([]stone.Findings, i-len(k.Findings))...)
 			k.Findings = append(k.Findings, a.Findings)
 		}
 	}
@@ -153,7 +153,7 @@ func RecordIn(meta map[string]string) *Record {
 }
 
 // findings returns the findings about the plan because of which the call failed.
-func (r *Record) findings() finding.List {
+func (r *Record) findings() stone.Findings {
 	if n := len(r.Tried); n > 0 && r.Failure != "" {
 		return r.Tried[n-1].Findings
 	}

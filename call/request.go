@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
@@ -152,7 +152,7 @@ func refuseFor(message string, all ...refusal) *Error {
 
 // refuseRequest returns the error that rejects a request because of findings about its
 // call, or nil if no finding is an error.
-func refuseRequest(findings finding.List) error {
+func refuseRequest(findings stone.Findings) error {
 	var all []refusal
 	for _, f := range findings.Errors() {
 		r := refusal{Reason: string(f.Type), Path: "task", Message: f.Message, Suggestion: f.Suggestion}

@@ -9,10 +9,10 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/schema"
 )
@@ -198,11 +198,11 @@ func TestCheckRequest(t *testing.T) {
 }
 
 func TestRefuseRequest(t *testing.T) {
-	warning := finding.Finding{Type: "unused-produce", Warning: true}
-	if err := call.RefuseRequest(finding.List{warning}); err != nil {
+	warning := stone.Finding{Type: "unused-produce", Warning: true}
+	if err := call.RefuseRequest(stone.Findings{warning}); err != nil {
 		t.Errorf("refused for a warning: %v", err)
 	}
-	err := call.RefuseRequest(finding.List{warning, {Type: "unknown-check", Message: `no check "c/dry"`, Suggestion: "c/day"}})
+	err := call.RefuseRequest(stone.Findings{warning, {Type: "unknown-check", Message: `no check "c/dry"`, Suggestion: "c/day"}})
 	if got := call.AsError(err); got.Type != call.InvalidRequest || got.Reason() != "unknown-check" {
 		t.Errorf("got %v", err)
 	}

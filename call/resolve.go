@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
@@ -46,12 +46,12 @@ func (c *caller) resolve() *resolved {
 }
 
 // check returns the faults of the call. Validate calls it.
-func (c *caller) check() []finding.Finding {
+func (c *caller) check() []stone.Finding {
 	r := c.resolve()
 	found := append(slices.Clone(r.faults), c.unpayable()...)
 	for _, candidate := range r.candidates {
 		if candidate.reason == notFound && len(r.faults) == 0 { // else it is among their reasons
-			found = append(found, finding.Finding{
+			found = append(found, stone.Finding{
 				Type: "unknown-candidate", Warning: true, Queried: candidate.id, Suggestion: suggest.Closest(candidate.id, slices.Values(c.spec.Applicator.Registry.IDs())),
 				Message: fmt.Sprintf("there is no capability %q, so it is left out of the candidates", candidate.id),
 			})
@@ -61,15 +61,15 @@ func (c *caller) check() []finding.Finding {
 }
 
 // faults are the findings of Validate about a call or a door.
-type faults []finding.Finding
+type faults []stone.Finding
 
-func (r *faults) fault(typ finding.Code, format string, args ...any) *finding.Finding {
-	*r = append(*r, finding.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
+func (r *faults) fault(typ string, format string, args ...any) *stone.Finding {
+	*r = append(*r, stone.Finding{Type: typ, Message: fmt.Sprintf(format, args...)})
 	return &(*r)[len(*r)-1]
 }
 
 // unknown reports an undefined name.
-func (r *faults) unknown(typ finding.Code, what, name string, known iter.Seq[string]) {
+func (r *faults) unknown(typ string, what, name string, known iter.Seq[string]) {
 	f := r.fault(typ, "there is no %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
 }

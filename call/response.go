@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/kind"
 )
@@ -110,12 +110,12 @@ func detailed(details JSON, rec *Record) JSON {
 		return details
 	}
 	told, err := json.Marshal(struct {
-		Attempts     int          `json:"attempts,omitempty"`
-		Score        *float64     `json:"score,omitempty"`
-		MustFailed   []string     `json:"must-failed,omitempty"`
-		ShouldFailed []string     `json:"should-failed,omitempty"`
-		Rejected     []Rejection  `json:"rejected,omitempty"`
-		Findings     finding.List `json:"findings,omitempty"`
+		Attempts     int            `json:"attempts,omitempty"`
+		Score        *float64       `json:"score,omitempty"`
+		MustFailed   []string       `json:"must-failed,omitempty"`
+		ShouldFailed []string       `json:"should-failed,omitempty"`
+		Rejected     []Rejection    `json:"rejected,omitempty"`
+		Findings     stone.Findings `json:"findings,omitempty"`
 	}{rec.Attempts, rec.Score, rec.MustFailed, rec.ShouldFailed, rec.Rejected, rec.findings()})
 	var more map[string]json.RawMessage
 	if err == nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -58,7 +57,7 @@ func (l *lane) failureOf(err error) (*Error, error) {
 	case errors.Is(err, kind.Waiting):
 		return nil, err
 	}
-	if refused := (*finding.Invalid)(nil); errors.As(err, &refused) {
+	if refused := (*stone.Invalid)(nil); errors.As(err, &refused) {
 		return &Error{Type: PlanInvalid, Message: refused.Error(), Cause: err}, nil
 	}
 	failure := *errorOf(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/llm"
 )
@@ -63,14 +62,14 @@ func (m *turns) caller(req *llm.Request, hear func() func(llm.Delta)) *caller {
 // Check implements llm.Checker: a capability must be able to answer.
 func (m *turns) Check() error {
 	var errs []error
-	for _, f := range finding.List(m.caller(nil, nil).check()).Errors() {
+	for _, f := range stone.Findings(m.caller(nil, nil).check()).Errors() {
 		errs = append(errs, errors.New(f.Message))
 	}
 	return errors.Join(errs...)
 }
 
 // CheckGrant returns the effects that the calls need and the grant lacks.
-func (m *turns) CheckGrant(grant []string) []finding.Finding {
+func (m *turns) CheckGrant(grant []string) []stone.Finding {
 	return m.caller(nil, nil).checkGrant(grant)
 }
 

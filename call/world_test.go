@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 )
 
 // A behaviour is what a fake capability does when it is asked.
@@ -154,7 +153,7 @@ func runAshlar(ctx context.Context, p stone.Ashlar, cfg stone.Config) verdict {
 	if err != nil {
 		n = res.DAG.Latest()
 		var f *stone.Failure
-		var refused *finding.Invalid
+		var refused *stone.Invalid
 		switch {
 		case errors.As(err, &f):
 			v.failure = string(f.Kind)

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/finding"
 )
 
 // show lists every finding about a plan, below the attempt that wrote it.
 func TestShowListsFindings(t *testing.T) {
-	all := finding.List{{Type: "unknown-op", Path: "nodes[0].op", Message: "unknown op"}, {Type: "no-candidate", Path: "nodes[1]", Message: "no capability"}}
+	all := stone.Findings{{Type: "unknown-op", Path: "nodes[0].op", Message: "unknown op"}, {Type: "no-candidate", Path: "nodes[1]", Message: "no capability"}}
 	var lines []string
 	sayCall(func(name, value string) { lines = append(lines, name+"|"+value) }, &call.Record{
 		Failure: call.PlanInvalid, Tried: []call.Attempt{{Cap: "a/b", Number: 1, Failure: call.PlanInvalid, Findings: all}},

@@ -14,7 +14,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 )
@@ -31,8 +30,8 @@ type calls struct {
 	conf    *config.Config // nil until a command or pipeline needs it
 	file    string         // of the plan, "" if it is none
 	plan    *plan.Plan
-	slots   []string     // that are bound later, for each case of an evaluation
-	refused finding.List // why the file is no plan at all
+	slots   []string       // that are bound later, for each case of an evaluation
+	refused stone.Findings // why the file is no plan at all
 	opts    plan.Options
 	base    stone.Config // of its run
 	release func()       // the deadline of the run, if it has one
@@ -216,7 +215,7 @@ func (k *calls) subject() string {
 }
 
 // findings returns the errors and warnings of a pipeline, or of the plan that it was made of.
-func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
+func (a *app) findings(p stone.Ashlar, cfg stone.Config) stone.Findings {
 	cfg.Frontend = &person{} // whatever runs the pipeline asks at the terminal
 	found := a.calls.unfit(p)
 	if a.calls.file == "" {
@@ -236,14 +235,14 @@ func (a *app) findings(p stone.Ashlar, cfg stone.Config) finding.List {
 
 // unfit finds what asks models that cannot answer, or whose price is not known although the budget bounds
 // money.
-func (k *calls) unfit(p stone.Ashlar) (found finding.List) {
+func (k *calls) unfit(p stone.Ashlar) (found stone.Findings) {
 	if p.IsZero() {
 		return nil
 	}
 	ctx := llm.WithTable(context.Background(), k.table)
 	walkDetails(p, "", func(a stone.Ashlar, path string) {
-		report := func(code finding.Code, err error) {
-			found = append(found, finding.Finding{Type: code, Ashlar: a.Name(), Path: path, Message: err.Error()})
+		report := func(code string, err error) {
+			found = append(found, stone.Finding{Type: code, Ashlar: a.Name(), Path: path, Message: err.Error()})
 		}
 		d := a.Detail()
 		if d.Unpriced != nil && k.limits.USD != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/llm"
-	"github.com/stonelayer/stone/tree"
 )
 
 // A dialogue is how a pipeline takes part in a chat.

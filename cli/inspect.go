@@ -14,10 +14,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/graph"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 func (a *app) validate() *cobra.Command {
@@ -46,13 +45,13 @@ func (a *app) validate() *cobra.Command {
 				return fmt.Errorf("--given %s: the pipeline has no such input%s", name, suggest.Hint(name, slices.Values(known)))
 			}
 		}
-		findings := slices.DeleteFunc(a.findings(p, a.with(given)), func(f finding.Finding) bool {
+		findings := slices.DeleteFunc(a.findings(p, a.with(given)), func(f stone.Finding) bool {
 			return a.calls.promised(f) || f.Type == "missing-producer" && slices.Contains(types, f.Queried)
 		})
 		switch {
 		case asJSON:
 			if findings == nil {
-				findings = finding.List{}
+				findings = stone.Findings{}
 			}
 			err = printJSON(a.Stdout, findings)
 		case len(findings) == 0:
@@ -72,7 +71,7 @@ func (a *app) validate() *cobra.Command {
 }
 
 // promised reports whether a finding is that nobody gives what the plan states to be given: its run will.
-func (k *calls) promised(f finding.Finding) bool {
+func (k *calls) promised(f stone.Finding) bool {
 	return f.Type == "missing-producer" && k.plan != nil && slices.Contains(k.plan.Inputs(), f.Queried)
 }
 
@@ -84,11 +83,11 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // printFindings prints the errors, then the warnings, each under a header.
-func printFindings(w io.Writer, findings finding.List) error {
+func printFindings(w io.Writer, findings stone.Findings) error {
 	return errors.Join(printBlock(w, "Errors", findings.Errors()), printBlock(w, "Warnings", findings.Warnings()))
 }
 
-func printBlock(w io.Writer, header string, findings finding.List) error {
+func printBlock(w io.Writer, header string, findings stone.Findings) error {
 	if len(findings) == 0 {
 		return nil
 	}
@@ -151,7 +150,7 @@ func (a *app) names() *cobra.Command {
 		case long:
 			return output(printTables(a.Stdout, partsOf(p)))
 		}
-		for _, name := range tree.Names(p) {
+		for _, name := range p.Names() {
 			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {
 				return output(err)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 // places calls visit for every ashlar of a pipeline that people see, with its path, parents

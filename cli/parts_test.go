@@ -6,11 +6,11 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call/cel"
-	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/cli"
 	server "github.com/stonelayer/stone/cli/serve"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/journal/postgres"
+	"github.com/stonelayer/stone/tool/mcp"
 	"github.com/stonelayer/stone/x/acp"
 	"github.com/stonelayer/stone/x/retrieve/commands"
 	indexes "github.com/stonelayer/stone/x/retrieve/postgres"

@@ -18,13 +18,12 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/regular"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/plan"
-	"github.com/stonelayer/stone/tree"
 )
 
 // isPlan tells whether a PIPELINE is the file of a plan.
@@ -158,7 +157,7 @@ func (a *app) readPlan(file string, after []string, run bool) error {
 	k.file, k.base.Grant = file, conf.Grant(k.grant)
 	k.opts.Limits, k.opts.Mode = conf.Plan.Limits, cmp.Or(k.mode.value, conf.Plan.Mode)
 	k.plan, err = plan.Read(data)
-	if invalid, ok := errors.AsType[*finding.Invalid](err); ok {
+	if invalid, ok := errors.AsType[*stone.Invalid](err); ok {
 		k.refused, err = invalid.Findings, nil
 	}
 	if err == nil && k.plan != nil && k.plan.Inputs() != nil {
@@ -212,7 +211,7 @@ func valueOf(typed string) any {
 }
 
 // findings checks the plan. Positions refer to its file.
-func (k *calls) findings(cfg stone.Config) finding.List {
+func (k *calls) findings(cfg stone.Config) stone.Findings {
 	findings := k.refused
 	if k.plan != nil {
 		findings = k.plan.Check(k.conf.App, k.opts, cfg)

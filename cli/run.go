@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/progress"
@@ -111,7 +111,7 @@ func (a *app) runPipeline(ctx context.Context, p stone.Ashlar, flags runFlags) e
 }
 
 // perform runs a pipeline that has no errors among its findings, and prints its result.
-func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings finding.List, flags runFlags, print func(stone.Result, *keptRun) error) error {
+func (a *app) perform(ctx context.Context, p stone.Ashlar, cfg stone.Config, findings stone.Findings, flags runFlags, print func(stone.Result, *keptRun) error) error {
 	if flags.wire.batch && flags.keep.none {
 		return errors.New("--no-db keeps nothing, and the answers of --batch come later: leave one of them out")
 	}

@@ -15,15 +15,15 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/tree"
 )
 
 // terminalUI makes the command without a sub-command the terminal UI of the project around
@@ -167,7 +167,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 		return kept.another(ctx, p, cfg)
 	}
 	result, err := a.linked.screen(ctx, display.Config{Pipeline: p, Needs: a.needs(p), Read: func(typed string) (dag.DAG, error) { return a.typed(ctx, p, typed) },
-		Check: func(cfg stone.Config) finding.List { return a.findings(p, cfg) },
+		Check: func(cfg stone.Config) stone.Findings { return a.findings(p, cfg) },
 		Grant: a.calls.base.Grant, In: a.Stdin, Out: unshielded(a.Stdout), By: user(), Run: run, Show: a.shownResult, Wait: true})
 	if errors.Is(err, display.ErrLeft) {
 		return failed("%w", err)

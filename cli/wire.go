@@ -12,7 +12,7 @@ import (
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/llm/batch"
-	"github.com/stonelayer/stone/llm/replay"
+	"github.com/stonelayer/stone/llm/script"
 )
 
 // wireFlags say what becomes of requests to models: they are recorded, replayed, or sent in batches.
@@ -46,13 +46,13 @@ func (w *wireFlags) open(ctx context.Context) (context.Context, func() error, er
 	case w.record != "" && w.replay != "":
 		return ctx, none, errors.New("--record and --replay exclude each other: give one")
 	case w.record != "":
-		rec, err := replay.Record(w.record, nil)
+		rec, err := script.Record(w.record, nil)
 		if err != nil {
 			return ctx, none, err
 		}
 		return transport.With(ctx, rec.Over), rec.Close, nil
 	case w.replay != "":
-		player, err := replay.Open(w.replay)
+		player, err := script.Replay(w.replay)
 		if err != nil {
 			return ctx, none, err
 		}

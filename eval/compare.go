@@ -3,7 +3,6 @@ package eval
 import (
 	"slices"
 
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -14,14 +13,14 @@ type Comparison struct {
 	New     int             `json:"new,omitempty"`     // cases that the baseline does not have
 	Missing int             `json:"missing,omitempty"` // cases of the baseline that were not evaluated
 	Scores  []ScoreCompared `json:"scores"`            // by scorer, if both have it
-	USD     stat.Estimate   `json:"usd"`               // the difference in cost of a case
-	Seconds stat.Estimate   `json:"seconds"`           // the difference in latency of a case
+	USD     Estimate        `json:"usd"`               // the difference in cost of a case
+	Seconds Estimate        `json:"seconds"`           // the difference in latency of a case
 }
 
 // ScoreCompared is the difference of one score: positive if it is higher now.
 type ScoreCompared struct {
 	Name string `json:"name"`
-	stat.Estimate
+	Estimate
 	// Binary scores have McNemar's exact test, others Student's.
 	Gained int             `json:"gained"` // cases that are right only now
 	Lost   int             `json:"lost"`   // cases that were right only before
@@ -101,8 +100,8 @@ func (e *evaluation) compare(t *tally) *Comparison {
 		usd.add(before.USD, now.USD, i)
 		seconds.add(before.Seconds, now.Seconds, i)
 	}
-	c.USD = stat.Student(usd.differences(), e.clusters(usd.at))
-	c.Seconds = stat.Student(seconds.differences(), e.clusters(seconds.at))
+	c.USD = student(usd.differences(), e.clusters(usd.at))
+	c.Seconds = student(seconds.differences(), e.clusters(seconds.at))
 	for i, s := range e.Scorers {
 		if p := e.pairs(t, i); p != nil {
 			c.Scores = append(c.Scores, e.compared(s.name, p))
@@ -112,7 +111,7 @@ func (e *evaluation) compare(t *tally) *Comparison {
 }
 
 func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
-	s := ScoreCompared{Name: name, Estimate: stat.Difference(p.before, p.now, e.clusters(p.at))}
+	s := ScoreCompared{Name: name, Estimate: difference(p.before, p.now, e.clusters(p.at))}
 	var lost, gained []Turned
 	paths := e.paths()
 	for i := range p.now {
@@ -137,7 +136,7 @@ func (e *evaluation) compared(name string, p *pairs) ScoreCompared {
 }
 
 // value returns the p-value of a difference.
-func (p *pairs) value(d stat.Estimate) float64 {
+func (p *pairs) value(d Estimate) float64 {
 	gained, lost := 0, 0
 	for i, now := range p.now {
 		switch before := p.before[i]; {
@@ -149,7 +148,7 @@ func (p *pairs) value(d stat.Estimate) float64 {
 			lost++
 		}
 	}
-	return stat.McNemar(gained, lost)
+	return mcNemar(gained, lost)
 }
 
 func (e *evaluation) slicesCompared(p *pairs) (all []SliceCompared) {
@@ -161,12 +160,12 @@ func (e *evaluation) slicesCompared(p *pairs) (all []SliceCompared) {
 			for _, k := range of[value] {
 				part.add(p.before[k], p.now[k], p.at[k])
 			}
-			d := stat.Difference(part.before, part.now, e.clusters(part.at))
+			d := difference(part.before, part.now, e.clusters(part.at))
 			all = append(all, SliceCompared{Slice: Slice{column, value, d}})
 			raw = append(raw, part.value(d))
 		}
 	}
-	for i, adjusted := range stat.Holm(raw) {
+	for i, adjusted := range holm(raw) {
 		all[i].P = adjusted
 	}
 	return all

@@ -22,8 +22,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/text"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/schema"
-	"github.com/stonelayer/stone/tree"
 )
 
 // Data selects the cases of an evaluation from a file, or from rows.

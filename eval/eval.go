@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/schema"
-	"github.com/stonelayer/stone/tree"
 )
 
 // Config configures an evaluation.

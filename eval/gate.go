@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/money"
@@ -203,7 +202,7 @@ func (e *evaluation) judge(r *Report, t *tally) *Verdict {
 	for _, name := range sortedKeys(g.NoWorseThan) {
 		margin := g.NoWorseThan[name]
 		p := e.pairs(t, slices.Index(e.scorers(), name))
-		d := stat.Difference(p.before, p.now, e.clusters(p.at))
+		d := difference(p.before, p.now, e.clusters(p.at))
 		v.add(above(fmt.Sprintf("%s no worse than %s by %v", name, e.Against.name, margin), d, -margin, signed))
 	}
 	if g.USDAtMost > 0 {
@@ -227,16 +226,16 @@ func (v *Verdict) add(r Rule) {
 
 // above judges that a mean is at least a bound: it passes if the whole interval is, fails if
 // none of it is, and cannot be told otherwise.
-func above(rule string, e stat.Estimate, bound float64, print func(float64) string) Rule {
+func above(rule string, e Estimate, bound float64, print func(float64) string) Rule {
 	return against(rule, e, bound, e.Low >= bound, e.High < bound, print)
 }
 
 // below judges that a mean is at most a bound.
-func below(rule string, e stat.Estimate, bound float64) Rule {
+func below(rule string, e Estimate, bound float64) Rule {
 	return against(rule, e, bound, e.High <= bound, e.Low > bound, mean4)
 }
 
-func against(rule string, e stat.Estimate, bound float64, passed, failed bool, print func(float64) string) Rule {
+func against(rule string, e Estimate, bound float64, passed, failed bool, print func(float64) string) Rule {
 	r := Rule{Rule: rule, Found: fmt.Sprintf("%s, 95 %% between %s and %s", print(e.Mean), print(e.Low), print(e.High))}
 	switch {
 	case e.N == 0:

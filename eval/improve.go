@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/suggest"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 // Improving revises the prompts of a pipeline that agent.Adjustable marks, and the prompts of capabilities that its

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -13,9 +12,9 @@ import (
 type Revision struct {
 	Changes []Change `json:"changes,omitempty"` // of the version that does best on dev; none if those are the present prompts
 	// Before and After are the scores on dev, on which the version was chosen: it does somewhat worse on others.
-	Before stat.Estimate `json:"before"`
-	After  stat.Estimate `json:"after"`
-	Test   *Tested       `json:"test,omitempty"` // nil if nothing did better on dev: then the test was not looked at
+	Before Estimate `json:"before"`
+	After  Estimate `json:"after"`
+	Test   *Tested  `json:"test,omitempty"` // nil if nothing did better on dev: then the test was not looked at
 	// Accepted means that the test shows an improvement and a person has accepted it.
 	Accepted bool    `json:"accepted"`
 	Cases    int     `json:"cases"` // of dev
@@ -33,11 +32,11 @@ type Change struct {
 
 // Tested compares the two versions on the split test, which both answered once.
 type Tested struct {
-	Before     stat.Estimate `json:"before"`
-	After      stat.Estimate `json:"after"`
-	Difference stat.Estimate `json:"difference"`       // of the same cases
-	Errors     int           `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
-	Looks      int           `json:"looks"`            // runs that have looked at this test split, this one included, as far as Improving.Looks says
+	Before     Estimate `json:"before"`
+	After      Estimate `json:"after"`
+	Difference Estimate `json:"difference"`       // of the same cases
+	Errors     int      `json:"errors,omitempty"` // cases left out, because an answer or its score is missing
+	Looks      int      `json:"looks"`            // runs that have looked at this test split, this one included, as far as Improving.Looks says
 }
 
 // A Round is one proposal.
@@ -69,7 +68,7 @@ func (r Round) String() string {
 // Text returns the revision for a terminal: the tables, and the changes as a difference.
 func (r Revision) Text() string {
 	p := part{head: []string{"prompts", "dev", "95 %", "test", "95 %"}}
-	row := func(name string, dev stat.Estimate, test *stat.Estimate) {
+	row := func(name string, dev Estimate, test *Estimate) {
 		cells := []string{name, mean4(dev.Mean), interval(dev), "-", "-"}
 		if test != nil {
 			cells[3], cells[4] = mean4(test.Mean), interval(*test)

@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 )
@@ -204,13 +203,13 @@ func (w *work) matched(i int) bool {
 }
 
 // mean estimates the mean score of a version over dev. Cases without a score are left out.
-func (w *work) mean(v, other *version) stat.Estimate {
+func (w *work) mean(v, other *version) Estimate {
 	var values []float64
 	at := w.scored(v, other)
 	for _, i := range at {
 		values = append(values, v.value(w.dev.ids[i]))
 	}
-	return stat.Mean(values, w.dev.e.clusters(at))
+	return averageOf(values, w.dev.e.clusters(at))
 }
 
 // scored returns the places of the cases of dev in which each of the versions has a score.
@@ -270,7 +269,7 @@ func (w *work) compare(before, after map[string]attempt) *Tested {
 		was, is, at = append(was, a.Value), append(is, b.Value), append(at, i)
 	}
 	clusters := w.test.e.clusters(at)
-	t.Before, t.After, t.Difference = stat.Mean(was, clusters), stat.Mean(is, clusters), stat.Difference(was, is, clusters)
+	t.Before, t.After, t.Difference = averageOf(was, clusters), averageOf(is, clusters), difference(was, is, clusters)
 	return t
 }
 

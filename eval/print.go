@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -234,24 +233,24 @@ func signed(x float64) string { return fmt.Sprintf("%+.4f", x) }
 func signed3(x float64) string { return fmt.Sprintf("%+.3f", x) }
 
 // meanOf writes a mean; there is none without scores.
-func meanOf(e stat.Estimate) string {
+func meanOf(e Estimate) string {
 	if e.N == 0 {
 		return "-"
 	}
 	return mean4(e.Mean)
 }
 
-func interval(e stat.Estimate) string {
+func interval(e Estimate) string {
 	if e.N == 0 {
 		return "-"
 	}
 	return bounded(e, mean4)
 }
 
-func between(e stat.Estimate) string { return bounded(e, signed) }
+func between(e Estimate) string { return bounded(e, signed) }
 
 // bounded writes an interval; the interval of one cluster is open.
-func bounded(e stat.Estimate, print func(float64) string) string {
+func bounded(e Estimate, print func(float64) string) string {
 	if e.High > math.MaxFloat32 {
 		return "unknown"
 	}

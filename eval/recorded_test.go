@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/stonelayer/stone/eval/stat"
 )
 
 func recorded(t *testing.T, name string) *os.File {
@@ -33,7 +31,7 @@ func resamples(n int, draw func(*rand.Rand) (before, now []float64)) float64 {
 	failed := 0
 	for range n {
 		before, now := draw(r)
-		if above("", stat.Difference(before, now, nil), 0, mean4).Verdict == GateFailed {
+		if above("", difference(before, now, nil), 0, mean4).Verdict == GateFailed {
 			failed++
 		}
 	}
@@ -93,7 +91,7 @@ func TestGateOnDrop(t *testing.T) {
 		}
 		right = append(right, score)
 	}
-	all := stat.Mean(right, nil).Mean
+	all := averageOf(right, nil).Mean
 	share := resamples(1000, func(r *rand.Rand) (before, now []float64) {
 		for range 500 {
 			s := right[r.IntN(len(right))]

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval/stat"
 )
 
 // A Report is the result of an evaluation.
@@ -32,7 +31,7 @@ type Report struct {
 // A ScoreReport is the result of one scorer.
 type ScoreReport struct {
 	Name string `json:"name"`
-	stat.Estimate
+	Estimate
 	// Trials by verdict. Errors are not part of the mean.
 	Right    int `json:"right"`
 	Wrong    int `json:"wrong"`
@@ -49,7 +48,7 @@ type ScoreReport struct {
 type Slice struct {
 	Column string `json:"column"`
 	Value  string `json:"value"`
-	stat.Estimate
+	Estimate
 }
 
 // Cost is the cost of all answers, reused ones included.
@@ -172,7 +171,7 @@ func (e *evaluation) whole(t *tally) *Whole {
 			each[i] += c.USD + c.Judges
 		}
 	}
-	n, cost := float64(e.data.whole), stat.Student(each, nil)
+	n, cost := float64(e.data.whole), student(each, nil)
 	return &Whole{e.data.whole, n * cost.Mean, n * max(cost.Low, 0), n * min(cost.High, math.MaxFloat64/n)}
 }
 
@@ -234,7 +233,7 @@ func (e *evaluation) scoreReport(t *tally, scorer int, name string) ScoreReport 
 			means, at = append(means, m), append(at, i)
 		}
 	}
-	s.Estimate = stat.Mean(means, e.clusters(at))
+	s.Estimate = averageOf(means, e.clusters(at))
 	s.PassAt, s.PassAll = passes(t.trials, scorer, e.Trials)
 	for i, column := range e.data.Slices {
 		s.Slices = append(s.Slices, e.slices(i, column, means, at)...)
@@ -279,8 +278,8 @@ func passes(all [][]outcome, scorer, each int) (any, every []float64) {
 	for k := 1; k <= min(each, maxPass); k++ {
 		var a, b float64
 		for _, c := range right {
-			a += stat.PassAt(each, c, k)
-			b += stat.PassAll(each, c, k)
+			a += passAt(each, c, k)
+			b += passAll(each, c, k)
 		}
 		any, every = append(any, a/float64(len(right))), append(every, b/float64(len(right)))
 	}
@@ -315,7 +314,7 @@ func (e *evaluation) slices(i int, column string, means []float64, at []int) (al
 		for _, k := range of[value] {
 			scores, rows = append(scores, means[k]), append(rows, at[k])
 		}
-		all = append(all, Slice{column, value, stat.Mean(scores, e.clusters(rows))})
+		all = append(all, Slice{column, value, averageOf(scores, e.clusters(rows))})
 	}
 	return all
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -34,25 +33,25 @@ type RoutingReport struct {
 	Cases int `json:"cases"`
 	// Gap is how much better the large model alone is than the best small one alone. If its interval
 	// contains 0, nobody knows whether there is a gap to recover, and GapRecovered has no cases (N is 0).
-	Gap          stat.Estimate `json:"gap"`
-	GapRecovered stat.Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
-	LargeShare   stat.Estimate `json:"large_share"`   // share of the cases that asked the large model
+	Gap          Estimate `json:"gap"`
+	GapRecovered Estimate `json:"gap_recovered"` // (routed - small) / (large - small)
+	LargeShare   Estimate `json:"large_share"`   // share of the cases that asked the large model
 	// CostShare is the routed pipeline's cost divided by the large model's alone. Without
 	// prices it has no cases.
-	CostShare stat.Estimate `json:"cost_share"`
-	Ways      []Way         `json:"ways"` // the routed pipeline, the large model, the small ones
-	Gate      *Verdict      `json:"gate,omitempty"`
-	Text      string        `json:"text"` // the tables
+	CostShare Estimate `json:"cost_share"`
+	Ways      []Way    `json:"ways"` // the routed pipeline, the large model, the small ones
+	Gate      *Verdict `json:"gate,omitempty"`
+	Text      string   `json:"text"` // the tables
 }
 
 // A Way is one of the compared pipelines.
 type Way struct {
 	Name string `json:"name"`
-	stat.Estimate
-	NoAnswer   int           `json:"no_answer"`
-	Errors     int           `json:"errors"`
-	LargeShare stat.Estimate `json:"large_share"`
-	USD        stat.Estimate `json:"usd"` // of one case
+	Estimate
+	NoAnswer   int      `json:"no_answer"`
+	Errors     int      `json:"errors"`
+	LargeShare Estimate `json:"large_share"`
+	USD        Estimate `json:"usd"` // of one case
 }
 
 // Routed is the type of the last node of the pipeline of a Routing.
@@ -126,7 +125,7 @@ func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	for _, w := range all {
 		s := w.Report.Scores[0]
 		out.Ways = append(out.Ways, Way{w.Report.Pipeline, s.Estimate, s.NoAnswer, s.Errors,
-			stat.Mean(w.Large, e.clusters(places(len(w.Large)))), stat.Student(w.USD, e.clusters(places(len(w.USD))))})
+			averageOf(w.Large, e.clusters(places(len(w.Large)))), student(w.USD, e.clusters(places(len(w.USD))))})
 	}
 	best := 2
 	for i := range out.Ways[2:] {
@@ -136,11 +135,11 @@ func (r Routing) report(e *evaluation, all []went) RoutingReport {
 	}
 	routed, large, small, at := paired(all[0], all[1], all[best])
 	clusters := e.clusters(at)
-	out.LargeShare, out.Gap = out.Ways[0].LargeShare, stat.Difference(small, large, clusters)
+	out.LargeShare, out.Gap = out.Ways[0].LargeShare, difference(small, large, clusters)
 	if out.Gap.Low > 0 {
-		out.GapRecovered = stat.Ratio(less(routed, small), less(large, small), clusters)
+		out.GapRecovered = ratioOf(less(routed, small), less(large, small), clusters)
 	}
-	out.CostShare = stat.Ratio(all[0].USD, all[1].USD, e.clusters(places(len(all[0].USD))))
+	out.CostShare = ratioOf(all[0].USD, all[1].USD, e.clusters(places(len(all[0].USD))))
 	if rules := r.Gate.routing(); r.Gate != nil {
 		out.Gate = rules.judge(all[0].Report.Gate, out)
 	}
@@ -180,7 +179,7 @@ func (r RoutingReport) parts() []part {
 		p.rows = append(p.rows, []string{text.Line(w.Name), meanOf(w.Estimate), interval(w.Estimate), percent(w.LargeShare.Mean), usd(w.USD.Mean * float64(w.USD.N)), fmt.Sprint(w.NoAnswer), fmt.Sprint(w.Errors)})
 	}
 	q := part{head: []string{"routing", "found", "95 %"}, notes: []string{fmt.Sprintf("%d cases", r.Cases)}}
-	row := func(name string, e stat.Estimate, none string) {
+	row := func(name string, e Estimate, none string) {
 		found := []string{name, none, ""}
 		if e.N > 0 {
 			found = []string{name, percent(e.Mean), bounded(e, percent)}

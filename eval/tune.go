@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/text"
 )
@@ -57,7 +56,7 @@ type Choice struct {
 type Setting struct {
 	Candidates []string `json:"candidates"`
 	ScoreMin   float64  `json:"score_min"`
-	stat.Estimate
+	Estimate
 	USD float64 `json:"usd"` // per case
 }
 
@@ -236,7 +235,7 @@ func (c *cascades) choose() (Choice, error) {
 				continue
 			}
 			if !found || mean > choice.Mean+1e-12 || mean > choice.Mean-1e-12 && usd < choice.USD-1e-12 {
-				choice.Setting, found = Setting{c.names(order), least, stat.Estimate{Mean: mean}, usd}, true
+				choice.Setting, found = Setting{c.names(order), least, Estimate{Mean: mean}, usd}, true
 			}
 		}
 	})
@@ -292,7 +291,7 @@ func permute(order []int, from int, fn func([]int)) {
 func (c *cascades) setting(order []int, least float64) Setting {
 	values := make([]float64, len(c.alone[0]))
 	_, usd := c.simulate(order, least, values)
-	return Setting{c.names(order), least, stat.Mean(values, c.clusters), usd}
+	return Setting{c.names(order), least, averageOf(values, c.clusters), usd}
 }
 
 func (c *cascades) names(order []int) (ids []string) {

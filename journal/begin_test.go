@@ -8,7 +8,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -25,7 +24,7 @@ func TestInvalidIsNotRecorded(t *testing.T) {
 	for name, input := range map[string]dag.DAG{"no input": {}, "the DAG of a failed run": failed.DAG} {
 		j := new(journal.Memory)
 		_, err := stone.Run(t.Context(), needs, stone.Config{RunID: "r", Input: input, Recorder: journal.Keep(j, journal.Options{})})
-		if !errors.As(err, new(*finding.Invalid)) {
+		if !errors.As(err, new(*stone.Invalid)) {
 			t.Errorf("%s: got %v, want the findings", name, err)
 		}
 		if _, err := j.Find(t.Context(), "r"); !errors.Is(err, journal.ErrNoRun) {

@@ -17,9 +17,9 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/schema"
-	"github.com/stonelayer/stone/tree"
 )
 
 // Parent is the label of a child: the id of the run that started it. See [Elsewhere].

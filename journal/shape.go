@@ -11,7 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 // A Part describes one ashlar of a pipeline from the outside.

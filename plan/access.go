@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/suggest"
 )
@@ -28,7 +28,7 @@ func (c *compiler) test(g *guard, n *node, known *scope) *test {
 	case expression:
 		program, err := c.expression(g.text)
 		if err != nil {
-			c.find(g.at, finding.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
+			c.find(g.at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", g.text, err)
 			t.guard = &guard{form: never, at: g.at}
 			return t
 		}
@@ -71,7 +71,7 @@ func (c *compiler) formula(r reads, n *node, known *scope, text string, at *plac
 			program, err = language.Formula(text, c.visible)
 		}
 		if err != nil {
-			c.find(at, finding.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", text, err)
+			c.find(at, stone.Finding{Type: badExpression, Ashlar: label(n)}, "%.200q: %v", text, err)
 			return
 		}
 		c.formulas[text] = program
@@ -87,7 +87,7 @@ func (c *compiler) dotted(n *node, known *scope, ref *slotRef) bool {
 	if !ok || known.find(slot) == nil {
 		return false
 	}
-	c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name},
+	c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name},
 		"no slot is named %q: write {:slot/id [:%s :%s]} for a part of a slot", ref.name, slot, strings.ReplaceAll(rest, ".", " :"))
 	return true
 }
@@ -131,7 +131,7 @@ func (c *compiler) word(r reads, n *node, known *scope, name string, at *place) 
 		r[name].loose = true
 	}
 	if near := suggest.Closest(name, slices.Values(slices.Sorted(known.names()))); near != "" && len(name) > 2 {
-		c.find(at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near}, "no slot is named %q: name one that is, or write a text as %[1]q", name)
+		c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near}, "no slot is named %q: name one that is, or write a text as %[1]q", name)
 	}
 }
 
@@ -144,7 +144,7 @@ func (c *compiler) path(n *node, ref *slotRef) {
 		}
 		up := s
 		if s, ok = up.At(step.String()); !ok {
-			c.find(ref.at, finding.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name, Suggestion: suggest.Closest(step.String(), slices.Values(up.Properties()))},
+			c.find(ref.at, stone.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name, Suggestion: suggest.Closest(step.String(), slices.Values(up.Properties()))},
 				"%s has no %q", &slotRef{name: ref.name, path: ref.path[:i]}, step)
 			return
 		}
@@ -161,13 +161,13 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 	def := known.find(ref.name)
 	switch {
 	case def == nil && c.withheld[ref.name]:
-		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do without", ref.name)
+		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "the call did not pass on %q: declare it in the call, or do without", ref.name)
 		return
 	case def == nil && c.closed(ref.name):
 		c.unstated(n, ref.at, ref.name, known)
 		return
 	case reserved(ref.name):
-		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
+		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is reserved: auth/…, roles/… and stone/… are not for plans", ref.name)
 		return
 	case def == nil && c.dotted(n, known, ref):
 		return
@@ -180,12 +180,12 @@ func (c *compiler) read(r reads, n *node, known *scope, ref *slotRef) {
 		return
 	case ref.record && def.call && slices.Contains(c.guards, isFailed+" "+ref.name): // the record exists
 	case !def.within(ref.name, c.guards):
-		c.find(ref.at, finding.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
+		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Ashlar: label(n), Queried: ref.name},
 			"%q is not defined on every path to this node: read it under {:present? :%[1]s}, or under the guard of the node that defines it", ref.name)
 	case ref.record && !def.call:
-		c.find(ref.at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is not a call: it has no record", ref.name)
+		c.find(ref.at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: ref.name}, "%q is not a call: it has no record", ref.name)
 	case def.fails && !ref.record && !slices.Contains(c.guards, isPresent+" "+ref.name):
-		c.find(ref.at, finding.Finding{Type: "maybe-unavailable", Warning: true, Ashlar: label(n), Queried: ref.name},
+		c.find(ref.at, stone.Finding{Type: "maybe-unavailable", Warning: true, Ashlar: label(n), Queried: ref.name},
 			"%q cannot be read after an allowed failure: read it under {:present? :%[1]s}", ref.name)
 	}
 	if def.fails || ref.record {

@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // The modes in which the nodes of a plan run. All produce the same nodes with the same
@@ -56,7 +55,7 @@ func Bind(d dag.DAG, slots map[string]any) (dag.DAG, error) {
 	return d, nil
 }
 
-// Ashlar compiles the plan. App answers its calls. The error is a *finding.Invalid with
+// Ashlar compiles the plan. App answers its calls. The error is a *stone.Invalid with
 // all faults of the plan itself. Ashlar does not call stone.Validate; Run does.
 func (p *Plan) Ashlar(app *call.Applicator, opts Options) (stone.Ashlar, error) {
 	c := p.compiled(app, opts, nil)
@@ -85,7 +84,7 @@ func (o Options) equal(to Options) bool {
 // nodes[2].input.t; the message starts with line and column. In addition to the types of
 // stone.Validate, findings have the types unknown-op, unknown-field, missing-field,
 // bad-value, reserved-name and too-large.
-func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) finding.List {
+func (p *Plan) Check(app *call.Applicator, opts Options, cfg stone.Config) stone.Findings {
 	slots, hidden, _ := slotsOf(cfg.Input, nil)
 	opts.Slots = slices.Concat(opts.Slots, slots)
 	c := p.compiled(app, opts, hidden)
@@ -137,15 +136,15 @@ func (l Limits) depth() int { return or(l.Depth, defaultDepth) }
 func (c *compiler) measure() bool {
 	most, deepest := c.opts.Limits.nodes(), c.opts.Limits.depth()-c.depth
 	if n := c.plan.size; n > most {
-		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Message: fmt.Sprintf("the plan has %d nodes, at most %d are allowed: split it, or raise the limit", n, most)})
+		c.add(stone.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Message: fmt.Sprintf("the plan has %d nodes, at most %d are allowed: split it, or raise the limit", n, most)})
 	}
 	if d := c.plan.depth; d > deepest {
-		c.add(finding.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Queried: "depth", Message: fmt.Sprintf("the bodies of the plan are nested %d deep, at most %d are allowed here: flatten it, or raise the limit", d, deepest)})
+		c.add(stone.Finding{Type: tooLarge, Ashlar: "plan", Path: "nodes", Queried: "depth", Message: fmt.Sprintf("the bodies of the plan are nested %d deep, at most %d are allowed here: flatten it, or raise the limit", d, deepest)})
 	}
 	switch c.opts.Mode {
 	case "", Hybrid, Strict, Lazy:
 	default:
-		c.add(finding.Finding{Type: "bad-option", Ashlar: "plan", Message: fmt.Sprintf("unknown mode %q: want hybrid, strict or lazy", c.opts.Mode)})
+		c.add(stone.Finding{Type: "bad-option", Ashlar: "plan", Message: fmt.Sprintf("unknown mode %q: want hybrid, strict or lazy", c.opts.Mode)})
 	}
 	c.attempts(c.plan.nodes)
 	return c.plan.size <= max(most, largest) && c.plan.depth <= 1000
@@ -165,7 +164,7 @@ func (c *compiler) attempts(nodes []*node) {
 			asked = max(asked, repair.Max)
 		}
 		if asked > most {
-			c.find(n.at, finding.Finding{Type: tooLarge, Ashlar: label(n), Queried: "attempts"},
+			c.find(n.at, stone.Finding{Type: tooLarge, Ashlar: label(n), Queried: "attempts"},
 				"the node asks for %d attempts, at most %d are allowed: ask for fewer, or raise the limit attempts", asked, most)
 		}
 		for _, b := range n.bodies {
@@ -256,7 +255,7 @@ func pathOf(up string, a stone.Ashlar, branch *string) string {
 var escaped = strings.NewReplacer("/", "%2F", "[", "%5B", "]", "%5D", "#", "%23", "@", "%40", "~", "%7E", "%", "%25")
 
 // within returns the part of a node that a finding is about.
-func within(at *place, f finding.Finding) *place {
+func within(at *place, f stone.Finding) *place {
 	var found *place
 	switch f.Type {
 	case "missing-producer", "maybe-unavailable", "schema-mismatch", "lane-type-read-as-one":
@@ -317,8 +316,8 @@ func (p *place) search(name string) *place {
 }
 
 // asInvalid returns the findings in an error of Read or Ashlar.
-func asInvalid(err error) finding.List {
-	if invalid := (*finding.Invalid)(nil); errors.As(err, &invalid) {
+func asInvalid(err error) stone.Findings {
+	if invalid := (*stone.Invalid)(nil); errors.As(err, &invalid) {
 		return invalid.Findings
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/plan"
@@ -73,7 +72,7 @@ func runPlan(t *testing.T, c edn.Value) (o outcome) {
 // refuse notes why a plan was refused.
 func (o *outcome) refuse(err error) {
 	o.refusal = err
-	var invalid *finding.Invalid
+	var invalid *stone.Invalid
 	if !errors.As(err, &invalid) {
 		o.error = call.AsError(err).Type
 		return

@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -89,7 +88,7 @@ func (c *compiler) compile() {
 	}, stone.Version(c.plan.digest)).Glue()
 	c.ashlar = c.sequence(cmp.Or(c.plan.id, "plan"), c.plan.nodes, known, 1, begin)
 	if !hasEmit(c.plan.nodes) {
-		c.add(finding.Finding{Type: "nothing-emitted", Warning: true, Ashlar: "plan", Path: "nodes", Message: "the plan emits nothing, so its result is null: end it with {:op :emit :input {…}}"})
+		c.add(stone.Finding{Type: "nothing-emitted", Warning: true, Ashlar: "plan", Path: "nodes", Message: "the plan emits nothing, so its result is null: end it with {:op :emit :input {…}}"})
 	}
 }
 

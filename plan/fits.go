@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
 )
@@ -34,7 +34,7 @@ func (c *compiler) takes(n *node) {
 	}
 	for _, p := range schema.Compatible(made, in) {
 		p.Message = roles.Replace(p.Message)
-		f := finding.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: p.Path}
+		f := stone.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: p.Path}
 		if v, ok := n.value.at.value.Field(p.Path); ok {
 			known := slices.DeleteFunc(in.Properties(), func(name string) bool { _, has := n.value.at.value.Field(name); return has })
 			f.Suggestion = suggest.Closest(p.Path, slices.Values(known))

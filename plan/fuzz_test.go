@@ -15,7 +15,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/plan"
@@ -269,8 +268,8 @@ func TestHostile(t *testing.T) {
 				}
 			})
 			t.Logf("%.1f units", took)
-			if _, ok := err.(*finding.Invalid); !ok {
-				t.Errorf("got %v, want a *finding.Invalid", err)
+			if _, ok := err.(*stone.Invalid); !ok {
+				t.Errorf("got %v, want a *stone.Invalid", err)
 			} else if len(err.Error()) > 2000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}

@@ -3,7 +3,7 @@ package plan
 import (
 	"strconv"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/edn"
 )
 
@@ -52,7 +52,7 @@ func (r *report) guard(at *place) *guard {
 			}
 		}
 	}
-	r.find(at, finding.Finding{Type: badExpression}, "expected true, false, {:present? :slot}, {:failed? :slot} or an expression as a string")
+	r.find(at, stone.Finding{Type: badExpression}, "expected true, false, {:present? :slot}, {:failed? :slot} or an expression as a string")
 	return g
 }
 

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/schema"
@@ -195,7 +195,7 @@ func short(text string) string {
 
 // tell says what is wrong with a plan, to the model that wrote it: every finding, and the part of the grammar
 // that they are about.
-func (w *writer) tell(text []byte, findings finding.List) string {
+func (w *writer) tell(text []byte, findings stone.Findings) string {
 	json := true
 	if v, err := edn.ReadEither(text, edn.Limits{}); err == nil {
 		json = v.IsJSON()
@@ -246,7 +246,7 @@ func listed(names iter.Seq[string]) string {
 }
 
 // saidTo returns a finding in the notation of the plan.
-func saidTo(f finding.Finding, json bool) string {
+func saidTo(f stone.Finding, json bool) string {
 	line := f.Message
 	if f.Suggestion != "" {
 		line += fmt.Sprintf("; did you mean %q?", f.Suggestion)

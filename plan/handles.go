@@ -5,9 +5,9 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
@@ -152,7 +152,7 @@ func (c *compiler) constant(n *node, ref *slotRef, known *scope) (all []held, ok
 	}
 	all, err := capabilities(value)
 	if err != nil {
-		c.find(ref.at, finding.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name}, "%s: %v", ref, err)
+		c.find(ref.at, stone.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name}, "%s: %v", ref, err)
 	}
 	return all, err == nil && len(all) > 0
 }

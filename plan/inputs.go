@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/schema"
@@ -27,7 +27,7 @@ type input struct {
 // readInputs reads the field of a plan. They are in the order of their names.
 func (r *reading) readInputs(at *place) []input {
 	if kind := at.value.Kind(); kind != edn.KindMap {
-		r.find(at, finding.Finding{Type: badValue}, "expected a map with a schema for each input, found a %s", kind)
+		r.find(at, stone.Finding{Type: badValue}, "expected a map with a schema for each input, found a %s", kind)
 		return nil
 	}
 	var inputs []input
@@ -39,10 +39,10 @@ func (r *reading) readInputs(at *place) []input {
 		in := input{name: name, of: r.template(*at.field(name, v), false)}
 		switch {
 		case !ok || name == "":
-			r.find(at, finding.Finding{Type: badValue}, "expected names of slots as keys, such as :text")
+			r.find(at, stone.Finding{Type: badValue}, "expected names of slots as keys, such as :text")
 			continue
 		case reserved(name):
-			r.find(&in.of.at, finding.Finding{Type: reservedName, Queried: name}, "the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)
+			r.find(&in.of.at, stone.Finding{Type: reservedName, Queried: name}, "the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)
 			continue
 		}
 		r.readSchema(&in)
@@ -56,7 +56,7 @@ func (r *reading) readInputs(at *place) []input {
 func (r *reading) readSchema(in *input) {
 	raw := in.of.constant
 	if raw == nil {
-		r.find(&in.of.at, finding.Finding{Type: badValue}, "expected a schema, which has no slots")
+		r.find(&in.of.at, stone.Finding{Type: badValue}, "expected a schema, which has no slots")
 		return
 	}
 	if json.Unmarshal(raw, &in.named) == nil {
@@ -64,7 +64,7 @@ func (r *reading) readSchema(in *input) {
 	}
 	var err error
 	if in.schema, err = schema.Parse(raw); err != nil {
-		r.find(&in.of.at, finding.Finding{Type: badValue}, "expected the name of a schema, or a JSON Schema: %v", err)
+		r.find(&in.of.at, stone.Finding{Type: badValue}, "expected the name of a schema, or a JSON Schema: %v", err)
 	}
 }
 
@@ -88,7 +88,7 @@ func (c *compiler) inputs(known *scope) {
 		s := in.schema
 		if in.named != "" && c.app != nil {
 			if s = c.app.Schemas[in.named]; s == nil {
-				c.find(&in.of.at, finding.Finding{Type: "unknown-schema", Queried: in.named}, "there is no schema %q for the input %q: register it, or write the schema itself", in.named, in.name)
+				c.find(&in.of.at, stone.Finding{Type: "unknown-schema", Queried: in.named}, "there is no schema %q for the input %q: register it, or write the schema itself", in.named, in.name)
 			}
 		}
 		c.given[in.name] = s
@@ -108,7 +108,7 @@ func (c *compiler) closed(name string) bool {
 // unstated reports a slot that is neither defined nor given.
 func (c *compiler) unstated(n *node, at *place, name string, known *scope) {
 	near := suggest.Closest(name, slices.Values(slices.Sorted(known.names())))
-	c.find(at, finding.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near},
+	c.find(at, stone.Finding{Type: "missing-producer", Ashlar: label(n), Queried: name, Suggestion: near},
 		"no node before this one defines %q, and it is none of the plan's :inputs: add it there, or define it", name)
 }
 
@@ -120,7 +120,7 @@ func (c *compiler) misfits(r *report, given dag.DAG) {
 			continue
 		}
 		if err := s.Validate(context.Background(), []byte(n.JSON())); err != nil {
-			r.find(&in.of.at, finding.Finding{Type: "schema-mismatch", Queried: in.name}, "the input %q: %v", in.name, err)
+			r.find(&in.of.at, stone.Finding{Type: "schema-mismatch", Queried: in.name}, "the input %q: %v", in.name, err)
 		}
 	}
 }

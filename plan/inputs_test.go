@@ -10,10 +10,9 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
-	"github.com/stonelayer/stone/tree"
 )
 
 // TestNames checks that a keyword in an emit and a path into a slot mean something.
@@ -39,7 +38,7 @@ func TestNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := slices.DeleteFunc(p.Check(app, plan.Options{}, stone.Config{}), func(f finding.Finding) bool { return f.Type == "unused-produce" })
+		got := slices.DeleteFunc(p.Check(app, plan.Options{}, stone.Config{}), func(f stone.Finding) bool { return f.Type == "unused-produce" })
 		if want == "" && len(got) > 0 || want != "" && (len(got) != 1 || !strings.Contains(got[0].String(), want)) {
 			t.Errorf("%s\nfound %v\nwant  %s", text, got, want)
 		}

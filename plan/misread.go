@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/edn"
 )
 
@@ -28,7 +28,7 @@ func (c *compiler) misread(n *node, known *scope, at *place, words bool) {
 			return
 		}
 		if as, ok := nodeIn(v); ok {
-			c.find(at, finding.Finding{Type: notExpanded, Ashlar: label(n), Queried: as, Warning: !c.answers},
+			c.find(at, stone.Finding{Type: notExpanded, Ashlar: label(n), Queried: as, Warning: !c.answers},
 				"this %q is a node within a value, which is not run: put it before this node with :as, and read its slot", as)
 			return
 		}
@@ -39,7 +39,7 @@ func (c *compiler) misread(n *node, known *scope, at *place, words bool) {
 		}
 	case edn.KindVector, edn.KindList, edn.KindSet:
 		if v.Kind() == edn.KindList && v.Len() > 0 && v.At(0).Kind() == edn.KindSymbol {
-			c.find(at, finding.Finding{Type: notExpanded, Ashlar: label(n), Queried: v.At(0).Text(), Warning: !c.answers},
+			c.find(at, stone.Finding{Type: notExpanded, Ashlar: label(n), Queried: v.At(0).Text(), Warning: !c.answers},
 				"forms such as (%s …) are not evaluated: write {:cel \"…\"} for an expression, {:slot/text […]} for a text", v.At(0).Text())
 			return
 		}
@@ -66,7 +66,7 @@ func nodeIn(v edn.Value) (name string, ok bool) {
 func textual(v edn.Value) bool { return v.Kind() == edn.KindString || v.Kind() == edn.KindKeyword }
 
 func (c *compiler) misreadText(n *node, known *scope, at *place, words bool) {
-	f := finding.Finding{Type: notExpanded, Ashlar: label(n), Warning: !c.answers}
+	f := stone.Finding{Type: notExpanded, Ashlar: label(n), Warning: !c.answers}
 	if name := word(at.value); name != "" && !words && known.find(name) != nil {
 		f.Queried = name
 		c.find(at, f, "the name %q is data here, not the slot: write {:slot/id :%[1]s} for its value", name)

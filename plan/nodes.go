@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/schema"
 )
@@ -182,7 +181,7 @@ func (c *compiler) neverHolds(n *node, t *test) {
 		never = err == nil && !holds
 	}
 	if never {
-		c.find(n.until.at, finding.Finding{Type: "guard-never-holds", Ashlar: label(n), Warning: true},
+		c.find(n.until.at, stone.Finding{Type: "guard-never-holds", Ashlar: label(n), Warning: true},
 			"the condition of the loop never holds, so the loop fails after %d rounds: set a condition that can hold", n.max)
 	}
 }
@@ -271,7 +270,7 @@ func (c *compiler) unreachable(n *node, known *scope) {
 	}
 	for _, b := range n.bodies {
 		if !slices.Contains(keys, b.key) {
-			c.find(b.at, finding.Finding{Type: "unreachable-branch", Ashlar: label(n), Queried: b.key},
+			c.find(b.at, stone.Finding{Type: "unreachable-branch", Ashlar: label(n), Queried: b.key},
 				"no value of %s selects the branch %q: the values are %q", ref.slot, b.key, keys)
 		}
 	}

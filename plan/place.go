@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 )
@@ -42,7 +42,7 @@ func (p *place) path() string {
 
 // report collects the findings about a plan.
 type report struct {
-	findings finding.List
+	findings stone.Findings
 	seen     map[[4]string]bool
 }
 
@@ -52,7 +52,7 @@ const most = 1000
 
 func (r *report) full() bool { return len(r.findings) >= most }
 
-func (r *report) add(f finding.Finding) {
+func (r *report) add(f stone.Finding) {
 	f.Ashlar = cmp.Or(f.Ashlar, "plan")
 	key := [4]string{string(f.Type), f.Path, f.Queried, f.Ashlar}
 	if f.Queried == "" {
@@ -69,7 +69,7 @@ func (r *report) add(f finding.Finding) {
 }
 
 // find reports a finding at a place.
-func (r *report) find(at *place, f finding.Finding, format string, args ...any) {
+func (r *report) find(at *place, f stone.Finding, format string, args ...any) {
 	if r.full() {
 		return
 	}
@@ -121,6 +121,6 @@ func (r *report) faults(faults form.Faults) {
 		if f.Line > 0 {
 			message = fmt.Sprintf("%d:%d: %s", f.Line, f.Column, message)
 		}
-		r.add(finding.Finding{Type: finding.Code(typ), Path: f.Path, Message: message, Suggestion: f.Suggestion})
+		r.add(stone.Finding{Type: typ, Path: f.Path, Message: message, Suggestion: f.Suggestion})
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 )
 
@@ -21,7 +21,7 @@ type Plan struct {
 	inputs []input // which may be none
 
 	// faults are the findings about its form.
-	faults finding.List
+	faults stone.Findings
 
 	text   []byte // canonical, if there are no faults
 	digest string
@@ -68,7 +68,7 @@ type body struct {
 }
 
 // Read reads a plan, in EDN or JSON. It reads as much as possible: other faults are
-// findings of Check, and Ashlar rejects such a plan. The error is a *finding.Invalid if
+// findings of Check, and Ashlar rejects such a plan. The error is a *stone.Invalid if
 // the text is neither EDN nor JSON, longer than 8 MiB, or nested more than 512 deep.
 func Read(data []byte) (*Plan, error) { return read(data, maxNodes) }
 
@@ -79,8 +79,8 @@ const maxNodes = 100_000
 func read(data []byte, most int) (*Plan, error) {
 	v, err := edn.ReadEither(data, edn.Limits{})
 	if err != nil {
-		fault := finding.Finding{Type: badSyntax, Ashlar: "plan", Message: err.Error()}
-		return nil, &finding.Invalid{Findings: finding.List{fault}}
+		fault := stone.Finding{Type: badSyntax, Ashlar: "plan", Message: err.Error()}
+		return nil, &stone.Invalid{Findings: stone.Findings{fault}}
 	}
 	r := &reading{most: most}
 	p := r.plan(v)

@@ -13,9 +13,9 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/plan"
-	"github.com/stonelayer/stone/tree"
 )
 
 // echo answers with what it was asked.
@@ -75,7 +75,7 @@ func TestPathsAreThoseOfNodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := strings.Join(tree.Names(a), " "), "all xs x y reduce-3 ys parallel-4 p1 p2 reduce-5 both b loop-7 n end"; got != want {
+		if got, want := strings.Join(a.Names(), " "), "all xs x y reduce-3 ys parallel-4 p1 p2 reduce-5 both b loop-7 n end"; got != want {
 			t.Errorf("%s: names %s, want %s", mode, got, want)
 		}
 		var paths []string

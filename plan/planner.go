@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -89,7 +88,7 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 }
 
 // refused returns the error of an invalid plan that a capability returned.
-func refused(findings finding.List) error {
+func refused(findings stone.Findings) error {
 	err := findings.Err()
 	errs := findings.Errors()
 	told := make([]string, 0, mostTold)
@@ -138,7 +137,7 @@ func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []st
 	c.answers = true
 	c.compile()
 	c.validate(&c.report, stone.Config{Input: d, Grant: grant})
-	found := slices.DeleteFunc(c.findings, func(f finding.Finding) bool {
+	found := slices.DeleteFunc(c.findings, func(f stone.Finding) bool {
 		return f.Type == "missing-producer" && !p.stated && len(c.definers[f.Queried]) == 0 && f.Suggestion == ""
 	})
 	if found.Err() == nil {
@@ -148,23 +147,23 @@ func (pl planner) Valid(app *call.Applicator, text []byte, d dag.DAG, grant []st
 }
 
 // bindings returns the steps that write the slots bound with a plan.
-func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings finding.List) {
+func bindings(object call.JSON) (steps []stone.Ashlar, names []string, findings stone.Findings) {
 	if object == nil {
 		return nil, nil, nil
 	}
 	var slots map[string]json.RawMessage
 	if err := json.Unmarshal(object, &slots); err != nil {
-		return nil, nil, finding.List{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
+		return nil, nil, stone.Findings{{Type: badValue, Ashlar: "plan", Path: "bindings", Message: "expected a map from names to values: " + err.Error()}}
 	}
 	for _, key := range slices.Sorted(maps.Keys(slots)) {
 		name := strings.TrimPrefix(key, ":") // as names may be written in JSON
 		if slices.Contains(names, name) {
-			findings = append(findings, finding.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
+			findings = append(findings, stone.Finding{Type: "duplicate-name", Ashlar: "plan", Path: "bindings." + key, Queried: name,
 				Message: fmt.Sprintf("the name %q appears twice: remove one", name)})
 			continue
 		}
 		if name == "" || reserved(name) {
-			findings = append(findings, finding.Finding{Type: reservedName, Ashlar: "plan", Path: "bindings." + name, Queried: name,
+			findings = append(findings, stone.Finding{Type: reservedName, Ashlar: "plan", Path: "bindings." + name, Queried: name,
 				Message: fmt.Sprintf("the name %q is reserved: auth/…, roles/… and stone/… are not for plans", name)})
 			continue
 		}
@@ -186,7 +185,7 @@ const contextSlot = "context"
 // Capability makes a capability from a plan. It answers a request with the plan, which the applicator runs with the
 // input's fields as slots, and the request's context as the slot "context". Kind defaults to "plan", and CanProduce
 // to plans alone. The error
-// is a *finding.Invalid if the form of the plan has faults.
+// is a *stone.Invalid if the form of the plan has faults.
 func Capability(m call.Metadata, p *Plan) (call.Capability, error) {
 	text := p.String()
 	if text == "" {

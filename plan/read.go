@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/suggest"
@@ -58,7 +58,7 @@ func (r *reading) sequence(at *place, depth int) []*node {
 
 func (r *reading) vector(at *place, what string) bool {
 	if kind := at.value.Kind(); kind != edn.KindVector {
-		r.find(at, finding.Finding{Type: badValue}, "expected %s, found a %s", what, kind)
+		r.find(at, stone.Finding{Type: badValue}, "expected %s, found a %s", what, kind)
 		return false
 	}
 	return true
@@ -288,7 +288,7 @@ func (r *reading) readMatch(n *node, f fields) {
 	case at == nil:
 		return
 	case at.value.Kind() != edn.KindMap:
-		r.find(at, finding.Finding{Type: badValue}, "expected a map from values to nodes, found a %s", at.value.Kind())
+		r.find(at, stone.Finding{Type: badValue}, "expected a map from values to nodes, found a %s", at.value.Kind())
 		return
 	}
 	seen := map[string]bool{}
@@ -297,9 +297,9 @@ func (r *reading) readMatch(n *node, f fields) {
 		branch := at.field(key, v)
 		switch {
 		case !ok:
-			r.find(branch, finding.Finding{Type: "bad-branch"}, "expected a text, a name, a number, a boolean or nil to match, found a %s", k.Kind())
+			r.find(branch, stone.Finding{Type: "bad-branch"}, "expected a text, a name, a number, a boolean or nil to match, found a %s", k.Kind())
 		case seen[key]:
-			r.find(branch, finding.Finding{Type: "duplicate-branch", Queried: key}, "two branches for %q: remove one", key)
+			r.find(branch, stone.Finding{Type: "duplicate-branch", Queried: key}, "two branches for %q: remove one", key)
 		}
 		seen[key] = true
 		n.bodies = append(n.bodies, body{key: key, at: branch, nodes: r.sequence(branch, f.depth+1)})

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/finding"
+	"github.com/stonelayer/stone"
 )
 
 // A scope contains the slots known at a place of a plan, including the slots of the enclosing
@@ -206,15 +206,15 @@ func (c *compiler) checkNames(nodes []*node) {
 	for _, n := range nodes {
 		if n.as != "" {
 			if reserved(n.as) {
-				c.findIn(n, "as", finding.Finding{Type: reservedName, Queried: n.as}, "the name %q is reserved: auth/…, roles/… and stone/… are not for plans", n.as)
+				c.findIn(n, "as", stone.Finding{Type: reservedName, Queried: n.as}, "the name %q is reserved: auth/…, roles/… and stone/… are not for plans", n.as)
 			} else if as[n.as] && n.op != "map" {
-				c.findIn(n, "as", finding.Finding{Type: "duplicate-name", Queried: n.as}, "another node of the sequence has the name %q: rename one", n.as)
+				c.findIn(n, "as", stone.Finding{Type: "duplicate-name", Queried: n.as}, "another node of the sequence has the name %q: rename one", n.as)
 			}
 			as[n.as] = as[n.as] || n.op != "map" // the name of a map names the item
 		}
 		if n.id != "" {
 			if ids[n.id] {
-				c.findIn(n, "id", finding.Finding{Type: "duplicate-name", Queried: n.id}, "another node of the sequence has the id %q: rename one", n.id)
+				c.findIn(n, "id", stone.Finding{Type: "duplicate-name", Queried: n.id}, "another node of the sequence has the id %q: rename one", n.id)
 			}
 			ids[n.id] = true
 		}
@@ -222,7 +222,7 @@ func (c *compiler) checkNames(nodes []*node) {
 }
 
 // findIn reports a finding at a field of a node.
-func (c *compiler) findIn(n *node, key string, f finding.Finding, format string, args ...any) {
+func (c *compiler) findIn(n *node, key string, f stone.Finding, format string, args ...any) {
 	at := n.at
 	if v, ok := at.value.Field(key); ok {
 		at = at.field(key, v)

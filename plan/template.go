@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/edn"
 )
@@ -144,7 +143,7 @@ func (r *report) constant(t *template) {
 		raw, err = canon.Canonical(raw)
 	}
 	if err != nil {
-		r.find(&t.at, finding.Finding{Type: badValue}, "%v", err)
+		r.find(&t.at, stone.Finding{Type: badValue}, "%v", err)
 	}
 	t.constant = raw
 }
@@ -175,7 +174,7 @@ func (r *report) fields(t *template, words bool) (plain bool) {
 	for k, e := range t.at.value.Entries() {
 		name := k.Text()
 		if kind := k.Kind(); kind != edn.KindKeyword && kind != edn.KindString && kind != edn.KindSymbol {
-			r.find(t.at.field("", k), finding.Finding{Type: badValue}, "expected a string, keyword or symbol as a key, found %s", kind)
+			r.find(t.at.field("", k), stone.Finding{Type: badValue}, "expected a string, keyword or symbol as a key, found %s", kind)
 			continue
 		}
 		value, alone := r.within(place{up: &t.at, key: name, value: e}, words)
@@ -193,7 +192,7 @@ func (r *report) fields(t *template, words bool) (plain bool) {
 			r.constant(f.value)
 		}
 		if i > 0 && f.name == t.fields[i-1].name {
-			r.find(&f.value.at, finding.Finding{Type: badValue}, "the key %q appears twice", f.name)
+			r.find(&f.value.at, stone.Finding{Type: badValue}, "the key %q appears twice", f.name)
 		}
 	}
 	return false
@@ -224,7 +223,7 @@ func formulaIn(v edn.Value) (text string, ok bool) {
 func (r *report) sentence(t *template, at place) {
 	t.text = true
 	if kind := at.value.Kind(); kind != edn.KindVector && kind != edn.KindList {
-		r.find(&at, finding.Finding{Type: badValue}, "expected a vector of the parts of a text, such as [\"Deploy \" {:slot/id :version} \"?\"]")
+		r.find(&at, stone.Finding{Type: badValue}, "expected a vector of the parts of a text, such as [\"Deploy \" {:slot/id :version} \"?\"]")
 		return
 	}
 	for i, e := range at.value.Elements() {
@@ -243,7 +242,7 @@ func (r *report) alone(at *place, key string) {
 	}
 	for k := range at.value.Entries() {
 		if name, _ := k.Name(); name != key {
-			r.find(at.field(name, k), finding.Finding{Type: unknownField, Queried: name}, "%s allows no other field beside it", key)
+			r.find(at.field(name, k), stone.Finding{Type: unknownField, Queried: name}, "%s allows no other field beside it", key)
 		}
 	}
 }
@@ -283,7 +282,7 @@ func (r *report) slot(at *place, key string) *slotRef {
 	ref := &slotRef{record: key == slotRecord, at: at}
 	r.alone(at, key)
 	if key == slotText {
-		r.find(at, finding.Finding{Type: badValue}, "expected a slot, as {:slot/id :x}; %s makes a text", key)
+		r.find(at, stone.Finding{Type: badValue}, "expected a slot, as {:slot/id :x}; %s makes a text", key)
 		return ref
 	}
 	if name, ok := v.Name(); ok && key != slotPath {
@@ -291,12 +290,12 @@ func (r *report) slot(at *place, key string) *slotRef {
 		return ref
 	}
 	if kind := v.Kind(); kind != edn.KindVector && kind != edn.KindList || v.Len() == 0 {
-		r.find(at.field(key, v), finding.Finding{Type: badValue}, "expected the name of a slot, as :x, or a vector of one and the path into it, as [:x :text 0]")
+		r.find(at.field(key, v), stone.Finding{Type: badValue}, "expected the name of a slot, as :x, or a vector of one and the path into it, as [:x :text 0]")
 		return ref
 	}
 	var ok bool
 	if ref.name, ok = v.At(0).Name(); !ok {
-		r.find(at.field(key, v).item(0, v.At(0)), finding.Finding{Type: badValue}, "expected the name of a slot")
+		r.find(at.field(key, v).item(0, v.At(0)), stone.Finding{Type: badValue}, "expected the name of a slot")
 	}
 	for i, e := range v.Elements() {
 		if i == 0 {
@@ -304,7 +303,7 @@ func (r *report) slot(at *place, key string) *slotRef {
 		}
 		s, ok := stepOf(e)
 		if !ok {
-			r.find(at.field(key, v).item(i, e), finding.Finding{Type: badValue}, "expected the name of a field or the index of an element")
+			r.find(at.field(key, v).item(i, e), stone.Finding{Type: badValue}, "expected the name of a field or the index of an element")
 		}
 		ref.path = append(ref.path, s)
 	}

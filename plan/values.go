@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/schema"
@@ -35,7 +35,7 @@ func (c *compiler) holds(n *node, ref *slotRef, known *scope, as *schema.Schema,
 	if ref.record || len(by) != 1 || def == nil || def.given || !def.sure {
 		return nil, false
 	}
-	wrong := finding.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name}
+	wrong := stone.Finding{Type: "schema-mismatch", Ashlar: label(n), Queried: ref.name}
 	if by[0].op != "let" || by[0].value.constant == nil {
 		if at, ok := c.slotType(ref.name).Schema().At(fieldsOf(ref)...); ok {
 			if problems := schema.Compatible(at, as); len(problems) > 0 {
@@ -59,7 +59,7 @@ func (r *reading) readApply(n *node, f fields) {
 		if key := slotKey(at.value); key != "" {
 			n.program = r.slot(at, key)
 		} else {
-			r.find(at, finding.Finding{Type: badValue}, "expected the slot of a plan, as {:slot/id :x}; write the nodes of a known plan in a seq")
+			r.find(at, stone.Finding{Type: badValue}, "expected the slot of a plan, as {:slot/id :x}; write the nodes of a known plan in a seq")
 		}
 	}
 	n.value = r.field(f, "input", false)
@@ -88,7 +88,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 	}
 	if value, ok := c.holds(n, n.program, known, planSchema, "plan: want its text, or a map with nodes"); ok {
 		for _, f := range formOf(value, c.opts.Limits.nodes()) {
-			c.find(n.program.at, finding.Finding{Type: f.Type, Ashlar: label(n), Queried: f.Queried, Suggestion: f.Suggestion}, "the plan in %s: %s", n.program, f)
+			c.find(n.program.at, stone.Finding{Type: f.Type, Ashlar: label(n), Queried: f.Queried, Suggestion: f.Suggestion}, "the plan in %s: %s", n.program, f)
 		}
 	}
 	return dag.ReaderFunc(func(d dag.DAG) (any, error) {
@@ -106,7 +106,7 @@ func (c *compiler) applied(n *node, r reads, known *scope) dag.Reader[any] {
 }
 
 // formOf returns what is wrong with the form of a plan that is a value.
-func formOf(value json.RawMessage, most int) finding.List {
+func formOf(value json.RawMessage, most int) stone.Findings {
 	text := []byte(value)
 	if s := ""; json.Unmarshal(value, &s) == nil {
 		text = []byte(s)

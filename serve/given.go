@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
-	"github.com/stonelayer/stone/tree"
 )
 
 // give appends to the input of a run what no client may give: the contents that a protocol gives, and what an

@@ -18,15 +18,14 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
-	"github.com/stonelayer/stone/tree"
 )
 
 // source is kept with a run, to resume it.
@@ -188,7 +187,7 @@ func checked(p stone.Ashlar, cfg stone.Config) error {
 	found := stone.Validate(p, given)
 	if err := found.Err(); err != nil {
 		e := invalid("%v", err)
-		e.Findings = finding.List(found.Errors())
+		e.Findings = stone.Findings(found.Errors())
 		return e
 	}
 	return nil

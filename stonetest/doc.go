@@ -22,10 +22,10 @@
 // real model can show that it gives those answers, with these prompts and these schemas.
 // So only the first line changes:
 //
-//	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini"}))
+//	h := stonetest.Live(t, stonetest.LiveModel(t, stonetest.ModelNames{OpenAI: "gpt-5-mini"}))
 //
 // [Mock] answers from a list, which must be used up exactly; [MockFunc] calls a function;
-// [Live] takes any model and bounds the time. Package live skips the test if the
+// [Live] takes any model and bounds the time. [LiveModel] skips the test if the
 // environment has no model. A run is never repeated: a test that fails now and then
 // reveals something about the model.
 //

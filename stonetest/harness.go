@@ -16,7 +16,6 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -244,7 +243,7 @@ func (h *Harness) bounded(ctx context.Context, p stone.Ashlar, cfg stone.Config)
 // explain returns the error of a run, and the tool calls before it.
 func (h *Harness) explain(err error) string {
 	text := "the run failed: " + err.Error()
-	if refused, ok := errors.AsType[*finding.Invalid](err); ok {
+	if refused, ok := errors.AsType[*stone.Invalid](err); ok {
 		var b strings.Builder
 		b.WriteString("the pipeline is invalid:")
 		for _, f := range refused.Findings.Errors() {

@@ -18,7 +18,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/stonetest"
-	"github.com/stonelayer/stone/stonetest/live"
 )
 
 var answers = []script.Answer{
@@ -64,7 +63,7 @@ func TestMockAndLive(t *testing.T) {
 // TestLive checks with a real model what a mock cannot: that it asks, with these prompts,
 // and does not guess.
 func TestLive(t *testing.T) {
-	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini", Anthropic: "claude-sonnet-4-5"}))
+	h := stonetest.Live(t, stonetest.LiveModel(t, stonetest.ModelNames{OpenAI: "gpt-5-mini", Anthropic: "claude-sonnet-4-5"}))
 	p, _ := discover(h.Model())
 	p = stonetest.Stub(t, p, "ask_user", stonetest.Answer("It is in Go."))
 	h.Strict = true

@@ -16,13 +16,13 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool"
 	"github.com/stonelayer/stone/tool/fs"
-	"github.com/stonelayer/stone/tree"
 )
 
 var note = dag.NewType[agent.Text]("note")

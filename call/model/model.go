@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
@@ -138,7 +138,7 @@ func (c Config) answer(ctx context.Context, req *call.Request, want wanted) (rep
 	if err != nil {
 		return nil, used, err
 	}
-	var drafted finding.List
+	var drafted stone.Findings
 	for repaired, helped := false, false; ; {
 		heard, spent, err := c.ask(ctx, req, request)
 		used = used.Add(spent)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
@@ -85,7 +85,7 @@ func (w *wanted) refused(context call.JSON) (rest call.JSON, said []llm.Message)
 	var repair struct {
 		Plan     string
 		Failure  struct{ Message string }
-		Findings finding.List
+		Findings stone.Findings
 	}
 	if w.guide == nil || json.Unmarshal(context, &fields) != nil || json.Unmarshal(fields["repair"], &repair) != nil || repair.Plan == "" {
 		return context, nil

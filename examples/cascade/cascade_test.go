@@ -10,7 +10,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/eval/stat"
 )
 
 // recording has the answers of the two models. It is optional.
@@ -51,7 +50,7 @@ func TestThesis(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name            string
-		got             stat.Estimate
+		got             eval.Estimate
 		mean, low, high float64
 	}{
 		{"of the gap", r.GapRecovered, .592, .455, .759},

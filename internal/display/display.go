@@ -9,7 +9,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // Config says what to run and where to show it. All fields except Run and Now are
@@ -26,7 +25,7 @@ type Config struct {
 	Needs string
 	Read  func(typed string) (dag.DAG, error)
 	// Check returns the findings of the pipeline; nil is stone.Validate.
-	Check func(stone.Config) finding.List
+	Check func(stone.Config) stone.Findings
 	// Show returns the text for a result, "" for nothing.
 	Show func(stone.Result) string
 	// Wait starts the run, which may cost money, only when the person presses Enter.

@@ -26,7 +26,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/address", ""},
 	{"internal/export", "journal"},
 	{"internal/view", "call internal/text journal llm"},
-	{"internal/progress", ". internal/text internal/view tree"},
+	{"internal/progress", ". internal/text internal/view internal/tree"},
 	{"schema", "internal/fields internal/pattern"},
 	{"event", "budget internal/bounds internal/jsonv2 internal/lines schema"},
 	{"internal/spans", "event"},
@@ -59,10 +59,9 @@ var table = []struct{ pkg, imports string }{
 	{"internal/text", ""},
 	{"internal/transport", ""},
 	{"dag", "internal/canon internal/jsonv2 kind schema"},
-	{"finding", "kind"},
 	{"step", "dag"},
 	{"ask", "schema"},
-	{".", "internal/address ask dag effect event finding kind step internal/bounds internal/grants internal/fault internal/panics internal/queue internal/retryafter internal/runvalue internal/suggest"},
+	{".", "internal/address ask dag effect event kind step internal/bounds internal/grants internal/fault internal/panics internal/queue internal/retryafter internal/runvalue internal/suggest"},
 
 	{"internal/declared", ""},
 	{"internal/queue", ""},
@@ -73,7 +72,7 @@ var table = []struct{ pkg, imports string }{
 	{"journal/sqlite", "journal journal/internal/... internal/flock"},
 	{"journal/postgres", "journal journal/internal/... internal/stores"},
 	{"journal/...", "journal internal/flight internal/record"},
-	{"journal", ". internal/owed internal/flight internal/record budget tree internal/bounds internal/redact internal/text"},
+	{"journal", ". internal/owed internal/flight internal/record budget internal/tree internal/bounds internal/redact internal/text"},
 
 	{"llm/limit", ""},
 	{"internal/remote", "journal"},
@@ -84,14 +83,13 @@ var table = []struct{ pkg, imports string }{
 	{"internal/structured", "llm schema"},
 	{"llm/internal/rules", ""},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
-	{"llm/replay", "llm internal/redact internal/suggest internal/text internal/transport"},
+	{"llm/script", "llm internal/redact internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event kind llm/limit internal/fault internal/transport llm/internal/rules"},
 
 	{"budget", "internal/bounds internal/declared internal/fault internal/money"},
 	{"call/cel/internal/expr", "internal/canon internal/suggest schema"},
 	{"internal/form", "internal/edn internal/suggest"},
-	{"call/mcp", "call internal/kinds internal/trust tool/mcp"},
 	{"internal/kinds", "internal/regular call internal/redact llm"},
 	{"call/answers", "call/model internal/suggest internal/text"},
 	{"call/...", "internal/asked internal/regular call sandbox call/cel/internal/expr internal/kinds internal/redact internal/retryafter internal/sse internal/transport llm internal/structured"},
@@ -99,15 +97,14 @@ var table = []struct{ pkg, imports string }{
 	{"call", ". budget llm/limit internal/asked internal/bounds internal/prompts internal/form internal/edn internal/panics internal/record internal/retryafter internal/suggest llm/repetition"},
 	{"plan", "call internal/kinds"},
 
-	{"eval/stat", ""},
-	{"eval", "call eval/stat sandbox tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
-	{"tree", ". schema internal/prompts internal/suggest"},
+	{"eval", "call sandbox internal/tree internal/canon internal/edn internal/form internal/kinds internal/prompts internal/suggest internal/text"},
+	{"internal/tree", ". schema internal/prompts internal/suggest"},
 	{"agent", ". budget internal/prompts internal/text llm internal/structured llm/repetition"},
 	{"tool", "agent"},
 	{"tool/plan", "plan tool"},
+	{"tool/mcp", "tool sandbox call internal/kinds internal/redact internal/text internal/trust"},
 	{"tool/...", "tool sandbox internal/redact internal/text"},
-	{"stonetest", "agent call llm/script internal/test/eventtest"},
-	{"stonetest/live", "llm/openai llm/anthropic llm/gemini"},
+	{"stonetest", "agent call llm/script llm/openai llm/anthropic llm/gemini internal/test/eventtest"},
 
 	{"x/acp", "cli/serve serve internal/inside llm internal/view internal/turn"},
 	{"x/retrieve", ". budget llm internal/redact"},
@@ -146,14 +143,14 @@ var table = []struct{ pkg, imports string }{
 	{"internal/respond", "journal call internal/structured"},
 	{"cli/internal/token", "internal/regular budget internal/grants internal/flock"},
 	{"internal/stores", "journal"},
-	{"cli/internal/...", "internal/regular . internal/text tree"},
-	{"internal/...", "internal/regular . internal/text tree"},
+	{"cli/internal/...", "internal/regular . internal/text internal/tree"},
+	{"internal/...", "internal/regular . internal/text internal/tree"},
 	{"serve/api", "journal internal/retryafter internal/sse"},
 	{"serve/internal/answers", "internal/text"},
-	{"serve/internal/page", "journal internal/export call eval eval/stat llm serve/api serve/internal/answers internal/progress internal/text internal/view"},
-	{"serve/internal/openai", "agent call tree serve/api"},
+	{"serve/internal/page", "journal internal/export call eval llm serve/api serve/internal/answers internal/progress internal/text internal/view"},
+	{"serve/internal/openai", "agent call internal/tree serve/api"},
 	{"serve/internal/anthropic", "serve/internal/openai"},
-	{"serve", "journal llm/batch call internal/owed internal/remote tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/anthropic internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
+	{"serve", "journal llm/batch call internal/owed internal/remote internal/tree internal/jsonv2 serve/internal/metrics internal/webhook internal/respond serve/api serve/internal/openai serve/internal/anthropic internal/turn internal/turn/uistream internal/turn/agui serve/internal/page internal/view"},
 	{"serve/mcp", "serve internal/inside"},
 	{"cli/serve", "agent call serve serve/mcp cli/internal/publish cli/internal/token"},
 	{"cli/all", "cli cli/serve call/... journal/postgres x/..."},
@@ -165,7 +162,7 @@ var table = []struct{ pkg, imports string }{
 
 // leaves are packages for an external system, or for tests only. They never import each
 // other.
-var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "llm/replay", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "x/retrieve/sqlite", "x/retrieve/postgres", "x/retrieve/pdf", "internal/otlp"}
+var leaves = []string{"llm/openai", "llm/anthropic", "llm/gemini", "llm/script", "tool/fs", "tool/shell", "tool/mcp", "journal/sqlite", "journal/postgres", "x/retrieve/sqlite", "x/retrieve/postgres", "x/retrieve/pdf", "internal/otlp"}
 
 type pkg struct {
 	ImportPath, Dir, Name, Doc string
@@ -259,7 +256,7 @@ var (
 		"github.com/santhosh-tekuri/jsonschema/v6", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/text", "modernc.org/libc", "modernc.org/mathutil", "modernc.org/memory", "modernc.org/sqlite",
 	}
-	heavy = []string{"agent", "call/cel", "call/mcp", "call/cel/internal/expr", "journal/postgres", "stonetest", "tool/...", "x/..."}
+	heavy = []string{"agent", "call/cel", "call/cel/internal/expr", "journal/postgres", "stonetest", "tool/...", "x/..."}
 )
 
 func TestProgramsAreLight(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/address"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 // A row is one place of the tree, with the state of its visits.

@@ -9,4 +9,23 @@
 // A script answers in process, as any llm.Model, and over HTTP: Model is also an
 // http.Handler for Chat Completions and Messages. It keeps all requests; Requests returns
 // them. Embedder does the same for vectors.
+//
+// # Recordings
+//
+// A test written against a real model runs without one on a recording. A [Recorder] is the transport of a model's HTTP
+// client. It forwards each request and writes the exchange to a file as a line of JSON, with the pieces of the answer and
+// the time of each:
+//
+//	rec, err := script.Record("testdata/session.jsonl", nil)
+//	model := openai.New(openai.Config{Model: "gpt-5-mini", HTTPClient: rec.Client()})
+//	// … ask …
+//	err = rec.Close()
+//
+// A [Player] is the transport that answers from such a file. It identifies requests by method, path and body, and calls
+// (package call/rest) by the task and its input, without the ids of the run. A repeated request gets the next of its
+// answers, and after the last one always the last. A request that was not recorded is an error that shows the nearest
+// recorded one.
+//
+// A recording has the few headers of an answer that models read, such as its type and id. It has neither the headers nor
+// the query of a request, so that no key gets into the file.
 package script

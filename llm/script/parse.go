@@ -72,7 +72,7 @@ func parse(body []byte, endpoint string) (*llm.Request, error) {
 	if err := json.Unmarshal(body, &w); err != nil {
 		return nil, err
 	}
-	req := &llm.Request{Model: w.Model, System: text(w.System), MaxTokens: max(w.MaxTokens, w.CompletionLimit), ResponseFormat: w.OutputConfig.Format}
+	req := &llm.Request{Model: w.Model, System: textOf(w.System), MaxTokens: max(w.MaxTokens, w.CompletionLimit), ResponseFormat: w.OutputConfig.Format}
 	if endpoint == "responses" {
 		req.System, req.MaxTokens, req.ResponseFormat = w.Instructions, w.OutputLimit, w.Text.Format
 		var err error
@@ -99,7 +99,7 @@ func parse(body []byte, endpoint string) (*llm.Request, error) {
 	for _, m := range w.Messages {
 		switch {
 		case m.Role == llm.RoleSystem && req.System == "" && len(req.Messages) == 0:
-			req.System = text(m.Content)
+			req.System = textOf(m.Content)
 		case endpoint == "messages":
 			req.Messages = append(req.Messages, m.turns()...)
 		default:
@@ -112,7 +112,7 @@ func parse(body []byte, endpoint string) (*llm.Request, error) {
 // message reads a message of Chat Completions.
 func (m wireMessage) message() llm.Message {
 	out := llm.Message{Role: m.Role, CallID: m.ToolCallID}
-	if s := text(m.Content); s != "" {
+	if s := textOf(m.Content); s != "" {
 		out.Content = []llm.Part{{Text: s}}
 	}
 	for _, c := range m.ToolCalls {
@@ -133,7 +133,7 @@ func (m wireMessage) turns() []llm.Message {
 		case "tool_use":
 			rest.ToolCalls = append(rest.ToolCalls, llm.ToolCall{ID: b.ID, Name: b.Name, Input: b.Input})
 		case "tool_result":
-			result := llm.ToolResult(b.ToolUseID, text(b.Content))
+			result := llm.ToolResult(b.ToolUseID, textOf(b.Content))
 			result.IsError = b.IsError
 			results = append(results, result)
 		}
@@ -160,7 +160,7 @@ func blocks(raw json.RawMessage) []wireBlock {
 	return list
 }
 
-func text(raw json.RawMessage) string {
+func textOf(raw json.RawMessage) string {
 	var b strings.Builder
 	for _, block := range blocks(raw) {
 		b.WriteString(block.Text)

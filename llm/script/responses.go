@@ -40,13 +40,13 @@ func conversation(input json.RawMessage) ([]llm.Message, error) {
 			m := assistant()
 			m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: it.CallID, Name: it.Name, Input: json.RawMessage(it.Arguments)})
 		case "function_call_output":
-			list = append(list, llm.ToolResult(it.CallID, text(it.Output)))
+			list = append(list, llm.ToolResult(it.CallID, textOf(it.Output)))
 		case "message", "":
 			m := &llm.Message{Role: it.Role}
 			if it.Role == llm.RoleAssistant {
 				m = assistant()
 			}
-			if s := text(it.Content); s != "" {
+			if s := textOf(it.Content); s != "" {
 				m.Content = append(m.Content, llm.Part{Text: s})
 			}
 			if it.Role != llm.RoleAssistant {

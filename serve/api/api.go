@@ -23,11 +23,11 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -230,12 +230,12 @@ type Resume struct {
 
 // Problem is an error, as in RFC 9457.
 type Problem struct {
-	Type     string       `json:"type"` // one of the codes of this package, as a relative reference
-	Title    string       `json:"title"`
-	Status   int          `json:"status"`
-	Detail   string       `json:"detail,omitempty"` // what is wrong, and what to do
-	Findings finding.List `json:"findings,omitempty"`
-	Run      *Run         `json:"run,omitempty"` // that is Refused, where its result was asked for
+	Type     string         `json:"type"` // one of the codes of this package, as a relative reference
+	Title    string         `json:"title"`
+	Status   int            `json:"status"`
+	Detail   string         `json:"detail,omitempty"` // what is wrong, and what to do
+	Findings stone.Findings `json:"findings,omitempty"`
+	Run      *Run           `json:"run,omitempty"` // that is Refused, where its result was asked for
 }
 
 // Error returns the detail, or else the title.

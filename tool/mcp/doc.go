@@ -1,4 +1,4 @@
-// Package mcp gives agents the tools of servers that speak the Model Context
+// Package mcp gives agents and calls the tools of servers that speak the Model Context
 // Protocol, over the standard streams of a command or over streamable HTTP.
 //
 //	files, err := mcp.Connect(ctx, mcp.Config{Command: []string{"mcp-server-filesystem", root}})
@@ -22,6 +22,17 @@
 // takes as long as a start of the server, and that tools which the server adds or
 // changes afterwards are not seen: the server answers a call of a removed one with an
 // error, which the model reads, and a changed one is refused.
+//
+// # Capabilities
+//
+// The tools of a server can be capabilities of calls too. [NewOnDemand] makes a server that starts with the first call:
+//
+//	files := mcp.NewOnDemand(mcp.Config{Command: []string{"/usr/bin/mcp-server-filesystem", root}}, call.Scope{})
+//	defer files.Close()
+//	registry := call.NewRegistry(files.Capability(call.Metadata{ID: "files/read", Effects: []string{"process"}}, "read_text_file"))
+//
+// A configuration names such servers and tools where the program has [Part]. They keep the first definition of each tool
+// in the user's configuration directory. A changed one is refused until the user accepts it with "stone trust --tools".
 //
 // # Results for the model
 //

@@ -205,7 +205,7 @@ func toolOf(t *testing.T, s *Server, name string) *agent.Tool {
 	return tools[0].Tool
 }
 
-func call(t *testing.T, s *Server, name, text string) (string, error) {
+func called(t *testing.T, s *Server, name, text string) (string, error) {
 	t.Helper()
 	input, _ := json.Marshal(arguments{Text: text})
 	res, err := toolOf(t, s, name).Run(t.Context(), input)
@@ -214,7 +214,7 @@ func call(t *testing.T, s *Server, name, text string) (string, error) {
 
 func want(t *testing.T, s *Server, name, text, want string) {
 	t.Helper()
-	if got, err := call(t, s, name, text); got != want || err != nil {
+	if got, err := called(t, s, name, text); got != want || err != nil {
 		t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 	}
 }

@@ -61,7 +61,7 @@ func TestReports(t *testing.T) {
 			if tools, err := s.Tools(t.Context()); err != nil || len(tools) != 1 {
 				t.Fatalf("%s\n%s\n%d tools, %v", r.came, r.right, len(tools), err)
 			}
-			got, err := call(t, s, "today", "")
+			got, err := called(t, s, "today", "")
 			if err != nil {
 				got = err.Error()
 			}

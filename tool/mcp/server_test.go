@@ -49,7 +49,7 @@ func TestTransports(t *testing.T) {
 			cfg.Harmless = []string{"echo"}
 			s := connect(t, cfg)
 			want(t, s, "echo", "Grüezi <b>", "Grüezi <b>")
-			if _, err := call(t, s, "fail", "luck"); err == nil || err.Error() != "no luck today" {
+			if _, err := called(t, s, "fail", "luck"); err == nil || err.Error() != "no luck today" {
 				t.Errorf("fail: got %v", err)
 			}
 			echo := toolOf(t, s, "echo")
@@ -118,14 +118,14 @@ func TestApprove(t *testing.T) {
 	s := connect(t, cfg)
 	want(t, s, "echo", "a", "a")
 	for _, name := range []string{"pid", "die.reading"} { // which says that it is not destructive, or read-only
-		if text, err := call(t, s, name, ""); !strings.HasPrefix(text, strings.ReplaceAll(name, ".", "_")+" did not run") || err != nil {
+		if text, err := called(t, s, name, ""); !strings.HasPrefix(text, strings.ReplaceAll(name, ".", "_")+" did not run") || err != nil {
 			t.Errorf("got %q, %v", text, err)
 		}
 	}
-	if text, err := call(t, s, "die", ""); !strings.HasPrefix(text, "die did not run") || err != nil {
+	if text, err := called(t, s, "die", ""); !strings.HasPrefix(text, "die did not run") || err != nil {
 		t.Errorf("got %q, %v", text, err)
 	}
-	if _, err := call(t, s, "fail", "luck"); err == nil || err.Error() != "no luck today" {
+	if _, err := called(t, s, "fail", "luck"); err == nil || err.Error() != "no luck today" {
 		t.Error(err)
 	}
 	if !slices.Equal(asked, []string{"pid", "die_reading", "die", "fail"}) {
@@ -139,7 +139,7 @@ func TestDeathBetweenCalls(t *testing.T) {
 	s := connect(t, overStdio(t, "serve"))
 	var last string
 	for range 3 {
-		text, err := call(t, s, "pid", "")
+		text, err := called(t, s, "pid", "")
 		if err != nil || text == last {
 			t.Fatalf("got %q, %v after %q", text, err, last)
 		}
@@ -166,7 +166,7 @@ func TestDeathDuringCall(t *testing.T) {
 			cfg := overStdio(t, "serve")
 			cfg.Harmless = []string{"die.reading"}
 			s := connect(t, cfg)
-			got, err := call(t, s, tt.tool, "")
+			got, err := called(t, s, tt.tool, "")
 			if got != tt.want || errors.Is(err, ErrUncertain) != tt.uncertain || (err != nil) != tt.uncertain {
 				t.Errorf("got %q, %v", got, err)
 			}
@@ -199,7 +199,7 @@ func TestFreeCodes(t *testing.T) {
 			_, err := server.Connect(context.Background(), theirs, nil)
 			return ours, err
 		}}
-		if _, err := call(t, connect(t, cfg), "fail", ""); calls != 1 || err == nil || !strings.Contains(err.Error(), "quota used up") {
+		if _, err := called(t, connect(t, cfg), "fail", ""); calls != 1 || err == nil || !strings.Contains(err.Error(), "quota used up") {
 			t.Errorf("%d: got %v after %d calls", code, err, calls)
 		}
 	}
@@ -291,7 +291,7 @@ func TestTimeoutAndCancel(t *testing.T) {
 			// On a busy machine the call may time out before the server has started it: try again with more time.
 			for limit := 50 * time.Millisecond; started.Load() == during; limit *= 2 {
 				s.cfg.Timeout = limit
-				_, err := call(t, s, "wait", "")
+				_, err := called(t, s, "wait", "")
 				text := fmt.Sprintf(`the server "peer" did not answer within %v and the call was cancelled; it may or may not have been done: check before calling it again`, limit)
 				if !errors.Is(err, ErrUncertain) || err.Error() != text {
 					t.Fatalf("got %v", err)
@@ -325,7 +325,7 @@ func TestHungServer(t *testing.T) {
 	cfg.Timeout = 200 * time.Millisecond // of writes
 	s := connect(t, cfg)
 	s.cfg.Timeout = 30 * time.Second
-	first, err := call(t, s, "pid", "")
+	first, err := called(t, s, "pid", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func TestFamily(t *testing.T) {
 			t.Fatal(err)
 		}
 		if how == "killed" {
-			text, err := call(t, s, "pid", "")
+			text, err := called(t, s, "pid", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -432,7 +432,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "for the provider only")
 	cfg := overStdio(t, "serve")
 	cfg.Env["TOKEN"], cfg.Env["MODE"] = "hunter22", "verbose"
-	text, err := call(t, connect(t, cfg), "env", "")
+	text, err := called(t, connect(t, cfg), "env", "")
 	if err != nil || strings.Contains(text, "OPENAI") || !strings.Contains(text, "MODE=verbose") || !strings.Contains(text, "TOKEN=[redacted]") || !strings.Contains(text, "PATH=") {
 		t.Errorf("got %q, %v", text, err)
 	}

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
 )
@@ -106,7 +106,7 @@ func planIn(input json.RawMessage) []byte {
 }
 
 // findingsIn returns the findings about the plan because of which a call failed, now or as recorded.
-func findingsIn(err error) finding.List {
+func findingsIn(err error) stone.Findings {
 	if refused, ok := errors.AsType[*call.Error](err); ok && refused.Type == call.PlanInvalid {
 		return refused.Findings()
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
-	"github.com/stonelayer/stone/tree"
 )
 
 // Children starts the children of runs in a pool, for journal.Elsewhere. The parents are in the same journal, and

@@ -16,7 +16,6 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm/limit"
@@ -156,7 +155,7 @@ func (w Worker) status(ctx context.Context, run string, err error) (Status, erro
 		return Status{}, w.told(ctx, run, err)
 	case errors.As(err, new(*journal.ChangedError)):
 		return Status{}, w.told(ctx, run, fmt.Errorf("%w: %w", errOther, err))
-	case errors.As(err, &failure) && failure.Kind != kind.Recorder, errors.As(err, new(*finding.Invalid)):
+	case errors.As(err, &failure) && failure.Kind != kind.Recorder, errors.As(err, new(*stone.Invalid)):
 		w.Log.WarnContext(ctx, "temporal: run failed", "run", run, "error", err)
 		return Status{string(journal.Failed)}, nil
 	}

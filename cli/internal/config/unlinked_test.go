@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
 )
 
 // notLinked are configurations that need a kind; this program links none.
 var notLinked = []struct{ name, text, at, home string }{
-	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "call/mcp"},
-	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "call/mcp"},
+	{"mcp", `{:capabilities {:a {:cap/kind :mcp :server :s :tool "t"}}}`, `1:31: capabilities.a.cap/kind: the kind "mcp"`, "tool/mcp"},
+	{"servers", `{:servers {:s {:command ["/bin/true"]}}}`, `1:11: servers: "servers"`, "tool/mcp"},
 	{"chess", `{:capabilities {:a {:cap/kind :chess :command ["/bin/true"]}}}`, `1:31: capabilities.a.cap/kind: the kind "chess"`, "x/solve/uci"},
 	{"sat", `{:tools {:a {:cap/kind :solver :solver :sat}}}`, `1:24: tools.a.cap/kind: the kind "solver/sat"`, "x/solve/sat"},
 	{"cel", `{:capabilities {:a {:cap/kind :solver :solver :cel}}}`, `1:31: capabilities.a.cap/kind: the kind "solver/cel"`, "call/cel"},
@@ -55,7 +56,7 @@ func TestNotLinked(t *testing.T) {
 func TestImports(t *testing.T) {
 	const text = `{:capabilities {:a {:cap/kind :llm :cap/can-produce #{:plan}} :b {:cap/kind :mcp} :c {:cap/kind :odd}} :tools {:d {:cap/kind :mcp}} :budget 7}`
 	got, configured := config.Imports(write(t, text), &kinds.Set{})
-	want := []string{"github.com/stonelayer/stone/call/cel", "github.com/stonelayer/stone/call/mcp"}
+	want := []string{"github.com/stonelayer/stone/call/cel", "github.com/stonelayer/stone/tool/mcp"}
 	if !cmp.Equal(got, want) || !configured {
 		t.Errorf("got %v %v, want %v: those of a faulty configuration too", got, configured, want)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 // maxNodes bounds a drawing: a larger one is unreadable, and a pipeline that uses its

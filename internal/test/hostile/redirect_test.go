@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/call"
-	callmcp "github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/call/rest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/tool/mcp"
@@ -45,10 +44,10 @@ func TestRedirects(t *testing.T) {
 			}
 			return err
 		},
-		"call/mcp": func() error {
-			s := callmcp.NewServer(callmcp.Config{URL: llm.Secret(outside.URL)}, call.Scope{})
+		"tool/mcp on demand": func() error {
+			s := mcp.NewOnDemand(mcp.Config{URL: llm.Secret(outside.URL)}, call.Scope{})
 			defer s.Close()
-			_, err := callmcp.New(call.Metadata{}, callmcp.ToolConfig{Server: s, Tool: "t"}).Invoke(t.Context(), req)
+			_, err := s.Capability(call.Metadata{}, "t").Invoke(t.Context(), req)
 			return err
 		},
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/tree"
 )
 
 // prefix begins the ids of models.

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/eval"
-	"github.com/stonelayer/stone/eval/stat"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
@@ -91,7 +90,7 @@ const columnsOfCase = 160
 // scale is the range of the intervals in a column.
 type scale struct{ low, high float64 }
 
-func (s *scale) add(e stat.Estimate) {
+func (s *scale) add(e eval.Estimate) {
 	s.low, s.high = min(s.low, e.Low, e.Mean), max(s.high, e.High, e.Mean)
 }
 
@@ -112,7 +111,7 @@ func (s scale) ticks(at func(float64) float64) (out []tick) {
 // An interval is an estimate as a drawing, in the units of a bar.
 type interval struct{ From, Width, Mean, Zero float64 }
 
-func (s scale) draw(e stat.Estimate) interval {
+func (s scale) draw(e eval.Estimate) interval {
 	at := func(x float64) float64 {
 		if s.high <= s.low || math.IsNaN(x) {
 			return 0
@@ -123,8 +122,8 @@ func (s scale) draw(e stat.Estimate) interval {
 }
 
 // Mean draws an interval of the report, Change one of the comparison.
-func (e *evaluated) Mean(m stat.Estimate) interval   { return e.means.draw(m) }
-func (e *evaluated) Change(m stat.Estimate) interval { return e.changes.draw(m) }
+func (e *evaluated) Mean(m eval.Estimate) interval   { return e.means.draw(m) }
+func (e *evaluated) Change(m eval.Estimate) interval { return e.changes.draw(m) }
 
 // TurnedURL is the address of what a case did before and now.
 func (e *evaluated) TurnedURL(t eval.Turned) string {
@@ -226,7 +225,7 @@ type point struct {
 	Here            bool
 
 	cost float64
-	stat.Estimate
+	eval.Estimate
 }
 
 type tick struct {
@@ -327,7 +326,7 @@ func pathTo(path string, x, y float64) string {
 }
 
 // pointText says what an evaluation found.
-func pointText(run string, s stat.Estimate) string {
+func pointText(run string, s eval.Estimate) string {
 	return fmt.Sprintf("%s: %.4f (95 %% %.4f to %.4f)", run, s.Mean, s.Low, s.High)
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 )
 
 // A pipeline that needs input is asked for it before it runs; what does not fit is asked for again. The findings are those of the
@@ -34,7 +33,7 @@ func TestInput(t *testing.T) {
 			}
 			return dag.Of(list.With([]string{"a", "b"})), nil
 		},
-		Check: func(stone.Config) finding.List {
+		Check: func(stone.Config) stone.Findings {
 			checked++
 			return nil
 		},

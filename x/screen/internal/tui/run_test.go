@@ -19,7 +19,6 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/display"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -180,7 +179,7 @@ func TestInvalid(t *testing.T) {
 	if !strings.Contains(s, `"reply"`) {
 		t.Errorf("no finding:\n%s", s)
 	}
-	var invalid *finding.Invalid
+	var invalid *stone.Invalid
 	if _, err := w.m.outcome(); !errors.As(err, &invalid) {
 		t.Errorf("outcome %v", err)
 	}

@@ -1,4 +1,4 @@
-package stat_test
+package eval
 
 import (
 	"encoding/csv"
@@ -8,8 +8,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-
-	"github.com/stonelayer/stone/eval/stat"
 )
 
 // near fails unless got is want to so many digits behind the point.
@@ -62,15 +60,15 @@ func TestTrials(t *testing.T) {
 	for _, c := range right {
 		scores = append(scores, float64(c)/float64(each))
 	}
-	e := stat.Mean(scores, nil)
+	e := averageOf(scores, nil)
 	near(t, "mean", e.Mean, .42, 4)
 	near(t, "standard error", e.SE, .0522, 4)
 	at, all := []float64{.42, .5667, .66, .72}, []float64{.42, .2733, .22, .2}
 	for k := 1; k <= each; k++ {
 		var any, every float64
 		for _, c := range right {
-			any += stat.PassAt(each, c, k) / float64(len(right))
-			every += stat.PassAll(each, c, k) / float64(len(right))
+			any += passAt(each, c, k) / float64(len(right))
+			every += passAll(each, c, k) / float64(len(right))
 		}
 		near(t, "pass@k", any, at[k-1], 4)
 		near(t, "pass^k", every, all[k-1], 4)
@@ -91,7 +89,7 @@ func TestClusters(t *testing.T) {
 		}
 		means = append(means, sum/4)
 	}
-	a, b := stat.Mean(means, nil), stat.Mean(single, cluster)
+	a, b := averageOf(means, nil), averageOf(single, cluster)
 	near(t, "mean", b.Mean, a.Mean, 12)
 	near(t, "standard error", b.SE, a.SE, 12)
 	if b.Clusters != 40 || b.N != 160 {
@@ -102,16 +100,16 @@ func TestClusters(t *testing.T) {
 func TestWilson(t *testing.T) {
 	// R. G. Newcombe, Statistics in Medicine 17 (1998), table I.
 	for _, c := range []struct{ x, n, low, high float64 }{{81, 263, .2553, .3662}, {15, 148, .0624, .1605}, {0, 20, 0, .1611}, {1, 29, .0061, .1718}} {
-		low, high := stat.Wilson(c.x/c.n, c.n)
+		low, high := wilson(c.x/c.n, c.n)
 		near(t, "low", low, c.low, 4)
 		near(t, "high", high, c.high, 4)
 	}
 	for _, scores := range [][]float64{{1, 1, 1, 1}, {0, 0, 0, 0}, {1}, {.5, .5}} {
-		if e := stat.Mean(scores, nil); e.High-e.Low < .3 || e.Low < 0 || e.High > 1 {
+		if e := averageOf(scores, nil); e.High-e.Low < .3 || e.Low < 0 || e.High > 1 {
 			t.Errorf("%v have the interval %.3f to %.3f", scores, e.Low, e.High)
 		}
 	}
-	if e := stat.Mean(nil, nil); e != (stat.Estimate{}) {
+	if e := averageOf(nil, nil); e != (Estimate{}) {
 		t.Errorf("no scores: %+v", e)
 	}
 }
@@ -126,7 +124,7 @@ func TestStudent(t *testing.T) {
 		for i := range scores {
 			scores[i] = float64(i) * 10
 		}
-		e := stat.Mean(scores, nil)
+		e := averageOf(scores, nil)
 		near(t, "quantile", (e.High-e.Mean)/e.SE, c.t, 4)
 	}
 }
@@ -136,13 +134,13 @@ func TestMcNemar(t *testing.T) {
 		gained, lost int
 		p            float64
 	}{{0, 0, 1}, {5, 5, 1}, {0, 6, .03125}, {1, 9, .021484}, {10, 2, .038574}, {120, 160, .019607}} {
-		near(t, "p", stat.McNemar(c.gained, c.lost), c.p, 5)
-		near(t, "p turned", stat.McNemar(c.lost, c.gained), c.p, 5)
+		near(t, "p", mcNemar(c.gained, c.lost), c.p, 5)
+		near(t, "p turned", mcNemar(c.lost, c.gained), c.p, 5)
 	}
 }
 
 func TestHolm(t *testing.T) {
-	got := stat.Holm([]float64{.01, .04, .03, .005})
+	got := holm([]float64{.01, .04, .03, .005})
 	for i, want := range []float64{.03, .06, .06, .02} {
 		near(t, "p", got[i], want, 9)
 	}
@@ -154,10 +152,10 @@ func TestNeeded(t *testing.T) {
 		scores[i] = 1
 	}
 	// n = (1.96+.84)² p(1-p)/δ², with δ = .05.
-	if n := stat.Mean(scores, nil).Needed(.45); n < 750 || n > 850 {
+	if n := averageOf(scores, nil).Needed(.45); n < 750 || n > 850 {
 		t.Errorf("%d questions are needed, want about 785", n)
 	}
-	if n := stat.Mean(scores, nil).Needed(.5); n != 0 {
+	if n := averageOf(scores, nil).Needed(.5); n != 0 {
 		t.Errorf("no number of questions tells equal values apart, got %d", n)
 	}
 }

@@ -1,15 +1,15 @@
-package stat
+package eval
 
 import (
 	"math"
 	"slices"
 )
 
-// McNemar returns the two-sided p-value of the exact test of McNemar: how likely so uneven
+// mcNemar returns the two-sided p-value of the exact test of McNemar: how likely so uneven
 // a split of the questions that turned is, if both directions are equally likely. Gained
 // questions are right only now, lost ones were right only before. The p-value sums a
 // binomial distribution with a probability of one half (Q. McNemar, Psychometrika 12, 1947).
-func McNemar(gained, lost int) float64 {
+func mcNemar(gained, lost int) float64 {
 	n := gained + lost
 	var tail float64
 	for k := range min(gained, lost) + 1 {
@@ -29,10 +29,10 @@ func (e Estimate) PValue() float64 {
 	return 2 * (1 - cdfT(math.Abs(e.Mean)/e.SE, float64(e.Clusters-1)))
 }
 
-// Holm adjusts p-values of several tests so that the chance of any false alarm is as for
+// holm adjusts p-values of several tests so that the chance of any false alarm is as for
 // one test (S. Holm, Scandinavian Journal of Statistics 6, 1979). The result is in the order
 // of the argument.
-func Holm(p []float64) []float64 {
+func holm(p []float64) []float64 {
 	order := make([]int, len(p))
 	for i := range order {
 		order[i] = i
@@ -55,18 +55,18 @@ func Holm(p []float64) []float64 {
 	return adjusted
 }
 
-// PassAt returns the chance that at least one of k trials of a question passes, estimated
+// passAt returns the chance that at least one of k trials of a question passes, estimated
 // from n trials of which c passed: 1 - C(n-c, k) / C(n, k), without bias (M. Chen et al.,
 // "Evaluating Large Language Models Trained on Code", arXiv 2107.03374). K is at most n.
-func PassAt(n, c, k int) float64 { return 1 - ratio(n-c, n, k) }
+func passAt(n, c, k int) float64 { return 1 - quotient(n-c, n, k) }
 
-// PassAll returns the chance that all of k trials of a question pass, pass^k, estimated from
+// passAll returns the chance that all of k trials of a question pass, pass^k, estimated from
 // n trials of which c passed: C(c, k) / C(n, k) (S. Yao et al., "τ-bench", arXiv 2406.12045).
 // K is at most n.
-func PassAll(n, c, k int) float64 { return ratio(c, n, k) }
+func passAll(n, c, k int) float64 { return quotient(c, n, k) }
 
 // ratio returns C(c, k) / C(n, k).
-func ratio(c, n, k int) float64 {
+func quotient(c, n, k int) float64 {
 	r := 1.0
 	for i := range k {
 		r *= max(0, float64(c-i)) / float64(n-i)

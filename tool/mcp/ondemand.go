@@ -8,30 +8,25 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
-	"time"
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/tool/mcp"
 )
-
-// Config configures a server: see package tool/mcp.
-type Config = mcp.Config
 
 const (
-	defaultIdle = time.Minute
-	maxResult   = 8 << 20 // bytes of text, and by default of data
+	maxResult = 8 << 20 // bytes of text, and by default of data
 )
 
-// A Server is the server of one or more capabilities. Its methods may be called from
-// several goroutines.
-type Server struct {
+// OnDemand is a server whose tools are capabilities. It is started or reached when the first of its tools is used, and
+// released after a minute without calls. The next call starts it again, also if it has died. Its methods may be called
+// from several goroutines.
+type OnDemand struct {
 	cfg   Config
 	open  func(Config) (Config, error) // adds the secrets for a connection; nil adds none
 	scope call.Scope
 
 	turn   chan struct{} // a lock for the fields below
-	conn   *mcp.Server
+	conn   *Server
 	tools  map[string]*agent.Tool
 	closed bool
 
@@ -40,17 +35,17 @@ type Server struct {
 	once   sync.Once
 }
 
-// NewServer returns a server that is started or reached when it is needed. Its program
+// NewOnDemand returns a server for capabilities. Its program
 // must be in s.Process. What the program may use is granted by cfg.Sandbox, so
 // s.FS and s.Net must be nil. Its URL, and the URLs that it redirects to, must be
 // in s.Net.
-func NewServer(cfg Config, s call.Scope) *Server {
+func NewOnDemand(cfg Config, s call.Scope) *OnDemand {
 	cfg.Idle = cmp.Or(cfg.Idle, defaultIdle)
 	cfg.MaxData = cmp.Or(cfg.MaxData, maxResult)
 	if cfg.URL != "" && s.Net != nil {
 		cfg.Client = held(cfg.Client, s.Net)
 	}
-	server := &Server{cfg: cfg, scope: s, turn: make(chan struct{}, 1), tools: map[string]*agent.Tool{}}
+	server := &OnDemand{cfg: cfg, scope: s, turn: make(chan struct{}, 1), tools: map[string]*agent.Tool{}}
 	server.ctx, server.cancel = context.WithCancel(context.Background())
 	return server
 }
@@ -78,7 +73,7 @@ func held(base *http.Client, net call.Net) *http.Client {
 }
 
 // Check returns an error if the configuration is invalid. It starts nothing.
-func (s *Server) Check() error {
+func (s *OnDemand) Check() error {
 	if err := s.scope.Check(); err != nil {
 		return err
 	}
@@ -98,8 +93,8 @@ func (s *Server) Check() error {
 }
 
 // Close ends the connection, and the processes of a command. Later calls fail with
-// the ErrClosed of package tool/mcp. It may be called more than once; the error is always nil.
-func (s *Server) Close() error {
+// ErrClosed. It may be called more than once; the error is always nil.
+func (s *OnDemand) Close() error {
 	s.once.Do(func() {
 		s.cancel()
 		s.turn <- struct{}{}
@@ -112,7 +107,7 @@ func (s *Server) Close() error {
 }
 
 // tool returns a tool of the server, and connects to the server if necessary.
-func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
+func (s *OnDemand) tool(ctx context.Context, name string) (*agent.Tool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -121,12 +116,12 @@ func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		if s.ctx.Err() != nil {
-			return nil, mcp.ErrClosed
+			return nil, ErrClosed
 		}
 		return nil, ctx.Err()
 	}
 	if s.closed {
-		return nil, mcp.ErrClosed
+		return nil, ErrClosed
 	}
 	if t := s.tools[name]; t != nil {
 		return t, nil
@@ -137,7 +132,7 @@ func (s *Server) tool(ctx context.Context, name string) (*agent.Tool, error) {
 			cfg, err = s.open(cfg)
 		}
 		if err == nil {
-			s.conn, err = mcp.Connect(ctx, cfg)
+			s.conn, err = Connect(ctx, cfg)
 		}
 		if err != nil {
 			return nil, err

@@ -1,4 +1,4 @@
-package replay
+package script
 
 import (
 	"bufio"
@@ -53,8 +53,8 @@ type Player struct {
 	order   []string
 }
 
-// Open reads a recording.
-func Open(name string) (*Player, error) {
+// Replay reads a recording.
+func Replay(name string) (*Player, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w", err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/tree"
+	"github.com/stonelayer/stone/internal/tree"
 )
 
 var (
@@ -84,7 +84,7 @@ func TestPaths(t *testing.T) {
 		{"no name", stone.Seq("", e, stone.Ashlar{}), "e", "e ?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.names, strings.Join(tree.Names(tt.p), " ")); diff != "" {
+			if diff := cmp.Diff(tt.names, strings.Join(tt.p.Names(), " ")); diff != "" {
 				t.Errorf("names (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.paths, join(tree.Paths(tt.p))); diff != "" {

@@ -1,4 +1,4 @@
-package stat
+package eval
 
 import (
 	"math"
@@ -10,7 +10,7 @@ import (
 // tenth of its half with another seed.
 const draws = 4000
 
-// Ratio estimates the mean of a divided by the mean of b, for the same questions; cluster is as in Mean.
+// ratioOf estimates the mean of a divided by the mean of b, for the same questions; cluster is as in Mean.
 // The two lists have the same length. The mean of b has to be known to be other than 0, as the interval of
 // a Mean or a Difference says: otherwise the ratio is not known either. The result is the zero Estimate if
 // there are no questions or the mean of b is 0.
@@ -18,7 +18,7 @@ const draws = 4000
 // The standard error and the percentile interval follow the paired bootstrap (B. Efron and R. J.
 // Tibshirani, "An Introduction to the Bootstrap", 1993, chapters 6 and 13): questions, or whole clusters, are
 // drawn with replacement. The seed is fixed, so that equal scores have an equal result.
-func Ratio(a, b []float64, cluster []string) Estimate {
+func ratioOf(a, b []float64, cluster []string) Estimate {
 	groups := grouped(a, b, cluster)
 	whole := sum(groups)
 	if whole.b == 0 {

@@ -1,10 +1,8 @@
-package stat_test
+package eval
 
 import (
 	"math"
 	"testing"
-
-	"github.com/stonelayer/stone/eval/stat"
 )
 
 // TestAttainable computes the figures of the package comment: for 30 questions that two systems
@@ -25,10 +23,10 @@ func TestAttainable(t *testing.T) {
 				now[b+i] = 1
 			}
 			of := choose(n, b) * choose(n-b, c) * math.Pow(turn, float64(b+c)) * math.Pow(1-2*turn, float64(n-b-c))
-			if e := stat.Difference(before, now, nil); e.Low <= 0 && 0 <= e.High {
+			if e := difference(before, now, nil); e.Low <= 0 && 0 <= e.High {
 				covered += of
 			}
-			byTest[math.Round(1e9*stat.McNemar(b, c))] += of
+			byTest[math.Round(1e9*mcNemar(b, c))] += of
 		}
 	}
 	near(t, "coverage of Difference", covered, .9717, 4)

@@ -1,8 +1,4 @@
-// Package live returns the model of the environment for tests. It links the providers,
-// which package stonetest does not.
-//
-//	h := stonetest.Live(t, live.Model(t, live.Names{OpenAI: "gpt-5-mini"}))
-package live
+package stonetest
 
 import (
 	"cmp"
@@ -15,15 +11,15 @@ import (
 	"github.com/stonelayer/stone/llm/openai"
 )
 
-// Names are the models of each provider; "" means that the provider is not used.
-type Names struct{ OpenAI, Anthropic, Gemini string }
+// ModelNames are the models of each provider; "" means that the provider is not used.
+type ModelNames struct{ OpenAI, Anthropic, Gemini string }
 
-// Model returns the model of the environment, and skips the test without one. It is a
+// LiveModel returns the model of the environment, and skips the test without one. It is a
 // model of OpenAI, or of a server that speaks its protocol, if OPENAI_API_KEY or
 // OPENAI_BASE_URL is set; otherwise one of Anthropic, if ANTHROPIC_API_KEY is set; otherwise
 // one of Google, if GEMINI_API_KEY is set.
 // STONE_TEST_MODEL replaces the name of the model.
-func Model(t testing.TB, names Names) llm.Model {
+func LiveModel(t testing.TB, names ModelNames) llm.Model {
 	t.Helper()
 	m, missing := offered(names)
 	if m == nil {
@@ -33,7 +29,7 @@ func Model(t testing.TB, names Names) llm.Model {
 }
 
 // offered returns the model, or the missing variable.
-func offered(names Names) (m llm.Model, missing string) {
+func offered(names ModelNames) (m llm.Model, missing string) {
 	name := os.Getenv("STONE_TEST_MODEL")
 	names.OpenAI, names.Anthropic, names.Gemini = cmp.Or(name, names.OpenAI), cmp.Or(name, names.Anthropic), cmp.Or(name, names.Gemini)
 	switch {
@@ -43,8 +39,8 @@ func offered(names Names) (m llm.Model, missing string) {
 		return anthropic.New(anthropic.Config{Model: names.Anthropic}), ""
 	case names.Gemini != "" && os.Getenv("GEMINI_API_KEY") != "":
 		return gemini.New(gemini.Config{Model: names.Gemini}), ""
-	case names == Names{}:
-		return nil, "name a model in Names or STONE_TEST_MODEL"
+	case names == ModelNames{}:
+		return nil, "name a model in ModelNames or STONE_TEST_MODEL"
 	}
 	return nil, "set OPENAI_API_KEY, OPENAI_BASE_URL for a server without a key, ANTHROPIC_API_KEY or GEMINI_API_KEY"
 }

@@ -1,5 +1,4 @@
-// Package finding defines the results of stone.Validate.
-package finding
+package stone
 
 import (
 	"cmp"
@@ -11,13 +10,9 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// A Code is the kind of a finding, for programs: "missing-producer". The page
-// docs/reference/findings.md lists them.
-type Code string
-
 // A Finding is one error or warning about a pipeline.
 type Finding struct {
-	Type    Code   `json:"type"`              // for programs: "missing-producer"
+	Type    string `json:"type"`              // for programs: "missing-producer"; docs/reference/findings.md lists them
 	Warning bool   `json:"warning,omitempty"` // the pipeline may run nevertheless
 	Ashlar  string `json:"ashlar"`            // the name of the ashlar at fault
 	Path    string `json:"path"`              // its address in the tree
@@ -27,7 +22,8 @@ type Finding struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-// String returns the finding on one line: [type] ashlar: message.
+// String returns the finding on one line: [type] ashlar: message. It escapes invisible characters of names:
+// line breaks, terminal controls, changes of direction.
 func (f Finding) String() string {
 	line := fmt.Sprintf("[%s] %s: %s", f.Type, cmp.Or(f.Ashlar, `""`), f.Message)
 	if f.Suggestion != "" {
@@ -36,14 +32,8 @@ func (f Finding) String() string {
 	if f.Path != "" && f.Path != f.Ashlar {
 		line += fmt.Sprintf(" (at %s)", f.Path)
 	}
-	return oneLine(line)
-}
-
-// oneLine escapes the invisible characters of names: line breaks, terminal controls,
-// changes of direction.
-func oneLine(s string) string {
 	var b strings.Builder
-	for _, r := range s {
+	for _, r := range line {
 		if unicode.IsGraphic(r) {
 			b.WriteRune(r)
 		} else {
@@ -53,17 +43,17 @@ func oneLine(s string) string {
 	return b.String()
 }
 
-// List has the findings of a validation, in the order of the tree.
-type List []Finding
+// Findings are the results of a validation, in the order of the tree.
+type Findings []Finding
 
 // Errors returns the findings that prevent a run.
-func (fs List) Errors() List { return fs.filter(false) }
+func (fs Findings) Errors() Findings { return fs.filter(false) }
 
 // Warnings returns the findings that do not prevent a run.
-func (fs List) Warnings() List { return fs.filter(true) }
+func (fs Findings) Warnings() Findings { return fs.filter(true) }
 
-func (fs List) filter(warning bool) List {
-	var out List
+func (fs Findings) filter(warning bool) Findings {
+	var out Findings
 	for _, f := range fs {
 		if f.Warning == warning {
 			out = append(out, f)
@@ -73,7 +63,7 @@ func (fs List) filter(warning bool) List {
 }
 
 // Err returns an *Invalid with all findings if one of them is an error.
-func (fs List) Err() error {
+func (fs Findings) Err() error {
 	if len(fs) == 0 || len(fs.Errors()) == 0 {
 		return nil
 	}
@@ -82,7 +72,7 @@ func (fs List) Err() error {
 
 // Invalid is the error of a pipeline, or an ashlar given to RunDynamic, that is rejected
 // before any part of it runs.
-type Invalid struct{ Findings List }
+type Invalid struct{ Findings Findings }
 
 // FailureKind returns kind.Invalid.
 func (e *Invalid) FailureKind() string { return string(kind.Invalid) }

@@ -7,13 +7,12 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/trust"
-	"github.com/stonelayer/stone/tool/mcp"
 )
 
 // pins returns an Accept that keeps the first definition of each tool of a server in the user's
 // configuration directory, and refuses another one until the user has accepted it.
-func pins(dir, server string) func([]mcp.Definition) error {
-	return func(all []mcp.Definition) error {
+func pins(dir, server string) func([]Definition) error {
+	return func(all []Definition) error {
 		store, err := trust.Open()
 		if err != nil {
 			return err
@@ -34,7 +33,7 @@ func pins(dir, server string) func([]mcp.Definition) error {
 				fresh[d.Name] = now
 				continue
 			}
-			var was mcp.Definition
+			var was Definition
 			if err := json.Unmarshal(raw, &was); err != nil {
 				return fmt.Errorf("the accepted definition of the tool %q cannot be read: %w", d.Name, err)
 			}

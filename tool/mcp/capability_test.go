@@ -14,20 +14,19 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
-	"github.com/stonelayer/stone/call/mcp"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/stonetest"
-	tool "github.com/stonelayer/stone/tool/mcp"
+	"github.com/stonelayer/stone/tool/mcp"
 )
 
 type city struct {
 	City string `json:"city"`
 }
 
-type weather struct {
+type sky struct {
 	Sky    string `json:"sky"`
 	Degree int    `json:"degree"`
 }
@@ -35,15 +34,15 @@ type weather struct {
 // local is a server in the same program.
 func local() mcp.Config {
 	server := sdk.NewServer(&sdk.Implementation{Name: "weather", Version: "1"}, nil)
-	sdk.AddTool(server, &sdk.Tool{Name: "today"}, func(ctx context.Context, _ *sdk.CallToolRequest, in city) (*sdk.CallToolResult, weather, error) {
+	sdk.AddTool(server, &sdk.Tool{Name: "today"}, func(ctx context.Context, _ *sdk.CallToolRequest, in city) (*sdk.CallToolResult, sky, error) {
 		switch in.City {
 		case "Nowhere":
-			return nil, weather{}, errors.New("there is no such city")
+			return nil, sky{}, errors.New("there is no such city")
 		case "Slow":
 			<-ctx.Done()
-			return nil, weather{}, ctx.Err()
+			return nil, sky{}, ctx.Err()
 		}
-		return nil, weather{"sun", 21}, nil
+		return nil, sky{"sun", 21}, nil
 	})
 	sdk.AddTool(server, &sdk.Tool{Name: "say"}, func(_ context.Context, _ *sdk.CallToolRequest, in city) (*sdk.CallToolResult, any, error) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "Sun in " + in.City + "."}}}, nil, nil
@@ -55,10 +54,10 @@ func local() mcp.Config {
 	}}
 }
 
-func Example() {
-	server := mcp.NewServer(local(), call.Scope{})
+func ExampleOnDemand() {
+	server := mcp.NewOnDemand(local(), call.Scope{})
 	defer server.Close()
-	today := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
+	today := server.Capability(call.Metadata{}, "today")
 	reply, err := today.Invoke(context.Background(), &call.Request{Input: call.JSON(`{"city":"Bern"}`)})
 	fmt.Println(today.ID, string(reply.Out), err)
 	// Output: mcp/today {"degree":21,"sky":"sun"} <nil>
@@ -67,9 +66,9 @@ func Example() {
 func TestCapability(t *testing.T) {
 	stonetest.TestCapability(t, stonetest.Capability{
 		Make: func(t *testing.T) call.Capability {
-			server := mcp.NewServer(local(), call.Scope{})
+			server := mcp.NewOnDemand(local(), call.Scope{})
 			t.Cleanup(func() { server.Close() })
-			return mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
+			return server.Capability(call.Metadata{}, "today")
 		},
 		OK:   &call.Request{Input: call.JSON(`{"city":"Bern"}`)},
 		Slow: &call.Request{Input: call.JSON(`{"city":"Slow"}`)},
@@ -95,13 +94,13 @@ func TestProgress(t *testing.T) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "done"}}}, nil, nil
 	})
 	start := time.Now()
-	s := mcp.NewServer(mcp.Config{Name: "slow", Transport: func(context.Context) (sdk.Transport, error) {
+	s := mcp.NewOnDemand(mcp.Config{Name: "slow", Transport: func(context.Context) (sdk.Transport, error) {
 		theirs, ours := sdk.NewInMemoryTransports()
 		_, err := server.Connect(context.Background(), theirs, nil)
 		return ours, err
 	}}, call.Scope{})
 	defer s.Close()
-	app := &call.Applicator{Registry: call.NewRegistry(mcp.New(call.Metadata{}, mcp.ToolConfig{Server: s, Tool: "count"}))}
+	app := &call.Applicator{Registry: call.NewRegistry(s.Capability(call.Metadata{}, "count"))}
 	var said []event.Progress
 	resp, _ := app.Act(t.Context(), call.Trace{ID: "r"}, call.Spec{Intent: "x/y", Input: call.From(dag.Derive(dag.Nothing, func(struct{}) city { return city{"Bern"} }))}, stone.Config{
 		Grant: []string{"net", "process"},
@@ -126,7 +125,7 @@ func TestProgress(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	server := mcp.NewServer(local(), call.Scope{})
+	server := mcp.NewOnDemand(local(), call.Scope{})
 	defer server.Close()
 	for _, test := range []struct{ tool, input, want string }{
 		{"say", `{"city":"Bern"}`, `{"text":"Sun in Bern."}`},
@@ -136,7 +135,7 @@ func TestAnswers(t *testing.T) {
 		{"say", `{"city":"` + strings.Repeat("x", 8<<20) + `"}`, `runtime/invoke-failed: the result has 8388616 bytes of text: want at most 8388608`},
 		{"todya", `{}`, `runtime/unavailable: `},
 	} {
-		reply, err := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: test.tool}).Invoke(t.Context(), &call.Request{Input: call.JSON(test.input)})
+		reply, err := server.Capability(call.Metadata{}, test.tool).Invoke(t.Context(), &call.Request{Input: call.JSON(test.input)})
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -162,25 +161,25 @@ func TestServer(t *testing.T) {
 		{mcp.Config{Command: []string{"/bin/false"}}, call.Scope{}, ""},
 		{mcp.Config{URL: "http://127.0.0.1:1/mcp?key=s3cret", StartTimeout: time.Second}, call.Scope{}, ""},
 	} {
-		server := mcp.NewServer(test.config, test.scope)
-		_, err := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "x"}).Invoke(t.Context(), &call.Request{})
+		server := mcp.NewOnDemand(test.config, test.scope)
+		_, err := server.Capability(call.Metadata{}, "x").Invoke(t.Context(), &call.Request{})
 		if err == nil || !strings.HasPrefix(err.Error(), "runtime/unavailable: ") || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%v: want %s", err, test.want)
 		}
 		server.Close()
 	}
-	server := mcp.NewServer(local(), call.Scope{})
-	today := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "today"})
+	server := mcp.NewOnDemand(local(), call.Scope{})
+	today := server.Capability(call.Metadata{}, "today")
 	req := &call.Request{Input: call.JSON(`{"city":"Bern"}`)}
 	if _, err := today.Invoke(t.Context(), req); err != nil {
 		t.Error(err)
 	}
 	server.Close()
 	server.Close()
-	if _, err := today.Invoke(t.Context(), req); !errors.Is(err, tool.ErrClosed) {
+	if _, err := today.Invoke(t.Context(), req); !errors.Is(err, mcp.ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}
-	if _, err := mcp.New(call.Metadata{}, mcp.ToolConfig{}).Invoke(t.Context(), req); err == nil {
+	if _, err := mcp.NewOnDemand(local(), call.Scope{}).Capability(call.Metadata{}, "").Invoke(t.Context(), req); err == nil {
 		t.Error("no tool is no error")
 	}
 }
@@ -194,9 +193,9 @@ func TestPeer(t *testing.T) {
 	path := filepath.Join(peer.Module(t, "@modelcontextprotocol/server-filesystem"), "dist", "index.js")
 	peer.Held(t, "@modelcontextprotocol/server-filesystem", "its tools as capabilities")
 	policy := sandbox.Policy{Writable: []string{dir}, ReadOnly: []string{filepath.Join(path, "..", "..", "..", "..", "..")}}
-	server := mcp.NewServer(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}, Sandbox: policy}, call.Scope{Process: call.Process{"/usr/bin/env"}})
+	server := mcp.NewOnDemand(mcp.Config{Command: []string{"/usr/bin/env", "node", path, dir}, Sandbox: policy}, call.Scope{Process: call.Process{"/usr/bin/env"}})
 	defer server.Close()
-	list := mcp.New(call.Metadata{}, mcp.ToolConfig{Server: server, Tool: "list_directory"})
+	list := server.Capability(call.Metadata{}, "list_directory")
 	for _, test := range []struct{ path, want string }{{dir, ""}, {"/etc", "Access denied"}} {
 		_, err := list.Invoke(t.Context(), &call.Request{Input: call.JSON(fmt.Sprintf(`{"path":%q}`, test.path))})
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
@@ -207,7 +206,7 @@ func TestPeer(t *testing.T) {
 
 func TestScopeThatCannotBeHeld(t *testing.T) {
 	for _, s := range []call.Scope{{FS: call.FS{"/tmp"}}, {Net: call.Net{}}, {Process: call.Process{}}} {
-		server := mcp.NewServer(mcp.Config{Command: []string{"/bin/true"}}, s)
+		server := mcp.NewOnDemand(mcp.Config{Command: []string{"/bin/true"}}, s)
 		if server.Check() == nil {
 			t.Errorf("a program is started with the scope %+v", s)
 		}

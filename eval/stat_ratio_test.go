@@ -1,4 +1,4 @@
-package stat_test
+package eval
 
 import (
 	"math"
@@ -6,8 +6,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-
-	"github.com/stonelayer/stone/eval/stat"
 )
 
 // routes are the gains of a routed and of a large system over a small one, of n questions.
@@ -33,7 +31,7 @@ func TestRatioCovers(t *testing.T) {
 	covered := 0
 	for seed := range sims {
 		a, b := routes(rand.New(rand.NewPCG(7, uint64(seed))), 150)
-		if e := stat.Ratio(a, b, nil); e.Low <= .3 && .3 <= e.High {
+		if e := ratioOf(a, b, nil); e.Low <= .3 && .3 <= e.High {
 			covered++
 		}
 	}
@@ -49,8 +47,8 @@ func TestRatioSpread(t *testing.T) {
 	for i := range a {
 		rest[i] = a[i] - ratio*b[i]
 	}
-	delta := stat.Student(rest, nil).SE / (sumOf(b) / float64(len(b)))
-	e := stat.Ratio(a, b, nil)
+	delta := student(rest, nil).SE / (sumOf(b) / float64(len(b)))
+	e := ratioOf(a, b, nil)
 	if e.Mean != ratio || e.N != 400 || e.Clusters != 400 || math.Abs(e.SE/delta-1) > .1 {
 		t.Errorf("%+v, want %v with about %v", e, ratio, delta)
 	}
@@ -58,7 +56,7 @@ func TestRatioSpread(t *testing.T) {
 	for i := range 800 {
 		cluster = append(cluster, strconv.Itoa(i%400))
 	}
-	twice := stat.Ratio(append(a, a...), append(b, b...), cluster)
+	twice := ratioOf(append(a, a...), append(b, b...), cluster)
 	if twice.N != 800 || twice.Clusters != 400 || twice.SE != e.SE || twice.Low != e.Low {
 		t.Errorf("%+v, want the spread of %+v", twice, e)
 	}
@@ -66,11 +64,11 @@ func TestRatioSpread(t *testing.T) {
 
 func TestRatioOfNothing(t *testing.T) {
 	for _, b := range [][]float64{nil, {0, 0}, {1, -1}} {
-		if e := stat.Ratio(make([]float64, len(b)), b, nil); e != (stat.Estimate{}) {
+		if e := ratioOf(make([]float64, len(b)), b, nil); e != (Estimate{}) {
 			t.Errorf("%v: %+v, want none", b, e)
 		}
 	}
-	if e := stat.Ratio([]float64{1}, []float64{2}, nil); e.Mean != .5 || e.High < math.MaxFloat32 {
+	if e := ratioOf([]float64{1}, []float64{2}, nil); e.Mean != .5 || e.High < math.MaxFloat32 {
 		t.Errorf("of one question: %+v, want an open interval", e)
 	}
 }

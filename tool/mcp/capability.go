@@ -11,36 +11,24 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
-	"github.com/stonelayer/stone/tool/mcp"
 )
 
-// ToolConfig names a tool. The zero value fails with call.Unavailable.
-type ToolConfig struct {
-	Server *Server
-	Tool   string // its name on the server
-}
-
-// Check returns an error if the configuration is invalid. It starts nothing.
-func (c ToolConfig) Check() error {
-	if c.Server == nil || c.Tool == "" {
-		return errors.New("mcp: no tool: set Server and Tool")
+// Capability returns a capability of kind mcp: the tool of that name. Its id defaults to mcp/ and the name of the tool.
+// It needs the effects of the server: process for a command, net otherwise. The input of a request is checked against the
+// schema of the tool before it is sent. The out is the structured content of the result, or {"text": …}, with "media" if
+// the tool returned pictures, sounds or files.
+func (s *OnDemand) Capability(m call.Metadata, tool string) call.Capability {
+	m = m.Needing(s.cfg.Needs()...)
+	m.ID, m.Kind = cmp.Or(m.ID, "mcp/"+cmp.Or(tool, "tool")), cmp.Or(m.Kind, "mcp")
+	invalid := s.Check()
+	if tool == "" {
+		invalid = errors.New("mcp: no tool: name one")
 	}
-	return c.Server.Check()
-}
-
-// New returns a capability of kind mcp. Its id defaults to mcp/ and the name of the tool.
-// It needs the effects of the server: process for a command, net otherwise.
-func New(m call.Metadata, c ToolConfig) call.Capability {
-	if c.Server != nil {
-		m = m.Needing(c.Server.cfg.Needs()...)
-	}
-	m.ID, m.Kind = cmp.Or(m.ID, "mcp/"+cmp.Or(c.Tool, "tool")), cmp.Or(m.Kind, "mcp")
-	invalid := c.Check()
 	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
 			return nil, unavailable(invalid)
 		}
-		return c.invoke(ctx, req)
+		return s.invoke(ctx, tool, req)
 	}}
 }
 
@@ -48,8 +36,8 @@ func unavailable(err error) error {
 	return &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
 }
 
-func (c ToolConfig) invoke(ctx context.Context, req *call.Request) (*call.Reply, error) {
-	tool, err := c.Server.tool(ctx, c.Tool)
+func (s *OnDemand) invoke(ctx context.Context, name string, req *call.Request) (*call.Reply, error) {
+	tool, err := s.tool(ctx, name)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -61,7 +49,7 @@ func (c ToolConfig) invoke(ctx context.Context, req *call.Request) (*call.Reply,
 		input = json.RawMessage("{}")
 	}
 	if err := fits(ctx, tool, input); err != nil {
-		return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input does not fit the schema of the tool " + c.Tool + ": " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input does not fit the schema of the tool " + name + ": " + err.Error(), Cause: err}
 	}
 	result, err := tool.Run(ctx, input)
 	if err != nil {
@@ -87,7 +75,7 @@ func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if start := (*mcp.StartError)(nil); errors.As(err, &start) || errors.Is(err, mcp.ErrClosed) {
+	if start := (*StartError)(nil); errors.As(err, &start) || errors.Is(err, ErrClosed) {
 		return unavailable(err)
 	}
 	return &call.Error{Type: call.InvokeFailed, Message: err.Error(), Cause: err}

@@ -1,4 +1,4 @@
-package stat_test
+package eval
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"os"
 	"strconv"
 	"testing"
-
-	"github.com/stonelayer/stone/eval/stat"
 )
 
 // TestCoverage simulates evaluations whose true values are known and counts how often the
@@ -22,7 +20,7 @@ func TestCoverage(t *testing.T) {
 	for k, kind := range simulations {
 		for _, p := range []float64{.05, .5, .95} {
 			for _, n := range sizes {
-				r := &source{rand.New(rand.NewPCG(uint64(k), uint64(n)))}
+				r := &dice{rand.New(rand.NewPCG(uint64(k), uint64(n)))}
 				covered := 0
 				for range sims {
 					if e, truth := kind.draw(r, p, n); e.Low <= truth && truth <= e.High {
@@ -45,48 +43,48 @@ func TestCoverage(t *testing.T) {
 var simulations = []struct {
 	name string
 	few  float64 // below so many rare answers, the documented exceptions hold
-	draw func(r *source, p float64, n int) (e stat.Estimate, truth float64)
+	draw func(r *dice, p float64, n int) (e Estimate, truth float64)
 }{
-	{"binary", 0, func(r *source, p float64, n int) (stat.Estimate, float64) {
+	{"binary", 0, func(r *dice, p float64, n int) (Estimate, float64) {
 		p += (r.Float64() - .5) * .8 * math.Min(p, 1-p) // the average over rates near p
-		return stat.Mean(r.binary(p, n), nil), p
+		return averageOf(r.binary(p, n), nil), p
 	}},
-	{"three trials", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
-		return stat.Mean(r.trials(p, n), nil), p
+	{"three trials", 10, func(r *dice, p float64, n int) (Estimate, float64) {
+		return averageOf(r.trials(p, n), nil), p
 	}},
-	{"clusters of three", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+	{"clusters of three", 10, func(r *dice, p float64, n int) (Estimate, float64) {
 		scores, cluster := r.clusters(p, n)
-		return stat.Mean(scores, cluster), p
+		return averageOf(scores, cluster), p
 	}},
-	{"paired, binary", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+	{"paired, binary", 10, func(r *dice, p float64, n int) (Estimate, float64) {
 		q := p + .05
 		if p > .5 {
 			q = p - .05
 		}
-		return stat.Difference(r.binary(p, n), r.binary(q, n), nil), q - p
+		return difference(r.binary(p, n), r.binary(q, n), nil), q - p
 	}},
-	{"paired, as good", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
-		return stat.Difference(r.binary(p, n), r.binary(p, n), nil), 0
+	{"paired, as good", 10, func(r *dice, p float64, n int) (Estimate, float64) {
+		return difference(r.binary(p, n), r.binary(p, n), nil), 0
 	}},
-	{"paired, three trials", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+	{"paired, three trials", 10, func(r *dice, p float64, n int) (Estimate, float64) {
 		a, b := make([]float64, n), make([]float64, n)
 		for i := range n {
 			hard := r.beta(p, 2)
 			a[i], b[i] = r.trial(hard), r.trial(hard)
 		}
-		return stat.Difference(a, b, nil), 0
+		return difference(a, b, nil), 0
 	}},
-	{"paired, clusters", 10, func(r *source, p float64, n int) (stat.Estimate, float64) {
+	{"paired, clusters", 10, func(r *dice, p float64, n int) (Estimate, float64) {
 		a, cluster := r.clusters(p, n)
 		b, _ := r.clusters(p, n)
-		return stat.Difference(a, b, cluster), 0
+		return difference(a, b, cluster), 0
 	}},
 }
 
-// source draws scores.
-type source struct{ *rand.Rand }
+// A dice draws scores.
+type dice struct{ *rand.Rand }
 
-func (r *source) binary(p float64, n int) []float64 {
+func (r *dice) binary(p float64, n int) []float64 {
 	scores := make([]float64, n)
 	for i := range scores {
 		if r.Float64() < p {
@@ -96,7 +94,7 @@ func (r *source) binary(p float64, n int) []float64 {
 	return scores
 }
 
-func (r *source) trial(p float64) (mean float64) {
+func (r *dice) trial(p float64) (mean float64) {
 	for _, x := range r.binary(p, 3) {
 		mean += x / 3
 	}
@@ -104,7 +102,7 @@ func (r *source) trial(p float64) (mean float64) {
 }
 
 // trials returns the means of three trials of questions that are hard in different degrees.
-func (r *source) trials(p float64, n int) []float64 {
+func (r *dice) trials(p float64, n int) []float64 {
 	scores := make([]float64, n)
 	for i := range scores {
 		scores[i] = r.trial(r.beta(p, 2))
@@ -112,7 +110,7 @@ func (r *source) trials(p float64, n int) []float64 {
 	return scores
 }
 
-func (r *source) clusters(p float64, n int) (scores []float64, cluster []string) {
+func (r *dice) clusters(p float64, n int) (scores []float64, cluster []string) {
 	var of float64
 	for i := range n {
 		if i%3 == 0 {
@@ -124,13 +122,13 @@ func (r *source) clusters(p float64, n int) (scores []float64, cluster []string)
 }
 
 // beta draws from the beta distribution with mean p.
-func (r *source) beta(p, size float64) float64 {
+func (r *dice) beta(p, size float64) float64 {
 	a, b := r.gamma(p*size), r.gamma((1-p)*size)
 	return a / (a + b)
 }
 
 // gamma draws from the gamma distribution (G. Marsaglia and W. W. Tsang, 2000).
-func (r *source) gamma(shape float64) float64 {
+func (r *dice) gamma(shape float64) float64 {
 	boost := 1.0
 	if shape < 1 {
 		boost = math.Pow(r.Float64(), 1/shape)
@@ -148,17 +146,17 @@ func (r *source) gamma(shape float64) float64 {
 }
 
 func ExampleMean() {
-	e := stat.Mean([]float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 1}, nil)
+	e := averageOf([]float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 1}, nil)
 	fmt.Printf("%.2f, 95 %% between %.2f and %.2f\n", e.Mean, e.Low, e.High)
 	// Output: 0.80, 95 % between 0.49 and 0.94
 }
 
 // No difference of scores within 0 and 1 is beyond 1, however few they are.
 func TestDifferenceWithinScores(t *testing.T) {
-	if e := stat.Difference([]float64{0, 0.5}, []float64{1, 0.6}, nil); e.Low != -1 || e.High != 1 {
+	if e := difference([]float64{0, 0.5}, []float64{1, 0.6}, nil); e.Low != -1 || e.High != 1 {
 		t.Errorf("%+v, want from -1 to 1", e)
 	}
-	if e := stat.Difference([]float64{0, 5}, []float64{1, 9}, nil); e.Low > -1 || e.High < 4 {
+	if e := difference([]float64{0, 5}, []float64{1, 9}, nil); e.Low > -1 || e.High < 4 {
 		t.Errorf("%+v, want an interval that is not cut", e)
 	}
 }
@@ -166,7 +164,7 @@ func TestDifferenceWithinScores(t *testing.T) {
 func ExampleDifference() {
 	before := []float64{1, 0, 0, 1, 1, 0, 0, 1, 0, 0}
 	now := []float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 0}
-	e := stat.Difference(before, now, nil)
-	fmt.Printf("%+.2f, 95 %% between %+.2f and %+.2f, McNemar %.2f\n", e.Mean, e.Low, e.High, stat.McNemar(3, 0))
+	e := difference(before, now, nil)
+	fmt.Printf("%+.2f, 95 %% between %+.2f and %+.2f, McNemar %.2f\n", e.Mean, e.Low, e.High, mcNemar(3, 0))
 	// Output: +0.30, 95 % between -0.05 and +0.65, McNemar 0.25
 }

@@ -1,4 +1,4 @@
-package stat
+package eval
 
 import "math"
 
@@ -15,7 +15,7 @@ type Estimate struct {
 // level is the probability below the upper end of an interval.
 const level = 0.975
 
-// Mean estimates the mean of the scores of questions. Cluster names the cluster of each
+// averageOf estimates the mean of the scores of questions. Cluster names the cluster of each
 // question; nil means that every question is its own. Without scores all fields are zero.
 //
 // The standard error follows E. Miller, "Adding Error Bars to Evals" (arXiv 2411.00640),
@@ -24,7 +24,7 @@ const level = 0.975
 // ("Probable Inference", JASA 22, 1927) on the effective sample size, as E. L. Korn and
 // B. I. Graubard propose it for clusters (Survey Methodology 24, 1998), if all scores are
 // within 0 and 1. Otherwise it is Student's interval with G-1 degrees of freedom.
-func Mean(scores []float64, cluster []string) Estimate {
+func averageOf(scores []float64, cluster []string) Estimate {
 	e := estimate(scores, cluster)
 	if e.N == 0 {
 		return e
@@ -37,9 +37,9 @@ func Mean(scores []float64, cluster []string) Estimate {
 	return e.wilson()
 }
 
-// Student is Mean for values that are no scores, such as costs: always with the interval of
+// student is Mean for values that are no scores, such as costs: always with the interval of
 // Student.
-func Student(values []float64, cluster []string) Estimate {
+func student(values []float64, cluster []string) Estimate {
 	e := estimate(values, cluster)
 	if e.N == 0 {
 		return e
@@ -100,7 +100,7 @@ func (e Estimate) wilson() Estimate {
 	if e.Clusters < 2 {
 		e.Low, e.High = 0, 1
 		if e.N == 1 {
-			e.Low, e.High = Wilson(e.Mean, 1)
+			e.Low, e.High = wilson(e.Mean, 1)
 		}
 		return e
 	}
@@ -112,13 +112,13 @@ func (e Estimate) wilson() Estimate {
 		t, z := quantileT(level, float64(e.Clusters-1)), quantileNormal(level)
 		n *= z * z / (t * t)
 	}
-	e.Low, e.High = Wilson(e.Mean, n)
+	e.Low, e.High = wilson(e.Mean, n)
 	return e
 }
 
-// Wilson returns the interval of Wilson for a rate of n binary answers, of which there may
+// wilson returns the interval of Wilson for a rate of n binary answers, of which there may
 // be a fraction: n is the effective sample size.
-func Wilson(rate, n float64) (low, high float64) {
+func wilson(rate, n float64) (low, high float64) {
 	if n <= 0 {
 		return 0, 1
 	}
@@ -128,7 +128,7 @@ func Wilson(rate, n float64) (low, high float64) {
 	return max(0, middle-half), min(1, middle+half)
 }
 
-// Difference estimates how much higher b scores than a for the same
+// difference estimates how much higher b scores than a for the same
 // questions; cluster is as in Mean. The two lists have the same length.
 //
 // The standard error is taken over the paired differences, as in E. Miller, "Adding Error
@@ -138,7 +138,7 @@ func Wilson(rate, n float64) (low, high float64) {
 // Confidence Interval for a Difference of Binomial Proportions Based on Paired Data",
 // JEBS 37, 2012), which adds one question that turned in each direction: without any that
 // turned, the interval of Student would be empty.
-func Difference(a, b []float64, cluster []string) Estimate {
+func difference(a, b []float64, cluster []string) Estimate {
 	d := make([]float64, len(a))
 	scores := true
 	for i := range a {

@@ -1,4 +1,4 @@
-package replay_test
+package script_test
 
 import (
 	"errors"
@@ -13,7 +13,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/openai"
-	"github.com/stonelayer/stone/llm/replay"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/stonetest"
 )
@@ -27,7 +26,7 @@ func ask(text string) *llm.Request {
 // record asks a scripted server over both protocols and returns the file.
 func record(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "session.jsonl")
-	rec, err := replay.Record(file, nil)
+	rec, err := script.Record(file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +57,7 @@ func TestReplay(t *testing.T) {
 	if strings.Contains(string(raw), key) {
 		t.Errorf("the key was recorded:\n%s", raw)
 	}
-	player, err := replay.Open(file)
+	player, err := script.Replay(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +81,13 @@ func TestReplay(t *testing.T) {
 }
 
 func TestNotRecorded(t *testing.T) {
-	player, err := replay.Open(record(t))
+	player, err := script.Replay(record(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := openai.New(openai.Config{Model: "m", URL: "http://elsewhere.invalid", Key: "other", HTTPClient: player.Client()})
 	_, err = llm.Collect(t.Context(), m, ask("ho"))
-	var missing *replay.NotRecordedError
+	var missing *script.NotRecordedError
 	if !errors.As(err, &missing) {
 		t.Fatalf("error %v, want a *NotRecordedError", err)
 	}
@@ -105,7 +104,7 @@ func TestSpeed(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		for speed, want := range map[float64]time.Duration{0: 0, 1: 5 * time.Second, 2: 2500 * time.Millisecond} {
-			player, err := replay.Open(file)
+			player, err := script.Replay(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +124,7 @@ func TestSpeed(t *testing.T) {
 // TestRecordedModel checks that a model keeps the contract while it is recorded.
 func TestRecordedModel(t *testing.T) {
 	stonetest.TestModel(t, func(t *testing.T, answers ...script.Answer) llm.Model {
-		rec, err := replay.Record(filepath.Join(t.TempDir(), "x.jsonl"), nil)
+		rec, err := script.Record(filepath.Join(t.TempDir(), "x.jsonl"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

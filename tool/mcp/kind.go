@@ -11,7 +11,6 @@ import (
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/sandbox"
-	"github.com/stonelayer/stone/tool/mcp"
 )
 
 // A configured server is a server of the configuration that speaks the Model Context
@@ -23,7 +22,7 @@ type configured struct {
 	env, header map[string]kinds.Value
 	secrets     []kinds.Secret
 	client      kinds.Secret // of cfg.OAuth
-	server      *Server
+	server      *OnDemand
 }
 
 // Part gives programs the kind mcp, and servers in their configuration.
@@ -43,7 +42,7 @@ func readServers(r *kinds.Reader, m *form.Map) {
 		good := false
 		s.secrets = r.Of("server "+name, func() { good = v.Map(func(m *form.Map) { readServer(r, m, s) }) })
 		if s.server == nil { // no map
-			s.server = NewServer(s.cfg, call.Scope{})
+			s.server = NewOnDemand(s.cfg, call.Scope{})
 		}
 		s.server.open = s.open
 		if err := s.server.Check(); good && err != nil {
@@ -104,13 +103,13 @@ func readServer(r *kinds.Reader, m *form.Map, s *configured) {
 	m.At("start-timeout-ms").Duration(&s.cfg.StartTimeout)
 	m.At("idle-ms").Duration(&s.cfg.Idle)
 	s.cfg.Accept = pins(r.Dir, s.name)
-	s.server = NewServer(s.cfg, r.Scope(m))
+	s.server = NewOnDemand(s.cfg, r.Scope(m))
 }
 
 // readOAuth reads how the user logs in to the server.
 func readOAuth(r *kinds.Reader, m *form.Map, s *configured) {
 	m.At("oauth").Map(func(m *form.Map) {
-		o := &mcp.OAuth{Hint: "run: stone login " + quoted(s.name)}
+		o := &OAuth{Hint: "run: stone login " + quoted(s.name)}
 		m.At("client").Text(&o.Client)
 		s.client = r.Secret(m, "secret")
 		m.At("scopes").Texts(&o.Scopes)
@@ -129,7 +128,7 @@ func (s *configured) login(ctx context.Context, show func(string) error) error {
 	if err != nil {
 		return err
 	}
-	return mcp.Login(ctx, cfg, show)
+	return Login(ctx, cfg, show)
 }
 
 // open returns the configuration of the server with its secrets.
@@ -161,6 +160,6 @@ func readKind(r *kinds.Reader, m *form.Map, at *kinds.Reached) kinds.Builder {
 	}
 	kinds.SomeText(m, "tool", &tool)
 	return func(meta call.Metadata) (call.Capability, error) {
-		return New(meta, ToolConfig{Server: s.server, Tool: tool}), nil
+		return s.server.Capability(meta, tool), nil
 	}
 }
