@@ -93,7 +93,7 @@ func ExampleReduce() {
 		stone.Map("each-city", cities, city,
 			stone.Func("measure", city, degrees, func(_ context.Context, name string) (int, error) { return len(name), nil }),
 			stone.Lanes(2)),
-		stone.Reduce(stone.Func("compare", dag.Lanes2(city, degrees), warmest, func(_ context.Context, all []dag.Pair[string, int]) (string, error) {
+		stone.Reduce(stone.Func("compare", dag.Lanes2(city, degrees), warmest, func(_ context.Context, all []dag.Row2[string, int]) (string, error) {
 			best := all[0]
 			for _, one := range all {
 				if one.B > best.B {
