@@ -66,6 +66,7 @@ func ExampleAsk() {
 	approval := dag.NewType[stone.Answer]("approval")
 	p := stone.Ask("approve", version, approval, func(v string) string { return "Deploy " + v + "?" }, stone.Choices("yes", "no"))
 	questions := make(ask.Channel)
+	defer close(questions)
 	go func() {
 		for q := range questions {
 			fmt.Println(q.Text, q.Choices)

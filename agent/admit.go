@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -52,7 +53,7 @@ func (r *run) admit(ctx context.Context) error {
 	if slices.Contains(noVerdict, rejection.Kind) {
 		return out.Cause()
 	}
-	return failure(KindRejected, &rejected{out.Cause()}, "%s", rejection.Reason)
+	return failure(reasons.NotAdmitted, &rejected{out.Cause()}, "%s", rejection.Reason)
 }
 
 // rejected is the cause of a failure that another attempt cannot change.

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	callmodel "github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -51,7 +52,7 @@ func TestAdmit(t *testing.T) {
 			}
 			_, err := stone.Run(t.Context(), p, stone.Config{})
 			var failure *stone.Failure
-			if errors.As(err, &failure) != (test.want != "") || failure != nil && (failure.Kind != agent.KindRejected || !strings.Contains(failure.Reason, test.want)) {
+			if errors.As(err, &failure) != (test.want != "") || failure != nil && (failure.Kind != reasons.NotAdmitted || !strings.Contains(failure.Reason, test.want)) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 			if want := map[bool]int{true: 1}[test.want == ""]; asked != want {
@@ -92,23 +93,23 @@ func TestAdmitOfTheModel(t *testing.T) {
 		User: agent.Say("hello"), Use: []agent.Middleware{fetch}, Options: []stone.LeafOption{stone.Retry{Attempts: 3}},
 	})
 	_, err := stone.Run(t.Context(), p, stone.Config{})
-	if !errors.Is(err, agent.KindRejected) || asked != 1 {
-		t.Errorf("%v, %d asked; want %s after one", err, asked, agent.KindRejected)
+	if !errors.Is(err, reasons.NotAdmitted) || asked != 1 {
+		t.Errorf("%v, %d asked; want %s after one", err, asked, reasons.NotAdmitted)
 	}
 }
 
 // Any ashlar can be the door. If it breaks, the failure is its own.
 func TestAdmitByAshlar(t *testing.T) {
 	verdict := dag.NewType[bool]("verdict")
-	for _, k := range []kind.Kind{"impolite", agent.KindModel} {
+	for _, k := range []kind.Kind{"impolite", reasons.ModelFailed} {
 		asked := 0
 		says := script.Func(func(int, *llm.Request) script.Answer { asked++; return script.Text("fine") })
 		judge := stone.Func("judge", agent.Asked, verdict, func(_ context.Context, in agent.Input) (bool, error) {
 			return false, stone.Fail(k, "%s", in.Messages[0].Text())
 		})
 		_, err := stone.Run(t.Context(), agent.New("say", dag.NewType[agent.Text]("said"), says, agent.Config{User: agent.Say("hi"), Admit: judge}), stone.Config{})
-		want := agent.KindRejected
-		if k == agent.KindModel {
+		want := reasons.NotAdmitted
+		if k == reasons.ModelFailed {
 			want = k
 		}
 		var failure *stone.Failure

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 )
@@ -61,7 +62,7 @@ func TestStuckModel(t *testing.T) {
 		asked  int
 		want   error
 	}{
-		"a loop":  {strings.Repeat("I will try again. ", 10_000), 2, agent.KindDegenerate},
+		"a loop":  {strings.Repeat("I will try again. ", 10_000), 2, reasons.Degenerate},
 		"a table": {strings.Repeat("| 0 | 0 | 0 | 0 |\n", 60), 1, nil},
 		"zeros":   {strings.Repeat("0", 1000), 1, nil},
 	} {

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -49,7 +50,7 @@ func TestEndsOnCall(t *testing.T) {
 		"directed by tools":   {[]any{call(`{"ok":true,"reason":"fine"}`)}, agent.ToolDirected, verdict{true, "fine"}, ""},
 		"beside other calls":  {[]any{calls("echo", `{"text":"x"}`), calls("echo", `{"text":"x"}`, "decide", `{"ok":false,"reason":"no"}`)}, nil, verdict{false, "no"}, ""},
 		"a misfit, then good": {[]any{call(`{"ok":"perhaps"}`), call(`{"ok":false,"reason":"no"}`)}, nil, verdict{false, "no"}, ""},
-		"misfits":             {[]any{call(`{"ok":"perhaps"}`), call(`{"ok":"perhaps"}`)}, nil, verdict{}, agent.KindParseFailed},
+		"misfits":             {[]any{call(`{"ok":"perhaps"}`), call(`{"ok":"perhaps"}`)}, nil, verdict{}, reasons.ParseFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, mem := model(tt.answers...), &memory{left: -1}

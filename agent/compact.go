@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -65,7 +66,7 @@ func (cfg CompactConfig) wrap(ctx context.Context, c Context, next Handler) (Con
 		return c, err
 	}
 	after, err := next(ctx, shorter)
-	if !errors.Is(err, KindOverflow) {
+	if !errors.Is(err, reasons.Overflow) {
 		return after, err
 	}
 	// Nobody knows how much too long it was. Half of it is safe unless the estimate is far off.

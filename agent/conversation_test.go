@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -93,43 +94,43 @@ func TestConversations(t *testing.T) {
 			name:    "an empty answer is a failure",
 			answers: []any{says("")},
 			asked:   "user: begin\n",
-			want:    string(agent.KindEmptyResponse),
+			want:    string(reasons.EmptyResponse),
 		}, {
 			name:    "an answer of white space is empty",
 			answers: []any{says(" \n")},
 			asked:   "user: begin\n",
-			want:    string(agent.KindEmptyResponse),
+			want:    string(reasons.EmptyResponse),
 		}, {
 			name:    "a model that reports the empty answer itself",
 			answers: []any{&llm.EmptyResponseError{}},
 			asked:   "user: begin\n",
-			want:    string(agent.KindEmptyResponse),
+			want:    string(reasons.EmptyResponse),
 		}, {
 			name:    "a stream that ends half-way is an error, not an answer",
 			answers: []any{&llm.TruncatedError{}},
 			asked:   "user: begin\n",
-			want:    string(agent.KindModel),
+			want:    string(reasons.ModelFailed),
 		}, {
 			name:    "a stream that closes regularly without a last delta is an error too",
 			answers: []any{[]llm.Delta{{Kind: llm.Text, Text: "half an ans"}}},
 			asked:   "user: begin\n",
-			want:    string(agent.KindModel),
+			want:    string(reasons.ModelFailed),
 		}, {
 			name:    "a model that repeats itself",
 			answers: []any{&llm.RepetitionExhaustedError{Attempts: 3}},
 			asked:   "user: begin\n",
-			want:    string(agent.KindDegenerate),
+			want:    string(reasons.Degenerate),
 		}, {
 			name:    "a refusal is no answer",
 			answers: []any{but(says(""), func(r *llm.Reply) { r.Refusal = "I will not." })},
 			asked:   "user: begin\n",
-			want:    string(agent.KindRefused),
+			want:    string(reasons.ModelRefused),
 		}, {
 			name:    "a turn limit is a failure, not a success",
 			cfg:     agent.Config{MaxTurns: 2},
 			answers: []any{calls("echo", `{"text":"a"}`), but(calls("echo", `{"text":"b"}`), func(r *llm.Reply) { r.Text = "nearly" }), says("never asked")},
 			asked:   "user: begin\ncall: echo {\"text\":\"a\"}\ntool: echo a\n",
-			want:    string(agent.KindMaxTurns),
+			want:    string(reasons.MaxTurns),
 		}, {
 			name:    "an answer cut off by the token limit is sent back once",
 			answers: []any{but(says("so it"), func(r *llm.Reply) { r.StopReason = "max_tokens" }), says("short")},
@@ -140,12 +141,12 @@ func TestConversations(t *testing.T) {
 			answers: []any{but(says("so it"), func(r *llm.Reply) { r.StopReason = "length" }),
 				but(says("so it"), func(r *llm.Reply) { r.StopReason = "length" })},
 			asked: "user: begin\nassistant: so it\nuser: Your answer was cut off at the limit of its length. Answer again, in fewer words.\n",
-			want:  string(agent.KindTruncated),
+			want:  string(reasons.Truncated),
 		}, {
 			name:    "a tool says halt",
 			answers: []any{calls("halt", `{"text":"enough"}`)},
 			asked:   "user: begin\n",
-			want:    string(agent.KindHalted),
+			want:    string(reasons.Halted),
 		}, {
 			name:    "ContinueOnToolUse loops on any advice",
 			answers: []any{calls("quiet", `{"text":""}`), says("done")},
@@ -218,8 +219,8 @@ func TestErrorIsTyped(t *testing.T) {
 	_, err := run(t, agent.New("talk", note, model(&llm.HTTPError{Status: 429, RequestID: "req_1"}), agent.Config{User: agent.Say("hi")}), stone.Config{})
 	var h *llm.HTTPError
 	var f *stone.Failure
-	if !errors.As(err, &h) || h.Status != 429 || !errors.As(err, &f) || f.Kind != agent.KindModel {
-		t.Errorf("got %v, want a failure %q around the HTTP error", err, agent.KindModel)
+	if !errors.As(err, &h) || h.Status != 429 || !errors.As(err, &f) || f.Kind != reasons.ModelFailed {
+		t.Errorf("got %v, want a failure %q around the HTTP error", err, reasons.ModelFailed)
 	}
 }
 
@@ -241,7 +242,7 @@ func TestSchema(t *testing.T) {
 		{"a schema that the model misses once", 1, []any{says("sorry"), says(fits)},
 			"user: begin\nassistant: sorry\nuser: " + misfit + "(root): want JSON, got malformed text at line 1, column 1: invalid character 's' looking for beginning of value | Answer again, with JSON that fits and nothing else.\n", `{"level":2,"title":"crash"}`},
 		{"a schema that the model misses twice", 9, []any{says(`{"title":"crash","level":"two","owner":null}`), says(`{}`), says(fits)},
-			"user: begin\nassistant: {\"title\":\"crash\",\"level\":\"two\",\"owner\":null}\nuser: " + misfit + "level: want integer, got string \"two\" | Answer again, with JSON that fits and nothing else.\n", string(agent.KindParseFailed)},
+			"user: begin\nassistant: {\"title\":\"crash\",\"level\":\"two\",\"owner\":null}\nuser: " + misfit + "level: want integer, got string \"two\" | Answer again, with JSON that fits and nothing else.\n", string(reasons.ParseFailed)},
 		{"JSON that was cut off", 0, []any{but(says(`{"title":"cra`), func(r *llm.Reply) { r.StopReason = "length" }), says(fits)},
 			"user: begin\nassistant: {\"title\":\"cra\nuser: Your answer was cut off at the limit of its length. Answer again, in fewer words.\n", `{"level":2,"title":"crash"}`},
 		{"an integer that is written with a fraction", 0, []any{says(`{"title":"crash","level":2.0,"owner":null}`)}, "user: begin\n", `{"level":2,"title":"crash"}`},

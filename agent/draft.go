@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -89,10 +90,10 @@ func (d *draft) read(ctx context.Context, r *llm.Reply) (any, *misfit) {
 		wrong = d.form.Misfit(err)
 	}
 	if wrong.Cut {
-		return nil, &misfit{wrong.Tell, failure(KindTruncated, nil, "%v; so was the one after it was sent back", wrong.Err)}
+		return nil, &misfit{wrong.Tell, failure(reasons.Truncated, nil, "%v; so was the one after it was sent back", wrong.Err)}
 	}
 	// The error quotes the answer, which belongs to the debug events only.
-	return nil, &misfit{wrong.Tell, failure(KindParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
+	return nil, &misfit{wrong.Tell, failure(reasons.ParseFailed, wrong.Err, "the answer does not fit the schema of the response, nor did the one after it was sent back%s", wrong.Where)}
 }
 
 // content is the content of the agent's node: the fields of the result, and the

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -194,7 +195,7 @@ func TestRetry(t *testing.T) {
 	mem := &memory{left: -1}
 	m := model(calls("echo", `{"text":"a"}`), &llm.HTTPError{Status: 503}, calls("echo", `{"text":"b"}`), says("done"))
 	a := agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo())},
-		Options: []stone.LeafOption{stone.Retry{Attempts: 2, Kinds: []kind.Kind{agent.KindModel}}}})
+		Options: []stone.LeafOption{stone.Retry{Attempts: 2, Kinds: []kind.Kind{reasons.ModelFailed}}}})
 	res, err := run(t, a, stone.Config{Recorder: mem, RunID: "r"})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -18,7 +19,7 @@ import (
 var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
 	budget.Kind, budget.UnpricedKind, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Declined, kind.Waiting,
-	KindModel, KindEmptyResponse, KindDegenerate, KindTruncated, KindRefused, KindParseFailed, KindMaxTurns,
+	reasons.ModelFailed, reasons.EmptyResponse, reasons.Degenerate, reasons.Truncated, reasons.ModelRefused, reasons.ParseFailed, reasons.MaxTurns,
 }
 
 // vote runs the adversary on a draft. It returns nil if the draft passes, and
@@ -48,7 +49,7 @@ func (r *run) vote(ctx context.Context, v any) ([]llm.Message, error) {
 		return nil, out.Cause()
 	}
 	if r.healed >= r.maxHealing {
-		return nil, failure(KindHealingExhausted, out.Cause(), "%q rejected the draft after %d rounds of healing: %s", r.cfg.Adversary.Name(), r.healed, rejection.Reason)
+		return nil, failure(reasons.HealingExhausted, out.Cause(), "%q rejected the draft after %d rounds of healing: %s", r.cfg.Adversary.Name(), r.healed, rejection.Reason)
 	}
 	r.healed++
 	say := []llm.Message{llm.User(cmp.Or(rejection.Reason, "Your answer was rejected."))}

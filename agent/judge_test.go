@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -49,11 +50,11 @@ func TestVotes(t *testing.T) {
 	}{
 		{"passes at once", nil, []any{says("good")}, 1, `{"text":"good"}`},
 		{"a gate passes", new(0), []any{says("good")}, 1, `{"text":"good"}`},
-		{"a gate rejects with one vote and no retry", new(0), []any{says("a"), says("good")}, 1, string(agent.KindHealingExhausted)},
+		{"a gate rejects with one vote and no retry", new(0), []any{says("a"), says("good")}, 1, string(reasons.HealingExhausted)},
 		{"one cycle, healed", new(1), []any{says("a"), says("good")}, 2, `{"text":"good"}`},
-		{"one cycle, N+1 votes", new(1), []any{says("a"), says("b"), says("good")}, 2, string(agent.KindHealingExhausted)},
+		{"one cycle, N+1 votes", new(1), []any{says("a"), says("b"), says("good")}, 2, string(reasons.HealingExhausted)},
 		{"three cycles by default", nil, []any{says("a"), says("b"), says("c"), says("good")}, 4, `{"text":"good"}`},
-		{"three cycles by default, N+1 votes", nil, []any{says("a"), says("b"), says("c"), says("d"), says("good")}, 4, string(agent.KindHealingExhausted)},
+		{"three cycles by default, N+1 votes", nil, []any{says("a"), says("b"), says("c"), says("d"), says("good")}, 4, string(reasons.HealingExhausted)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			votes := 0

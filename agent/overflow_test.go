@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 )
 
@@ -72,7 +73,7 @@ func TestOverflow(t *testing.T) {
 	t.Run("not compacted", func(t *testing.T) {
 		m := &narrow{window: 6000, turns: 14}
 		_, err := run(t, talk(m), stone.Config{})
-		if !errors.Is(err, agent.KindOverflow) || !strings.Contains(err.Error(), "add the middleware Compact") {
+		if !errors.Is(err, reasons.Overflow) || !strings.Contains(err.Error(), "add the middleware Compact") {
 			t.Errorf("%v", err)
 		}
 		if m.refused != 1 {
@@ -81,7 +82,7 @@ func TestOverflow(t *testing.T) {
 	})
 	t.Run("nothing can be left out", func(t *testing.T) {
 		m := &narrow{window: 3, turns: 1}
-		if _, err := run(t, talk(m, compact()), stone.Config{}); !errors.Is(err, agent.KindOverflow) || m.refused != 1 {
+		if _, err := run(t, talk(m, compact()), stone.Config{}); !errors.Is(err, reasons.Overflow) || m.refused != 1 {
 			t.Errorf("%d refused, %v", m.refused, err)
 		}
 	})
@@ -136,7 +137,7 @@ func TestWindowFull(t *testing.T) {
 		t.Errorf("the second request has %d bytes after %d:\n%s", len(second), len(first), second)
 	}
 	m = model(cut(), says("It begins."))
-	if _, err := run(t, agentOf(m), stone.Config{}); !errors.Is(err, agent.KindOverflow) || m.calls() != 1 {
+	if _, err := run(t, agentOf(m), stone.Config{}); !errors.Is(err, reasons.Overflow) || m.calls() != 1 {
 		t.Errorf("without Compact: %d requests, %v", m.calls(), err)
 	}
 }

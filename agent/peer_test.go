@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/internal/test/peer"
 	"github.com/stonelayer/stone/llm"
@@ -78,14 +79,14 @@ func TestPeer(t *testing.T) {
 			{user: "think", want: `{"text":"Forty-two."}`, talk: "assistant: Forty-two.\n"},
 			{user: "a ticket", want: `{"level":2,"title":"leak"}`, talk: "assistant: {\"title\":\"leak\",\"level\":2}\n"},
 			{user: "busy", want: `{"text":"Now."}`, talk: "assistant: Now.\n"},
-			{user: "broken", want: string(agent.KindModel), cause: func(err error) bool { h, ok := errors.AsType[*llm.HTTPError](err); return ok && h.Status == 500 }},
-			{user: "cut", want: string(agent.KindModel), cause: is[*llm.TruncatedError]},
-			{user: "stall", want: string(agent.KindModel), cause: func(err error) bool {
+			{user: "broken", want: string(reasons.ModelFailed), cause: func(err error) bool { h, ok := errors.AsType[*llm.HTTPError](err); return ok && h.Status == 500 }},
+			{user: "cut", want: string(reasons.ModelFailed), cause: is[*llm.TruncatedError]},
+			{user: "stall", want: string(reasons.ModelFailed), cause: func(err error) bool {
 				late, ok := errors.AsType[*llm.TimeoutError](err)
 				return ok && late.Phase == "silence"
 			}},
-			{user: "think", chaos: `{"malformedRate":1}`, want: string(agent.KindModel), cause: is[*llm.ProtocolError]},
-			{user: "think", chaos: `{"disconnectRate":1}`, want: string(agent.KindModel), cause: llm.Retryable},
+			{user: "think", chaos: `{"malformedRate":1}`, want: string(reasons.ModelFailed), cause: is[*llm.ProtocolError]},
+			{user: "think", chaos: `{"disconnectRate":1}`, want: string(reasons.ModelFailed), cause: llm.Retryable},
 		} {
 			t.Run(protocol+"/"+c.user+c.chaos, func(t *testing.T) {
 				id, client := t.Name(), &http.Client{Transport: &http.Transport{}}

@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/anthropic"
 	"github.com/stonelayer/stone/llm/gemini"
@@ -285,10 +286,10 @@ func TestCutCall(t *testing.T) {
 		res, err := run(t, agent.New("talk", note, model(cut, says("done")), agent.Config{User: agent.Say("begin"), Use: []agent.Middleware{agent.Use(wipe)}}), stone.Config{})
 		want := `{"text":"done"}`
 		if reason == "content_filter" || reason == "refusal" {
-			want = string(agent.KindRefused)
+			want = string(reasons.ModelRefused)
 		}
 		if reason == "model_context_window_exceeded" { // nothing is left out of so short a conversation
-			want = string(agent.KindOverflow)
+			want = string(reasons.Overflow)
 		}
 		if got := outcome(t, res, err); ran || got != want {
 			t.Errorf("%s: ran %v, %s (%v)", reason, ran, got, err)
@@ -298,7 +299,7 @@ func TestCutCall(t *testing.T) {
 
 // TestCutText takes no text that something else than the model ended.
 func TestCutText(t *testing.T) {
-	for reason, want := range map[string]string{"length": string(agent.KindTruncated), "model_length": string(agent.KindTruncated), "some_new_limit": string(agent.KindTruncated), "content_filter": string(agent.KindRefused), "stop": `{"text":"so it"}`, "": `{"text":"so it"}`} {
+	for reason, want := range map[string]string{"length": string(reasons.Truncated), "model_length": string(reasons.Truncated), "some_new_limit": string(reasons.Truncated), "content_filter": string(reasons.ModelRefused), "stop": `{"text":"so it"}`, "": `{"text":"so it"}`} {
 		half := but(says("so it"), func(r *llm.Reply) { r.StopReason = reason })
 		res, err := run(t, agent.New("talk", note, model(half, half), agent.Config{User: agent.Say("begin")}), stone.Config{})
 		if got := outcome(t, res, err); got != want {
@@ -316,7 +317,7 @@ func TestEmptyFallback(t *testing.T) {
 	}
 	refusal := but(says(""), func(r *llm.Reply) { r.StopReason = "refusal" })
 	res, err = run(t, agent.New("talk", note, model(refusal), agent.Config{User: agent.Say("begin")}), stone.Config{})
-	if got := outcome(t, res, err); got != string(agent.KindRefused) {
+	if got := outcome(t, res, err); got != string(reasons.ModelRefused) {
 		t.Errorf("a refusal without words: %s", got)
 	}
 }

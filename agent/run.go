@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -72,7 +73,7 @@ func (r *run) work(ctx context.Context) (*dag.Node, error) {
 	conversation := r.start.Messages
 	for {
 		if r.turn == r.limit {
-			return nil, failure(KindMaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the trace what it was busy with", r.turn)
+			return nil, failure(reasons.MaxTurns, nil, "not done after %d turns: raise MaxTurns, or see in the trace what it was busy with", r.turn)
 		}
 		r.turn++
 		c := r.nextTurn(conversation)
@@ -223,7 +224,7 @@ func (r *run) decide(ctx context.Context, c *Context) (next, error) {
 		if d.Source != "" {
 			reason = d.Source + ": " + reason
 		}
-		return next{}, failure(KindHalted, nil, "%s", reason)
+		return next{}, failure(reasons.Halted, nil, "%s", reason)
 	case Continue:
 		if name := textCall(c.Reply, c.Tools); name != "" && d.Answer == "" && !r.told {
 			r.told = true
@@ -248,7 +249,7 @@ func drafted(reply *llm.Reply, answer string) *llm.Reply {
 // judge reads the draft and runs the adversary on it.
 func (r *run) judge(ctx context.Context, reply *llm.Reply) (next, error) {
 	if reply.Refused() {
-		return next{}, failure(KindRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
+		return next{}, failure(reasons.ModelRefused, nil, "the model refused to answer (stop reason %q)", reply.StopReason)
 	}
 	v, wrong := r.draft.read(ctx, reply)
 	switch {
@@ -331,20 +332,20 @@ func modelFailure(ctx context.Context, err error) error {
 	if ended, ok := errors.AsType[fault.Ender](err); ok { // an account, also of a wrapper around the model
 		return ended
 	}
-	if fault.Kind(err) == string(KindRejected) { // the Admit of a call.Model
-		return failure(KindRejected, &rejected{err}, "%v", err)
+	if fault.Kind(err) == string(reasons.NotAdmitted) { // the Admit of a call.Model
+		return failure(reasons.NotAdmitted, &rejected{err}, "%v", err)
 	}
 	if llm.TooLong(err) {
-		return failure(KindOverflow, &modelError{err}, "%v%s", err, toShorten)
+		return failure(reasons.Overflow, &modelError{err}, "%v%s", err, toShorten)
 	}
-	k := KindModel
+	k := reasons.ModelFailed
 	if _, empty := errors.AsType[*llm.EmptyResponseError](err); empty {
-		k = KindEmptyResponse
+		k = reasons.EmptyResponse
 	}
 	_, tripped := errors.AsType[*llm.RepetitionTrippedError](err)
 	_, exhausted := errors.AsType[*llm.RepetitionExhaustedError](err)
 	if tripped || exhausted {
-		k = KindDegenerate
+		k = reasons.Degenerate
 	}
 	return failure(k, &modelError{err}, "%v", err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -77,7 +78,7 @@ func TestLateTools(t *testing.T) {
 	m := model(calls("echo", `{"text":"a"}`, "fresh", `{"text":"b"}`), says("x"))
 	_, err := run(t, agent.New("talk", note, m, agent.Config{User: agent.Say("go"), Use: []agent.Middleware{agent.Use(echo()), late}, Decide: agent.ToolDirected}), stone.Config{})
 	var f *stone.Failure
-	if !errors.As(err, &f) || f.Kind != agent.KindHalted || f.Reason != "late: enough" {
+	if !errors.As(err, &f) || f.Kind != reasons.Halted || f.Reason != "late: enough" {
 		t.Errorf("got %v, want a halt by late", err)
 	}
 	if got := transcript(m.requests[1].Messages); !strings.HasSuffix(got, "tool: replaced\ntool: echo b\n") {

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -117,7 +118,7 @@ func (r *run) ask(ctx context.Context, c *Context) error {
 	r.turnOfUser(c)
 	reply, err := r.recall(ctx, c)
 	if err != nil {
-		if errors.Is(err, KindOverflow) { // the window is smaller
+		if errors.Is(err, reasons.Overflow) { // the window is smaller
 			r.full, _ = c.request().Tokens()
 		}
 		return err
@@ -290,7 +291,7 @@ func (q *question) fits() error {
 		return nil
 	}
 	if length, _ := q.req.Tokens(); length >= q.full {
-		return failure(KindOverflow, nil, "the conversation of about %d tokens is longer than the model's window, which ended at %d%s", length, q.full, toShorten)
+		return failure(reasons.Overflow, nil, "the conversation of about %d tokens is longer than the model's window, which ended at %d%s", length, q.full, toShorten)
 	}
 	return nil
 }

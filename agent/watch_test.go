@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/openai"
@@ -270,8 +271,8 @@ func TestTextBeforeToolCallInStream(t *testing.T) {
 func TestStreamEndsHalfWay(t *testing.T) {
 	res, _, err := served(t, streamHead)
 	var cut *llm.TruncatedError
-	if got := outcome(t, res, err); got != string(agent.KindModel) || !errors.As(err, &cut) {
-		t.Errorf("got %s (%v), want %s around a TruncatedError", got, err, agent.KindModel)
+	if got := outcome(t, res, err); got != string(reasons.ModelFailed) || !errors.As(err, &cut) {
+		t.Errorf("got %s (%v), want %s around a TruncatedError", got, err, reasons.ModelFailed)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 )
@@ -32,7 +33,7 @@ func TestWhatFailedIsAskedAgain(t *testing.T) {
 		call.Func(call.Metadata{ID: "post/sort"}, func(context.Context, map[string]any) (text, error) {
 			second.Add(1)
 			if !up.Load() {
-				return text{}, &call.Error{Type: call.Unavailable, Message: "closed today"}
+				return text{}, &call.Error{Type: reasons.Unavailable, Message: "closed today"}
 			}
 			return text{"sorted"}, nil
 		}),
@@ -69,7 +70,7 @@ func TestWhoCouldNotCheckIsAskedAgain(t *testing.T) {
 		call.Func(call.Metadata{ID: "post/write"}, func(context.Context, any) (string, error) { asked.Add(1); return "dear", nil }),
 		call.Func(call.Metadata{ID: "post/proof"}, func(context.Context, any) (bool, error) {
 			if checked.Add(1) == 1 {
-				return false, &call.Error{Type: call.Unavailable, Message: "closed today"}
+				return false, &call.Error{Type: reasons.Unavailable, Message: "closed today"}
 			}
 			return true, nil
 		}),
@@ -160,7 +161,7 @@ func TestFailedAttemptsAreCounted(t *testing.T) {
 	wrote := func(_ context.Context, req *call.Request) (*call.Reply, error) {
 		reply := &call.Reply{Out: call.JSON(`"letter"`), Usage: call.Usage{Usage: budget.Usage{InputTokens: 10, USD: 0.25}}}
 		if asked.Add(1) == 1 {
-			return reply, &call.Error{Type: call.Unavailable, Message: "cut off in mid-answer"}
+			return reply, &call.Error{Type: reasons.Unavailable, Message: "cut off in mid-answer"}
 		}
 		return reply, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // Agreeing returns how many candidates an agreement asks at once, or 0 for other strategies.
@@ -68,7 +69,7 @@ func (s *session) agreement() (win *outcome, tried []Attempt, err error) {
 			return win, tried, err
 		}
 		discard(lanes, nil)
-		if win.failure.Type != disagreed && !s.goesOn(win) {
+		if win.failure.Type != reasons.Disagreed && !s.goesOn(win) {
 			return win, tried, nil
 		}
 	}
@@ -115,7 +116,7 @@ func (s *session) agreed(places []int) (lanes []*lane, win *outcome, err error) 
 		return lanes, win, nil
 	}
 	if s.disagreed != "" {
-		win.failure = &Error{Type: disagreed, Message: s.disagreed}
+		win.failure = &Error{Type: reasons.Disagreed, Message: s.disagreed}
 	}
 	return lanes, win, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 func agreement(ids ...string) call.Dispatch {
@@ -38,7 +39,7 @@ func sameLetters(_ context.Context, s call.Subject) error {
 
 func TestAgreement(t *testing.T) {
 	ms := time.Millisecond
-	soft := fails(call.SoftTimeout)
+	soft := fails(reasons.SoftTimeout)
 	checks := map[string]call.Check{"letters": sameLetters, "a or c": holds("a", "c"), "fails": holds()}
 	both := func(text string) map[string]behaviour {
 		return map[string]behaviour{"a": after(30*ms, says(text)), "b": after(20*ms, says(text))}
@@ -64,8 +65,8 @@ func TestAgreement(t *testing.T) {
 		{name: "the next is rejected", spec: call.Spec{Dispatch: agreement("a", "b", "c", "fix"), Done: call.Done{Must: []string{"fails"}}}, checks: checks,
 			calls: "a b c fix", want: "!eval/must-failed", failed: "fails"},
 		{name: "the policy's fallback is asked", spec: call.Spec{Dispatch: agreement("a", "b")}, policy: call.Policy{Default: call.Rules{Fallback: []string{"c"}}}, calls: "a b c", want: "c"},
-		{name: "the budget pays for one", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: new(1)}, calls: "a", want: "!" + call.BudgetExhausted},
-		{name: "no money is left for the next", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: new(2)}, calls: "a b", want: "!" + call.BudgetExhausted},
+		{name: "the budget pays for one", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: new(1)}, calls: "a", want: "!" + reasons.BudgetExhausted},
+		{name: "no money is left for the next", spec: call.Spec{Dispatch: agreement("a", "b", "c")}, budget: call.Budget{Roundtrips: new(2)}, calls: "a b", want: "!" + reasons.BudgetExhausted},
 	})
 }
 
@@ -80,7 +81,7 @@ func TestAgreementIsRecorded(t *testing.T) {
 		"agreed":   {call.Spec{}, map[string]behaviour{"a": says("x"), "b": says("x")}, "x", "", 2},
 		"differ":   {call.Spec{}, nil, "c", "the answers of a and b differ", 3},
 		"by check": {call.Spec{Dispatch: agree(2, "letters", agreement("a", "b", "c"))}, nil, "c", "letters: b is not a", 3},
-		"a lane":   {call.Spec{}, map[string]behaviour{"b": fails(call.SoftTimeout)}, "c", "b: timeout/soft", 3},
+		"a lane":   {call.Spec{}, map[string]behaviour{"b": fails(reasons.SoftTimeout)}, "c", "b: timeout/soft", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{}

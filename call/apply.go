@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // Apply is a tool that every Applicator has. Its input is {"plan": …, "bindings": {…}}, and it
@@ -22,16 +23,16 @@ var applier = NewRegistry(Capability{
 func apply(_ context.Context, req *Request) (*Reply, error) {
 	var in struct{ Plan, Bindings JSON }
 	if err := json.Unmarshal(req.Input, &in); err != nil {
-		return nil, &Error{Type: InputInvalid, Where: "input", Message: "expected a map with plan and bindings: " + err.Error()}
+		return nil, &Error{Type: reasons.InputInvalid, Where: "input", Message: "expected a map with plan and bindings: " + err.Error()}
 	}
 	reply := &Reply{Type: Plan, Plan: in.Plan, Bindings: in.Bindings}
 	if text, ok := stringOf(in.Plan); ok {
 		reply.Plan = []byte(text)
 	} else if len(in.Plan) == 0 || in.Plan[0] != '{' {
-		return nil, &Error{Type: InputInvalid, Where: "plan", Message: "expected a plan: its text, or a map with nodes"}
+		return nil, &Error{Type: reasons.InputInvalid, Where: "plan", Message: "expected a plan: its text, or a map with nodes"}
 	}
 	if in.Bindings != nil && in.Bindings[0] != '{' {
-		return nil, &Error{Type: InputInvalid, Where: "bindings", Message: "expected a map from names to values"}
+		return nil, &Error{Type: reasons.InputInvalid, Where: "bindings", Message: "expected a map from names to values"}
 	}
 	return reply, nil
 }

@@ -19,6 +19,7 @@ import (
 	asking "github.com/stonelayer/stone/internal/asked"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/panics"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/record"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -217,7 +218,7 @@ func (e *entry) invoke(ctx context.Context, req *Request, loose bool) (reply *Re
 	_, limited := ctx.Deadline()
 	if e.Limits.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = limit.WithTimeout(ctx, e.Limits.Timeout, &Error{Type: SoftTimeout, Message: fmt.Sprintf("%s took longer than its %v", e.ID, e.Limits.Timeout)})
+		ctx, cancel = limit.WithTimeout(ctx, e.Limits.Timeout, &Error{Type: reasons.SoftTimeout, Message: fmt.Sprintf("%s took longer than its %v", e.ID, e.Limits.Timeout)})
 		defer cancel()
 		limited = true
 	}
@@ -242,7 +243,7 @@ func (e *entry) apart(ctx context.Context, req *Request) (*Reply, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		r := result{err: &Error{Type: InvokeFailed, Message: e.ID + " ended its goroutine"}}
+		r := result{err: &Error{Type: reasons.InvokeFailed, Message: e.ID + " ended its goroutine"}}
 		defer func() { done <- r }()
 		r.reply, r.err = e.call(ctx, req)
 	}()
@@ -281,13 +282,13 @@ func endingOf(ctx context.Context, err error) ending {
 	switch e := (*Error)(nil); {
 	case errors.As(err, &late): // nothing was sent
 		return stopped
-	case errors.As(err, &e) && e.Type == SoftTimeout:
+	case errors.As(err, &e) && e.Type == reasons.SoftTimeout:
 		return badly
 	case ctx.Err() != nil:
 		return stopped
-	case e != nil && e.Type == Unavailable, errors.As(err, &unreached), errors.Is(err, context.DeadlineExceeded):
+	case e != nil && e.Type == reasons.Unavailable, errors.As(err, &unreached), errors.Is(err, context.DeadlineExceeded):
 		return badly
-	case e != nil && (e.Type == InvalidRequest || e.Type == InputInvalid):
+	case e != nil && (e.Type == reasons.InvalidRequest || e.Type == reasons.InputInvalid):
 		return stopped
 	}
 	return well
@@ -297,7 +298,7 @@ func endingOf(ctx context.Context, err error) ending {
 func (e *entry) call(ctx context.Context, req *Request) (reply *Reply, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			reply, err = nil, &Error{Type: InvokeFailed, Message: strings.TrimSpace(fmt.Sprintf("%s panicked: %v %s", e.ID, p, at(panics.Place())))}
+			reply, err = nil, &Error{Type: reasons.InvokeFailed, Message: strings.TrimSpace(fmt.Sprintf("%s panicked: %v %s", e.ID, p, at(panics.Place())))}
 		}
 	}()
 	return e.Invoke(ctx, req)
@@ -314,7 +315,7 @@ func at(place string) string {
 // error that says what is wrong with the reply.
 func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 	wrong := func(format string, args ...any) (*Reply, *Error) {
-		return nil, cleaned(&Error{Type: SchemaInvalid, Message: "the reply of " + e.ID + " " + fmt.Sprintf(format, args...), Where: "result"})
+		return nil, cleaned(&Error{Type: reasons.SchemaInvalid, Message: "the reply of " + e.ID + " " + fmt.Sprintf(format, args...), Where: "result"})
 	}
 	if reply == nil {
 		return wrong("is nil, and so is the error")
@@ -367,7 +368,7 @@ func (e *entry) usage(reply *Reply) (u budget.Usage) {
 // cleaned returns a copy of an error that can be recorded.
 func cleaned(e *Error) *Error {
 	c := *e
-	c.Type, c.Message, c.Where = valid(cmp.Or(c.Type, InvokeFailed)), valid(c.Message), valid(c.Where)
+	c.Type, c.Message, c.Where = valid(cmp.Or(c.Type, reasons.InvokeFailed)), valid(c.Message), valid(c.Where)
 	var err error
 	if c.Details, err = canon.AppendJSON(nil, c.Details); err != nil {
 		c.Details = nil
@@ -384,15 +385,15 @@ func errorOf(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e
 	}
-	e := &Error{Type: InvokeFailed, Message: err.Error(), Cause: err}
+	e := &Error{Type: reasons.InvokeFailed, Message: err.Error(), Cause: err}
 	var kinded interface{ FailureKind() string }
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.Type = SoftTimeout
+		e.Type = reasons.SoftTimeout
 	case errors.As(err, &kinded):
 		switch k := kind.Kind(kinded.FailureKind()); k {
 		case kind.Timeout:
-			e.Type = SoftTimeout
+			e.Type = reasons.SoftTimeout
 		case kind.Error, kind.Panic, kind.Canceled, "":
 		default:
 			e.Type = string(k)

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/panics"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -166,7 +167,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 		if err := l.inputs[e].Validate(l.ctx, req.Input); err != nil {
 			l.reserved.Close()
 			l.reserved, o.out = nil, refused
-			o.failure = &Error{Type: InputInvalid, Message: fmt.Sprintf("the input is not what %s takes: %v", e.ID, err), Where: "input"}
+			o.failure = &Error{Type: reasons.InputInvalid, Message: fmt.Sprintf("the input is not what %s takes: %v", e.ID, err), Where: "input"}
 			return nil
 		}
 	}
@@ -216,7 +217,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err error) {
 	o := &l.last
 	if want := req.Requires.Reply; want == Plan && reply.Type != Plan || want == Value && reply.Type == Plan {
-		o.failure = &Error{Type: SchemaInvalid, Message: fmt.Sprintf("%s replied with a %s: the call requires a %s", e.ID, reply.Type, want), Where: "result.type"}
+		o.failure = &Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("%s replied with a %s: the call requires a %s", e.ID, reply.Type, want), Where: "result.type"}
 		return nil
 	}
 	o.out = reply.Out
@@ -227,7 +228,7 @@ func (l *lane) accept(e *entry, req *Request, reply *Reply, step string) (err er
 	}
 	if s := l.outputs[e]; s != nil {
 		if invalid := s.Validate(l.ctx, o.out); invalid != nil {
-			o.failure = &Error{Type: SchemaInvalid, Message: fmt.Sprintf("%s promises %s: %v", e.ID, e.Out, invalid), Where: "result.out"}
+			o.failure = &Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("%s promises %s: %v", e.ID, e.Out, invalid), Where: "result.out"}
 			return context.Cause(l.ctx)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 )
 
@@ -145,11 +146,11 @@ func runScenes(t *testing.T, scenes []scene) {
 
 func TestCascade(t *testing.T) {
 	abc := caps("a", "b", "c")
-	soft := fails(call.SoftTimeout)
+	soft := fails(reasons.SoftTimeout)
 	runScenes(t, []scene{
 		{name: "the first that can", spec: call.Spec{Dispatch: abc}, calls: "a", want: "a", score: "1"},
 		{name: "all that are listed, once each", spec: call.Spec{Dispatch: abc},
-			does:  map[string]behaviour{"a": fails(call.FormatDrift), "b": soft},
+			does:  map[string]behaviour{"a": fails(reasons.FormatDrift), "b": soft},
 			calls: "a b c", want: "c"},
 		{name: "a pin stands alone", spec: call.Spec{Cap: "a", Dispatch: abc},
 			policy: call.Policy{Routing: call.Rules{Fallback: []string{"b"}}},
@@ -233,7 +234,7 @@ func TestCascade(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	soft := fails(call.SoftTimeout)
+	soft := fails(reasons.SoftTimeout)
 	trips := func(n int) call.Budget { return call.Budget{Roundtrips: new(n)} }
 	clean := map[string]call.Check{"clean": holds("b")}
 	runScenes(t, []scene{
@@ -245,7 +246,7 @@ func TestBudget(t *testing.T) {
 			budget: trips(2), checks: clean, calls: "a fix", want: "!budget/exhausted"},
 		{name: "so does a judge", spec: call.Spec{Cap: "a"}, budget: trips(1), judge: map[string]string{"*": "1"},
 			calls: "a", want: "!budget/exhausted"},
-		{name: "switching on it does not help", spec: call.Spec{Dispatch: switchOn(caps("a", "b"), call.BudgetExhausted, call.SoftTimeout)},
+		{name: "switching on it does not help", spec: call.Spec{Dispatch: switchOn(caps("a", "b"), reasons.BudgetExhausted, reasons.SoftTimeout)},
 			budget: trips(1), does: map[string]behaviour{"a": soft}, calls: "a", want: "!budget/exhausted"},
 		{name: "too dear from the start", spec: call.Spec{Dispatch: caps("a", "b")}, budget: call.Budget{USD: new(0.5)},
 			has:   map[string]call.Metadata{"a": {Cost: call.Cost{USD: .6}}},
@@ -332,7 +333,7 @@ func TestGate(t *testing.T) {
 		{name: "another repairs", spec: call.Spec{Dispatch: repair("fix", 1, caps("a", "b")), Done: done(0, "fix", "")}, checks: not, calls: "a fix", want: "fix"},
 		{name: "as often as is said", spec: call.Spec{Dispatch: retry(0, 0, repair("fix", 3, caps("a"))), Done: done(0, "b", "")}, checks: not, calls: "a fix fix fix", want: "!eval/must-failed", failed: "b"},
 		{name: "before the next attempt, which it is not", spec: call.Spec{Dispatch: retry(1, 1, repair("fix", 1, caps("a", "b"))), Done: done(0, "b", "")}, checks: not, calls: "a fix a fix b", want: "b"},
-		{name: "only what is recoverable", spec: call.Spec{Dispatch: switchOn(repair("fix", 1, caps("a")), call.LowScore), Done: done(0, "fix", "")}, checks: not, calls: "a", want: "!eval/must-failed", failed: "fix"},
+		{name: "only what is recoverable", spec: call.Spec{Dispatch: switchOn(repair("fix", 1, caps("a")), reasons.LowScore), Done: done(0, "fix", "")}, checks: not, calls: "a", want: "!eval/must-failed", failed: "fix"},
 		{name: "only what was answered", spec: call.Spec{Dispatch: repair("fix", 1, caps("a"))}, does: map[string]behaviour{"a": answers("{")}, calls: "a", want: "!schema/invalid"},
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -136,7 +137,7 @@ func TestOutSchemaBinds(t *testing.T) {
 	}
 	rec := call.RecordOf(result.Node)
 	text, _ := json.Marshal(rec.Tried[0])
-	if rec.Tried[0].Failure != call.SchemaInvalid {
+	if rec.Tried[0].Failure != reasons.SchemaInvalid {
 		t.Errorf("%s", text)
 	}
 }

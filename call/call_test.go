@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -141,7 +142,7 @@ func TestProducedType(t *testing.T) {
 		Level int `json:"level"`
 	}]("level"), call.Spec{Applicator: app(w.cap(answers(`{"level":"high"}`), call.Metadata{ID: "a"}), w.cap(answers(`{"level":3}`), call.Metadata{ID: "b"})), Intent: "x/y", Dispatch: caps("a", "b")})
 	res, err := stone.Run(t.Context(), p, stone.Config{})
-	if err != nil || res.Node.JSON() != `{"level":3}` || call.RecordOf(res.Node).Tried[0].Failure != call.SchemaInvalid {
+	if err != nil || res.Node.JSON() != `{"level":3}` || call.RecordOf(res.Node).Tried[0].Failure != reasons.SchemaInvalid {
 		t.Errorf("got %v, %v", res.Node, err)
 	}
 }
@@ -178,7 +179,7 @@ func (p *planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	case "panic":
 		panic("no plan")
 	case "bad":
-		return stone.Ashlar{}, &call.Error{Type: call.PlanInvalid, Message: "it is bad"}
+		return stone.Ashlar{}, &call.Error{Type: reasons.PlanInvalid, Message: "it is bad"}
 	case "empty":
 		return stone.Func0("nothing", out, func(context.Context) (call.JSON, error) { return call.JSON("1"), nil }), nil
 	default:
@@ -200,7 +201,7 @@ func TestPlans(t *testing.T) {
 		{name: "plans answer with plans", does: map[string]behaviour{"a": plans("b"), "b": plans("c")}, want: "c",
 			nodes: "stone/origin stone/lane stone/lane stone/emit stone/emit out", seen: "[b [] 1 c [] 2]"},
 		{name: "one that is refused", does: map[string]behaviour{"a": plans("bad")}, want: "!plan/invalid", seen: "[bad [] 1]"},
-		{name: "after one that fails, another answers", does: map[string]behaviour{"a": plans("c"), "c": fails(call.Unavailable)}, want: "b", nodes: "out", seen: "[c [] 1]"},
+		{name: "after one that fails, another answers", does: map[string]behaviour{"a": plans("c"), "c": fails(reasons.Unavailable)}, want: "b", nodes: "out", seen: "[c [] 1]"},
 		{name: "by its own type", does: map[string]behaviour{"a": plans("c"), "c": fails("post/strike")}, want: "!post/strike", seen: "[c [] 1]"},
 		{name: "what the gate refuses is not kept", does: map[string]behaviour{"a": plans("c")}, want: "b", spec: call.Spec{Done: call.Done{Must: []string{"b"}}}, nodes: "out", seen: "[c [] 1]"},
 		{name: "the best of a tournament", does: map[string]behaviour{"a": plans("c"), "b": plans("c")}, spec: call.Spec{Dispatch: tournament("a", "b")}, want: "c", nodes: "stone/origin stone/lane stone/emit out"},
@@ -248,7 +249,7 @@ func TestTool(t *testing.T) {
 	yes, one := true, 1
 	counters := &call.Counters{}
 	app := &call.Applicator{
-		Tools:    call.NewRegistry(w.cap(fails(call.SoftTimeout), call.Metadata{ID: "log/append", Intents: []string{"other/one"}})),
+		Tools:    call.NewRegistry(w.cap(fails(reasons.SoftTimeout), call.Metadata{ID: "log/append", Intents: []string{"other/one"}})),
 		Counters: counters,
 	}
 	app.Policy.Default.Judge.On, app.Policy.Default.Retry.SameCapMax = &yes, &one
@@ -289,7 +290,7 @@ func TestLimits(t *testing.T) {
 func TestBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
-		broken, failing := true, call.FormatDrift
+		broken, failing := true, reasons.FormatDrift
 		app := app(w.cap(func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 			if broken {
 				return nil, &call.Error{Type: failing, Message: "no route"}
@@ -304,12 +305,12 @@ func TestBreaker(t *testing.T) {
 				t.Errorf("got %s after %d invocations, want %s after %d", v.brief(), len(w.calls), want, calls)
 			}
 		}
-		for _, failing = range []string{call.FormatDrift, call.InvokeFailed, call.InvalidRequest, "chess/game-over"} {
+		for _, failing = range []string{reasons.FormatDrift, reasons.InvokeFailed, reasons.InvalidRequest, "chess/game-over"} {
 			for range 6 { // what one caller gets wrong is not held against the capability
 				ask("!"+failing, 1)
 			}
 		}
-		failing = call.Unavailable
+		failing = reasons.Unavailable
 		for range 5 {
 			ask("!runtime/unavailable", 1)
 		}
@@ -410,7 +411,7 @@ func TestEventsAndCounters(t *testing.T) {
 	w := &world{}
 	yes := true
 	counters := &call.Counters{}
-	a := app(w.cap(fails(call.SoftTimeout), call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "b"}), judge(w, map[string]string{"*": "0.5"}))
+	a := app(w.cap(fails(reasons.SoftTimeout), call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "b"}), judge(w, map[string]string{"*": "0.5"}))
 	a.Counters, a.Policy.Default.Judge.On = counters, &yes
 	var log strings.Builder
 	h := slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {

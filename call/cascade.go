@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // A Tunable holds the choices of a call that asks its candidates one after the other.
@@ -37,8 +39,8 @@ func (a *Applicator) Tunable(s Spec) (t Tunable, err error) {
 		err = fmt.Errorf("its only candidate is %s: name at least two", t.Candidates[0])
 	case len(e.done.Should) == 0 && !e.judge.on:
 		err = errors.New("it has no threshold: add checks as should, or a judge, whose score is compared with score-min")
-	case !slices.Contains(e.switchOn, LowScore):
-		err = fmt.Errorf("switch-on lacks %s, so no candidate follows a low score", LowScore)
+	case !slices.Contains(e.switchOn, reasons.LowScore):
+		err = fmt.Errorf("switch-on lacks %s, so no candidate follows a low score", reasons.LowScore)
 	case s.Dispatch.AllowFailure:
 		err = errors.New("it has allow-failure?, so the plan decides what follows when all candidates are rejected: remove it")
 	case s.Dispatch.Repair != nil || e.sameCapMax > 0:

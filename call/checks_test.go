@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 func TestBuiltInChecks(t *testing.T) {
@@ -69,7 +70,7 @@ func TestCheckBy(t *testing.T) {
 		}
 		wantCalls(t, w, "a", "b")
 		spec.Budget.Roundtrips = new(1)
-		if v := runCall(t.Context(), spec, call.Budget{}, stone.Config{}); v.failure != call.BudgetExhausted || !strings.Contains(v.rec.Error, "max-roundtrips") {
+		if v := runCall(t.Context(), spec, call.Budget{}, stone.Config{}); v.failure != reasons.BudgetExhausted || !strings.Contains(v.rec.Error, "max-roundtrips") {
 			t.Errorf("with one round trip: %s, %s", v.brief(), v.rec.Error)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/suggest"
 )
 
@@ -21,7 +22,7 @@ func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 	if s.CapFrom != nil {
 		var h Handle
 		if h, err = s.CapFrom.From(d); err == nil && h.Cap == "" {
-			err = &Error{Type: InputInvalid, Message: "the capability to ask is named by an empty text: want its id", Where: "cap/id"}
+			err = &Error{Type: reasons.InputInvalid, Message: "the capability to ask is named by an empty text: want its id", Where: "cap/id"}
 		}
 		if err == nil {
 			err = to.take(h)
@@ -29,7 +30,7 @@ func (s *Spec) chosen(d dag.DAG) (_ Spec, contract bool, err error) {
 		contract = h.contract()
 	} else if s.CandidatesFrom != nil {
 		if to.Dispatch.Candidates, err = s.CandidatesFrom.From(d); err == nil && len(to.Dispatch.Candidates) == 0 {
-			err = &Error{Type: InputInvalid, Message: "the list of capabilities to ask is empty: name at least one", Where: "dispatch.candidates"}
+			err = &Error{Type: reasons.InputInvalid, Message: "the list of capabilities to ask is empty: name at least one", Where: "dispatch.candidates"}
 		}
 	}
 	to.CapFrom, to.CandidatesFrom = nil, nil
@@ -67,7 +68,7 @@ func (c *caller) chosen(d dag.DAG) (*caller, error) {
 func (c *caller) wrong() error {
 	for _, f := range c.resolve().faults {
 		if f.Type != "no-candidate" {
-			return &Error{Type: InputInvalid, Where: "cap/id", Message: "the contract of the handle of " + c.spec.Cap + ": " + f.Message}
+			return &Error{Type: reasons.InputInvalid, Where: "cap/id", Message: "the contract of the handle of " + c.spec.Cap + ": " + f.Message}
 		}
 	}
 	return nil

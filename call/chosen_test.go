@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -32,7 +33,7 @@ func TestCandidatesOfTheRun(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := &world{}
-			tc.spec.Applicator = app(w.cap(nil, call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "b"}), w.cap(fails(call.Unavailable), call.Metadata{ID: "c"}))
+			tc.spec.Applicator = app(w.cap(nil, call.Metadata{ID: "a"}), w.cap(nil, call.Metadata{ID: "b"}), w.cap(fails(reasons.Unavailable), call.Metadata{ID: "c"}))
 			tc.spec.Intent = "mail/sort"
 			choose := stone.Func0("choose", who, func(context.Context) ([]string, error) { return tc.ids, nil })
 			v := runAshlar(t.Context(), stone.Seq("two", choose, call.New("ask", out, tc.spec)), stone.Config{})

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"strings"
 	"sync"
+
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // Counters count calls and attempts. The zero value is ready; nil counts nothing.
@@ -51,7 +53,7 @@ func (c *Counters) Count(r *Record) {
 		if len(a.MustFailed) > 0 {
 			t.MustFailed++
 		}
-		if a.Judge != nil || a.Failure == judgeInvalid {
+		if a.Judge != nil || a.Failure == reasons.JudgeInvalid {
 			t.JudgeUsed++
 			if a.Failure == "" {
 				t.JudgePass++
@@ -95,7 +97,7 @@ type KPIs struct {
 
 // KPIs computes the rates.
 func (t Tally) KPIs() KPIs {
-	unread := t.FailureTypes[SchemaInvalid] + t.FailureTypes[FormatDrift]
+	unread := t.FailureTypes[reasons.SchemaInvalid] + t.FailureTypes[reasons.FormatDrift]
 	k := KPIs{
 		ParseRate:      rate(t.Calls-unread, t.Calls),
 		RetryRate:      rate(t.Retries, t.Calls),

@@ -8,21 +8,22 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 func TestCounters(t *testing.T) {
 	missed, grade := []string{"c/dry"}, 0.7
 	records := []call.Record{
 		{Tried: []call.Attempt{{Cap: "a", Judge: &grade}}},
-		{Failure: call.MustFailed, Tried: []call.Attempt{
-			{Cap: "a", MustFailed: missed}, {Cap: "a", Repair: true, MustFailed: missed}, {Cap: "a"}, {Cap: "b", Judge: &grade, Failure: call.LowScore}, {Cap: "b"}, {Cap: "c", Failure: "judge/invalid"},
+		{Failure: reasons.MustFailed, Tried: []call.Attempt{
+			{Cap: "a", MustFailed: missed}, {Cap: "a", Repair: true, MustFailed: missed}, {Cap: "a"}, {Cap: "b", Judge: &grade, Failure: reasons.LowScore}, {Cap: "b"}, {Cap: "c", Failure: "judge/invalid"},
 		}},
-		{Failure: call.NoCandidate},
-		{Failure: call.SchemaInvalid, Tried: []call.Attempt{{Cap: "a"}, {Cap: "fix", Repair: true}}},
+		{Failure: reasons.NoCandidate},
+		{Failure: reasons.SchemaInvalid, Tried: []call.Attempt{{Cap: "a"}, {Cap: "fix", Repair: true}}},
 	}
 	want := call.Tally{
 		Calls: 4, Succeeded: 1, Failed: 3, Retries: 2, FallbackHops: 2, Attempts: 9, MustFailed: 2, JudgeUsed: 3, JudgePass: 1,
-		FailureTypes: map[string]int{call.MustFailed: 1, call.NoCandidate: 1, call.SchemaInvalid: 1},
+		FailureTypes: map[string]int{reasons.MustFailed: 1, reasons.NoCandidate: 1, reasons.SchemaInvalid: 1},
 	}
 	var c, none *call.Counters
 	c = new(call.Counters)

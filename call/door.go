@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // An Admission is the verdict of the checks at the door on an input.
@@ -74,7 +75,7 @@ func (d *door) resolve() (b bar, found faults) {
 func (d *door) run(ctx context.Context, in dag.DAG) (Admission, error) {
 	b, found := d.resolved()
 	if len(found) > 0 {
-		return Admission{}, &Error{Type: InvalidRequest, Message: found[0].Message}
+		return Admission{}, &Error{Type: reasons.InvalidRequest, Message: found[0].Message}
 	}
 	req := Request{Trace: traceOf(ctx)}
 	var err error
@@ -196,5 +197,5 @@ func (b *bar) admit(ctx context.Context, req Request, done Done) (*Admission, *E
 	if v.failure == nil {
 		return verdict, nil, nil
 	}
-	return verdict, &Error{Type: InputRejected, Message: v.failure.Message, Where: "input"}, nil
+	return verdict, &Error{Type: reasons.InputRejected, Message: v.failure.Message, Where: "input"}, nil
 }

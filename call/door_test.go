@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 type prompted struct {
@@ -71,7 +72,7 @@ func TestAdmit(t *testing.T) {
 			asks := 0
 			app := guarded(t, &asks)
 			spec := call.Spec{Applicator: app, Intent: "x/say", Input: call.From(asked), Admit: test.admit}
-			spec.Dispatch.SwitchOn = []string{call.InputRejected} // even so
+			spec.Dispatch.SwitchOn = []string{reasons.InputRejected} // even so
 			spec.Dispatch.Retry.SameCapMax = new(3)
 			said := dag.NewType[string]("said")
 			d, err := asked.Append(dag.DAG{}, test.in)
@@ -81,7 +82,7 @@ func TestAdmit(t *testing.T) {
 			ctx := budget.With(t.Context(), budget.New(budget.Limits{USD: new(10.0)}))
 			res, err := stone.Run(ctx, call.New("say", said, spec), stone.Config{Input: d})
 			var failure *call.Error
-			if errors.As(err, &failure) != (test.want != "") || failure != nil && (failure.Type != call.InputRejected || !strings.Contains(failure.Message, test.want)) {
+			if errors.As(err, &failure) != (test.want != "") || failure != nil && (failure.Type != reasons.InputRejected || !strings.Contains(failure.Message, test.want)) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 			if want := map[bool]int{true: 1}[test.want == ""]; asks != want {
@@ -106,7 +107,7 @@ func TestAdmit(t *testing.T) {
 			}
 			// The same contract as a step of its own.
 			_, err = stone.Run(t.Context(), call.Admit("door", app, call.From(asked), test.admit), stone.Config{Input: d})
-			if (err == nil) != (test.want == "") || err != nil && (kindOf(err) != call.InputRejected || !strings.Contains(err.Error(), test.want)) {
+			if (err == nil) != (test.want == "") || err != nil && (kindOf(err) != reasons.InputRejected || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("the step: %v, want %q", err, test.want)
 			}
 		})
@@ -133,7 +134,7 @@ func TestAdmitByPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec, err := call.Failed(said).From(res.DAG)
-	if err != nil || rec.Failure != call.InputRejected || rec.Input == nil || asks != 0 {
+	if err != nil || rec.Failure != reasons.InputRejected || rec.Input == nil || asks != 0 {
 		t.Errorf("%+v, %v, %d asked", rec, err, asks)
 	}
 	if got := app.Effective(spec).Admit; strings.Join(got.Must, " ") != "short non-empty" || *got.ScoreMin != 1 {
@@ -219,7 +220,7 @@ func TestAdmitIsPaid(t *testing.T) {
 	said := dag.NewType[string]("said")
 	spec := call.Spec{Applicator: app, Intent: "x/say", Input: call.From(asked), Admit: call.Done{Must: []string{"judged"}}, Budget: call.Budget{USD: new(0.1)}}
 	_, err = stone.Run(t.Context(), call.New("say", said, spec), stone.Config{Input: d})
-	if err == nil || kindOf(err) != call.BudgetExhausted || asks != 0 {
+	if err == nil || kindOf(err) != reasons.BudgetExhausted || asks != 0 {
 		t.Errorf("%v, %d asked", err, asks)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // Needing returns m with effects added to Needs. Each kind of capability declares with it
@@ -142,5 +143,5 @@ func denied(who string, needs, grant []string) *Error {
 	if missing == nil {
 		return nil
 	}
-	return &Error{Type: ForbiddenEffect, Message: fmt.Sprintf("%s needs effects that are not granted: %s", who, strings.Join(missing, ", "))}
+	return &Error{Type: reasons.ForbiddenEffect, Message: fmt.Sprintf("%s needs effects that are not granted: %s", who, strings.Join(missing, ", "))}
 }

@@ -4,32 +4,27 @@ import (
 	"time"
 )
 
-// Types of failure of a call. Capabilities may define further ones.
-const (
-	SchemaInvalid   = "schema/invalid"        // the reply is malformed, of the wrong type, or does not fit its schema
-	FormatDrift     = "format/drift"          // a model's answer was not in the form it was asked for
-	LowScore        = "eval/low-score"        // the gate's score is below score-min
-	disagreed       = "eval/disagreed"        // the first candidates of an agreement disagree, and no other is left
-	MustFailed      = "eval/must-failed"      // a must did not pass
-	CheckBroken     = "eval/check-broken"     // a check cannot judge any answer; no further candidate is asked
-	judgeInvalid    = "judge/invalid"         // the judge gave no score within 0..1
-	SoftTimeout     = "timeout/soft"          // the capability took longer than its limit
-	NotRecorded     = "runtime/not-recorded"  // a recording has no answer to the request
-	Unavailable     = "runtime/unavailable"   // the capability is not available
-	InvokeFailed    = "runtime/invoke-failed" // an error or a panic of the capability
-	NoCandidate     = "dispatch/no-candidate" // every candidate was rejected
-	BudgetExhausted = "budget/exhausted"      // the next attempt would overdraw the account
-	ForbiddenEffect = "auth/forbidden-effect" // the cause of a request refused for effects that are not granted
-	PlanInvalid     = "plan/invalid"
-	PlanTooDeep     = "plan/too-deep"
-	InvalidRequest  = "invalid-request"
-	InputRejected   = "input/rejected"       // a check at the door did not pass; no capability was invoked
-	InputInvalid    = "input/schema-invalid" // the input does not fit its schema; no capability was invoked
-)
-
-// An Error is the failure of a capability or of a call.
+// An Error is the failure of a capability or of a call. Capabilities may define further types than these:
+//
+//   - schema/invalid: the reply is malformed, of the wrong type, or does not fit its schema
+//   - format/drift: a model's answer was not in the form it was asked for
+//   - eval/low-score, eval/must-failed: the gate's score is below score-min, or a must did not pass
+//   - eval/check-broken: a check cannot judge any answer; no further candidate is asked
+//   - eval/disagreed: the first candidates of an agreement disagree, and no other is left
+//   - judge/invalid: the judge gave no score within 0 and 1
+//   - timeout/soft: the capability took longer than its limit
+//   - runtime/unavailable: the capability is not available
+//   - runtime/invoke-failed: an error or a panic of the capability
+//   - runtime/not-recorded: a recording has no answer to the request
+//   - dispatch/no-candidate: every candidate was rejected
+//   - budget/exhausted: the next attempt would overdraw the account
+//   - auth/forbidden-effect: a request needs an effect that is not granted
+//   - plan/invalid, plan/too-deep: a returned plan cannot run
+//   - invalid-request: the request itself is malformed
+//   - input/schema-invalid, input/rejected: the input does not fit its schema, or a check at the door did not
+//     pass; no capability was invoked
 type Error struct {
-	Type      string `json:"type"` // as "schema/invalid"
+	Type      string `json:"type"`
 	Message   string `json:"message,omitempty"`
 	Retryable bool   `json:"retryable?,omitempty"`
 	Where     string `json:"where,omitempty"`

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // Func makes a capability from a Go function. It receives the input, decoded by
@@ -23,7 +24,7 @@ func Func[A, B any](m Metadata, fn func(context.Context, A) (B, error)) Capabili
 	return Capability{Metadata: m, Invoke: func(ctx context.Context, req *Request) (*Reply, error) {
 		var in A
 		if err := json.Unmarshal(req.Input, &in); err != nil {
-			return nil, &Error{Type: InputInvalid, Message: fmt.Sprintf("%s takes a %T: %v", m.ID, in, err), Where: "input"}
+			return nil, &Error{Type: reasons.InputInvalid, Message: fmt.Sprintf("%s takes a %T: %v", m.ID, in, err), Where: "input"}
 		}
 		v, err := fn(ctx, in)
 		if err != nil {
@@ -52,7 +53,7 @@ func Pipeline(m Metadata, p stone.Ashlar, in, out dag.AnyType) Capability {
 	c.Metadata, c.runs = m.Needing(p.Effects()...), p
 	c.Invoke = func(ctx context.Context, req *Request) (*Reply, error) {
 		if err := in.Schema().Validate(ctx, req.Input); err != nil {
-			return nil, &Error{Type: InputInvalid, Message: fmt.Sprintf("%s takes a %s: %v", m.ID, in.Name(), err), Where: "input"}
+			return nil, &Error{Type: reasons.InputInvalid, Message: fmt.Sprintf("%s takes a %s: %v", m.ID, in.Name(), err), Where: "input"}
 		}
 		n, err := dag.NewNode(dag.Spec{Type: in.Name(), Content: req.Input})
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // What is read as a request is written as one that is read as the same.
@@ -19,7 +20,7 @@ func FuzzReadRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		trace, spec, err := call.ReadRequest(data)
 		if err != nil {
-			if e := (*call.Error)(nil); !errors.As(err, &e) || e.Type != call.InvalidRequest || e.Reason() == "" {
+			if e := (*call.Error)(nil); !errors.As(err, &e) || e.Type != reasons.InvalidRequest || e.Reason() == "" {
 				t.Fatalf("an error without a reason: %v", err)
 			}
 			return

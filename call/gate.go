@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/panics"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -86,7 +87,7 @@ func (l *lane) gate(ctx context.Context, sub *Subject) (v judgement, err error) 
 		}
 	}
 	if v.failure = l.answer.low(&v); vetoed {
-		v.failure = &Error{Type: LowScore, Message: fmt.Sprintf("the judge's score is %.3g, want %.3g", *v.judge, l.answer.scoreMin)}
+		v.failure = &Error{Type: reasons.LowScore, Message: fmt.Sprintf("the judge's score is %.3g, want %.3g", *v.judge, l.answer.scoreMin)}
 	}
 	return v, nil
 }
@@ -126,9 +127,9 @@ func (b *bar) weigh(ctx context.Context, sub *Subject) (v judgement, err error) 
 	}
 	switch {
 	case sub.invalid != nil:
-		v.failure = &Error{Type: SchemaInvalid, Message: sub.invalid.Error(), Where: "result.out"}
+		v.failure = &Error{Type: reasons.SchemaInvalid, Message: sub.invalid.Error(), Where: "result.out"}
 	case len(v.must) > 0:
-		v.failure = &Error{Type: MustFailed, Message: list(v.must)}
+		v.failure = &Error{Type: reasons.MustFailed, Message: list(v.must)}
 	}
 	return v, nil
 }
@@ -148,7 +149,7 @@ func (b *bar) low(v *judgement) *Error {
 	if v.score >= b.scoreMin {
 		return nil
 	}
-	return &Error{Type: LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
+	return &Error{Type: reasons.LowScore, Message: strings.TrimSuffix(fmt.Sprintf("the score is %.3g, want %.3g: %s", v.score, b.scoreMin, list(v.should)), ": ")}
 }
 
 // run runs checks, records their verdicts and returns the failed checks. A broken check ends it with the failure
@@ -165,7 +166,7 @@ func (v *judgement) run(ctx context.Context, as string, checks []namedCheck, sub
 		case c.breaks(err, sub):
 			said.State, said.Why = "broken", valid(err.Error())
 			v.all = append(v.all, said)
-			v.failure = &Error{Type: CheckBroken, Message: fmt.Sprintf("the check %q cannot judge %s: %s", c.name, sub.what(), said.Why)}
+			v.failure = &Error{Type: reasons.CheckBroken, Message: fmt.Sprintf("the check %q cannot judge %s: %s", c.name, sub.what(), said.Why)}
 			return failed, nil
 		case err != nil:
 			said.State, said.Why = "failed", valid(err.Error())

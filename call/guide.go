@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // A Guide tells a model how to write a plan that can run in place of its answer.
@@ -68,7 +69,7 @@ func (l *lane) guide(req *Request) (*Guide, error) {
 // says that the lane was stopped.
 func (l *lane) compiled(req *Request, reply *Reply, step string) (stone.Ashlar, *Error, error) {
 	if l.app.Plans == nil {
-		return stone.Ashlar{}, &Error{Type: PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
+		return stone.Ashlar{}, &Error{Type: reasons.PlanInvalid, Message: "plans are not supported: set Applicator.Plans"}, nil
 	}
 	base, err := l.ground()
 	if err != nil {
@@ -118,7 +119,7 @@ func (l *lane) refusal(step string) func(*Request, *Reply) (*Error, error) {
 
 // isRefused reports whether a failure says that a plan cannot run.
 func isRefused(failure *Error) bool {
-	return failure != nil && (failure.Type == PlanInvalid || failure.Type == PlanTooDeep)
+	return failure != nil && (failure.Type == reasons.PlanInvalid || failure.Type == reasons.PlanTooDeep)
 }
 
 // mostFindings bounds the findings that the record of an attempt keeps.

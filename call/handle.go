@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // A Handle is a capability as a value, which one call can pass to another: its id, and the contract under
@@ -47,7 +48,7 @@ func (s *Spec) take(h Handle) error {
 		case *field.to == "":
 			*field.to = field.handled
 		case *field.to != field.handled:
-			return &Error{Type: InputInvalid, Where: "cap/id", Message: fmt.Sprintf("the handle of %s requires the %s %s, and the call %s: a call can only narrow the contract of a handle", h.Cap, field.name, field.handled, *field.to)}
+			return &Error{Type: reasons.InputInvalid, Where: "cap/id", Message: fmt.Sprintf("the handle of %s requires the %s %s, and the call %s: a call can only narrow the contract of a handle", h.Cap, field.name, field.handled, *field.to)}
 		}
 	}
 	s.Requires.Tags = union(s.Requires.Tags, h.Requires.Tags)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // EvalGrade is the intent of judges.
@@ -56,7 +57,7 @@ func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *
 	if j.open {
 		return said, nil, nil
 	}
-	return said, &Error{Type: judgeInvalid, Message: why}, nil
+	return said, &Error{Type: reasons.JudgeInvalid, Message: why}, nil
 }
 
 // askJudge asks the judge for the n-th time about one answer.

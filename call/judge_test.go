@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // grader is a judge that behaves in its own way and remembers what it was asked.
@@ -30,7 +31,7 @@ func TestJudgeAttempts(t *testing.T) {
 		want   string
 	}{
 		{"once where nothing is said", 0, inTurn(answers("17"), answers("1")), 9, 1, "!judge/invalid"},
-		{"again", 3, inTurn(answers("17"), fails(call.Unavailable), answers("1")), 9, 3, "a"},
+		{"again", 3, inTurn(answers("17"), fails(reasons.Unavailable), answers("1")), 9, 3, "a"},
 		{"not more often", 2, inTurn(answers("17"), panics, answers("1")), 9, 2, "!judge/invalid"},
 		{"not after a low score", 3, answers("0.1"), 9, 1, "!eval/low-score"},
 		{"not without money", 3, answers("17"), 3, 2, "!budget/exhausted"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/llm/limit"
 )
@@ -97,14 +98,14 @@ const (
 // leave.
 func (e *entry) enter(ctx context.Context) (*limit.Place, error) {
 	if !e.breaker.enter() {
-		return nil, &Error{Type: Unavailable, Message: e.ID + " is not available: it failed repeatedly or asked for a pause"}
+		return nil, &Error{Type: reasons.Unavailable, Message: e.ID + " is not available: it failed repeatedly or asked for a pause"}
 	}
 	begin := time.Now()
 	place, err := e.limiter.Enter(ctx, limit.Request{Waiting: func(w limit.Wait) {
 		event.At(ctx).Send(event.Progress{Elapsed: time.Since(begin), Message: e.ID + ": " + w.String()})
 	}})
 	if late := (*limit.TooLateError)(nil); errors.As(err, &late) {
-		err = &Error{Type: Unavailable, Message: e.ID + ": " + err.Error(), Cause: err}
+		err = &Error{Type: reasons.Unavailable, Message: e.ID + ": " + err.Error(), Cause: err}
 	}
 	if err != nil {
 		e.breaker.leave(stopped)

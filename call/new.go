@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/prompts"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -177,7 +178,7 @@ type session struct {
 // run is the body of the leaf.
 func (c *caller) run(ctx context.Context, d dag.DAG) (*dag.Node, error) {
 	if len(c.resolve().faults) > 0 {
-		return nil, &Error{Type: InvalidRequest, Message: c.resolved.faults[0].Message}
+		return nil, &Error{Type: reasons.InvalidRequest, Message: c.resolved.faults[0].Message}
 	}
 	c, err := c.chosen(d)
 	if err != nil {
@@ -230,12 +231,12 @@ func (s *session) prepare() (err error) {
 	}
 	r.Input, r.Context, r.Constraints, r.Prompts = parts.Input, parts.Context, parts.Constraints, parts.Prompts
 	if s.offline, err = offline(r); err != nil {
-		return s.refused(&Error{Type: InvalidRequest, Message: err.Error(), Where: "constraints.no-web"})
+		return s.refused(&Error{Type: reasons.InvalidRequest, Message: err.Error(), Where: "constraints.no-web"})
 	}
 	r.InSchema = cmp.Or(typed, s.in)
 	if s.in != nil && s.in != typed {
 		if err := s.in.Validate(s.ctx, r.Input); err != nil {
-			return s.refused(&Error{Type: InputInvalid, Message: "the input does not fit the in-schema of the intent " + spec.Intent + ": " + err.Error(), Where: "input"})
+			return s.refused(&Error{Type: reasons.InputInvalid, Message: "the input does not fit the in-schema of the intent " + spec.Intent + ": " + err.Error(), Where: "input"})
 		}
 	}
 	return nil

@@ -3,10 +3,12 @@ package call
 import (
 	"cmp"
 	"slices"
+
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // switchesOn are the failures after which, by default, another capability is asked.
-var switchesOn = []string{SchemaInvalid, FormatDrift, LowScore, MustFailed, SoftTimeout, Unavailable, InvokeFailed}
+var switchesOn = []string{reasons.SchemaInvalid, reasons.FormatDrift, reasons.LowScore, reasons.MustFailed, reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed}
 
 // effective is a policy applied to one call. Its levels, the most specific first, are the
 // call itself, its intent, the default and the routing.

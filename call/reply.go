@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -70,7 +71,7 @@ func isEnvelope(v edn.Value) bool {
 }
 
 func malformed(err error) *Error {
-	return &Error{Type: SchemaInvalid, Message: "the reply is malformed: " + err.Error()}
+	return &Error{Type: reasons.SchemaInvalid, Message: "the reply is malformed: " + err.Error()}
 }
 
 func readReply(v edn.Value, strict bool) (*Reply, error) {
@@ -185,7 +186,7 @@ func (u *Usage) read(m *form.Map) {
 
 // ofRun are the kinds of failure that describe the run itself. Data must not claim them:
 // an error of such a type gets the prefix "remote/".
-var ofRun = map[string]bool{BudgetExhausted: true, ForbiddenEffect: true}
+var ofRun = map[string]bool{reasons.BudgetExhausted: true, reasons.ForbiddenEffect: true}
 
 func init() {
 	for _, k := range kind.All() {

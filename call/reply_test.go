@@ -12,13 +12,14 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 )
 
 // said puts a reply into one string: its parts, or the type of the failure.
 func said(r *call.Reply, err error) string {
 	if e := (*call.Error)(nil); errors.As(err, &e) {
-		if e.Type == call.SchemaInvalid {
+		if e.Type == reasons.SchemaInvalid {
 			return e.Type
 		}
 		return fmt.Sprintf("%s %q retry %v where %q details %s", e.Type, e.Message, e.Retryable, e.Where, e.Details)

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // proto is the version of the envelope protocol.
@@ -143,9 +144,9 @@ func refuseFor(message string, all ...refusal) *Error {
 	}
 	// Strings and numbers always have JSON.
 	data, _ := json.Marshal(details)
-	e := &Error{Type: InvalidRequest, Message: all[0].Reason + ": " + message, Details: data}
+	e := &Error{Type: reasons.InvalidRequest, Message: all[0].Reason + ": " + message, Details: data}
 	if len(details.Denied) > 0 {
-		e.Cause = &Error{Type: ForbiddenEffect, Message: "not granted: " + strings.Join(details.Denied, ", ")}
+		e.Cause = &Error{Type: reasons.ForbiddenEffect, Message: "not granted: " + strings.Join(details.Denied, ", ")}
 	}
 	return e
 }
@@ -173,7 +174,7 @@ func (e *Error) Reason() string {
 	var details struct {
 		Reason string `json:"reason"`
 	}
-	if e.Type != InvalidRequest || json.Unmarshal(e.Details, &details) != nil {
+	if e.Type != reasons.InvalidRequest || json.Unmarshal(e.Details, &details) != nil {
 		return ""
 	}
 	return details.Reason
@@ -232,7 +233,7 @@ func (app *Applicator) CheckRequest(s Spec) error {
 	}
 	if err != nil {
 		message := fmt.Sprintf("expected %s: %v", intent.In, err)
-		return refuseFor(message, refusal{Reason: InputInvalid, Path: "input", Message: message})
+		return refuseFor(message, refusal{Reason: reasons.InputInvalid, Path: "input", Message: message})
 	}
 	return nil
 }

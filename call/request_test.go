@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/cputime"
 	"github.com/stonelayer/stone/schema"
 )
@@ -86,7 +87,7 @@ func TestReasons(t *testing.T) {
 		if err != nil {
 			e := call.AsError(err)
 			var details struct{ Faults []struct{ Reason string } }
-			if jsonErr := json.Unmarshal(e.Details, &details); jsonErr != nil || e.Type != call.InvalidRequest {
+			if jsonErr := json.Unmarshal(e.Details, &details); jsonErr != nil || e.Type != reasons.InvalidRequest {
 				t.Fatalf("%s: %v, %v", tc.text, err, jsonErr)
 			}
 			for _, f := range details.Faults {
@@ -203,7 +204,7 @@ func TestRefuseRequest(t *testing.T) {
 		t.Errorf("refused for a warning: %v", err)
 	}
 	err := call.RefuseRequest(stone.Findings{warning, {Type: "unknown-check", Message: `no check "c/dry"`, Suggestion: "c/day"}})
-	if got := call.AsError(err); got.Type != call.InvalidRequest || got.Reason() != "unknown-check" {
+	if got := call.AsError(err); got.Type != reasons.InvalidRequest || got.Reason() != "unknown-check" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -276,7 +277,7 @@ func TestHostileRequests(t *testing.T) {
 		var err error
 		took := cputime.Units(func() { _, _, err = call.ReadRequest([]byte(text)) })
 		t.Logf("%s: %.1f units", name, took)
-		if err == nil || call.AsError(err).Type != call.InvalidRequest || len(err.Error()) > 500 {
+		if err == nil || call.AsError(err).Type != reasons.InvalidRequest || len(err.Error()) > 500 {
 			t.Errorf("%s: got %.200v", name, err)
 		}
 		if took > 100 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -262,7 +263,7 @@ func AsError(err error) *Error {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e
 	}
-	e := &Error{Type: InvokeFailed, Message: err.Error(), Cause: err}
+	e := &Error{Type: reasons.InvokeFailed, Message: err.Error(), Cause: err}
 	var kinded interface{ FailureKind() string }
 	if errors.As(err, &kinded) {
 		e.Type = kinded.FailureKind()

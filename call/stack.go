@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // maxStack is the largest number of nested calls: of capabilities that are pipelines or
@@ -41,7 +42,7 @@ func (s *session) nested() error {
 		s.request.Stack = append(s.spec.Stack[:len(s.spec.Stack):len(s.spec.Stack)], s.request.Stack...)
 	}
 	if n := len(s.request.Stack); n >= maxStack {
-		return s.refused(&Error{Type: PlanTooDeep, Message: fmt.Sprintf("the call is nested in %d others, the innermost of %s: end the recursion", n, s.request.Stack[n-1].Cap)})
+		return s.refused(&Error{Type: reasons.PlanTooDeep, Message: fmt.Sprintf("the call is nested in %d others, the innermost of %s: end the recursion", n, s.request.Stack[n-1].Cap)})
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -77,7 +78,7 @@ func (s *session) lane(ctx context.Context, i int) *lane {
 
 // none is the outcome if no candidate was asked.
 func (s *session) none() *outcome {
-	e := &Error{Type: NoCandidate, Message: "no capability can answer " + s.subject()}
+	e := &Error{Type: reasons.NoCandidate, Message: "no capability can answer " + s.subject()}
 	for i, reason := range s.reasons {
 		if i == 0 {
 			e.Message += ": "
@@ -88,7 +89,7 @@ func (s *session) none() *outcome {
 		c.reason = reason
 		e.Message += c.id + " " + c.why(&s.spec, stone.In(s.ctx).Grant()) + s.meant(c)
 		if reason == latencyExceeded || reason == costExceeded {
-			e.Type = BudgetExhausted
+			e.Type = reasons.BudgetExhausted
 		}
 	}
 	e.Cause = s.unpaid()
@@ -166,7 +167,7 @@ func (s *session) cascade(from int, before *outcome) (win *outcome, tried []Atte
 	if win == nil {
 		return s.none(), tried, nil
 	}
-	win.failure = &Error{Type: BudgetExhausted, Message: "the remaining budget pays for no further candidate; the last failure was " + win.failure.Error(), Cause: errors.Join(win.failure, err)}
+	win.failure = &Error{Type: reasons.BudgetExhausted, Message: "the remaining budget pays for no further candidate; the last failure was " + win.failure.Error(), Cause: errors.Join(win.failure, err)}
 	return win, tried, nil
 }
 

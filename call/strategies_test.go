@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -33,7 +34,7 @@ func race(hedge time.Duration, ids ...string) call.Dispatch {
 }
 
 func TestTournament(t *testing.T) {
-	soft := fails(call.SoftTimeout)
+	soft := fails(reasons.SoftTimeout)
 	checks := map[string]call.Check{"a": holds("a")}
 	slow := map[string]behaviour{
 		"a": after(300*time.Millisecond, says("a")), "b": after(200*time.Millisecond, says("b")), "c": after(100*time.Millisecond, says("c")),
@@ -55,7 +56,7 @@ func TestTournament(t *testing.T) {
 
 func TestRace(t *testing.T) {
 	ms := time.Millisecond
-	soft := fails(call.SoftTimeout)
+	soft := fails(reasons.SoftTimeout)
 	checks := map[string]call.Check{"a": holds("a")}
 	runScenes(t, []scene{
 		{name: "the first", spec: call.Spec{Dispatch: race(0, "a", "b")},
@@ -187,10 +188,10 @@ func TestResumePaysNothingTwice(t *testing.T) {
 		does map[string]behaviour
 		want string
 	}{
-		"cascade":    {spec: call.Spec{Dispatch: retry(1, 2, caps("a", "b"))}, does: map[string]behaviour{"a": fails(call.SoftTimeout)}, want: "b"},
+		"cascade":    {spec: call.Spec{Dispatch: retry(1, 2, caps("a", "b"))}, does: map[string]behaviour{"a": fails(reasons.SoftTimeout)}, want: "b"},
 		"agreement":  {spec: call.Spec{Dispatch: agree(2, "paid", agreement("a", "b", "c"))}, want: "a"},
 		"disagreed":  {spec: call.Spec{Dispatch: agreement("a", "b", "c")}, want: "c"},
-		"tournament": {spec: call.Spec{Dispatch: tournament("a", "b", "c")}, does: map[string]behaviour{"a": fails(call.SoftTimeout)}, want: "c"},
+		"tournament": {spec: call.Spec{Dispatch: tournament("a", "b", "c")}, does: map[string]behaviour{"a": fails(reasons.SoftTimeout)}, want: "c"},
 		"race":       {spec: call.Spec{Dispatch: race(10*time.Millisecond, "a", "b", "c")}, does: map[string]behaviour{"a": hangs, "b": after(5*time.Millisecond, says("b")), "c": hangs}, want: "b"},
 		"repair":     {spec: call.Spec{Dispatch: repair("c", 1, caps("a")), Done: call.Done{Must: []string{"c"}}}, want: "c"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -58,7 +59,7 @@ func (l *lane) failureOf(err error) (*Error, error) {
 		return nil, err
 	}
 	if refused := (*stone.Invalid)(nil); errors.As(err, &refused) {
-		return &Error{Type: PlanInvalid, Message: refused.Error(), Cause: err}, nil
+		return &Error{Type: reasons.PlanInvalid, Message: refused.Error(), Cause: err}, nil
 	}
 	failure := *errorOf(err)
 	failure.Record = nil // it belongs to a call within

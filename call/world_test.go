@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // A behaviour is what a fake capability does when it is asked.
@@ -42,7 +43,7 @@ func failsOnce(typ string, after time.Duration) behaviour {
 // failsAfter fails when it has read so many tokens.
 func failsAfter(tokens int) behaviour {
 	return func(context.Context, *call.Request) (*call.Reply, error) {
-		return &call.Reply{Usage: call.Usage{Usage: budget.Usage{InputTokens: tokens}}}, &call.Error{Type: call.FormatDrift}
+		return &call.Reply{Usage: call.Usage{Usage: budget.Usage{InputTokens: tokens}}}, &call.Error{Type: reasons.FormatDrift}
 	}
 }
 

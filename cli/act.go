@@ -13,9 +13,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -181,7 +183,7 @@ func (a *app) respond(ctx context.Context, app *call.Applicator, data []byte, ev
 	}
 	cfg.Watch = event.All(cfg.Watch, watch(journal.RunInfo{ID: cfg.RunID, Pipeline: "act"}))
 	resp, _ = app.Act(ctx, trace, spec, cfg)
-	if e, ok := resp.Err.(*call.Error); ok && e.Cause != nil && strings.HasPrefix(e.Cause.Error(), call.ForbiddenEffect) {
+	if e, ok := resp.Err.(*call.Error); ok && e.Cause != nil && strings.HasPrefix(e.Cause.Error(), reasons.ForbiddenEffect) {
 		for _, effect := range spec.Effects {
 			if why := a.calls.conf.Denied(effect); why != "" {
 				e.Message += "; " + why

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/prompts"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -259,7 +260,7 @@ const planType = "stone/plan"
 // provider refuses.
 func ends(err error) bool {
 	return fault.EndsRun(err) || lockedOut(err) ||
-		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, call.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
+		slices.ContainsFunc([]kind.Kind{kind.Waiting, kind.Recorder, kind.Replay, reasons.CheckBroken}, func(k kind.Kind) bool { return errors.Is(err, k) })
 }
 
 // ending returns the error by which a step ends the run. A call that finds no affordable
@@ -291,12 +292,12 @@ const modelFailed kind.Kind = "llm-error"
 
 // notRecorded is the kind of a request without a recorded answer. It is an error, but not an
 // outage: retries do not help.
-const notRecorded kind.Kind = call.NotRecorded
+const notRecorded kind.Kind = reasons.NotRecorded
 
 // outages are the kinds of failure of a provider and not of the pipeline.
 var outages = []kind.Kind{
 	kind.Timeout, modelFailed,
-	call.SoftTimeout, call.Unavailable, call.InvokeFailed, call.NoCandidate, call.Down,
+	reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed, reasons.NoCandidate, call.Down,
 }
 
 // refused reports whether a provider refuses the request: it would refuse the next one too.

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -95,7 +96,7 @@ func TestCostAddsUp(t *testing.T) {
 		}
 		cents := func() float64 { return float64(1+r.IntN(500)) / 1e4 }
 		good, bad, grade := any("A"), any(""), any(map[string]any{"score": 1})
-		refused, down := any(stone.Fail("refused", "no")), any(stone.Fail(call.Unavailable, "busy"))
+		refused, down := any(stone.Fail("refused", "no")), any(stone.Fail(reasons.Unavailable, "busy"))
 		app := &call.Applicator{Registry: call.NewRegistry(
 			priced("small", "say", cents(), good, bad, good, refused, down),
 			priced("large", "say", cents()+.05, good, good, refused),

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -39,7 +39,7 @@ func shout(asks *atomic.Int32, options ...stone.LeafOption) stone.Ashlar {
 			case q.Text == "mute":
 				return "", stone.Fail("refused", "I say nothing")
 			case q.Text == "down":
-				return "", stone.Fail(call.Unavailable, "no server")
+				return "", stone.Fail(reasons.Unavailable, "no server")
 			case q.Hard:
 				return "?", nil
 			}

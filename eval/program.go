@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/sandbox"
 	"github.com/stonelayer/stone/schema"
@@ -74,7 +75,7 @@ func (s scorerSpec) cel(app *call.Applicator) (Scorer, error) {
 		found, err := program.Eval(ctx, variables)
 		if err != nil && ctx.Err() == nil {
 			if err = (unjudged{err}); streak.Add(err) {
-				err = &call.Error{Type: call.CheckBroken, Message: fmt.Sprintf("the scorer %s cannot score any answer: %v", s.name, err)}
+				err = &call.Error{Type: reasons.CheckBroken, Message: fmt.Sprintf("the scorer %s cannot score any answer: %v", s.name, err)}
 			}
 			return Score{}, err
 		}

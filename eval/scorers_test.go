@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
@@ -260,7 +261,7 @@ func TestJudges(t *testing.T) {
 	}
 	// A judge that fails is an error.
 	down := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "judge", Intents: []string{call.EvalGrade}},
-		func(context.Context, any) (string, error) { return "", stone.Fail(call.Unavailable, "down") }))}
+		func(context.Context, any) (string, error) { return "", stone.Fail(reasons.Unavailable, "down") }))}
 	s, err := eval.Read(down, "judge:x")
 	if err != nil {
 		t.Fatal(err)

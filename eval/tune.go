@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -314,7 +315,7 @@ func (c *cascades) simulate(order []int, least float64, values []float64) (mean,
 				value, usd = try.value, usd+try.usd
 				break
 			}
-			failure := cmp.Or(try.call.Failure, call.LowScore)
+			failure := cmp.Or(try.call.Failure, reasons.LowScore)
 			if k == len(order)-1 || !slices.Contains(c.Cascade.SwitchOn, failure) {
 				usd += try.usd
 				break

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -40,7 +41,7 @@ func newRival(r *rand.Rand, cases int) rival {
 				text := in.(map[string]any)["text"].(string)
 				switch answer := said[text]; answer {
 				case "fail":
-					return nil, stone.Fail(call.FormatDrift, "no")
+					return nil, stone.Fail(reasons.FormatDrift, "no")
 				case "deny":
 					return nil, stone.Fail("refused", "no")
 				default:
@@ -161,7 +162,7 @@ func TestTuningNeeds(t *testing.T) {
 		"remove repair":       func(s *call.Spec) { s.Dispatch.Repair = &call.Repair{} },
 		"same-cap-max":        func(s *call.Spec) { s.Dispatch.Retry.SameCapMax = new(1) },
 		"fallback-max is 1":   func(s *call.Spec) { s.Dispatch.Retry.FallbackMax = new(1) },
-		"switch-on lacks":     func(s *call.Spec) { s.Dispatch.SwitchOn = []string{call.MustFailed} },
+		"switch-on lacks":     func(s *call.Spec) { s.Dispatch.SwitchOn = []string{reasons.MustFailed} },
 		"no capability can ":  func(s *call.Spec) { s.Dispatch.Candidates = []string{"unknown"} },
 	} {
 		s := v.spec(0, "a", "b", "c")

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -77,7 +78,7 @@ func (o *outcome) refuse(err error) {
 		o.error = call.AsError(err).Type
 		return
 	}
-	o.error = call.PlanInvalid
+	o.error = reasons.PlanInvalid
 	for _, f := range invalid.Findings.Errors() {
 		o.findings = append(o.findings, string(f.Type))
 		if f.Type == "effect-not-granted" {
@@ -206,7 +207,7 @@ func runResult(t *testing.T, c edn.Value) (o outcome) {
 	if err == nil && reply.Type != call.Plan {
 		if s, _ := w.app.Schema(w.app.Intents[field(c, "intent").Text()].Out); s != nil {
 			if bad := s.Validate(t.Context(), reply.Out); bad != nil {
-				err = &call.Error{Type: call.SchemaInvalid, Message: bad.Error()}
+				err = &call.Error{Type: reasons.SchemaInvalid, Message: bad.Error()}
 			}
 		}
 	}

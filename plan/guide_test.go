@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/plan"
@@ -123,7 +124,7 @@ func TestFindingsAreKept(t *testing.T) {
 	m := script.New(script.Text(badPlan), script.Text(badPlan))
 	_, err := write(t, desk(t, m), "")
 	failure, ok := errors.AsType[*call.Error](err)
-	if !ok || failure.Type != call.PlanInvalid {
+	if !ok || failure.Type != reasons.PlanInvalid {
 		t.Fatalf("the error is %v", err)
 	}
 	envelope, _ := json.Marshal(call.Response{Err: err})

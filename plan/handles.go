@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // This file is about capabilities as values: calls that read from slots who is asked.
@@ -171,7 +172,7 @@ func (v view) capabilities(ref *slotRef) ([]held, error) {
 }
 
 func noCapability(ref *slotRef, found string) error {
-	return &call.Error{Type: call.InputInvalid, Where: "cap/id",
+	return &call.Error{Type: reasons.InputInvalid, Where: "cap/id",
 		Message: ref.String() + " is no capability: want a cap/id, or a map that has one, found " + found}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -56,7 +57,7 @@ func (pl planner) Plan(app *call.Applicator, req *call.Request, reply *call.Repl
 	opts := pl.opts
 	depth := max(len(req.Stack)+1, pl.depth)
 	if limit := opts.Limits.depth(); depth+p.depth > limit {
-		return stone.Ashlar{}, &call.Error{Type: call.PlanTooDeep, Message: fmt.Sprintf("the plan would be nested %d deep, at most %d are allowed", depth+p.depth, limit)}
+		return stone.Ashlar{}, &call.Error{Type: reasons.PlanTooDeep, Message: fmt.Sprintf("the plan would be nested %d deep, at most %d are allowed", depth+p.depth, limit)}
 	}
 	bound, names, findings := bindings(reply.Bindings)
 	if req.Context != nil && !slices.Contains(names, contextSlot) && p.reads(contextSlot) {
@@ -95,7 +96,7 @@ func refused(findings stone.Findings) error {
 	for _, f := range errs[:min(len(errs), mostTold)] {
 		told = append(told, f.String())
 	}
-	e := &call.Error{Type: call.PlanInvalid, Cause: err}
+	e := &call.Error{Type: reasons.PlanInvalid, Cause: err}
 	if e.Message = "the plan is invalid: " + strings.Join(told, "; "); len(errs) > mostTold {
 		e.Message += fmt.Sprintf(" (and %d more)", len(errs)-mostTold)
 	}

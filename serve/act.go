@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/respond"
 	"github.com/stonelayer/stone/journal"
@@ -186,7 +187,7 @@ func actStatus(err error) int {
 		return http.StatusServiceUnavailable
 	case strings.HasPrefix(e.Message, respond.IDUsed), errors.As(err, new(*journal.HeldError)):
 		return http.StatusConflict
-	case e.Type == call.InvalidRequest:
+	case e.Type == reasons.InvalidRequest:
 		return http.StatusUnprocessableEntity
 	}
 	return http.StatusBadGateway

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -113,7 +114,7 @@ func (s *Server) asksFew(ctx context.Context, t *task) error {
 		s.mu.Unlock()
 	}
 	if err := bounds.CheckAsked("the tenant", known.open); err != nil {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "%v", err)
+		return problem(problems.TooMuch, http.StatusTooManyRequests, "%v", err)
 	}
 	return nil
 }

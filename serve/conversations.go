@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -238,7 +239,7 @@ func (c conversation) next(at journal.RunInfo, req *turn.Request) (journal.RunIn
 		return at, err
 	}
 	info, err := c.launchTurn(start, given)
-	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Type == api.Conflict {
+	if p := (*api.Problem)(nil); errors.As(err, &p) && p.Type == problems.Conflict {
 		err = conflict("another message started turn %d of the conversation at the same time: send the message again", n+1)
 	}
 	return info, err
@@ -252,7 +253,7 @@ func (c conversation) replace(turns ...journal.RunInfo) error {
 		if err == nil && !over(now.State) {
 			err = c.stop(c.ctx, now)
 		}
-		if p := (*api.Problem)(nil); err != nil && !(errors.As(err, &p) && p.Type == api.Conflict) { // or it has just ended
+		if p := (*api.Problem)(nil); err != nil && !(errors.As(err, &p) && p.Type == problems.Conflict) { // or it has just ended
 			return err
 		}
 		for q, err := range journal.EachQuestion(c.ctx, c.cfg.Journal, journal.QuestionQuery{Run: t.ID, Open: true}) {
@@ -322,7 +323,7 @@ func (c conversation) again(at journal.RunInfo) (journal.RunInfo, error) {
 func ofOpenAI(err error) error {
 	var e *openai.Error
 	if errors.As(err, &e) {
-		return problem(api.Invalid, e.Status, "%s", e.Message)
+		return problem(problems.Invalid, e.Status, "%s", e.Message)
 	}
 	return err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/serve/api"
 )
 
 // An extra surrounds the runs of a server: starts and resumes know none by name. Each of its functions may be nil.
@@ -97,7 +97,7 @@ func labeled(_ context.Context, t *task) error {
 // granted narrows the effects of a run to those that its pipeline, its caller and its request allow.
 func granted(_ context.Context, t *task) error {
 	if t.start.Grant != nil && !t.who.may(Grant) {
-		return problem(api.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)
+		return problem(problems.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)
 	}
 	t.source.Grant = grants.Narrow(grants.Narrow(t.Grant, t.who.Grant), t.start.Grant)
 	t.run.Grant = t.source.Grant

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/internal/turn/agui"
 	"github.com/stonelayer/stone/internal/turn/uistream"
@@ -200,7 +201,7 @@ func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, 
 			_ = c.stop(context.WithoutCancel(c.ctx), of.info) // or it has just ended
 		}
 	case errors.Is(err, errLeft) && c.closing():
-		send(t.Fail(api.Unavailable, "the server is closing: the turn continues, ask for its stream again"))
+		send(t.Fail(problems.Unavailable, "the server is closing: the turn continues, ask for its stream again"))
 	case errors.Is(err, errLeft): // the client comes back
 	case err != nil:
 		p := c.problemOf(r, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/anthropic"
@@ -126,7 +127,7 @@ func (g gateway) permit(name string) error {
 		role = Act
 	}
 	if !g.who.may(role) {
-		return problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)
+		return problem(problems.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)
 	}
 	return nil
 }

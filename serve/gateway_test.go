@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -394,8 +395,8 @@ func TestGatewayErrors(t *testing.T) {
 		{"/v1/responses", `{"model":"stone/object","input":"{\"text\":1}"}`, 422, "invalid"},
 		{"/v1/responses", `{"model":"stone/upper","input":"bad"}`, 422, "refused"},
 		{"/v1/responses", `{"model":"stone/asks","input":"x"}`, 422, "waiting"},
-		{"/v1/responses", `{"model":"stone/chat/answer","input":"x"}`, 422, call.MustFailed},
-		{"/v1/responses", `{"model":"stone/text/sum","input":"{}"}`, 400, call.InputInvalid},
+		{"/v1/responses", `{"model":"stone/chat/answer","input":"x"}`, 422, reasons.MustFailed},
+		{"/v1/responses", `{"model":"stone/text/sum","input":"{}"}`, 400, reasons.InputInvalid},
 		{"/v1/responses", `{"model":"stone/chat/net","input":"x"}`, 422, "invalid"}, // the effect is not granted
 		{"/v1/chat/completions", `{"model":"stone/upper","messages":[{"role":"user","content":"bad"}]}`, 422, "refused"},
 		{"/v1/chat/completions", `{"model":"stone/upper","messages":[{"role":"user","content":"x"}],"n":2}`, 400, "unsupported_parameter"},

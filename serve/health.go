@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -159,5 +160,5 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 
 // unavailable is the problem of a request that the store could not answer, though it may later.
 func unavailable() *api.Problem {
-	return problem(api.Unavailable, http.StatusServiceUnavailable, "the database does not answer, or cannot be written: send the request again")
+	return problem(problems.Unavailable, http.StatusServiceUnavailable, "the database does not answer, or cannot be written: send the request again")
 }

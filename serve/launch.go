@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
@@ -120,7 +121,7 @@ func (s *Server) mayRun(owner string, most *int) error {
 		}
 	}
 	if most != nil && n >= *most {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", n)
+		return problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has %d unfinished runs: wait for one of them", n)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -119,7 +120,7 @@ func (s *Server) solvent(ctx context.Context, owner string, usd *float64) error 
 	if err != nil || b.Used.USD < *usd*(1-1e-9) {
 		return err
 	}
-	return spentError{problem(api.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(max(*usd, 0)))}
+	return spentError{problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has spent its daily limit of %s USD: the next day begins at 00:00 UTC", money.Exact(max(*usd, 0)))}
 }
 
 // within returns the context of a run, or of a request for a capability, with its own budget. Call release when it is over.

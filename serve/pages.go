@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -139,7 +140,7 @@ func (s *Server) signsIn(next http.HandlerFunc) http.HandlerFunc {
 		}
 		// A link of another page could sign a person in as somebody else, as its form could.
 		if from := r.Header.Get("Sec-Fetch-Site"); from != "" && from != "none" && from != "same-origin" {
-			s.turnAway(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin has this link: open the address by hand to sign in"))
+			s.turnAway(w, r, problem(problems.Forbidden, http.StatusForbidden, "a page of another origin has this link: open the address by hand to sign in"))
 			return
 		}
 		to := url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath}
@@ -156,7 +157,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request, token, to string
 	asked := r.Clone(r.Context())
 	asked.Header.Set("Authorization", "Bearer "+token)
 	if _, err := s.access().Principal(asked); err != nil || token == "" {
-		s.fail(w, r, problem(api.Unknown, http.StatusUnauthorized, "the token is unknown, revoked or expired"))
+		s.fail(w, r, problem(problems.Unknown, http.StatusUnauthorized, "the token is unknown, revoked or expired"))
 		return
 	}
 	http.SetCookie(w, cookie(r, s.sessions.start(token, time.Now())))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/page"
@@ -20,28 +21,28 @@ func problem(code string, status int, format string, args ...any) *api.Problem {
 }
 
 func invalid(format string, args ...any) *api.Problem {
-	return problem(api.Invalid, http.StatusUnprocessableEntity, format, args...)
+	return problem(problems.Invalid, http.StatusUnprocessableEntity, format, args...)
 }
 
 func unreadable(format string, args ...any) *api.Problem {
-	return problem(api.Invalid, http.StatusBadRequest, format, args...)
+	return problem(problems.Invalid, http.StatusBadRequest, format, args...)
 }
 
 func conflict(format string, args ...any) *api.Problem {
-	return problem(api.Conflict, http.StatusConflict, format, args...)
+	return problem(problems.Conflict, http.StatusConflict, format, args...)
 }
 
 // refused says why a run cannot continue with the pipeline of this server.
 func refused(changes string) *api.Problem {
-	return problem(api.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: what is recorded stands", changes)
+	return problem(problems.Refused, http.StatusConflict, "the pipeline changed since the run started: %s: serve the old pipeline too, or resume the run with {\"force\": true}: what is recorded stands", changes)
 }
 
 func notFound(format string, args ...any) *api.Problem {
-	return problem(api.NotFound, http.StatusNotFound, format, args...)
+	return problem(problems.NotFound, http.StatusNotFound, format, args...)
 }
 
 func closing() *api.Problem {
-	return problem(api.Unavailable, http.StatusServiceUnavailable, "the server is closing: send the request again")
+	return problem(problems.Unavailable, http.StatusServiceUnavailable, "the server is closing: send the request again")
 }
 
 func (s *Server) noPipeline(name string) *api.Problem {
@@ -49,7 +50,7 @@ func (s *Server) noPipeline(name string) *api.Problem {
 	if near := s.similar(name); near != "" {
 		p.Detail = fmt.Sprintf("no pipeline %q is published: did you mean %q?", name, near)
 	}
-	p.Type = api.NoPipeline
+	p.Type = problems.NoPipeline
 	return p
 }
 
@@ -75,14 +76,14 @@ func (s *Server) problemOf(r *http.Request, err error) *api.Problem {
 	case errors.As(err, &changed):
 		return refused(strings.Join(changed.Changes, "; "))
 	case errors.As(err, new(*http.MaxBytesError)):
-		return problem(api.Invalid, http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxBody)
+		return problem(problems.Invalid, http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxBody)
 	case errors.Is(err, journal.ErrUnavailable):
 		return unavailable() // which health logs
 	case r.Context().Err() != nil:
-		return problem(api.Unavailable, http.StatusServiceUnavailable, "the request was given up")
+		return problem(problems.Unavailable, http.StatusServiceUnavailable, "the request was given up")
 	}
 	s.cfg.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "request", r.Header.Get(requestID), "error", err)
-	return problem(api.Internal, http.StatusInternalServerError, "the server failed; its log says why")
+	return problem(problems.Internal, http.StatusInternalServerError, "the server failed; its log says why")
 }
 
 // fail answers with an error, in the form that the client of the path expects: to a

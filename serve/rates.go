@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/internal/problems"
 )
 
 // rates counts the requests of callers that have a rate, by their names.
@@ -78,5 +78,5 @@ func (r *rates) take(who Principal, now time.Time) (wait time.Duration) {
 func tooMany(w http.ResponseWriter, wait time.Duration) error {
 	seconds := int(math.Ceil(wait.Seconds()))
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	return problem(api.TooMuch, http.StatusTooManyRequests, "too many requests: send the next one in %d s", seconds)
+	return problem(problems.TooMuch, http.StatusTooManyRequests, "too many requests: send the next one in %d s", seconds)
 }

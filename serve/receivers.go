@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/internal/owed"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/transport"
 	"github.com/stonelayer/stone/internal/webhook"
 	"github.com/stonelayer/stone/serve/api"
@@ -107,7 +108,7 @@ func (r *Receivers) Save(ctx context.Context, who Principal, run string, to Rece
 	bound := digestID(r.name+"/", []byte(info.Labels[tenantLabel])) + " " + digestID("", []byte(to.URL))
 	err = r.s.outbox.store.PutReceiver(ctx, info.ID, owed.Receiver{Name: r.name + "/" + to.ID, Bound: bound, Data: data})
 	if errors.Is(err, owed.ErrFull) {
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the run has %d receivers: remove one", owed.MostReceivers)
+		return problem(problems.TooMuch, http.StatusTooManyRequests, "the run has %d receivers: remove one", owed.MostReceivers)
 	}
 	r.s.outbox.hurry()
 	return err

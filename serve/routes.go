@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/internal/jsonv2"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -61,7 +62,7 @@ func (s *Server) routes() (http.Handler, error) {
 	mux.HandleFunc("/", s.meters.count("other", func(w http.ResponseWriter, r *http.Request) { s.turnAway(w, r, unrouted(mux, w, r)) }))
 	guard := http.NewCrossOriginProtection()
 	guard.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.turnAway(w, r, problem(api.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
+		s.turnAway(w, r, problem(problems.Forbidden, http.StatusForbidden, "a page of another origin sent the request"))
 	}))
 	return s.shielded(guard.Handler(mux)), nil
 }
@@ -84,7 +85,7 @@ func (s *Server) shielded(next http.Handler) http.Handler {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTime))
 		}
 		if !s.serves(r.Host) {
-			s.turnAway(w, r, problem(api.Forbidden, http.StatusMisdirectedRequest, "this server does not serve the host of the request"))
+			s.turnAway(w, r, problem(problems.Forbidden, http.StatusMisdirectedRequest, "this server does not serve the host of the request"))
 			return
 		}
 		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // URL.Query would leave parts out
@@ -137,7 +138,7 @@ func (s *Server) serve(route route) http.HandlerFunc {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			var p *api.Problem
 			if !errors.As(err, &p) {
-				p = problem(api.Unknown, http.StatusUnauthorized, "%v", err)
+				p = problem(problems.Unknown, http.StatusUnauthorized, "%v", err)
 			}
 			s.turnAway(w, r, p)
 			return
@@ -172,7 +173,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, route route, who
 }
 
 func lacking(role Role) *api.Problem {
-	return problem(api.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)
+	return problem(problems.Forbidden, http.StatusForbidden, "this needs the role %q, which the caller does not have", role)
 }
 
 func (s *Server) access() Access {
@@ -195,14 +196,14 @@ func unrouted(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) error 
 	}
 	if len(allowed) > 0 {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		return problem(api.BadPath, http.StatusMethodNotAllowed, "%s has no %s: want %s", r.URL.Path, r.Method, strings.Join(allowed, " or "))
+		return problem(problems.BadPath, http.StatusMethodNotAllowed, "%s has no %s: want %s", r.URL.Path, r.Method, strings.Join(allowed, " or "))
 	}
 	return noRoute(r)
 }
 
 func noRoute(r *http.Request) error {
 	p := notFound("there is no %s %s: see /openapi.json", r.Method, r.URL.Path)
-	p.Type = api.BadPath
+	p.Type = problems.BadPath
 	return p
 }
 
@@ -213,7 +214,7 @@ func wantType(r *http.Request, types ...string) error {
 	if kind, _, err := mime.ParseMediaType(text); text == "" || err == nil && slices.Contains(types, kind) {
 		return nil
 	}
-	return problem(api.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want %s", text, strings.Join(types, " or "))
+	return problem(problems.Invalid, http.StatusUnsupportedMediaType, "the body is of type %q: want %s", text, strings.Join(types, " or "))
 }
 
 // readBody reads the body of a request, which is one JSON value with known fields alone.

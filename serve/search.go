@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/problems"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -100,9 +102,9 @@ func searchFailed(err error) error {
 	switch status := actStatus(err); {
 	case e == nil || status == http.StatusServiceUnavailable || status == http.StatusConflict:
 		return err
-	case e.Type == call.InputInvalid || status == http.StatusUnprocessableEntity:
+	case e.Type == reasons.InputInvalid || status == http.StatusUnprocessableEntity:
 		return invalid("%s", e.Message)
 	default:
-		return problem(api.Unanswered, http.StatusBadGateway, "%s", e.Message)
+		return problem(problems.Unanswered, http.StatusBadGateway, "%s", e.Message)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/stonelayer/stone/serve/api"
+	"github.com/stonelayer/stone/internal/problems"
 )
 
 const (
@@ -36,9 +36,9 @@ func (s *Server) admit(who Principal) error {
 	case s.closing():
 		return closing()
 	case s.streamsOf[key] >= most:
-		return problem(api.TooMuch, http.StatusTooManyRequests, "the caller has %d open streams and waits, which is the most: close one", most)
+		return problem(problems.TooMuch, http.StatusTooManyRequests, "the caller has %d open streams and waits, which is the most: close one", most)
 	case s.streams >= maxStreams:
-		return problem(api.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: retry later", maxStreams)
+		return problem(problems.TooMuch, http.StatusServiceUnavailable, "the server has %d streams: retry later", maxStreams)
 	}
 	s.streams++
 	s.streamsOf[key]++

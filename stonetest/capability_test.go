@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/stonetest"
 )
 
@@ -19,7 +20,7 @@ func echo(ctx context.Context, req *call.Request) (*call.Reply, error) {
 	}
 	out := req.Input
 	if len(out) == 0 || string(out) == `{"a":` {
-		return nil, &call.Error{Type: call.InvalidRequest, Message: "the input is no JSON"}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Message: "the input is no JSON"}
 	}
 	return &call.Reply{Out: out}, nil
 }

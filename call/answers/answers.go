@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/llm"
@@ -83,7 +84,7 @@ func New(m call.Metadata, c Config) call.Capability {
 			return nil, err
 		}
 		if strings.TrimSpace(a.text) == "" {
-			return nil, &call.Error{Type: call.FormatDrift, Message: fmt.Sprintf("the answer in line %d of %s is empty", a.line, c.File)}
+			return nil, &call.Error{Type: reasons.FormatDrift, Message: fmt.Sprintf("the answer in line %d of %s is empty", a.line, c.File)}
 		}
 		reply, err := invoke(context.WithValue(ctx, answerKey{}, a), req)
 		if reply != nil {
@@ -120,24 +121,24 @@ type answer struct {
 func (b *book) find(input call.JSON) (answer, error) {
 	rows, err := b.rows()
 	if err != nil {
-		return answer{}, &call.Error{Type: call.NotRecorded, Message: err.Error(), Cause: err}
+		return answer{}, &call.Error{Type: reasons.NotRecorded, Message: err.Error(), Cause: err}
 	}
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
-		return answer{}, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input is not an object: its fields select the answer in " + b.File}
+		return answer{}, &call.Error{Type: reasons.InputInvalid, Where: "input", Message: "the input is not an object: its fields select the answer in " + b.File}
 	}
 	key := map[string]json.RawMessage{}
 	for name := range b.key() {
 		value, ok := fields[name]
 		if !ok {
-			return answer{}, &call.Error{Type: call.InputInvalid, Where: "input",
+			return answer{}, &call.Error{Type: reasons.InputInvalid, Where: "input",
 				Message: fmt.Sprintf("the input has no field %q, which selects the answer in %s: add it, or change the key of the capability", name, b.File)}
 		}
 		key[name] = value
 	}
 	asked, err := keyOf(key)
 	if err != nil {
-		return answer{}, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
+		return answer{}, &call.Error{Type: reasons.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
 	}
 	if a, ok := rows[asked]; ok {
 		return a, nil
@@ -146,7 +147,7 @@ func (b *book) find(input call.JSON) (answer, error) {
 	if near, differs := suggest.Nearest(asked, maps.Keys(rows)); near != "" {
 		message += fmt.Sprintf("; the nearest one, in line %d, differs %s", rows[near].line, differs)
 	}
-	return answer{}, &call.Error{Type: call.NotRecorded, Message: message}
+	return answer{}, &call.Error{Type: reasons.NotRecorded, Message: message}
 }
 
 // mostShown is how many columns of a key an error shows.

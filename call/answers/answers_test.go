@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/answers"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/stonetest"
@@ -92,11 +93,11 @@ func TestUsage(t *testing.T) {
 func TestUnknownQuestion(t *testing.T) {
 	file := write(t, flat)
 	for input, want := range map[string][2]string{
-		`{"id":"q4"}`: {call.NotRecorded, file + ` has no answer to {"id":"q4"}; the nearest one, in line 1, differs at byte 8: got "{\"id\":\"q4\"}", recorded "{\"id\":\"q1\"}"`},
-		`{"id":"q3"}`: {call.NotRecorded, file + ` has no answer to {"id":"q3"}; the nearest one, in line 1, differs`},
-		`{"id":"q5"}`: {call.FormatDrift, "the answer in line 6 of " + file + " is empty"},
-		`{"ID":"q1"}`: {call.InputInvalid, `the input has no field "id", which selects the answer in ` + file},
-		`"q1"`:        {call.InputInvalid, `the input is not an object`},
+		`{"id":"q4"}`: {reasons.NotRecorded, file + ` has no answer to {"id":"q4"}; the nearest one, in line 1, differs at byte 8: got "{\"id\":\"q4\"}", recorded "{\"id\":\"q1\"}"`},
+		`{"id":"q3"}`: {reasons.NotRecorded, file + ` has no answer to {"id":"q3"}; the nearest one, in line 1, differs`},
+		`{"id":"q5"}`: {reasons.FormatDrift, "the answer in line 6 of " + file + " is empty"},
+		`{"ID":"q1"}`: {reasons.InputInvalid, `the input has no field "id", which selects the answer in ` + file},
+		`"q1"`:        {reasons.InputInvalid, `the input is not an object`},
 	} {
 		_, err := ask(t, answers.Config{File: file, Model: "small"}, call.Metadata{}, input, nil)
 		var e *call.Error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel/internal/expr"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -159,7 +160,7 @@ func evalInput(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		Vars       map[string]call.JSON `json:"vars"`
 	}
 	if err := json.Unmarshal(req.Input, &input); err != nil || input.Expression == nil {
-		return nil, &call.Error{Type: call.InvalidRequest, Where: "input", Cause: err,
+		return nil, &call.Error{Type: reasons.InvalidRequest, Where: "input", Cause: err,
 			Message: `the input must be {"expression": text, "vars": {name: value}}`}
 	}
 	program, err := expr.Compile(*input.Expression, slices.Collect(maps.Keys(input.Vars)), expr.Any)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/stonetest"
 )
 
@@ -48,8 +49,8 @@ func TestErrors(t *testing.T) {
 		{`{"expression":"1 + b","vars":{"a":1}}`, "expression/invalid", "1:5: unknown name b"},
 		{`{"expression":"a / 0","vars":{"a":1}}`, "expression/failed", "division by zero"},
 		{`{"expression":"a.map(x, a.map(y, a.map(z, a.map(q, 1))))","vars":{"a":[` + strings.Repeat("1,", 200) + `1]}}`, "expression/too-costly", "too much work"},
-		{`{"vars":{}}`, call.InvalidRequest, "the input must be"},
-		{`{"expression":1}`, call.InvalidRequest, "the input must be"},
+		{`{"vars":{}}`, reasons.InvalidRequest, "the input must be"},
+		{`{"expression":1}`, reasons.InvalidRequest, "the input must be"},
 	} {
 		_, err := cel.New(call.Metadata{}, cel.Config{}).Invoke(t.Context(), &call.Request{Input: call.JSON(test.input)})
 		var typed *call.Error

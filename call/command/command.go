@@ -11,6 +11,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
 )
@@ -77,11 +78,11 @@ func New(m call.Metadata, c Config) call.Capability {
 	invalid := c.Check()
 	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
-			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
+			return nil, &call.Error{Type: reasons.Unavailable, Message: invalid.Error(), Cause: invalid}
 		}
 		envelope, err := json.Marshal(*req)
 		if err != nil {
-			return nil, &call.Error{Type: call.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
+			return nil, &call.Error{Type: reasons.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
 		}
 		out, method, err := c.run(ctx, envelope, req.Voice)
 		if err != nil {

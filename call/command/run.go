@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/sandbox"
 )
@@ -54,9 +55,9 @@ func (c Config) start(ctx context.Context, policy sandbox.Policy, dir string, in
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case out.over:
-		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the program writes more than %d bytes", out.max)}
+		return nil, &call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the program writes more than %d bytes", out.max)}
 	case errors.As(err, &exit):
-		return nil, &call.Error{Type: call.InvokeFailed, Message: "the program failed" + under(policy.Method) + ": " + exit.Error() + tail.String(secrets), Cause: err}
+		return nil, &call.Error{Type: reasons.InvokeFailed, Message: "the program failed" + under(policy.Method) + ": " + exit.Error() + tail.String(secrets), Cause: err}
 	case err != nil:
 		return nil, unavailable("the program does not start: ", err)
 	}
@@ -74,7 +75,7 @@ func under(m sandbox.Method) string {
 }
 
 func unavailable(what string, err error) error {
-	return &call.Error{Type: call.Unavailable, Message: what + err.Error(), Cause: err}
+	return &call.Error{Type: reasons.Unavailable, Message: what + err.Error(), Cause: err}
 }
 
 // dir returns the working directory of the program, and its cleanup.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 )
@@ -39,7 +40,7 @@ func invalid(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &call.Error{Type: call.InputInvalid, Where: "input", Message: "the media of the input: " + err.Error(), Cause: err}
+	return &call.Error{Type: reasons.InputInvalid, Where: "input", Message: "the media of the input: " + err.Error(), Cause: err}
 }
 
 // withoutOnly returns an input without the field of its only media. Of several, the fields tell the

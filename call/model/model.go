@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/asked"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -72,7 +73,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	instructions := func(intent string) string { return c.system(intent, wanted{}) }
 	return call.Capability{Metadata: m, Quote: quote, Prompt: instructions, Prompts: c.prompts(m.ID), Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
-			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
+			return nil, &call.Error{Type: reasons.Unavailable, Message: invalid.Error(), Cause: invalid}
 		}
 		want, err := c.wanted(req, m)
 		if err != nil {
@@ -246,12 +247,12 @@ func failure(ctx context.Context, err error) error {
 	if errors.As(err, &typed) || errors.As(err, &refused) || errors.As(err, new(*budget.UnpricedError)) || errors.Is(err, kind.Waiting) {
 		return err
 	}
-	failed := &call.Error{Type: call.InvokeFailed, Message: err.Error(), Where: "model", Cause: err}
-	if call.AsError(err).Type == call.NotRecorded {
-		failed.Type = call.NotRecorded
+	failed := &call.Error{Type: reasons.InvokeFailed, Message: err.Error(), Where: "model", Cause: err}
+	if call.AsError(err).Type == reasons.NotRecorded {
+		failed.Type = reasons.NotRecorded
 	}
 	if llm.Retryable(err) {
-		failed.Type, failed.Retryable, failed.RetryAfter = call.Unavailable, true, llm.RetryAfter(err)
+		failed.Type, failed.Retryable, failed.RetryAfter = reasons.Unavailable, true, llm.RetryAfter(err)
 	}
 	return failed
 }

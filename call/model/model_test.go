@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
@@ -300,11 +301,11 @@ func TestErrors(t *testing.T) {
 		kind  string
 		after time.Duration
 	}{
-		{&llm.HTTPError{Status: 429, RetryAfter: 3 * time.Second}, call.Unavailable, 3 * time.Second},
-		{&llm.HTTPError{Status: 503}, call.Unavailable, 0},
-		{&llm.HTTPError{Status: 400, Body: "bad"}, call.InvokeFailed, 0},
-		{&llm.ConnectError{URL: "http://x", Err: errors.New("refused")}, call.Unavailable, 0},
-		{errors.New("odd"), call.InvokeFailed, 0},
+		{&llm.HTTPError{Status: 429, RetryAfter: 3 * time.Second}, reasons.Unavailable, 3 * time.Second},
+		{&llm.HTTPError{Status: 503}, reasons.Unavailable, 0},
+		{&llm.HTTPError{Status: 400, Body: "bad"}, reasons.InvokeFailed, 0},
+		{&llm.ConnectError{URL: "http://x", Err: errors.New("refused")}, reasons.Unavailable, 0},
+		{errors.New("odd"), reasons.InvokeFailed, 0},
 	} {
 		m := script.New(script.Fail(test.err))
 		_, err := model.New(call.Metadata{}, model.Config{Model: m}).Invoke(t.Context(), &call.Request{Input: call.JSON(`{"text":"x"}`)})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -49,7 +50,7 @@ func (c Config) wanted(req *call.Request, m call.Metadata) (wanted, error) {
 	case s == nil && texts[name], s != nil && isText(s):
 		return w, nil
 	case s == nil:
-		return wanted{}, &call.Error{Type: call.InvokeFailed, Where: "out-schema",
+		return wanted{}, &call.Error{Type: reasons.InvokeFailed, Where: "out-schema",
 			Message: fmt.Sprintf("the schema %s is not known here: set Schema of the capability's Config", name)}
 	case req.Schema != nil: // which need not be the one that the capability names
 		name = cmp.Or(req.Requires.OutSchema, req.Intent, "answer")
@@ -120,7 +121,7 @@ func (c Config) revised(req *call.Request) Config {
 // question renders the input with its media, followed by context and constraints.
 func question(req *call.Request) (llm.Message, error) {
 	if len(req.Input) > 0 && !json.Valid(req.Input) {
-		return llm.Message{}, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no JSON"}
+		return llm.Message{}, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is no JSON"}
 	}
 	input, media, err := taken(req)
 	if err != nil {
@@ -135,7 +136,7 @@ func question(req *call.Request) (llm.Message, error) {
 	}
 	text := strings.TrimSpace(strings.Join(append(parts, beside(req)...), "\n\n"))
 	if text == "" {
-		return llm.Message{}, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is empty"}
+		return llm.Message{}, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is empty"}
 	}
 	return message(text, media), nil
 }
@@ -233,7 +234,7 @@ func noPlan(err error) *structured.Misfit {
 
 func drift(format string, args ...any) error {
 	message := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
-	return &call.Error{Type: call.FormatDrift, Where: "model-output", Message: message}
+	return &call.Error{Type: reasons.FormatDrift, Where: "model-output", Message: message}
 }
 
 // envelope reads an answer that is the envelope of a response; ok is false for other
@@ -245,7 +246,7 @@ func envelope(body string) (reply *call.Reply, err error, ok bool) {
 	}
 	reply, err = call.ReadOutput([]byte(body))
 	if typed := (*call.Error)(nil); errors.As(err, &typed) {
-		if typed.Type == call.SchemaInvalid {
+		if typed.Type == reasons.SchemaInvalid {
 			return nil, nil, false
 		}
 		return nil, drift("the model answers with an error: %v", err), true

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/transport"
@@ -49,13 +50,13 @@ func New(m call.Metadata, c Config) call.Capability {
 }
 
 func unavailable(err error) *call.Error {
-	return &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+	return &call.Error{Type: reasons.Unavailable, Message: err.Error(), Cause: err}
 }
 
 func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, error) {
 	envelope, err := json.Marshal(*req)
 	if err != nil {
-		return nil, &call.Error{Type: call.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Message: "the request has no JSON: " + err.Error(), Cause: err}
 	}
 	asked, err := json.Marshal(call.Request{Intent: req.Intent, Requires: req.Requires, Input: req.Input, Context: req.Context, Constraints: req.Constraints, Done: req.Done})
 	if err != nil {
@@ -96,7 +97,7 @@ func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, err
 	case err != nil:
 		return nil, c.failure(ctx, err)
 	case tooLong:
-		return nil, &call.Error{Type: call.SchemaInvalid, Message: fmt.Sprintf("the server %s answers with more than %d bytes", r.URL.Host, limit)}
+		return nil, &call.Error{Type: reasons.SchemaInvalid, Message: fmt.Sprintf("the server %s answers with more than %d bytes", r.URL.Host, limit)}
 	case resp.StatusCode < 200 || resp.StatusCode > 299:
 		return nil, refused(resp, body)
 	}
@@ -140,7 +141,7 @@ func (c Config) failure(ctx context.Context, err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	if failed := call.AsError(err); failed.Type == call.NotRecorded {
+	if failed := call.AsError(err); failed.Type == reasons.NotRecorded {
 		return failed
 	}
 	u, _ := url.Parse(c.URL) // Check has
@@ -150,9 +151,9 @@ func (c Config) failure(ctx context.Context, err error) error {
 // refused is the failure of an answer whose status is not 2xx: the error in its envelope,
 // or else its status.
 func refused(resp *http.Response, body []byte) *call.Error {
-	failed := &call.Error{Type: call.InvokeFailed}
+	failed := &call.Error{Type: reasons.InvokeFailed}
 	if _, err := call.ReadOutput(body); err != nil {
-		if said := (*call.Error)(nil); errors.As(err, &said) && said.Type != call.SchemaInvalid {
+		if said := (*call.Error)(nil); errors.As(err, &said) && said.Type != reasons.SchemaInvalid {
 			failed = said
 		}
 	}
@@ -161,11 +162,11 @@ func refused(resp *http.Response, body []byte) *call.Error {
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout:
-		failed.Type, failed.Retryable = call.Unavailable, true
+		failed.Type, failed.Retryable = reasons.Unavailable, true
 		failed.RetryAfter = retryafter.Read(resp.Header, time.Now())
 	default:
-		if resp.StatusCode >= 500 && failed.Type == call.InvokeFailed {
-			failed.Type = call.Unavailable
+		if resp.StatusCode >= 500 && failed.Type == reasons.InvokeFailed {
+			failed.Type = reasons.Unavailable
 		}
 	}
 	return failed

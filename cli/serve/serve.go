@@ -18,6 +18,7 @@ import (
 
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/mcp"
@@ -221,7 +222,7 @@ func (b bearer) Principal(r *http.Request) (who serve.Principal, err error) {
 	}
 	t, ok, err := b.tokens.Find(secret, time.Now())
 	if err != nil {
-		return who, &api.Problem{Type: api.Internal, Title: "Internal Server Error", Status: http.StatusInternalServerError, Detail: "the tokens cannot be read"}
+		return who, &api.Problem{Type: problems.Internal, Title: "Internal Server Error", Status: http.StatusInternalServerError, Detail: "the tokens cannot be read"}
 	}
 	if !ok {
 		return who, errUnknown

@@ -23,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/call/answers"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 type (
@@ -97,7 +98,7 @@ var choose = stone.Func2("choose", dag.Maybe(Solution), dag.Maybe(call.Failed(So
 		case accepted != nil:
 			return *accepted, nil
 		case refused.Out == nil:
-			return last, stone.Fail(call.FormatDrift, "no model answered: %s", refused.Error)
+			return last, stone.Fail(reasons.FormatDrift, "no model answered: %s", refused.Error)
 		}
 		return last, json.Unmarshal(refused.Out, &last)
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/edn"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -74,7 +75,7 @@ func (k Keep) same(ctx context.Context, digest string) (recorded bool, err error
 	if json.Unmarshal(before.Source, &kept) == nil && kept.Request == digest {
 		return before.State == journal.Done, nil
 	}
-	return false, &call.Error{Type: call.InvalidRequest, Where: "trace", Message: IDUsed + ": " + k.Used}
+	return false, &call.Error{Type: reasons.InvalidRequest, Where: "trace", Message: IDUsed + ": " + k.Used}
 }
 
 // IDUsed begins the message of an error about a run that answers another request.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -202,7 +203,7 @@ func Verdict(c *call.Record, a call.Attempt) State {
 	switch {
 	case a.Cancelled:
 		return Canceled
-	case a.Failure == call.MustFailed || a.Failure == call.LowScore:
+	case a.Failure == reasons.MustFailed || a.Failure == reasons.LowScore:
 		return Rejected
 	case a.Failure != "":
 		return Failed

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -44,7 +45,7 @@ func TestRowDescribes(t *testing.T) {
 		}
 		return map[string]string{call.MetaKey: string(text)}
 	}
-	rejected := []call.Attempt{tried("model/small", call.MustFailed, 1, false), tried("model/small", call.LowScore, 1, true), tried("model/small", "", 2, false)}
+	rejected := []call.Attempt{tried("model/small", reasons.MustFailed, 1, false), tried("model/small", reasons.LowScore, 1, true), tried("model/small", "", 2, false)}
 	const reply = `{"reply":{"type":"text","out":"yes"}}`
 	rows := []struct {
 		path, kind, content string

@@ -246,22 +246,6 @@ func (p *Problem) Error() string {
 	return p.Title
 }
 
-// The types of problems.
-const (
-	Invalid     = "invalid"      // the request cannot be read, or does not fit
-	NotFound    = "not-found"    // no such thing, or not for this caller
-	Conflict    = "conflict"     // it is in a state in which this cannot be done
-	Refused     = "refused"      // the pipeline of the run changed, so that it cannot continue here
-	Forbidden   = "forbidden"    // the caller may not do this
-	Unknown     = "unauthorized" // the caller did not say who it is
-	TooMuch     = "too-many"     // of the caller's requests
-	Unavailable = "unavailable"  // the server ends, or its database does not answer: send it again
-	Internal    = "internal"     // a fault of the server
-	BadPath     = "no-such-path"
-	NoPipeline  = "no-such-pipeline"
-	Unanswered  = "unanswered" // a capability failed
-)
-
 // Event is the data of a server-sent event of a run.
 type Event struct {
 	ID   string       `json:"-"`              // of the event; a stream can continue after it

@@ -19,6 +19,8 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/problems"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
@@ -93,7 +95,7 @@ func TestRun(t *testing.T) {
 	if err != nil || len(open) != 1 || open[0].Text != "Publish About marble?" {
 		t.Fatal(open, err)
 	}
-	if _, err := h.Answer(ctx, "a", api.Answer{Question: open[0].Path, Response: "perhaps"}); problem(err).Type != api.Invalid {
+	if _, err := h.Answer(ctx, "a", api.Answer{Question: open[0].Path, Response: "perhaps"}); problem(err).Type != problems.Invalid {
 		t.Errorf("an answer that does not fit: %v", err)
 	}
 	if _, err := h.Answer(ctx, "a", api.Answer{Question: open[0].Path, Response: "yes"}); err != nil {
@@ -108,13 +110,13 @@ func TestRun(t *testing.T) {
 	if all, err := h.Questions(ctx, "a"); err != nil || len(all) != 1 || all[0].Response != "yes" {
 		t.Error(all, err)
 	}
-	if _, err := h.Resume(ctx, "a", api.Resume{}); problem(err).Type != api.Conflict {
+	if _, err := h.Resume(ctx, "a", api.Resume{}); problem(err).Type != problems.Conflict {
 		t.Errorf("resume of a run that is done: %v", err)
 	}
 	if err := h.Remove(ctx, "a"); err != nil {
 		t.Error(err)
 	}
-	if _, err := h.Client.Run(ctx, "a"); problem(err).Type != api.NotFound {
+	if _, err := h.Client.Run(ctx, "a"); problem(err).Type != problems.NotFound {
 		t.Errorf("a run that was removed: %v", err)
 	}
 	if all, err := h.Pipelines(ctx); err != nil || len(all) != 3 || all[1].Name != "page" || !all[1].Asks {
@@ -132,10 +134,10 @@ func problem(err error) *api.Problem {
 func TestProblems(t *testing.T) {
 	h := newHouse(t)
 	ctx := t.Context()
-	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "pages"}); problem(err).Type != api.NoPipeline || !strings.Contains(err.Error(), `did you mean "page"?`) {
+	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "pages"}); problem(err).Type != problems.NoPipeline || !strings.Contains(err.Error(), `did you mean "page"?`) {
 		t.Error(err)
 	}
-	if _, err := h.Start(ctx, "a/../b", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`)}); problem(err).Type != api.Invalid {
+	if _, err := h.Start(ctx, "a/../b", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`)}); problem(err).Type != problems.Invalid {
 		t.Error(err)
 	}
 	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`)}); err != nil {
@@ -144,7 +146,7 @@ func TestProblems(t *testing.T) {
 	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "slow", Input: json.RawMessage(`{"text":"x"}`)}); err != nil {
 		t.Errorf("the same request again: %v", err)
 	}
-	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "many"}); problem(err).Type != api.Conflict {
+	if _, err := h.Start(ctx, "a", api.Start{Pipeline: "many"}); problem(err).Type != problems.Conflict {
 		t.Error(err)
 	}
 	if run, err := h.Cancel(ctx, "a"); err != nil || run.State != journal.Canceled {
@@ -280,7 +282,7 @@ func TestEvents(t *testing.T) {
 		break
 	}
 	for _, err := range h.Events(ctx, "b", "") {
-		if problem(err).Type != api.NotFound {
+		if problem(err).Type != problems.NotFound {
 			t.Errorf("events of a run that nobody has: %v", err)
 		}
 	}
@@ -363,7 +365,7 @@ func TestAct(t *testing.T) {
 	if _, err := h.Act(ctx, "x", bob); !errors.As(err, &refused) || !strings.Contains(err.Error(), "trace/id-used") {
 		t.Errorf("another request with the id: %v", err)
 	}
-	if _, err := h.Act(ctx, "", map[string]any{"proto": 1}); !errors.As(err, &refused) || refused.Type != call.InvalidRequest {
+	if _, err := h.Act(ctx, "", map[string]any{"proto": 1}); !errors.As(err, &refused) || refused.Type != reasons.InvalidRequest {
 		t.Errorf("no request: %v", err)
 	}
 	var last api.Chunk

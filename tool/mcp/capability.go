@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -33,7 +34,7 @@ func (s *OnDemand) Capability(m call.Metadata, tool string) call.Capability {
 }
 
 func unavailable(err error) error {
-	return &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+	return &call.Error{Type: reasons.Unavailable, Message: err.Error(), Cause: err}
 }
 
 func (s *OnDemand) invoke(ctx context.Context, name string, req *call.Request) (*call.Reply, error) {
@@ -49,7 +50,7 @@ func (s *OnDemand) invoke(ctx context.Context, name string, req *call.Request) (
 		input = json.RawMessage("{}")
 	}
 	if err := fits(ctx, tool, input); err != nil {
-		return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: "the input does not fit the schema of the tool " + name + ": " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.InputInvalid, Where: "input", Message: "the input does not fit the schema of the tool " + name + ": " + err.Error(), Cause: err}
 	}
 	result, err := tool.Run(ctx, input)
 	if err != nil {
@@ -78,7 +79,7 @@ func failure(ctx context.Context, err error) error {
 	if start := (*StartError)(nil); errors.As(err, &start) || errors.Is(err, ErrClosed) {
 		return unavailable(err)
 	}
-	return &call.Error{Type: call.InvokeFailed, Message: err.Error(), Cause: err}
+	return &call.Error{Type: reasons.InvokeFailed, Message: err.Error(), Cause: err}
 }
 
 // outOf prefers the structured content to the text, which is written for a model.
@@ -87,7 +88,7 @@ func outOf(result agent.Result) (call.JSON, error) {
 		return call.JSON(data), nil
 	}
 	if len(result.Text) > maxResult {
-		return nil, &call.Error{Type: call.InvokeFailed, Message: fmt.Sprintf("the result has %d bytes of text: want at most %d", len(result.Text), maxResult)}
+		return nil, &call.Error{Type: reasons.InvokeFailed, Message: fmt.Sprintf("the result has %d bytes of text: want at most %d", len(result.Text), maxResult)}
 	}
 	return json.Marshal(struct {
 		Text  string       `json:"text"`

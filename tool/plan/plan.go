@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
 )
@@ -107,7 +108,7 @@ func planIn(input json.RawMessage) []byte {
 
 // findingsIn returns the findings about the plan because of which a call failed, now or as recorded.
 func findingsIn(err error) stone.Findings {
-	if refused, ok := errors.AsType[*call.Error](err); ok && refused.Type == call.PlanInvalid {
+	if refused, ok := errors.AsType[*call.Error](err); ok && refused.Type == reasons.PlanInvalid {
 		return refused.Findings()
 	}
 	var noted interface{ FailureMeta() map[string]string }
@@ -115,7 +116,7 @@ func findingsIn(err error) stone.Findings {
 		return nil
 	}
 	record := call.RecordIn(noted.FailureMeta())
-	if record == nil || record.Failure != call.PlanInvalid || len(record.Tried) == 0 {
+	if record == nil || record.Failure != reasons.PlanInvalid || len(record.Tried) == 0 {
 		return nil
 	}
 	return slices.Clone(record.Tried[len(record.Tried)-1].Findings)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
@@ -121,7 +122,7 @@ func (a *agent) take(ctx context.Context, s *session, v *voice, text string, med
 			}
 		}
 		run, err := a.start(ctx, s, v.id, number, text, media)
-		if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == api.Conflict {
+		if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == problems.Conflict {
 			if number != tried {
 				tried, until = number, time.Now().Add(shownTime)
 			}
@@ -269,7 +270,7 @@ func (a *agent) permit(ctx context.Context, v *voice, run api.Run, q api.Questio
 		return true, err
 	}
 	err = a.api.Answer(ctx, run.ID, api.Answer{Question: q.Path, Response: responses[res.Outcome.Selected.OptionId], Version: q.Version})
-	if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == api.Conflict {
+	if p, ok := errors.AsType[*api.Problem](err); ok && p.Type == problems.Conflict {
 		err = nil // someone else has answered
 	}
 	return true, err

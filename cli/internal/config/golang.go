@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // golang reads a capability that is the pipeline, or the agent, of a Go package. A program
@@ -49,7 +50,7 @@ func (r *reader) golang(m *form.Map, at *kinds.Reached) kinds.Builder {
 
 func unlinked(meta call.Metadata, name string) call.Capability {
 	return call.Capability{Metadata: meta, Invoke: func(context.Context, *call.Request) (*call.Reply, error) {
-		return nil, &call.Error{Type: call.Unavailable, Message: fmt.Sprintf("the package %s is not linked into this program: pass cli.Provide(%[1]q, …) to cli.Main, or use the command stone", name)}
+		return nil, &call.Error{Type: reasons.Unavailable, Message: fmt.Sprintf("the package %s is not linked into this program: pass cli.Provide(%[1]q, …) to cli.Main, or use the command stone", name)}
 	}}
 }
 

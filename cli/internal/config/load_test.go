@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/call/cel"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/tool/mcp"
 	"github.com/stonelayer/stone/x/retrieve/search"
@@ -228,7 +229,7 @@ func TestChecks(t *testing.T) {
 		if intent == "d" {
 			bad = `{"say":"badly"}`
 		}
-		if got := act(t, c, intent, bad); !strings.HasPrefix(got, call.MustFailed+": ") {
+		if got := act(t, c, intent, bad); !strings.HasPrefix(got, reasons.MustFailed+": ") {
 			t.Errorf("%s: %s", intent, got)
 		}
 	}
@@ -253,7 +254,7 @@ func TestExpressions(t *testing.T) {
 	for _, test := range []struct{ intent, input, want string }{
 		{"text/size", `{"text":"two words"}`, `{"size":9,"words":["two","words"]}`},
 		{"text/greet", `{"name":"Ada"}`, `{"text":"Hello, Ada"}`},
-		{"text/greet", `{"name":"Bob"}`, call.LowScore},
+		{"text/greet", `{"name":"Bob"}`, reasons.LowScore},
 		{"cel/eval", `{"expression":"a + 1","vars":{"a":1}}`, `2`},
 	} {
 		if got := act(t, c, test.intent, test.input); !strings.HasPrefix(got, test.want) {
@@ -273,7 +274,7 @@ func TestRubric(t *testing.T) {
 		 :policy {:default {:judge {:on true :w 1 :rubric {:file "rubric.md"}} :done {:score-min 0.5}}
 		          :intents {:b {:judge {:rubric "harsh"}} :c {:done {:must #{:harsh}}}}}}`,
 		"rubric.md", "kind words")
-	for intent, want := range map[string]string{"a": `{"value":"x"}`, "b": call.LowScore, "c": call.MustFailed + ": harsh: "} {
+	for intent, want := range map[string]string{"a": `{"value":"x"}`, "b": reasons.LowScore, "c": reasons.MustFailed + ": harsh: "} {
 		if got := act(t, c, intent, `{"say":"x"}`); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s, want %s", intent, got, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/llm/repetition"
@@ -152,7 +153,7 @@ func (p *provider) read(context.Context) (llm.Secret, time.Time, error) {
 	key, err := p.key.Read()
 	if err != nil {
 		err = fmt.Errorf("provider %s: %w", p.name, err)
-		return "", time.Time{}, &call.Error{Type: call.Unavailable, Message: err.Error(), Cause: err}
+		return "", time.Time{}, &call.Error{Type: reasons.Unavailable, Message: err.Error(), Cause: err}
 	}
 	return key, time.Time{}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 )
@@ -99,8 +100,8 @@ func TestInputsAdmitNothing(t *testing.T) {
 			"history": config(agent.Config{User: agent.Say("hello"), Conversation: history}),
 		} {
 			_, err := stone.Run(t.Context(), p, stone.Config{})
-			if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != call.InputRejected {
-				t.Errorf("%s %q: %v, want %s", name, text, err, call.InputRejected)
+			if f, ok := errors.AsType[*stone.Failure](err); !ok || f.Kind != reasons.InputRejected {
+				t.Errorf("%s %q: %v, want %s", name, text, err, reasons.InputRejected)
 			}
 		}
 	}

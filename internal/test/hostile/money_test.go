@@ -24,6 +24,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -330,7 +331,7 @@ func TestExhaustedStaysExhausted(t *testing.T) {
 	var asked atomic.Int64
 	refuses := refusing{&asked}
 	p := agent.New("a", spoken, refuses, agent.Config{User: agent.Say("x"), Options: []stone.LeafOption{
-		stone.Retry{Attempts: 5, Kinds: []kind.Kind{agent.KindModel}},
+		stone.Retry{Attempts: 5, Kinds: []kind.Kind{reasons.ModelFailed}},
 	}})
 	_, err := stone.Run(t.Context(), p, stone.Config{})
 	var f *stone.Failure

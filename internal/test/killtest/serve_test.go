@@ -19,6 +19,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve"
 	"github.com/stonelayer/stone/serve/api"
@@ -234,7 +235,7 @@ func use(t *testing.T, c *api.Client, id string, told *mail) {
 			people.Go(func() {
 				_, err := c.Answer(ctx, id, api.Answer{Question: "asking/agree", Response: response})
 				var problem *api.Problem
-				if err != nil && errors.As(err, &problem) && problem.Type != api.Conflict {
+				if err != nil && errors.As(err, &problem) && problem.Type != problems.Conflict {
 					t.Errorf("answer %s: %v", id, err)
 				}
 			})

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -66,14 +66,14 @@ func typeOf(status int) string {
 // refused, and would do so again. Clients repeat requests that got 429 or a status from 500, so a run
 // that has paid gets 422 whatever it failed by.
 var statuses = map[string]int{
-	call.InputRejected:   http.StatusBadRequest,
-	call.InputInvalid:    http.StatusBadRequest,
-	call.ForbiddenEffect: http.StatusForbidden,
-	call.BudgetExhausted: http.StatusTooManyRequests,
-	call.InvokeFailed:    http.StatusBadGateway,
-	call.Unavailable:     http.StatusServiceUnavailable,
-	call.NoCandidate:     http.StatusServiceUnavailable,
-	call.SoftTimeout:     http.StatusGatewayTimeout,
+	reasons.InputRejected:   http.StatusBadRequest,
+	reasons.InputInvalid:    http.StatusBadRequest,
+	reasons.ForbiddenEffect: http.StatusForbidden,
+	reasons.BudgetExhausted: http.StatusTooManyRequests,
+	reasons.InvokeFailed:    http.StatusBadGateway,
+	reasons.Unavailable:     http.StatusServiceUnavailable,
+	reasons.NoCandidate:     http.StatusServiceUnavailable,
+	reasons.SoftTimeout:     http.StatusGatewayTimeout,
 }
 
 // ofRun returns the error of a run that has stopped without a result.
@@ -94,7 +94,7 @@ func Failed(kind, reason string, paid bool) *Error {
 		status = http.StatusUnprocessableEntity
 	}
 	e := &Error{Status: status, Final: true, Message: reason, Type: typeOf(status), Code: kind}
-	if kind == call.BudgetExhausted {
+	if kind == reasons.BudgetExhausted {
 		e.Type = "insufficient_quota"
 	}
 	return e

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/structured"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/llm"
@@ -308,7 +309,7 @@ func (m Model) Answer(ctx context.Context, run api.Run) (*llm.Reply, error) {
 		return reply, err
 	}
 	if reply.Text, err = structured.Answered(ctx, m.format, reply); err != nil { // a pipeline has not checked it
-		return nil, lost(call.SchemaInvalid, err.Error())
+		return nil, lost(reasons.SchemaInvalid, err.Error())
 	}
 	return reply, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -34,9 +35,9 @@ type attempt struct {
 // Why returns the failure of an attempt, without the reasons that its checks and findings list.
 func (a attempt) Why() string {
 	switch {
-	case len(a.Verdicts) > 0 && a.Failure == call.MustFailed, len(a.Findings) > 0:
+	case len(a.Verdicts) > 0 && a.Failure == reasons.MustFailed, len(a.Findings) > 0:
 		return ""
-	case len(a.Verdicts) > 0 && a.Failure == call.LowScore:
+	case len(a.Verdicts) > 0 && a.Failure == reasons.LowScore:
 		score, _, _ := strings.Cut(a.Error, ": ")
 		return score
 	}

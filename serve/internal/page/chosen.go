@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -79,9 +80,9 @@ func (p *pages) chosen(w http.ResponseWriter, r *http.Request, v View) error {
 	ids := slices.Compact(slices.Sorted(slices.Values(form["run"])))
 	switch {
 	case i < 0:
-		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start, stop and remove runs here."}
+		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start, stop and remove runs here."}
 	case len(ids) == 0 || len(ids) > rowsOfRuns:
-		return &api.Problem{Type: api.Invalid, Title: "Choose runs", Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf("%d runs are chosen: go back and choose 1 to %d.", len(ids), rowsOfRuns)}
+		return &api.Problem{Type: problems.Invalid, Title: "Choose runs", Status: http.StatusUnprocessableEntity, Detail: fmt.Sprintf("%d runs are chosen: go back and choose 1 to %d.", len(ids), rowsOfRuns)}
 	}
 	body := chosenPage{action: all[i], Filter: form.Get("q")}
 	for _, id := range ids {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -23,7 +24,7 @@ func (p *pages) resume(w http.ResponseWriter, r *http.Request, v View) error {
 		case err != nil || info.State == journal.Running:
 			return err
 		case seen(info) != r.PostForm.Get("seen"):
-			return &api.Problem{Type: api.Conflict, Title: "Conflict", Status: http.StatusConflict,
+			return &api.Problem{Type: problems.Conflict, Title: "Conflict", Status: http.StatusConflict,
 				Detail: fmt.Sprintf("The run has changed since the page was shown: it is %s now. Look at it again before you resume it.", info.State)}
 		}
 		return v.Resume(r.Context(), info.ID, api.Resume{Force: r.PostForm.Get("force") != "", Lost: r.PostForm.Get("lost") != ""})
@@ -45,7 +46,7 @@ func (p *pages) cancel(w http.ResponseWriter, r *http.Request, v View) error {
 // sent at the same time, as by a double click, one is carried out; the others wait for it.
 func (p *pages) control(w http.ResponseWriter, r *http.Request, v View, allowed bool, do func() error) error {
 	if !allowed {
-		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start and stop runs here."}
+		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start and stop runs here."}
 	}
 	if err := readForm(w, r); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/suggest"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -193,5 +194,5 @@ func moment(text string, now time.Time, end bool) (time.Time, error) {
 }
 
 func unreadable(format string, args ...any) *api.Problem {
-	return &api.Problem{Type: api.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...)}
+	return &api.Problem{Type: problems.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: fmt.Sprintf(format, args...)}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/progress"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
@@ -135,7 +136,7 @@ func nodeURL(run string, id dag.ID) string {
 func pipelineURL(name string) string { return "/pipelines/" + url.PathEscape(name) }
 
 func missing(format string, args ...any) *api.Problem {
-	return &api.Problem{Type: api.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
+	return &api.Problem{Type: problems.NotFound, Title: "Not Found", Status: 404, Detail: fmt.Sprintf(format, args...)}
 }
 
 // isMissing reports whether missing made the error.

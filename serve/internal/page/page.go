@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -131,7 +132,7 @@ func problemOf(err error) *api.Problem {
 	case errors.Is(err, journal.ErrNoRun), errors.Is(err, journal.ErrNoNode):
 		return missing("%v", err)
 	}
-	return &api.Problem{Type: api.Internal, Status: http.StatusInternalServerError, Title: "Internal Server Error",
+	return &api.Problem{Type: problems.Internal, Status: http.StatusInternalServerError, Title: "Internal Server Error",
 		Detail: "The page cannot be shown: the journal does not answer as it should. The log of the server may say why."}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -150,7 +151,7 @@ func meanCost(a activity) string {
 // starts one run.
 func (p *pages) start(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Start == nil {
-		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start runs here."}
+		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not start runs here."}
 	}
 	if err := readForm(w, r); err != nil {
 		return err

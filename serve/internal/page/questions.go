@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/ask"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
@@ -110,7 +111,7 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 		text = text && view.IsText(name+strings.Join(values, ""))
 	}
 	if err != nil || !text {
-		return &api.Problem{Type: api.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: "The form cannot be read."}
+		return &api.Problem{Type: problems.Invalid, Title: "Bad Request", Status: http.StatusBadRequest, Detail: "The form cannot be read."}
 	}
 	return nil
 }
@@ -118,7 +119,7 @@ func readForm(w http.ResponseWriter, r *http.Request) error {
 // answer answers a question by the fields of a form.
 func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 	if v.Answer == nil {
-		return &api.Problem{Type: api.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not answer questions here."}
+		return &api.Problem{Type: problems.Forbidden, Title: "Forbidden", Status: http.StatusForbidden, Detail: "You may not answer questions here."}
 	}
 	if err := readForm(w, r); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (p *pages) answer(w http.ResponseWriter, r *http.Request, v View) error {
 		response = answers.Of(q.Schema).Response(func(name string) string { return r.PostForm.Get(fieldOf + name) })
 	}
 	if response == "" {
-		return &api.Problem{Type: api.Invalid, Title: "Unprocessable", Status: http.StatusUnprocessableEntity, Detail: "The answer is empty. Go back and fill in the form."}
+		return &api.Problem{Type: problems.Invalid, Title: "Unprocessable", Status: http.StatusUnprocessableEntity, Detail: "The answer is empty. Go back and fill in the form."}
 	}
 	if err := v.Answer(r.Context(), info.ID, api.Answer{Question: path, Response: response, Version: r.PostForm.Get("version")}); err != nil {
 		return err

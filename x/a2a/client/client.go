@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -100,16 +101,16 @@ func New(m call.Metadata, c Config) call.Capability {
 }
 
 func unavailable(what string, err error) *call.Error {
-	return &call.Error{Type: call.Unavailable, Message: what + err.Error(), Cause: err, Retryable: what != ""}
+	return &call.Error{Type: reasons.Unavailable, Message: what + err.Error(), Cause: err, Retryable: what != ""}
 }
 
 func failed(format string, args ...any) *call.Error {
-	return &call.Error{Type: call.InvokeFailed, Message: fmt.Sprintf(format, args...)}
+	return &call.Error{Type: reasons.InvokeFailed, Message: fmt.Sprintf(format, args...)}
 }
 
 func (c Config) invoke(ctx context.Context, id string, req *call.Request) (*call.Reply, error) {
 	if req.Turn != nil {
-		return nil, &call.Error{Type: call.InvalidRequest, Message: "an agent is no model: it takes messages, and no turns of a conversation with tools"}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Message: "an agent is no model: it takes messages, and no turns of a conversation with tools"}
 	}
 	parts, err := partsOf(req)
 	if err != nil {
@@ -150,7 +151,7 @@ func (c Config) failure(own *secrets, what string, err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	if failed := call.AsError(err); failed.Type == call.NotRecorded {
+	if failed := call.AsError(err); failed.Type == reasons.NotRecorded {
 		return failed
 	}
 	for _, refusal := range []error{sdk.ErrInvalidParams, sdk.ErrInvalidRequest, sdk.ErrUnsupportedContentType, sdk.ErrUnsupportedOperation, sdk.ErrUnauthenticated, sdk.ErrUnauthorized} {
@@ -178,7 +179,7 @@ func partsOf(req *call.Request) (sdk.ContentParts, error) {
 		err = json.Unmarshal(rest, &value)
 	}
 	if err != nil {
-		return nil, &call.Error{Type: call.InputInvalid, Message: "the input: " + err.Error(), Where: "input", Cause: err}
+		return nil, &call.Error{Type: reasons.InputInvalid, Message: "the input: " + err.Error(), Where: "input", Cause: err}
 	}
 	text, isText := value.(string)
 	if object, ok := value.(map[string]any); ok && len(object) == 1 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/x/a2a/internal/parts"
 )
@@ -143,7 +144,7 @@ func (o *output) reply(all []*sdk.Artifact) (*call.Reply, error) {
 			case sdk.Raw, sdk.URL:
 				m, err := parts.Media(part)
 				if err != nil {
-					return nil, &call.Error{Type: call.SchemaInvalid, Message: "a file of the answer: " + err.Error(), Where: "result", Cause: err}
+					return nil, &call.Error{Type: reasons.SchemaInvalid, Message: "a file of the answer: " + err.Error(), Where: "result", Cause: err}
 				}
 				out.Media = append(out.Media, m)
 			}
@@ -155,7 +156,7 @@ func (o *output) reply(all []*sdk.Artifact) (*call.Reply, error) {
 	}
 	text, err := json.Marshal(value)
 	if err != nil {
-		return nil, &call.Error{Type: call.SchemaInvalid, Message: "the answer has no JSON: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.SchemaInvalid, Message: "the answer has no JSON: " + err.Error(), Cause: err}
 	}
 	return &call.Reply{Type: call.Value, Out: text}, nil
 }

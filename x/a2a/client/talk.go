@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/kind"
 )
@@ -196,7 +197,7 @@ func (t *talk) settle(ctx context.Context, task *sdk.Task) (reply *call.Reply, s
 		reply, err = t.out.task(task)
 		return reply, true, err
 	case sdk.TaskStateAuthRequired:
-		return nil, true, &call.Error{Type: call.Unavailable, Message: "the agent wants the user to log in" + said}
+		return nil, true, &call.Error{Type: reasons.Unavailable, Message: "the agent wants the user to log in" + said}
 	case sdk.TaskStateInputRequired:
 		if t.unread(task) {
 			return nil, false, nil

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/a2aproject/a2a-go/v2/a2a"
 
 	"github.com/stonelayer/stone/internal/inside"
+	"github.com/stonelayer/stone/internal/problems"
 	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/serve/api"
 )
@@ -61,7 +62,7 @@ func (a *agent) start(ctx context.Context, req *sdk.SendMessageRequest) (run api
 	id, group := "task-"+key, cmp.Or(m.ContextID, "context-"+key)
 	if run, err = c.Result(ctx, id, 0); err == nil {
 		return run, nil // whatever the context has got since
-	} else if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != api.NotFound {
+	} else if p, ok := errors.AsType[*api.Problem](err); !ok || p.Type != problems.NotFound {
 		return run, failure(err)
 	}
 	after := ""

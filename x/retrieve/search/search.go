@@ -23,6 +23,7 @@ import (
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/x/retrieve"
@@ -104,14 +105,14 @@ func capability(m call.Metadata, like *retrieve.Index, base retrieve.Query, say 
 			err = q.Check()
 		}
 		if err != nil {
-			return nil, &call.Error{Type: call.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
+			return nil, &call.Error{Type: reasons.InputInvalid, Where: "input", Message: err.Error(), Cause: err}
 		}
 		x, leave, err := open(ctx, req)
 		if err != nil && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			return nil, &call.Error{Type: call.Unavailable, Message: say(err), Cause: err}
+			return nil, &call.Error{Type: reasons.Unavailable, Message: say(err), Cause: err}
 		}
 		a, err := x.Lookup(ctx, q)
 		err = errors.Join(err, leave())
@@ -144,12 +145,12 @@ func failure(ctx context.Context, err error, say func(error) string) error {
 	if errors.As(err, &typed) {
 		return err
 	}
-	failed := &call.Error{Type: call.InvokeFailed, Message: say(err), Where: "index", Cause: err}
+	failed := &call.Error{Type: reasons.InvokeFailed, Message: say(err), Where: "index", Cause: err}
 	if errors.As(err, new(*retrieve.EmbedderError)) {
-		failed.Type = call.Unavailable
+		failed.Type = reasons.Unavailable
 	}
 	if llm.Retryable(err) {
-		failed.Type, failed.Retryable, failed.RetryAfter = call.Unavailable, true, llm.RetryAfter(err)
+		failed.Type, failed.Retryable, failed.RetryAfter = reasons.Unavailable, true, llm.RetryAfter(err)
 	}
 	return failed
 }

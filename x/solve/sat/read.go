@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // read reads the input of a request.
@@ -47,7 +48,7 @@ func read(input call.JSON, limits Config) (*formula, error) {
 }
 
 func invalid(format string, args ...any) error {
-	return &call.Error{Type: call.InvalidRequest, Where: "input", Message: fmt.Sprintf(format, args...)}
+	return &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: fmt.Sprintf(format, args...)}
 }
 
 // A literal is a name, with a leading "-" if it is negated, or a number.

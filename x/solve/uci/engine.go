@@ -15,6 +15,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -59,7 +60,7 @@ func (c Config) search(ctx context.Context, p *position, in input) (*found, erro
 	case err == nil:
 		return nil, &call.Error{Type: engineFailed, Message: "the engine ended without a move (exit status 0)"}
 	default:
-		return nil, &call.Error{Type: call.Unavailable, Message: "the engine does not start: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.Unavailable, Message: "the engine does not start: " + err.Error(), Cause: err}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/effect"
+	"github.com/stonelayer/stone/internal/reasons"
 )
 
 // Failure types besides package call's.
@@ -62,7 +63,7 @@ func New(m call.Metadata, c Config) call.Capability {
 	c.MoveTime = cmp.Or(c.MoveTime, time.Second)
 	return call.Capability{Metadata: m, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		if invalid != nil {
-			return nil, &call.Error{Type: call.Unavailable, Message: invalid.Error(), Cause: invalid}
+			return nil, &call.Error{Type: reasons.Unavailable, Message: invalid.Error(), Cause: invalid}
 		}
 		return c.invoke(ctx, req)
 	}}
@@ -97,15 +98,15 @@ const maxMillis, maxDepth = 3_600_000, 200
 func (c Config) invoke(ctx context.Context, req *call.Request) (*call.Reply, error) {
 	var in input
 	if err := json.Unmarshal(req.Input, &in); err != nil {
-		return nil, &call.Error{Type: call.InvalidRequest, Where: "input", Message: "the input is no question about a position: " + err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Where: "input", Message: "the input is no question about a position: " + err.Error(), Cause: err}
 	}
 	if in.MoveTimeMS < 0 || in.MoveTimeMS > maxMillis || in.Depth < 0 || in.Depth > maxDepth || in.Want.PV < 0 {
-		return nil, &call.Error{Type: call.InvalidRequest, Where: "input",
+		return nil, &call.Error{Type: reasons.InvalidRequest, Where: "input",
 			Message: fmt.Sprintf("movetime-ms must be within %d, depth within %d, want.pv not negative", maxMillis, maxDepth)}
 	}
 	p, err := readPosition(in.FEN)
 	if err != nil {
-		return nil, &call.Error{Type: call.InvalidRequest, Where: "input.fen", Message: err.Error(), Cause: err}
+		return nil, &call.Error{Type: reasons.InvalidRequest, Where: "input.fen", Message: err.Error(), Cause: err}
 	}
 	if len(p.legal) == 0 {
 		return nil, &call.Error{Type: gameOver, Where: "input.fen", Message: "there is no legal move: " + p.Status().String()}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/test/eventtest"
 	"github.com/stonelayer/stone/internal/test/need"
 	"github.com/stonelayer/stone/stonetest"
@@ -215,7 +216,7 @@ func TestMovesAgree(t *testing.T) {
 
 func TestErrorsAreTyped(t *testing.T) {
 	_, err := ask(t, Config{}, `{}`)
-	if typed := new(call.Error); !errors.As(err, &typed) || typed.Type != call.Unavailable {
+	if typed := new(call.Error); !errors.As(err, &typed) || typed.Type != reasons.Unavailable {
 		t.Error(err)
 	}
 }
