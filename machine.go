@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/panics"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -286,7 +287,7 @@ func (f *frame) lost(start, out dag.DAG, lane, lanes int) dag.DAG {
 	if meta == nil {
 		meta = map[string]string{}
 	}
-	meta[dag.MetaFanOut], meta[dag.MetaLanes] = f.path(), strconv.Itoa(lanes)
+	meta[terms.FanOut], meta[terms.Lanes] = f.path(), strconv.Itoa(lanes)
 	f.run.lossy.Store(true)
 	kept, err := start.Append(dag.NewFailure(start, content, meta, f.run.now()))
 	if err != nil {

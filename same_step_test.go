@@ -14,7 +14,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
@@ -254,7 +254,7 @@ func TestStepsThatTakeTurns(t *testing.T) {
 		t.Errorf("resumed in another order, %d steps worked (-want +got):\n%s", worked, diff)
 	}
 	_, _, result, err := fetches(t, &memory, true, "b")
-	if err != nil || len(result.Notices) != 1 || result.Notices[0].Code != event.UnusedRecords || !strings.Contains(result.Notices[0].Text, "leaf/fetch, leaf/fetch@3:") {
+	if err != nil || len(result.Notices) != 1 || result.Notices[0].Code != terms.UnusedRecords || !strings.Contains(result.Notices[0].Text, "leaf/fetch, leaf/fetch@3:") {
 		t.Errorf("resumed with fewer steps: %v, notices %+v, want the unused ones", err, result.Notices)
 	}
 	info, err := memory.Find(t.Context(), "r")

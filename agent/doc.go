@@ -14,9 +14,21 @@
 // The conversation belongs to the agent: a list of messages that starts with the text
 // of User. Every turn makes a [Context] of it, passes that through the middlewares to
 // the model and back, and calls the decide function, which chooses another turn, the
-// draft, or a failure. Reaching the turn limit is a failure too, as is an empty
-// answer, a refusal, or a stream that ends before its answer is complete; the kinds
-// are the constants of this package.
+// draft, or a failure. Besides those of package kind, an agent fails with the kinds
+//
+//   - max-turns: it was not done after its last turn
+//   - agent-empty-response: an answer has neither text nor a tool call
+//   - output-degenerate: the model repeated itself in every attempt
+//   - output-truncated: the token limit cut off an answer twice
+//   - llm-refused: the model refused to answer
+//   - llm-parse-failed: an answer did not fit the schema, twice
+//   - llm-error: the model could not be asked, or its answer is incomplete
+//   - context-overflow: the conversation is longer than the model's window
+//   - healing-exhausted: the adversary rejected the draft after MaxHealing rounds
+//   - input/rejected: Config.Admit rejected the input, and the model was not asked
+//   - halted: a tool, a middleware or a decide function returned Halt
+//
+// The cause of a failure is the error of package llm or schema behind it.
 //
 // A request never ends with the model's own words: if a turn with text alone is
 // followed by another, the user says "Continue." first.

@@ -15,8 +15,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/agent"
 	"github.com/stonelayer/stone/dag"
-	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -155,7 +155,7 @@ func TestOtherPrompt(t *testing.T) {
 	if got := transcript(conversation(t, res)); got != want {
 		t.Errorf("conversation\n%s\nwant\n%s", got, want)
 	}
-	if len(res.Notices) != 1 || res.Notices[0].Code != event.PromptChanged || !strings.Contains(res.Notices[0].Text, "- user: begin\n+ user: start") {
+	if len(res.Notices) != 1 || res.Notices[0].Code != terms.PromptChanged || !strings.Contains(res.Notices[0].Text, "- user: begin\n+ user: start") {
 		t.Errorf("the result has the notices %+v, want the difference of the prompts", res.Notices)
 	}
 }

@@ -18,7 +18,7 @@ import (
 // itself is broken, and another turn would be a waste.
 var noVerdict = []kind.Kind{
 	kind.Canceled, kind.Panic, kind.UndeclaredQuery, kind.MissingInput, kind.BadContent,
-	budget.Kind, budget.UnpricedKind, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Declined, kind.Waiting,
+	budget.Kind, reasons.Unpriced, kind.Replay, kind.Recorder, kind.NoFrontend, kind.Unanswered, kind.Declined, kind.Waiting,
 	reasons.ModelFailed, reasons.EmptyResponse, reasons.Degenerate, reasons.Truncated, reasons.ModelRefused, reasons.ParseFailed, reasons.MaxTurns,
 }
 

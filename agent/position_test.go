@@ -16,6 +16,7 @@ import (
 	people "github.com/stonelayer/stone/ask"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/step"
@@ -184,7 +185,7 @@ func TestChangedProgram(t *testing.T) {
 					t.Errorf("%s: %v", at, err)
 					continue
 				}
-				if said := slices.ContainsFunc(result.Notices, func(n event.Notice) bool { return n.Code == event.PromptChanged && n.Path == "all/talk" }); tt.want == noticed && began && !said {
+				if said := slices.ContainsFunc(result.Notices, func(n event.Notice) bool { return n.Code == terms.PromptChanged && n.Path == "all/talk" }); tt.want == noticed && began && !said {
 					t.Errorf("%s: the notices are %+v, want that of the prompt", at, result.Notices)
 				}
 				if name == "name" || name == "prompt read from node" && !began {

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -129,9 +130,9 @@ func (r *run) open(ctx context.Context) error {
 		now, err := r.render(ctx)
 		why := "the prompt changed since the conversation began, which continues with the old one"
 		if err != nil {
-			event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
+			event.At(ctx).Send(event.Notice{Code: terms.PromptChanged, Text: why + ": the new one fails: " + err.Error()})
 		} else if before, after := recorded.text(), now.text(); before != after {
-			event.At(ctx).Send(event.Notice{Code: event.PromptChanged, Text: why + "\n" + text.Changed(before, after)})
+			event.At(ctx).Send(event.Notice{Code: terms.PromptChanged, Text: why + "\n" + text.Changed(before, after)})
 		}
 	}
 	c.System, c.Messages = o.System, o.Messages
@@ -296,7 +297,7 @@ func (r *run) finish(ctx context.Context, v any, conversation []llm.Message) (n 
 
 // meta returns the usage of the agent.
 func (r *run) meta() map[string]string {
-	meta := map[string]string{"turns": strconv.Itoa(r.turn), dag.MetaBeside: conversationField}
+	meta := map[string]string{"turns": strconv.Itoa(r.turn), terms.Beside: conversationField}
 	if n := r.usage.InputTokens; n > 0 {
 		meta["input-tokens"] = strconv.Itoa(n)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/fault"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // A Draw pays for a recorded step: a stone.Step that costs something. A recorded result
@@ -140,9 +141,6 @@ func (d *Draw) Close() {
 	}
 }
 
-// MetaKey is the meta key of a failed step's Usage, in JSON.
-const MetaKey = "usage"
-
 // Costly returns err with the usage spent before it. A failed attempt counts like any
 // other: an empty answer, or one that breaks its protocol, was paid for. The zero usage
 // means that nothing was spent. It returns nil for a nil error.
@@ -165,7 +163,7 @@ func (u Usage) Meta() string {
 // CostOf returns the usage that err notes, and whether it notes one.
 func CostOf(err error) (Usage, bool) {
 	var u Usage
-	text, ok := fault.Meta(err)[MetaKey]
+	text, ok := fault.Meta(err)[terms.UsageNote]
 	ok = ok && json.Unmarshal([]byte(text), &u) == nil
 	return u, ok
 }
@@ -178,4 +176,6 @@ type costlyError struct {
 func (e *costlyError) Unwrap() error { return e.error }
 
 // FailureMeta notes the cost beside the failure.
-func (e *costlyError) FailureMeta() map[string]string { return map[string]string{MetaKey: e.note} }
+func (e *costlyError) FailureMeta() map[string]string {
+	return map[string]string{terms.UsageNote: e.note}
+}

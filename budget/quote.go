@@ -1,6 +1,9 @@
 package budget
 
-import "fmt"
+import (
+	"fmt"
+	"github.com/stonelayer/stone/internal/reasons"
+)
 
 // A Quote is the estimated cost of a step before it starts.
 type Quote struct {
@@ -27,10 +30,6 @@ func Reserved(a Amount) Quote { return Quote{Least: a, Most: a, returns: true} }
 // estimate reports whether the step may cost less than is reserved.
 func (q Quote) estimate() bool { return q.returns || q.Least.sane() != q.Most.sane() }
 
-// UnpricedKind is the failure kind of a step without a known price that draws on
-// an account that limits money.
-const UnpricedKind = "budget/unpriced"
-
 // An UnpricedError reports that an account limits money but the price of a model is not
 // known.
 type UnpricedError struct {
@@ -44,7 +43,7 @@ func (e *UnpricedError) Error() string {
 }
 
 // FailureKind returns UnpricedKind.
-func (e *UnpricedError) FailureKind() string { return UnpricedKind }
+func (e *UnpricedError) FailureKind() string { return reasons.Unpriced }
 
 // EndsRun reports whether the account belongs to the whole run.
 func (e *UnpricedError) EndsRun() bool { return !e.Part }

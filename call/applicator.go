@@ -38,15 +38,12 @@ type Applicator struct {
 // A Planner compiles a plan that a capability returned into an ashlar.
 type Planner interface {
 	// Plan checks the whole plan of the reply and compiles it. The last node of type
-	// EmitType in the resulting DAG is its emission. From d, the plan may read only what the call passed on: the
+	// "stone/emit" in the resulting DAG is its emission. From d, the plan may read only what the call passed on: the
 	// passed queries and the enclosing plan's slots. The request's context and the reply's bindings shadow them. The
 	// plan's effects must be within the request's. Its depth is one more than the request's stack.
 	// The error is an *Error of type PlanInvalid or PlanTooDeep.
 	Plan(app *Applicator, req *Request, reply *Reply, d dag.DAG, passed []dag.Query) (stone.Ashlar, error)
 }
-
-// EmitType is the type of the nodes that contain the emissions of plans.
-const EmitType = "stone/emit"
 
 // A Check judges an answer. It returns nil if the answer passes, otherwise the reason. It
 // must return soon after ctx is done, and may be called by several goroutines at once. A panic is a

@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/internal/panics"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/limit"
@@ -56,7 +57,7 @@ func (s *setback) FailureMeta() map[string]string {
 	if err != nil {
 		return nil
 	}
-	return map[string]string{setbackKey: string(raw), budget.MetaKey: s.answer.Usage.Meta()}
+	return map[string]string{setbackKey: string(raw), terms.UsageNote: s.answer.Usage.Meta()}
 }
 
 // setbackIn finds the answer in the error of a step, be it replayed or not.

@@ -314,7 +314,7 @@ func (l *lane) ended(err error) error {
 // unpayable is the failure of a call that the account does not pay for; nil for any other
 // error.
 func unpayable(err error) *Error {
-	for _, kind := range []kind.Kind{budget.Kind, budget.UnpricedKind} {
+	for _, kind := range []kind.Kind{budget.Kind, reasons.Unpriced} {
 		if isKind(err, kind) {
 			return &Error{Type: string(kind), Message: kind.Trim(err.Error()), Cause: err}
 		}
@@ -324,7 +324,7 @@ func unpayable(err error) *Error {
 
 // unpaid reports whether a failure comes from the account: then no other candidate is
 // asked.
-func unpaid(failure string) bool { return failure == budget.Kind || failure == budget.UnpricedKind }
+func unpaid(failure string) bool { return failure == budget.Kind || failure == reasons.Unpriced }
 
 // isKind reports whether an error has the kind of failure.
 func isKind(err error, want kind.Kind) bool {

@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -169,7 +170,7 @@ type planner struct {
 	mu   sync.Mutex
 }
 
-var emitted = dag.NewType[call.JSON](call.EmitType)
+var emitted = dag.NewType[call.JSON](terms.Emit)
 
 func (p *planner) Plan(app *call.Applicator, req *call.Request, reply *call.Reply, d dag.DAG, _ []dag.Query) (stone.Ashlar, error) {
 	p.mu.Lock()

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // Reasons for skipping a candidate, in the order of the tests.
@@ -19,7 +21,6 @@ const (
 	wrongSchema     = "requires/schema-mismatch"
 	wrongKind       = "requires/cap-kind-mismatch"
 	wrongTags       = "requires/cap-tags-mismatch"
-	Down            = "availability/down"
 	latencyExceeded = "budget/latency"
 	costExceeded    = "budget/cost"
 )
@@ -86,7 +87,7 @@ func (m *Metadata) refuses(s *Spec, grant []string) string {
 		return wrongReply
 	case m.forbids(s), m.overreaches(s, grant):
 		return wrongEffects
-	case !meets(m.In, r.InSchema, AnyRequest), !meets(m.Out, r.OutSchema, AnyAnswer):
+	case !meets(m.In, r.InSchema, terms.AnyRequest), !meets(m.Out, r.OutSchema, terms.AnyAnswer):
 		return wrongSchema
 	case r.Kind != "" && r.Kind != m.Kind:
 		return wrongKind
@@ -113,7 +114,7 @@ func (c *candidate) why(s *Spec, grant []string) string {
 		}
 	case wrongSchema:
 		detail = fmt.Sprintf("its out-schema is %q, and the call requires %q", m.Out, r.OutSchema)
-		if !meets(m.In, r.InSchema, AnyRequest) {
+		if !meets(m.In, r.InSchema, terms.AnyRequest) {
 			detail = fmt.Sprintf("its in-schema is %q, and the call requires %q", m.In, r.InSchema)
 		}
 	case wrongKind:
@@ -159,7 +160,7 @@ func (m *Metadata) mayReply(typ string) bool {
 func (e *entry) unavailable(left budget.Limits) string {
 	switch {
 	case e.down():
-		return Down
+		return reasons.Down
 	case left.Latency != nil && *left.Latency > 0 && e.Cost.Latency > *left.Latency: // with none left the account says so
 		return latencyExceeded
 	case left.USD != nil && e.Cost.USD > max(*left.USD, 0)*(1+1e-9):

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/internal/pattern"
 	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm/repetition"
 )
 
@@ -69,9 +70,6 @@ type judged struct {
 	Out   JSON  `json:"out"`
 }
 
-// EvalCheck is the intent of a request to a capability that serves as a check.
-const EvalCheck = "eval/check"
-
 // CheckBy turns a capability into a check. It gets the same input as a judge. The check passes if the answer is true,
 // or an object whose field "pass" is true; else a field "why" gives the reason. Each check is a round trip on the
 // account of the call. Name
@@ -87,7 +85,7 @@ func CheckBy(name string, r *Registry, cap string) Check {
 			return err
 		}
 		step := "check " + name + " " + s.Step
-		req := &Request{Trace: s.Request.Trace, Stack: s.Request.Stack, Intent: EvalCheck, Cap: cap, Input: input, InSchema: s.Request.InSchema, Schema: passAnswer, Attempt: 1, judges: true}
+		req := &Request{Trace: s.Request.Trace, Stack: s.Request.Stack, Intent: terms.Check, Cap: cap, Input: input, InSchema: s.Request.InSchema, Schema: passAnswer, Attempt: 1, judges: true}
 		draw, err := e.reserve(ctx, budget.From(ctx), req, step)
 		if err != nil {
 			return err

@@ -72,7 +72,7 @@
 //
 // Spec.Admit states what the input must fulfil, in the form of [Done]. It is checked before any
 // capability is asked, by the same checks: their out is then the input. A rejected input
-// fails with [InputRejected], whatever the policy says of retries. [Admit] is the same as a step
+// fails with "input/rejected", whatever the policy says of retries. [Admit] is the same as a step
 // of its own. Validate compares an expression with the type of the input, see
 // [CheckFacts].
 //

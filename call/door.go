@@ -37,7 +37,7 @@ var Admitted = dag.NewType[Admission]("stone/admitted")
 //		…)
 //
 // For an agent see agent.Config.Admit. The step produces a node of type [Admitted], or fails
-// with [InputRejected]. The Applicator must be complete when the step is validated or run;
+// with "input/rejected". The Applicator must be complete when the step is validated or run;
 // its policy does not apply.
 func Admit(name string, app *Applicator, input dag.Reader[any], done Done) stone.Ashlar {
 	d := &door{name: name, spec: Spec{Applicator: app, Input: input, Admit: done}}

@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/effect"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 type prompted struct {
@@ -25,7 +26,7 @@ var asked = dag.NewType[prompted]("prompted")
 // guarded is an Applicator with checks for the door, whose capability counts.
 func guarded(t *testing.T, count *int) *call.Applicator {
 	t.Helper()
-	grader := call.Func(call.Metadata{ID: "judge", Intents: []string{call.EvalCheck}, Cost: call.Cost{USD: 0.5}},
+	grader := call.Func(call.Metadata{ID: "judge", Intents: []string{terms.Check}, Cost: call.Cost{USD: 0.5}},
 		func(_ context.Context, in struct {
 			Of         string
 			Input, Out *prompted

@@ -10,10 +10,8 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 )
-
-// EvalGrade is the intent of judges.
-const EvalGrade = "eval/grade"
 
 // judged reports whether the judge is asked: about every answer, or about a sample that
 // is the same when the run is resumed.
@@ -33,7 +31,7 @@ func (l *lane) judged(ctx context.Context, sub *Subject) bool {
 // again, as often as the policy allows. Without a score, the policy decides: the answer
 // counts as not judged, or it fails with judgeInvalid. A spent account is a failure too.
 func (l *lane) grade(ctx context.Context, sub *Subject) (said Verdict, failure *Error, err error) {
-	e, why := l.judge, "there is no judge: register a capability with the intent "+EvalGrade
+	e, why := l.judge, "there is no judge: register a capability with the intent "+terms.Grade
 	j := &l.effective.judge
 	for n := 1; e != nil; n++ {
 		var a answer
@@ -66,12 +64,12 @@ func (l *lane) askJudge(ctx context.Context, sub *Subject, n int) (a answer, fai
 	if n > 1 {
 		step = fmt.Sprintf("%s attempt %d", step, n)
 	}
-	req.Intent, req.Cap, req.Attempt, req.judges = EvalGrade, e.ID, n, true
+	req.Intent, req.Cap, req.Attempt, req.judges = terms.Grade, e.ID, n, true
 	if req.Input, err = sub.Material(l.effective.judge.rubric); err != nil {
 		return a, nil, err
 	}
 	// The effects granted to the answer are not granted to the judge.
-	req.InSchema, req.Schema, req.schemaID, req.Turn = sub.Request.InSchema, builtin[EvalAnswer], evalAnswerID, nil
+	req.InSchema, req.Schema, req.schemaID, req.Turn = sub.Request.InSchema, builtin[terms.EvalAnswer], evalAnswerID, nil
 	req.Context, req.Constraints, req.Requires, req.Done, req.Effects = nil, nil, Requires{}, Done{}, e.given(&Spec{})
 	req.Cache = Cache{} // a judge is asked each time
 	return l.pay(ctx, e, &req, step)

@@ -10,11 +10,12 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // grader is a judge that behaves in its own way and remembers what it was asked.
 func grader(asked *[]*call.Request, b behaviour) call.Capability {
-	return call.Capability{Metadata: call.Metadata{ID: "judge/j", Intents: []string{call.EvalGrade}}, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
+	return call.Capability{Metadata: call.Metadata{ID: "judge/j", Intents: []string{terms.Grade}}, Invoke: func(ctx context.Context, req *call.Request) (*call.Reply, error) {
 		*asked = append(*asked, req)
 		return b(ctx, req)
 	}}

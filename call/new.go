@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -268,7 +269,7 @@ func (s *session) parts() (p requestParts, typed *schema.Schema, err error) {
 	}
 	now, typed, err := s.readParts()
 	if err != nil || !slices.EqualFunc(now.all(), p.all(), func(a, b JSON) bool { return bytes.Equal(a, b) }) {
-		event.At(s.ctx).Send(event.Notice{Code: event.PromptChanged, Text: "the program would now send a different request; the call continues with the recorded one"})
+		event.At(s.ctx).Send(event.Notice{Code: terms.PromptChanged, Text: "the program would now send a different request; the call continues with the recorded one"})
 	}
 	return p, typed, nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // switchesOn are the failures after which, by default, another capability is asked.
@@ -56,7 +57,7 @@ func (p *Policy) resolve(s *Spec) effective {
 	if e.cache = s.Cache; e.cache.MaxAge == nil && s.Tool == "" {
 		e.cache = intent.Cache
 	}
-	e.judge.on = e.judge.on && s.Intent != EvalGrade
+	e.judge.on = e.judge.on && s.Intent != terms.Grade
 	return e
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -35,7 +36,7 @@ func TestPrint(t *testing.T) {
 	versions := map[dag.ID]bool{}
 	for _, v := range [][2]string{{"", ""}, {"1", ""}, {"2", ""}, {"2", "1"}} {
 		on := true
-		versioned := app(w.cap(nil, call.Metadata{ID: "a", Version: v[0], Intents: []string{"text/respond"}}), w.cap(nil, call.Metadata{ID: "j", Version: v[1], Intents: []string{call.EvalGrade}}))
+		versioned := app(w.cap(nil, call.Metadata{ID: "a", Version: v[0], Intents: []string{"text/respond"}}), w.cap(nil, call.Metadata{ID: "j", Version: v[1], Intents: []string{terms.Grade}}))
 		versioned.Policy.Default.Judge.On = &on
 		versions[print(with(func(s *call.Spec) { s.Applicator = versioned }))] = true
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // A Record describes a finished call. It is kept as JSON under MetaKey in the meta of the
@@ -38,9 +39,6 @@ type Record struct {
 	// other fields tell of that run.
 	From string `json:"from,omitempty"`
 }
-
-// MetaKey is the meta key of a node's Record.
-const MetaKey = "call"
 
 // A Rejection is a skipped candidate with the first test that it failed.
 type Rejection struct {
@@ -128,7 +126,7 @@ func (r *Record) meta() map[string]string {
 		text, _ = canon.Append((*b)[:0], &Record{Intent: r.Intent, Cap: r.Cap, Attempts: r.Attempts, Failure: r.Failure, Error: "no record: " + err.Error()})
 	}
 	*b = text
-	return map[string]string{MetaKey: string(text)}
+	return map[string]string{terms.CallNote: string(text)}
 }
 
 // RecordOf returns the Record in the meta of a call's node, or of its failure. It returns
@@ -137,7 +135,7 @@ func RecordOf(n *dag.Node) *Record { return RecordIn(n.Meta()) }
 
 // RecordIn is RecordOf for the meta of a node or of the record of a step.
 func RecordIn(meta map[string]string) *Record {
-	text, ok := meta[MetaKey]
+	text, ok := meta[terms.CallNote]
 	if !ok {
 		return nil
 	}
@@ -146,7 +144,7 @@ func RecordIn(meta map[string]string) *Record {
 		return nil
 	}
 	r := k.restore()
-	if r.From = meta[dag.MetaFrom]; r.From != "" {
+	if r.From = meta[terms.From]; r.From != "" {
 		r.Usage = Usage{Cap: r.Usage.Cap, From: r.From}
 	}
 	return r

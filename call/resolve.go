@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -323,7 +324,7 @@ func (r *resolved) resolveJudge(app *Applicator) {
 		r.unknown("no-candidate", "judge", j.cap, slices.Values(app.Registry.IDs()))
 		return
 	}
-	r.fault("no-candidate", "the policy turns the judge on, but there is none: register a capability with the intent %s", EvalGrade)
+	r.fault("no-candidate", "the policy turns the judge on, but there is none: register a capability with the intent %s", terms.Grade)
 }
 
 func (app *Applicator) judge(j *judging) *entry {
@@ -334,7 +335,7 @@ func (app *Applicator) judge(j *judging) *entry {
 		return app.Registry.entry(j.cap)
 	}
 	for _, e := range app.Registry.order {
-		if slices.Contains(e.Intents, EvalGrade) {
+		if slices.Contains(e.Intents, terms.Grade) {
 			return e
 		}
 	}

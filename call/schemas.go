@@ -1,24 +1,17 @@
 package call
 
-import "github.com/stonelayer/stone/schema"
-
-// Names of built-in schemas.
-const (
-	AnyRequest  = "req/any"  // anything
-	AnyAnswer   = "res/any"  // anything
-	TextRequest = "req/text" // an object with text that is not blank in "prompt", "text" or "content"
-	TextAnswer  = "res/text" // an object with text that is not blank in "text" or "content"
-	EvalRequest = "req/eval" // the input of a judge: "rubric", "intent", "input", "out", "done"
-	EvalAnswer  = "res/eval" // the answer of a judge: a "score" within 0..1, and "reasons"
+import (
+	"github.com/stonelayer/stone/internal/terms"
+	"github.com/stonelayer/stone/schema"
 )
 
 var builtin = map[string]*schema.Schema{
-	AnyRequest:  mustParse(`{}`),
-	AnyAnswer:   mustParse(`{}`),
-	TextRequest: mustParse(text("prompt", "text", "content")),
-	TextAnswer:  mustParse(text("text", "content")),
+	terms.AnyRequest:  mustParse(`{}`),
+	terms.AnyAnswer:   mustParse(`{}`),
+	terms.TextRequest: mustParse(text("prompt", "text", "content")),
+	terms.TextAnswer:  mustParse(text("text", "content")),
 	// A judge sees the request, the answer and the requirements on it.
-	EvalRequest: mustParse(`{
+	terms.EvalRequest: mustParse(`{
 		"type": "object",
 		"required": ["intent", "input", "out"],
 		"properties": {
@@ -39,7 +32,7 @@ var builtin = map[string]*schema.Schema{
 	}`),
 	// The schema does not bound the score. A score out of bounds is no verdict, which the
 	// policy may ignore; it is not a malformed reply.
-	EvalAnswer: mustParse(`{
+	terms.EvalAnswer: mustParse(`{
 		"type": "object",
 		"required": ["score"],
 		"properties": {
@@ -61,7 +54,7 @@ func text(properties ...string) string {
 	return s + `]}`
 }
 
-var evalAnswerID = schemaID(builtin[EvalAnswer])
+var evalAnswerID = schemaID(builtin[terms.EvalAnswer])
 
 func mustParse(text string) *schema.Schema {
 	s, err := schema.Parse([]byte(text))

@@ -8,6 +8,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -38,8 +39,8 @@ func (l *lane) runPlan(req *Request, reply *Reply, step string) (out JSON, ran d
 		failure, err = l.failureOf(ran.Cause())
 		return nil, ran, failure, err
 	}
-	emitted, err := ran.Nearest(EmitType)
-	before, _ := base.Nearest(EmitType)
+	emitted, err := ran.Nearest(terms.Emit)
+	before, _ := base.Nearest(terms.Emit)
 	if errors.Is(err, dag.ErrMissing) || err == nil && before != nil && emitted.ID() == before.ID() {
 		return JSON("null"), ran, nil, nil // it emitted nothing
 	}

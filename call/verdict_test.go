@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/redact"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // told writes verdicts in one line.
@@ -104,11 +105,11 @@ func TestVerdictsAreInNoKey(t *testing.T) {
 
 // Records of older journals have neither strategy nor verdicts.
 func TestOldRecord(t *testing.T) {
-	r := call.RecordIn(map[string]string{call.MetaKey: `{"intent":"mail/sort","attempts":1,"must-failed":["by-b"],"tried":[{"cap/id":"a","attempt":1}],"input":{"score":1}}`})
+	r := call.RecordIn(map[string]string{terms.CallNote: `{"intent":"mail/sort","attempts":1,"must-failed":["by-b"],"tried":[{"cap/id":"a","attempt":1}],"input":{"score":1}}`})
 	if r == nil || r.Strategy != "" || r.Tried[0].Verdicts != nil || r.Input.Verdicts != nil || r.MustFailed[0] != "by-b" {
 		t.Errorf("%+v", r)
 	}
 	for _, text := range []string{"", "[]", "{", `{"verdicts":[null,[{"by":"x"}],[{"by":"y"}]],"tried":[{}]}`, "null"} {
-		_ = call.RecordIn(map[string]string{call.MetaKey: text}) // it must not panic
+		_ = call.RecordIn(map[string]string{terms.CallNote: text}) // it must not panic
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // A behaviour is what a fake capability does when it is asked.
@@ -202,7 +203,7 @@ func holds(yes ...string) call.Check {
 // judge is a capability that grades by the text of the out.
 func judge(w *world, grades map[string]string) call.Capability {
 	return call.Capability{
-		Metadata: call.Metadata{ID: "judge/j", Intents: []string{call.EvalGrade}},
+		Metadata: call.Metadata{ID: "judge/j", Intents: []string{terms.Grade}},
 		Invoke: func(_ context.Context, req *call.Request) (*call.Reply, error) {
 			var in struct{ Out struct{ Text string } }
 			if err := json.Unmarshal(req.Input, &in); err != nil {

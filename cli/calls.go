@@ -11,9 +11,9 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 )
@@ -283,10 +283,10 @@ func (a *app) emitted(result stone.Result) stone.Result {
 	if a.calls.file == "" || result.Node == nil {
 		return result
 	}
-	node, err := result.DAG.Nearest(call.EmitType)
+	node, err := result.DAG.Nearest(terms.Emit)
 	if err != nil {
 		a.complain("the plan emitted nothing: its result is null")
-		node, err = dag.NewNode(dag.Spec{Type: call.EmitType, Content: json.RawMessage("null")})
+		node, err = dag.NewNode(dag.Spec{Type: terms.Emit, Content: json.RawMessage("null")})
 	}
 	if err != nil {
 		a.complain("Error: %v", err)

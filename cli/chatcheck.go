@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/llm"
@@ -147,7 +147,7 @@ func (d dialogue) reply(turn dag.DAG) *dag.Node {
 	if !d.emits {
 		return turn.Latest()
 	}
-	n, _ := turn.Nearest(call.EmitType) // nil if the plan emitted nothing
+	n, _ := turn.Nearest(terms.Emit) // nil if the plan emitted nothing
 	return n
 }
 

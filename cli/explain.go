@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/money"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -193,7 +194,7 @@ func (e explanation) table() [][2]string {
 
 func orFirst(judge string) string {
 	if judge == "" {
-		return "the first with intent " + call.EvalGrade
+		return "the first with intent " + terms.Grade
 	}
 	return judge
 }

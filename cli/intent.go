@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // isIntent reports whether a PIPELINE names an intent or a capability, as a configuration
@@ -54,7 +55,7 @@ func (a *app) answering(app *call.Applicator, name string) (p stone.Ashlar, err 
 	if err != nil {
 		return p, err
 	}
-	if in != "" && in != call.AnyRequest {
+	if in != "" && in != terms.AnyRequest {
 		return p, fmt.Errorf(":%s takes %s as its input, not the messages of a conversation: call it in a plan that reads the slots message and conversation", name, in)
 	}
 	if a.linked.server == nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/suggest"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -220,7 +221,7 @@ func (n shownNode) print(w io.Writer) error {
 	}
 	record := call.RecordIn(n.Meta)
 	for _, key := range slices.Sorted(maps.Keys(n.Meta)) {
-		if (record == nil || key != call.MetaKey) && (n.Asked == nil || key != "answer") {
+		if (record == nil || key != terms.CallNote) && (n.Asked == nil || key != "answer") {
 			say("meta", key+": "+n.Meta[key])
 		}
 	}

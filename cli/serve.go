@@ -16,11 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/publish"
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/internal/regular"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
@@ -305,7 +305,7 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 	}
 	conf := a.calls.conf
 	opts := plan.Options{Limits: conf.Plan.Limits, Mode: conf.Plan.Mode}
-	p.Result = call.EmitType
+	p.Result = terms.Emit
 	base := filepath.Base(file)
 	p.Name = cmp.Or(program.ID(), base[:len(base)-len(filepath.Ext(base))])
 	if p.Ashlar, err = openPlan(program, conf.App, &opts); err != nil {
@@ -352,7 +352,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
-		if p.Result == call.EmitType || p.Grant != nil {
+		if p.Result == terms.Emit || p.Grant != nil {
 			cfg.Pipelines[i].Grant = cfg.Grant
 		}
 	}

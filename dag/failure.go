@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -89,12 +90,6 @@ func (d DAG) RecordFailure() (DAG, error) {
 	return d.WithoutFailure().Append(d.fail.node)
 }
 
-// Meta keys of a lost lane's failure.
-const (
-	MetaFanOut = "fan-out" // the address of its fan-out
-	MetaLanes  = "lanes"   // the number of lanes of its fan-out
-)
-
 // A LostLane is a lane of a fan-out that failed and was dropped. Only the marker at its
 // start and its failure are kept.
 type LostLane struct {
@@ -120,8 +115,8 @@ func Lost(d DAG) ([]LostLane, error) {
 		if err != nil {
 			broken = append(broken, err)
 		} else if f.Lane != nil {
-			lanes, _ := strconv.Atoi(n.meta[MetaLanes]) // 0 if it is not recorded
-			lost = append(lost, LostLane{*f.Lane, n.Parent(), n, n.meta[MetaFanOut], lanes})
+			lanes, _ := strconv.Atoi(n.meta[terms.Lanes]) // 0 if it is not recorded
+			lost = append(lost, LostLane{*f.Lane, n.Parent(), n, n.meta[terms.FanOut], lanes})
 		}
 	}
 	return lost, errors.Join(broken...)

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // A Node is one typed entry of a DAG. It never changes. The methods of a nil Node
@@ -137,14 +138,7 @@ func (n *Node) JSON() string {
 	return n.content
 }
 
-// MetaBeside is the meta that lists, separated by commas, the fields of the content
-// that are not part of its answer, such as the conversation of an agent.
-const MetaBeside = "beside"
-
-// MetaFrom is the meta that names the run from which the node was reused.
-const MetaFrom = "reused-from"
-
-// Own returns the content without the fields that the meta lists under MetaBeside. It
+// Own returns the content without the fields that the meta lists under "beside", separated by commas, such as the conversation of an agent. It
 // is compared between runs and shown to people.
 func (n *Node) Own() string {
 	if n == nil {
@@ -155,7 +149,7 @@ func (n *Node) Own() string {
 
 // OwnContent is Own for the content and the meta of a node that is not made yet.
 func OwnContent(content string, meta map[string]string) string {
-	beside := meta[MetaBeside]
+	beside := meta[terms.Beside]
 	if beside == "" {
 		return content
 	}

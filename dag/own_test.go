@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 func TestOwn(t *testing.T) {
 	node := func(content any, beside string) *dag.Node {
 		meta := map[string]string{}
 		if beside != "" {
-			meta[dag.MetaBeside] = beside
+			meta[terms.Beside] = beside
 		}
 		n, err := dag.NewNode(dag.Spec{Type: "t", Content: content, Meta: meta})
 		if err != nil {

@@ -12,12 +12,12 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/prompts"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/retryafter"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
 )
@@ -242,7 +242,7 @@ func (a *answer) take(out, start dag.DAG) error {
 	}
 	last := out.Latest()
 	if a.Nodes[planType] != nil { // the output of a plan is what it emits
-		last, _ = out.Nearest(call.EmitType)
+		last, _ = out.Nearest(terms.Emit)
 	}
 	if last == nil || !slices.Contains(made, last) {
 		a.Failure = &failure{Kind: "no-output", Reason: "the pipeline made no node that is its output"}
@@ -297,7 +297,7 @@ const notRecorded kind.Kind = reasons.NotRecorded
 // outages are the kinds of failure of a provider and not of the pipeline.
 var outages = []kind.Kind{
 	kind.Timeout, modelFailed,
-	reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed, reasons.NoCandidate, call.Down,
+	reasons.SoftTimeout, reasons.Unavailable, reasons.InvokeFailed, reasons.NoCandidate, reasons.Down,
 }
 
 // refused reports whether a provider refuses the request: it would refuse the next one too.

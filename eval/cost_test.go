@@ -12,6 +12,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -28,7 +29,7 @@ func TestCost(t *testing.T) {
 		priced("large", .1, "say", func(_ context.Context, in any) (any, error) {
 			return map[string]any{"b": "B", "c": ""}[in.(map[string]any)["text"].(string)], nil
 		}),
-		priced("judge", .003, call.EvalGrade, func(context.Context, any) (any, error) { return map[string]any{"score": 1}, nil }),
+		priced("judge", .003, terms.Grade, func(context.Context, any) (any, error) { return map[string]any{"score": 1}, nil }),
 	)}
 	p := call.New("say", reply, call.Spec{Applicator: app, Intent: "say", Input: call.From(asked), Done: call.Done{Must: []string{"non-empty"}}})
 	judge, err := eval.Read(app, "judge:Is it right?", "exact")
@@ -100,7 +101,7 @@ func TestCostAddsUp(t *testing.T) {
 		app := &call.Applicator{Registry: call.NewRegistry(
 			priced("small", "say", cents(), good, bad, good, refused, down),
 			priced("large", "say", cents()+.05, good, good, refused),
-			priced("judge", call.EvalGrade, cents(), grade, grade, refused, grade),
+			priced("judge", terms.Grade, cents(), grade, grade, refused, grade),
 		)}
 		p := call.New("say", reply, call.Spec{Applicator: app, Intent: "say", Input: call.From(asked), Done: call.Done{Must: []string{"non-empty"}}})
 		judges, err := eval.Read(app, "judge:Is it right?", "pairwise:Which one?")

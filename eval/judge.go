@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // grade is the answer of a judge.
@@ -79,8 +80,8 @@ const remembered = 365 * 24 * time.Hour
 func (s scorerSpec) ask(set *dataset, app *call.Applicator, name string, out dag.Type[graded], rubric string, turned bool) asking {
 	grades := dag.NewType[grade]("eval/grade")
 	c := call.New("ask", grades, call.Spec{
-		Applicator: app, Intent: call.EvalGrade, Cache: call.Cache{MaxAge: new(remembered)},
-		Requires: call.Requires{OutSchema: call.EvalAnswer},
+		Applicator: app, Intent: terms.Grade, Cache: call.Cache{MaxAge: new(remembered)},
+		Requires: call.Requires{OutSchema: terms.EvalAnswer},
 		Input:    dag.ReaderFunc(func(d dag.DAG) (any, error) { return s.question(set, d, rubric, turned) }, answered),
 	})
 	return asking{stone.Leaf(name, out, func(ctx context.Context, d dag.DAG) (*dag.Node, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/eval"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 )
 
@@ -31,7 +32,7 @@ func TestOutOfMoney(t *testing.T) {
 					answers.Add(1)
 					return "A", nil
 				}),
-				call.Func(call.Metadata{ID: "judge", Intents: []string{call.EvalGrade}, Cost: call.Cost{USD: c.judge}}, func(context.Context, any) (any, error) {
+				call.Func(call.Metadata{ID: "judge", Intents: []string{terms.Grade}, Cost: call.Cost{USD: c.judge}}, func(context.Context, any) (any, error) {
 					judges.Add(1)
 					return map[string]any{"score": 1}, nil
 				}),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -109,7 +110,7 @@ func (o *outcome) answer(n *dag.Node, spent *cost) error {
 		o.Failure, o.Reason = f.Kind, text.Cut(f.Reason, maxReason)
 	}
 	p, err := costOf(n)
-	spent.USD, spent.Tokens, spent.Seconds, spent.From = p.USD, p.Tokens(), p.Seconds, n.Meta()[dag.MetaFrom]
+	spent.USD, spent.Tokens, spent.Seconds, spent.From = p.USD, p.Tokens(), p.Seconds, n.Meta()[terms.From]
 	spent.Asked, spent.Call = p.Asked, p.Call
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/boxtest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/script"
@@ -240,7 +241,7 @@ func TestJudges(t *testing.T) {
 		return map[string]any{"score": 0}, nil
 	}
 	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{
-		ID: "judge", Intents: []string{call.EvalGrade}, Out: call.EvalAnswer, Cost: call.Cost{USD: 0.25},
+		ID: "judge", Intents: []string{terms.Grade}, Out: terms.EvalAnswer, Cost: call.Cost{USD: 0.25},
 	}, biased))}
 	read := func(text string) []eval.Scorer {
 		s, err := eval.Read(app, text)
@@ -260,7 +261,7 @@ func TestJudges(t *testing.T) {
 		}
 	}
 	// A judge that fails is an error.
-	down := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "judge", Intents: []string{call.EvalGrade}},
+	down := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "judge", Intents: []string{terms.Grade}},
 		func(context.Context, any) (string, error) { return "", stone.Fail(reasons.Unavailable, "down") }))}
 	s, err := eval.Read(down, "judge:x")
 	if err != nil {
@@ -274,7 +275,7 @@ func TestJudges(t *testing.T) {
 // TestJudgesAreNotPaidTwice adds a scorer to a run with a judge, which is not asked again.
 func TestJudgesAreNotPaidTwice(t *testing.T) {
 	var asks, grades atomic.Int32
-	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "judge", Intents: []string{call.EvalGrade}},
+	app := &call.Applicator{Registry: call.NewRegistry(call.Func(call.Metadata{ID: "judge", Intents: []string{terms.Grade}},
 		func(context.Context, any) (map[string]any, error) {
 			grades.Add(1)
 			return map[string]any{"score": 1}, nil

@@ -282,16 +282,10 @@ func (r Retracted) Covers(at, path, source string, attempt int) bool {
 // result of the run. Of the notices with one Code at one place of the pipeline, a run sends the
 // first.
 type Notice struct {
-	Code string `json:"code"`           // such as "prompt-changed"
+	Code string `json:"code"`           // "prompt-changed" or "unused-records" of a resumed run, or another
 	Path string `json:"path,omitempty"` // of the step; if empty, where it was sent
 	Text string `json:"text"`           // for people, at most a few lines
 }
-
-// Notice codes of a resumed run.
-const (
-	PromptChanged = "prompt-changed" // recorded answers and conversations keep the old prompt
-	UnusedRecords = "unused-records" // a body did not ask for steps that it had recorded
-)
 
 // Custom is an event that a body defines.
 type Custom struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/terms"
 	texts "github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/step"
 )
@@ -22,7 +23,7 @@ func prompts(before, now []Part) (all []event.Notice) {
 	old := index(before)
 	for _, p := range now {
 		if was, known := old[p.Path]; known && was.Prompt != p.Prompt {
-			all = append(all, event.Notice{Code: event.PromptChanged, Path: p.Path, Text: "the prompt changed since the run started: what has an answer keeps it, and a conversation that began continues with the old prompt\n" + texts.Changed(was.Prompt, p.Prompt)})
+			all = append(all, event.Notice{Code: terms.PromptChanged, Path: p.Path, Text: "the prompt changed since the run started: what has an answer keeps it, and a conversation that began continues with the old prompt\n" + texts.Changed(was.Prompt, p.Prompt)})
 		}
 	}
 	return all
@@ -139,6 +140,6 @@ func (r *recorder) tellUnused(ctx context.Context, path string) error {
 	if err != nil || len(unused) == 0 {
 		return err
 	}
-	event.At(ctx).Send(event.Notice{Code: event.UnusedRecords, Path: path, Text: texts.Unused(unused)})
+	event.At(ctx).Send(event.Notice{Code: terms.UnusedRecords, Path: path, Text: texts.Unused(unused)})
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/step"
 )
@@ -131,7 +132,7 @@ type tally struct {
 // add adds a step with a result, once. A result of another run costs nothing, and a value is no step.
 func (t *tally) add(kind string, rec step.Record, costs bool) {
 	var usage budget.Usage
-	switch reused := rec.Meta[dag.MetaFrom] != ""; {
+	switch reused := rec.Meta[terms.From] != ""; {
 	case rec.Replayed && !reused || kind == step.Value:
 		return
 	case costs && !reused:

@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // The modes in which the nodes of a plan run. All produce the same nodes with the same
@@ -34,7 +35,7 @@ type Options struct {
 // Emission is the type of a plan's emissions. The nearest one is its result:
 //
 //	out, err := plan.Emission.From(result.DAG)
-var Emission = dag.NewType[json.RawMessage](call.EmitType)
+var Emission = dag.NewType[json.RawMessage](terms.Emit)
 
 // Bind appends slots to the initial DAG of a plan, in the order of their names. The
 // values are encoded as JSON. The error names a slot that has no JSON or whose name is

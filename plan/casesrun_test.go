@@ -15,6 +15,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -64,7 +65,7 @@ func runPlan(t *testing.T, c edn.Value) (o outcome) {
 	start := time.Now()
 	result, err := stone.Run(ctx, a, stone.Config{Input: w.env, Grant: w.grant})
 	o.ran(w, start, result.DAG, err)
-	if n, none := result.DAG.Nearest(call.EmitType); err == nil && none == nil {
+	if n, none := result.DAG.Nearest(terms.Emit); err == nil && none == nil {
 		o.emitted = n.Content()
 	}
 	return o

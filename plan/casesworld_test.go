@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/plan"
 )
 
@@ -199,7 +200,7 @@ func (w *world) judged(c edn.Value, caps *[]call.Capability) {
 	on := true
 	w.app.Policy.Default.Judge.On, w.app.Policy.Default.Judge.Cap = &on, id
 	m := defaults(id)
-	m.Intents = []string{call.EvalGrade}
+	m.Intents = []string{terms.Grade}
 	*caps = append(*caps, call.Capability{Metadata: m, Invoke: func(_ context.Context, req *call.Request) (*call.Reply, error) {
 		score := grade
 		if grade.Kind() == edn.KindMap {

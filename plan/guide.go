@@ -13,6 +13,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -124,7 +125,7 @@ func (w *writer) intents() iter.Seq2[string, call.Intent] {
 	return func(yield func(string, call.Intent) bool) {
 		for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 			asked, _ := w.app.Candidates(call.Spec{Intent: name}, call.Budget{}, w.effects)
-			if len(asked) == 0 || name == call.EvalGrade || name == call.EvalCheck {
+			if len(asked) == 0 || name == terms.Grade || name == terms.Check {
 				continue
 			}
 			intent := w.app.Intents[name]

@@ -10,6 +10,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/kind"
 )
 
@@ -86,7 +87,7 @@ func (c *compiler) open(n *node, lanes []*scope, many bool) {
 		}
 	}
 	if slices.ContainsFunc(n.bodies, func(b body) bool { return hasEmit(b.nodes) }) {
-		c.pending[call.EmitType] = laneSlot{}
+		c.pending[terms.Emit] = laneSlot{}
 	}
 }
 
@@ -97,7 +98,7 @@ func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int,
 	c.pending, c.fanned = nil, false
 	var steps []stone.Ashlar
 	for _, slot := range slices.Sorted(maps.Keys(pending)) {
-		if slot == call.EmitType || c.uses(slot) {
+		if slot == terms.Emit || c.uses(slot) {
 			steps = append(steps, c.gather(slot, pending[slot], known)...)
 		}
 	}
@@ -115,7 +116,7 @@ func (c *compiler) reduce(n *node, name string, known, inside *scope, depth int,
 // gather compiles the steps that define a slot from a slot of the lanes: the value of one
 // lane, or a list of the values of all lanes.
 func (c *compiler) gather(name string, l laneSlot, known *scope) []stone.Ashlar {
-	if name == call.EmitType {
+	if name == terms.Emit {
 		read := []dag.Querier{Emission.Query().Lanes().Optional()}
 		last := func(d dag.DAG) *dag.Node { return lastOf(inLanes(d, name)) }
 		return []stone.Ashlar{c.copied("emission", Emission, last, read)}

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/problems"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/anthropic"
@@ -27,7 +27,7 @@ func intents(cfg Config) map[string]*Pipeline {
 	}
 	all := map[string]*Pipeline{}
 	add := func(intent string) {
-		if intent != call.EvalGrade && intent != call.EvalCheck {
+		if intent != terms.Grade && intent != terms.Check {
 			// A nil Grant of a Pipeline is all.
 			all[intent] = &Pipeline{Name: intent, Ashlar: openai.Intent(app, intent), Grant: append([]string{}, cfg.Grant...), Limits: cfg.Limits}
 		}

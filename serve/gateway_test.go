@@ -19,6 +19,7 @@ import (
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm"
@@ -87,7 +88,7 @@ func gated(weak, strong llm.Model) *call.Applicator {
 			model.New(call.Metadata{ID: "model/weak", Intents: []string{"chat/answer"}}, model.Config{Model: weak}),
 			model.New(call.Metadata{ID: "model/strong", Intents: []string{"chat/answer"}}, model.Config{Model: strong}),
 		),
-		Intents: map[string]call.Intent{"chat/answer": {}, "chat/net": {}, "text/loud": {In: call.TextRequest}, "text/sum": {In: "sum"}},
+		Intents: map[string]call.Intent{"chat/answer": {}, "chat/net": {}, "text/loud": {In: terms.TextRequest}, "text/sum": {In: "sum"}},
 		Schemas: map[string]*schema.Schema{"sum": sumSchema},
 		Checks: map[string]call.Check{"polite": func(_ context.Context, s call.Subject) error {
 			if bytes.Contains(s.Out, []byte("whatever")) {

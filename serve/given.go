@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -108,13 +109,13 @@ func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, aft
 // the record of the run.
 func bareOf(n *api.Node) *api.Node {
 	var object map[string]json.RawMessage
-	if n == nil || n.Meta[dag.MetaBeside] == "" || json.Unmarshal(n.Content, &object) != nil {
+	if n == nil || n.Meta[terms.Beside] == "" || json.Unmarshal(n.Content, &object) != nil {
 		return n
 	}
 	out := *n
 	out.Meta = maps.Clone(n.Meta)
-	delete(out.Meta, dag.MetaBeside)
-	for name := range strings.SplitSeq(n.Meta[dag.MetaBeside], ",") {
+	delete(out.Meta, terms.Beside)
+	for name := range strings.SplitSeq(n.Meta[terms.Beside], ",") {
 		delete(object, name)
 	}
 	out.Content, _ = json.Marshal(object) // it was read from JSON

@@ -9,6 +9,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/test/memdir"
 	"github.com/stonelayer/stone/internal/test/servetest"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -43,7 +44,7 @@ func TestPlanThatAsks(t *testing.T) {
 			}
 			t.Cleanup(func() { db.Close() })
 			cfg := serve.Config{
-				Journal: db, Applicator: app, Pipelines: []serve.Pipeline{{Name: "asker", Ashlar: p, Result: call.EmitType}},
+				Journal: db, Applicator: app, Pipelines: []serve.Pipeline{{Name: "asker", Ashlar: p, Result: terms.Emit}},
 				Mounts: map[string]serve.Mount{"/mcp": mcp.Mount(mcp.Config{})},
 			}
 			h := &house{T: t}
@@ -84,7 +85,7 @@ func TestNoResult(t *testing.T) {
 	h.Server = servetest.Start(t, serve.Config{
 		Applicator: &call.Applicator{Registry: greeters()},
 		Pipelines: []serve.Pipeline{
-			{Name: "plan", Ashlar: read(`{:nodes [{:op :call :intent :text/greet :input {:name {:slot/id :text}} :as :hello}]}`), Result: call.EmitType},
+			{Name: "plan", Ashlar: read(`{:nodes [{:op :call :intent :text/greet :input {:name {:slot/id :text}} :as :hello}]}`), Result: terms.Emit},
 			{Name: "input", Ashlar: quiet, Result: order.Name()},
 			{Name: "last", Ashlar: quiet},
 		},

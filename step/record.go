@@ -9,6 +9,7 @@ import (
 
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/canon"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // A Key identifies a step. It is known before the work.
@@ -144,7 +145,7 @@ func (rec Record) ReusedFrom(run string) Record {
 	if meta == nil {
 		meta = map[string]string{}
 	}
-	meta[dag.MetaFrom] = run
+	meta[terms.From] = run
 	rec.Meta = meta
 	return rec
 }

@@ -16,7 +16,7 @@
 //
 // Answers are treated as in package call/model: the text is the output, or is parsed if the
 // call wants JSON. If no usage is recorded, tokens are estimated from the texts. A request without a
-// recorded answer fails with [call.NotRecorded], and the error names the nearest recorded one. The
+// recorded answer fails with "runtime/not-recorded", and the error names the nearest recorded one. The
 // request is not retried, and no other candidate is asked.
 //
 // The version of the capability is a digest of the file, unless its metadata has one.

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/sandbox"
 )
 
-// Config configures the program. The zero value fails with call.Unavailable.
+// Config configures the program. The zero value fails with "runtime/unavailable".
 type Config struct {
 	// Command is the absolute path of the program, and its arguments.
 	Command []string

@@ -9,13 +9,14 @@ import (
 	"github.com/stonelayer/stone/internal/canon"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 )
 
 // taken returns the input of a request with a line in place of each media that its schema marks,
 // and the media. Within the material of a judge, that is the input of the call which it judges.
 func taken(req *call.Request) (call.JSON, []*llm.Media, error) {
-	if req.Intent != call.EvalGrade && req.Intent != call.EvalCheck {
+	if req.Intent != terms.Grade && req.Intent != terms.Check {
 		input, media, err := structured.Media(req.Input, req.InSchema)
 		return input, media, invalid(err)
 	}

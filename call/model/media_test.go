@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/call/model"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/script"
 	"github.com/stonelayer/stone/schema"
@@ -117,7 +118,7 @@ func TestMediaOfCalls(t *testing.T) {
 			app := c.app
 			app.Registry = call.NewRegistry(
 				model.New(call.Metadata{ID: "eye", Intents: []string{"see"}, In: c.in}, model.Config{Model: m}),
-				model.New(call.Metadata{ID: "judge", Intents: []string{call.EvalGrade}}, model.Config{Model: m}))
+				model.New(call.Metadata{ID: "judge", Intents: []string{terms.Grade}}, model.Config{Model: m}))
 			app.Policy.Default.Judge = call.Judge{On: new(true)}
 			d := must(typed.Append(dag.DAG{}, receipt{llm.Media{Type: "image/png", Data: []byte(pngText)}}))
 			d = must(raw.Append(d, json.RawMessage(`{"scan":"iVBORw0KGgo="}`)))

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 )
@@ -129,9 +130,9 @@ func question(req *call.Request) (llm.Message, error) {
 	}
 	parts := []string{plain(withoutOnly(input, media))}
 	switch req.Intent {
-	case call.EvalGrade:
+	case terms.Grade:
 		parts[0] = judged("Grade", input)
-	case call.EvalCheck:
+	case terms.Check:
 		parts[0] = judged("Check", input)
 	}
 	text := strings.TrimSpace(strings.Join(append(parts, beside(req)...), "\n\n"))

@@ -15,7 +15,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Config configures the server. The zero value fails with call.Unavailable.
+// Config configures the server. The zero value fails with "runtime/unavailable".
 type Config struct {
 	URL string // http or https
 	// Header is sent with every request to the server of the URL.

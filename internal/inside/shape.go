@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
 	"github.com/stonelayer/stone/serve/api"
@@ -112,7 +112,7 @@ func Plain(n *api.Node) (text string, data json.RawMessage) {
 	content := n.Content
 	var object map[string]json.RawMessage
 	if json.Unmarshal(content, &object) == nil && object != nil {
-		for name := range strings.SplitSeq(n.Meta[dag.MetaBeside], ",") {
+		for name := range strings.SplitSeq(n.Meta[terms.Beside], ",") {
 			delete(object, name)
 		}
 		content, _ = json.Marshal(object) // it was read from JSON

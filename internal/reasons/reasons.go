@@ -25,6 +25,8 @@ const (
 	InvalidRequest  = "invalid-request"
 	InputRejected   = "input/rejected"
 	InputInvalid    = "input/schema-invalid"
+	Down            = "availability/down" // of a candidate
+	Unpriced        = "budget/unpriced"   // an account limits money, and a price is unknown
 )
 
 // Failures of an agent.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -21,7 +22,7 @@ func Usage(rec step.Record) budget.Usage {
 	}
 	content := []byte(rec.Content)
 	if rec.Failure != nil {
-		content = fmt.Appendf(nil, `{"usage":%s}`, cmp.Or(rec.Meta[budget.MetaKey], "{}"))
+		content = fmt.Appendf(nil, `{"usage":%s}`, cmp.Or(rec.Meta[terms.UsageNote], "{}"))
 	}
 	if !bytes.Contains(content, []byte(`"usage":{`)) || json.Unmarshal(content, &found) != nil {
 		return budget.Usage{}

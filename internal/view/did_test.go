@@ -11,6 +11,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
@@ -43,7 +44,7 @@ func TestRowDescribes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return map[string]string{call.MetaKey: string(text)}
+		return map[string]string{terms.CallNote: string(text)}
 	}
 	rejected := []call.Attempt{tried("model/small", reasons.MustFailed, 1, false), tried("model/small", reasons.LowScore, 1, true), tried("model/small", "", 2, false)}
 	const reply = `{"reply":{"type":"text","out":"yes"}}`

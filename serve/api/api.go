@@ -230,7 +230,12 @@ type Resume struct {
 
 // Problem is an error, as in RFC 9457.
 type Problem struct {
-	Type     string         `json:"type"` // one of the codes of this package, as a relative reference
+	// Type is a relative reference: "invalid" (the request cannot be read, or does not fit), "not-found" (no such thing, or
+	// not for this caller), "conflict" (its state does not allow it), "refused" (the pipeline of the run changed),
+	// "forbidden", "unauthorized" (the caller did not say who it is), "too-many" (requests of the caller), "unavailable" (the
+	// server ends, or its database does not answer: send it again), "internal", "no-such-path", "no-such-pipeline", or
+	// "unanswered" (a capability failed).
+	Type     string         `json:"type"`
 	Title    string         `json:"title"`
 	Status   int            `json:"status"`
 	Detail   string         `json:"detail,omitempty"` // what is wrong, and what to do

@@ -7,6 +7,7 @@ import (
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/terms"
 )
 
 // own reads, by kind, the fields that only this kind has.
@@ -67,7 +68,7 @@ func (r *reader) readCapabilities(m *form.Map, key string, to **call.Registry, r
 				}
 			}
 			if intents, ok := m.Field("cap/intents"); ok && r.App.Intents != nil {
-				kinds.CheckEach(intents, "intent", append(r.intentNames(), call.EvalGrade, kinds.Rerank, "eval/revise"))
+				kinds.CheckEach(intents, "intent", append(r.intentNames(), terms.Grade, kinds.Rerank, "eval/revise"))
 			}
 			m.Need("cap/kind")
 			build = r.kind(m, meta.Kind, &at)

@@ -16,6 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/edn"
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/schema"
 )
 
@@ -151,7 +152,7 @@ func (r *reader) capabilityCheck(name string, m *form.Map) call.Check {
 			return err
 		}
 		ask := call.New("check "+name+" "+s.Step, verdictType, call.Spec{
-			Applicator: &app, Intent: call.EvalGrade, Cap: id,
+			Applicator: &app, Intent: terms.Grade, Cap: id,
 			Input:    dag.Derive(dag.Nothing, func(struct{}) any { return input }),
 			Requires: call.Requires{Reply: call.Value},
 		})

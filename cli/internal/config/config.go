@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/internal/form"
 	"github.com/stonelayer/stone/internal/grants"
 	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/plan"
 	"github.com/stonelayer/stone/schema"
@@ -223,8 +224,8 @@ func (r *reader) read(m *form.Map) {
 	for _, g := range r.graders {
 		m, ok := r.App.Registry.Lookup(g.id)
 		r.App.CheckFacts[g.check] = call.CheckFacts{Needs: m.Needs, Costly: true}
-		if ok && m.Intents != nil && !slices.Contains(m.Intents, call.EvalGrade) {
-			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, call.EvalGrade)
+		if ok && m.Intents != nil && !slices.Contains(m.Intents, terms.Grade) {
+			g.named.Fault(form.Invalid, "%s does not answer %s, which a check asks for: add it to its cap/intents", g.id, terms.Grade)
 		}
 	}
 	r.readCapabilities(m, "tools", &r.App.Tools, &r.Tools)

@@ -25,6 +25,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/reasons"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm"
@@ -121,7 +122,7 @@ func (x *till) app(names ...string) *call.Applicator {
 	for _, name := range names {
 		m := call.Metadata{ID: "m/" + name, Intents: []string{"x/y"}}
 		if name == "judge" {
-			m.Intents = []string{call.EvalGrade}
+			m.Intents = []string{terms.Grade}
 		}
 		caps = append(caps, model.New(m, model.Config{Model: x.model(name)}))
 	}

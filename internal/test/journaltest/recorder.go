@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/step"
 )
 
@@ -266,7 +267,7 @@ func testReuseFresh(t *testing.T, r recorder) {
 	r.do(k, young) // which finds nothing
 	k.RunID = "later"
 	rec := r.replay(k)
-	if r.want(rec, `"young"`); rec.Meta[dag.MetaFrom] != "young" || !rec.Time.Equal(young.Time) {
+	if r.want(rec, `"young"`); rec.Meta[terms.From] != "young" || !rec.Time.Equal(young.Time) {
 		t.Errorf("it says of its origin %v, %v", rec.Meta, rec.Time)
 	}
 	k.RunID, k.Fresh = "latest", old.Time

@@ -14,6 +14,7 @@ import (
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/declared"
 	"github.com/stonelayer/stone/internal/record"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/step"
 )
@@ -56,7 +57,7 @@ func testForget(t *testing.T, j tested) {
 	price := budget.Amount{Roundtrips: 1, USD: 1}
 	paying := declared.With(t.Context(), price)
 	costly := failure()
-	costly.Meta = map[string]string{budget.MetaKey: budget.Usage{InputTokens: 7, USD: 0.5}.Meta()}
+	costly.Meta = map[string]string{terms.UsageNote: budget.Usage{InputTokens: 7, USD: 0.5}.Meta()}
 	_, err := j.Do(paying, key("failed"), func(context.Context) (step.Record, error) { return costly, nil })
 	must(t, err)
 	do(t, j, key("rescued"), failure())
@@ -138,7 +139,7 @@ func testSteps(t *testing.T, j tested) {
 	free.Content = used.Content
 	do(t, j, key("fourth"), free)
 	costly := failure()
-	costly.Meta = map[string]string{budget.MetaKey: budget.Usage{InputTokens: 3, OutputTokens: 2, USD: 0.125}.Meta()}
+	costly.Meta = map[string]string{terms.UsageNote: budget.Usage{InputTokens: 3, OutputTokens: 2, USD: 0.125}.Meta()}
 	_, err = j.Do(paying, key("fifth"), func(context.Context) (step.Record, error) { return costly, nil })
 	must(t, err)
 	if !do(t, j, key("second"), value("other")).Replayed {

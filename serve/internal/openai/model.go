@@ -17,6 +17,7 @@ import (
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/reasons"
 	"github.com/stonelayer/stone/internal/structured"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/tree"
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/schema"
@@ -54,7 +55,7 @@ var (
 // JSON of one message where it is any other.
 func Intent(app *call.Applicator, intent string) stone.Ashlar {
 	switch app.Intents[intent].In {
-	case "", call.AnyRequest:
+	case "", terms.AnyRequest:
 		model := call.Model(app, call.Spec{Intent: intent, Done: call.Done{Must: []string{"response-format"}}})
 		return stone.Func("answer", requestType, replyType, func(ctx context.Context, req llm.Request) (llm.Reply, error) {
 			reply, err := llm.Collect(ctx, heard{model, event.At(ctx).Speak("answer")}, &req)
@@ -63,7 +64,7 @@ func Intent(app *call.Applicator, intent string) stone.Ashlar {
 			}
 			return *reply, nil
 		}, stone.Detail{Value: onlySteps{}})
-	case call.TextRequest:
+	case terms.TextRequest:
 		return asking(app, intent, dag.Derive(textType, func(text string) any { return map[string]string{"text": text} }))
 	}
 	return asking(app, intent, call.From(inputType))

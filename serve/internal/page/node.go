@@ -10,10 +10,10 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
+	"github.com/stonelayer/stone/internal/terms"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
@@ -242,7 +242,7 @@ func (n *piece) read(limit int) allowance {
 }
 
 // hiddenMeta has an own form on a page, or none.
-var hiddenMeta = map[string]bool{call.MetaKey: true, dag.MetaBeside: true, budget.MetaKey: true, "answer": true}
+var hiddenMeta = map[string]bool{terms.CallNote: true, terms.Beside: true, terms.UsageNote: true, "answer": true}
 
 // An allowance is how many bytes may still be shown.
 type allowance int

@@ -25,7 +25,7 @@ import (
 	"github.com/stonelayer/stone/x/a2a/internal/parts"
 )
 
-// Config names an agent. The zero value fails with call.Unavailable.
+// Config names an agent. The zero value fails with "runtime/unavailable".
 type Config struct {
 	// URL is the address of the agent, whose card is at /.well-known/agent-card.json below it, or of the
 	// card itself if it ends in ".json". It has no user and no query.

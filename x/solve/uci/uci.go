@@ -22,7 +22,7 @@ const (
 	engineFailed = "chess/engine"    // the engine ended, or broke the protocol
 )
 
-// Config configures the engine. The zero value fails with call.Unavailable.
+// Config configures the engine. The zero value fails with "runtime/unavailable".
 type Config struct {
 	// Command is the absolute path of the engine, and its arguments.
 	Command []string

@@ -41,7 +41,7 @@ func model(id string, usd float64, wait time.Duration, text, source string) call
 				return nil, ctx.Err()
 			}
 			if text == "" {
-				return nil, &call.Error{Type: call.Unavailable, Message: "503 Service Unavailable: the model is overloaded"}
+				return nil, &call.Error{Type: "runtime/unavailable", Message: "503 Service Unavailable: the model is overloaded"}
 			}
 			out, err := json.Marshal(summary{text, source})
 			return &call.Reply{Out: out, Usage: call.Usage{Usage: budget.Usage{InputTokens: 412, OutputTokens: len(text) / 4, USD: usd}}}, err

@@ -1,0 +1,38 @@
+// Package terms has the names that packages of Stone agree on: types of nodes, names of schemas and intents, keys of
+// the notes beside a recorded step.
+package terms
+
+// Emit is the type of the node that a plan emits.
+const Emit = "stone/emit"
+
+// Schemas of calls.
+const (
+	AnyRequest  = "req/any"  // anything
+	AnyAnswer   = "res/any"  // anything
+	TextRequest = "req/text" // an object with text that is not blank in "prompt", "text" or "content"
+	TextAnswer  = "res/text" // an object with text that is not blank in "text" or "content"
+	EvalRequest = "req/eval" // the input of a judge: "rubric", "intent", "input", "out", "done"
+	EvalAnswer  = "res/eval" // the answer of a judge: a "score" within 0..1, and "reasons"
+)
+
+// Intents of judges.
+const (
+	Check = "eval/check" // passes or fails an answer
+	Grade = "eval/grade" // scores an answer
+)
+
+// Keys of the meta of a node or a failure.
+const (
+	CallNote  = "call"        // the Record of a call
+	UsageNote = "usage"       // what a step used
+	FanOut    = "fan-out"     // of a lane's failure: the address of its fan-out
+	Lanes     = "lanes"       // of a lane's failure: the number of lanes of its fan-out
+	From      = "reused-from" // the run that a recorded step was taken from
+	Beside    = "beside"      // content beside the content of a node
+)
+
+// Codes of warnings of a run.
+const (
+	PromptChanged = "prompt-changed" // recorded answers and conversations keep the old prompt
+	UnusedRecords = "unused-records" // a body did not ask for steps that it had recorded
+)
