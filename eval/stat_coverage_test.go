@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -145,12 +144,6 @@ func (r *dice) gamma(shape float64) float64 {
 	}
 }
 
-func ExampleMean() {
-	e := averageOf([]float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 1}, nil)
-	fmt.Printf("%.2f, 95 %% between %.2f and %.2f\n", e.Mean, e.Low, e.High)
-	// Output: 0.80, 95 % between 0.49 and 0.94
-}
-
 // No difference of scores within 0 and 1 is beyond 1, however few they are.
 func TestDifferenceWithinScores(t *testing.T) {
 	if e := difference([]float64{0, 0.5}, []float64{1, 0.6}, nil); e.Low != -1 || e.High != 1 {
@@ -159,12 +152,4 @@ func TestDifferenceWithinScores(t *testing.T) {
 	if e := difference([]float64{0, 5}, []float64{1, 9}, nil); e.Low > -1 || e.High < 4 {
 		t.Errorf("%+v, want an interval that is not cut", e)
 	}
-}
-
-func ExampleDifference() {
-	before := []float64{1, 0, 0, 1, 1, 0, 0, 1, 0, 0}
-	now := []float64{1, 1, 0, 1, 1, 1, 0, 1, 1, 0}
-	e := difference(before, now, nil)
-	fmt.Printf("%+.2f, 95 %% between %+.2f and %+.2f, McNemar %.2f\n", e.Mean, e.Low, e.High, mcNemar(3, 0))
-	// Output: +0.30, 95 % between -0.05 and +0.65, McNemar 0.25
 }
