@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"time"
-
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone/cli/internal/publish"
 )
 
 func (a *app) acp() *cobra.Command {
-	var db string
-	var grace time.Duration
 	c := &cobra.Command{
 		Use:   "acp [flags] [-- ARG…]",
 		Short: "Serve pipelines as an agent to an editor that speaks the Agent Client Protocol",
@@ -21,9 +17,9 @@ func (a *app) acp() *cobra.Command {
 		Example:               a.example("acp ./support", "acp :chat/answer --max-usd 2"),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.serveOne(c, args, db, publish.Config{Grace: grace, Protocols: a.linked.protocols}, a.linked.server.ACP)
+			return a.serveOne(c, args, publish.Config{Protocols: a.linked.protocols}, a.linked.server.ACP)
 		},
 	}
-	a.describeOne(c, &db, &grace)
+	a.describeOne(c)
 	return c
 }

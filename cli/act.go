@@ -24,11 +24,10 @@ import (
 
 // actFlags are the flags of act.
 type actFlags struct {
-	edn, json bool
-	stream    bool
-	partial   bool
-	trace     string
-	keep      keepFlags
+	edn bool
+	pieces
+	trace string
+	keep  keepFlags
 }
 
 func (a *app) act() *cobra.Command {
@@ -49,7 +48,7 @@ func (a *app) act() *cobra.Command {
 			}
 			return nil
 		},
-		PreRunE: func(c *cobra.Command, _ []string) error { return flags.keep.check(c.Flags()) },
+		PreRunE: func(c *cobra.Command, _ []string) error { return a.checkKeep(&flags.keep, c.Flags()) },
 		RunE: func(c *cobra.Command, args []string) error {
 			file := "-"
 			if len(args) == 1 {
@@ -60,16 +59,16 @@ func (a *app) act() *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
-	f.BoolVar(&flags.json, "json", false, "print the response in JSON")
-	f.BoolVar(&flags.stream, "stream", false, streamHelp)
-	f.BoolVar(&flags.partial, "partial", false, partialHelp)
-	f.StringVar(&flags.trace, "trace", "", "append the events of the call to `FILE`, at the level in STONE_LOG_LEVEL (info)")
-	dbFlag(f, &flags.keep.db)
+	a.jsonFlag(f, "the response in JSON")
+	flags.describe(f, "")
+	traceFlag(f, &flags.trace)
+	a.dbFlag(f)
 	f.BoolVar(&flags.keep.none, "no-db", false, "do not record the answer, and ask although one is recorded")
 	f.StringVar(&flags.keep.id, "id", "", "`NAME` of the run for other commands; the id of the request by default")
 	a.trustFlag(f)
 	c.MarkFlagsMutuallyExclusive("edn", "json")
-	a.callFlags(f)
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 	return c
 }
 
@@ -78,8 +77,8 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err := a.relinked(c); err != nil {
 		return err
 	}
-	if flags.partial && !flags.stream {
-		return errPartial
+	if err := flags.check(); err != nil {
+		return err
 	}
 	data, err := a.readRequest(file)
 	if err != nil {
@@ -104,7 +103,7 @@ func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error
 	if err != nil {
 		return err
 	}
-	out := &respond.Stream{W: a.Stdout, EDN: flags.edn || !flags.json && filepath.Ext(file) != ".json" && !respond.IsJSON(data)}
+	out := &respond.Stream{W: a.Stdout, EDN: flags.edn || !a.json && filepath.Ext(file) != ".json" && !respond.IsJSON(data)}
 	if flags.partial {
 		out.WithValues()
 	}

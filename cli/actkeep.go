@@ -34,7 +34,7 @@ func requestRun(t call.Trace) string {
 // same request, the run takes it from there and makes no call, which recorded reports. The error is a *call.Error
 // if the run answers another request.
 func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, intent string, data []byte, cfg *stone.Config) (s *store, recorded bool, err error) {
-	if s, err = a.newStore(ctx, k.db, ""); err != nil {
+	if s, err = a.newStore(ctx, ""); err != nil {
 		return nil, false, err
 	}
 	cfg.RunID = cmp.Or(k.id, requestRun(call.Trace{ID: a.secrets.Clean(trace.ID), Turn: trace.Turn}))
@@ -56,11 +56,3 @@ func (a *app) keepRequest(ctx context.Context, k keepFlags, trace call.Trace, in
 	cfg.Recorder = r
 	return s, recorded, nil
 }
-
-// streamHelp is the help of the flag --stream.
-const streamHelp = "print pieces of answers as they arrive, one per line; a line \"retracted\" voids the earlier pieces of its path and source"
-
-// partialHelp is the help of the flag --partial.
-const partialHelp = "with --stream, also print what has arrived of answers in JSON, closed to a value, in lines \"partial\""
-
-var errPartial = errors.New("--partial needs --stream, whose lines it adds to")

@@ -21,7 +21,6 @@ import (
 )
 
 func (a *app) answer() *cobra.Command {
-	var db string
 	c := a.overRun(&cobra.Command{
 		Use:   "answer RUN [QUESTION TEXT] [flags]",
 		Short: "Answer a question of a run, or list the open ones",
@@ -30,9 +29,9 @@ func (a *app) answer() *cobra.Command {
 			"open questions with their numbers. An empty TEXT cancels the question.",
 		Example: a.example("answer last", `answer last 1 yes`),
 	}, 1, 3, func(c *cobra.Command, args []string) error {
-		return a.withStore(c.Context(), db, func(s *store) error { return a.answerRun(c.Context(), s, args) })
+		return a.withStore(c.Context(), func(s *store) error { return a.answerRun(c.Context(), s, args) })
 	})
-	dbFlag(c.Flags(), &db)
+	a.dbFlag(c.Flags())
 	return c
 }
 

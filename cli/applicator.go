@@ -6,8 +6,8 @@ import (
 	"github.com/stonelayer/stone/call"
 )
 
-// shared is the result of Applicator.
-var shared struct {
+// applicator is the result of Applicator.
+var applicator struct {
 	sync.Mutex
 	app    call.Applicator
 	wanted bool
@@ -22,31 +22,31 @@ var shared struct {
 // empty: give calls an applicator of your own in tests. A pipeline that uses it is
 // limited as a whole to the grants and the budget of the configuration.
 func Applicator() *call.Applicator {
-	shared.Lock()
-	defer shared.Unlock()
-	shared.wanted = true
-	return &shared.app
+	applicator.Lock()
+	defer applicator.Unlock()
+	applicator.wanted = true
+	return &applicator.app
 }
 
 func applicatorWanted() bool {
-	shared.Lock()
-	defer shared.Unlock()
-	return shared.wanted
+	applicator.Lock()
+	defer applicator.Unlock()
+	return applicator.wanted
 }
 
 // fillApplicator reads the configuration if the pipeline wants it, or if its table of models is needed.
 func (a *app) fillApplicator(models bool) error {
-	shared.Lock()
-	defer shared.Unlock()
-	if !shared.wanted && !models {
+	applicator.Lock()
+	defer applicator.Unlock()
+	if !applicator.wanted && !models {
 		return nil
 	}
 	conf, err := a.configured()
 	if err != nil {
 		return err
 	}
-	if shared.wanted {
-		shared.app = *conf.App
+	if applicator.wanted {
+		applicator.app = *conf.App
 	}
 	return nil
 }

@@ -28,8 +28,6 @@ func (a *app) rules() []budget.Rule {
 }
 
 func (a *app) budgets() *cobra.Command {
-	var db string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "budgets",
 		Short: "Show usage of shared budgets",
@@ -49,11 +47,11 @@ func (a *app) budgets() *cobra.Command {
 				a.complain("the configuration has no :budgets")
 				return nil
 			}
-			err = a.withStore(c.Context(), db, func(s *store) error {
-				return a.printBudgets(conf.Budgets, asJSON, func(b budget.Shared) (budget.Balance, error) { return s.Balance(c.Context(), b, time.Now()) })
+			err = a.withStore(c.Context(), func(s *store) error {
+				return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) { return s.Balance(c.Context(), b, time.Now()) })
 			})
-			if none := (noDatabase{}); db == "" && errors.As(err, &none) { // nothing is spent before the first run
-				return a.printBudgets(conf.Budgets, asJSON, func(b budget.Shared) (budget.Balance, error) {
+			if none := (noDatabase{}); a.db == "" && errors.As(err, &none) { // nothing is spent before the first run
+				return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) {
 					_, renews := b.Per.Bounds(time.Now())
 					return budget.Balance{Shared: b, Renews: renews}, nil
 				})
@@ -61,13 +59,13 @@ func (a *app) budgets() *cobra.Command {
 			return err
 		},
 	}
-	dbFlag(c.Flags(), &db)
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.dbFlag(c.Flags())
+	a.jsonFlag(c.Flags(), "a JSON array")
+	a.configFlag(c.Flags())
 	return c
 }
 
-func (a *app) printBudgets(rules []budget.Rule, asJSON bool, balance func(budget.Shared) (budget.Balance, error)) error {
+func (a *app) printBudgets(rules []budget.Rule, balance func(budget.Shared) (budget.Balance, error)) error {
 	found, err := view.Budgets(rules, balance)
 	if err != nil {
 		return failed("%w", err)
@@ -82,7 +80,7 @@ func (a *app) printBudgets(rules []budget.Rule, asJSON bool, balance func(budget
 			}
 		}
 	}
-	if asJSON {
+	if a.json {
 		return output(printJSON(a.Stdout, all))
 	}
 	return output(printTable(a.Stdout, a.columns(), rows))

@@ -21,7 +21,7 @@ import (
 const probeTime = 2 * time.Second
 
 func (a *app) caps() *cobra.Command {
-	var asJSON, noProbe bool
+	var noProbe bool
 	c := &cobra.Command{
 		Use:   "caps",
 		Short: "List the configured capabilities and tools",
@@ -40,16 +40,16 @@ func (a *app) caps() *cobra.Command {
 			if !noProbe {
 				probe(c.Context(), all, a.untrusted())
 			}
-			if asJSON {
+			if a.json {
 				return output(printJSON(a.Stdout, all))
 			}
 			return output(printCaps(a.Stdout, all))
 		},
 	}
 	f := c.Flags()
-	f.BoolVar(&asJSON, "json", false, "print a JSON array")
+	a.jsonFlag(f, "a JSON array")
 	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
-	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.configFlag(f)
 	return c
 }
 

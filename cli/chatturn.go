@@ -110,7 +110,7 @@ func (t *talk) run(ctx context.Context, number int, input dag.DAG, resume bool) 
 	if err == nil {
 		t.at, t.before, t.broken = number, result.DAG, 0
 		delete(t.halted, number)
-		return t.printResult(result, t.flags.json, false)
+		return t.printResult(result, false)
 	}
 	t.halted[number] = true
 	t.printLost(nil, result, err)

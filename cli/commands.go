@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/internal/grants"
 )
 
 func (a *app) root() *cobra.Command {
@@ -29,7 +28,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagError(c, err, "")
 	})
-	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.cancel(), a.answer(), a.runs(), a.db(), a.kpi(), a.budgets(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.doctor(), a.versionCommand())
+	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.cancel(), a.answer(), a.runs(), a.dbCommand(), a.kpi(), a.budgets(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.doctor(), a.versionCommand())
 	if a.fromArgument() {
 		root.AddCommand(a.init())
 	}
@@ -199,51 +198,4 @@ func output(err error) error {
 		return failed("write the result: %w", err)
 	}
 	return nil
-}
-
-// effects is the value of a flag that names effects, one or several with commas.
-type effects []string
-
-func (e *effects) String() string     { return strings.Join(*e, ",") }
-func (e *effects) Type() string       { return "effects" }
-func (e *effects) GetSlice() []string { return *e }
-
-func (e *effects) Set(s string) error {
-	for name := range strings.SplitSeq(s, ",") {
-		if err := e.Append(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *effects) Append(name string) error {
-	if err := grants.Check(name); err != nil {
-		return err
-	}
-	*e = append(*e, name)
-	return nil
-}
-
-func (e *effects) Replace(names []string) error {
-	*e = nil
-	return e.Set(strings.Join(names, ","))
-}
-
-// choice is the value of a flag that is one of several words.
-type choice struct {
-	value string
-	of    []string
-}
-
-func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return strings.Join(c.of, "|") }
-func (c *choice) Set(s string) error {
-	for _, word := range c.of {
-		if s == word {
-			c.value = s
-			return nil
-		}
-	}
-	return fmt.Errorf("want %s", strings.Join(c.of, ", "))
 }

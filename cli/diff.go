@@ -15,9 +15,7 @@ import (
 )
 
 func (a *app) diff() *cobra.Command {
-	var db string
 	var under string
-	var asJSON bool
 	c := a.overRun(&cobra.Command{
 		Use:   "diff RUN RUN [flags]",
 		Short: "Show where two runs differ, and why",
@@ -25,15 +23,15 @@ func (a *app) diff() *cobra.Command {
 			"version, other input, a failure, or another answer to the same question.",
 		Example: a.example("diff last nightly", "diff nightly nightly-2 --json"),
 	}, 2, 2, func(c *cobra.Command, args []string) error {
-		return a.withStore(c.Context(), db, func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], under, asJSON) })
+		return a.withStore(c.Context(), func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], under) })
 	})
-	dbFlag(c.Flags(), &db)
+	a.dbFlag(c.Flags())
 	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the differences as a JSON array: path, name, type, a, b, why, follows")
+	a.jsonFlag(c.Flags(), "the differences as a JSON array: path, name, type, a, b, why, follows")
 	return c
 }
 
-func (a *app) compare(ctx context.Context, s *store, one, other, under string, asJSON bool) error {
+func (a *app) compare(ctx context.Context, s *store, one, other, under string) error {
 	from, err := s.find(ctx, one)
 	if err != nil {
 		return err
@@ -47,7 +45,7 @@ func (a *app) compare(ctx context.Context, s *store, one, other, under string, a
 		return failed("%w", err)
 	}
 	differences = slices.DeleteFunc(differences, func(d journal.Difference) bool { return under != "" && !address.Within(d.Path, under) })
-	if asJSON {
+	if a.json {
 		return output(printJSON(a.Stdout, list(differences)))
 	}
 	if len(differences) == 0 {

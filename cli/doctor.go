@@ -21,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 	"github.com/stonelayer/stone/sandbox"
 )
 
@@ -40,8 +41,6 @@ type diagnosis struct {
 }
 
 func (a *app) doctor() *cobra.Command {
-	var db string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the installation, the database, the configuration and the machine",
@@ -53,7 +52,7 @@ func (a *app) doctor() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			defer a.closeCalls()
-			all := a.diagnose(c.Context(), db)
+			all := a.diagnose(c.Context())
 			bad := 0
 			for i := range all {
 				d := &all[i]
@@ -63,7 +62,7 @@ func (a *app) doctor() *cobra.Command {
 				}
 			}
 			var err error
-			if asJSON {
+			if a.json {
 				err = printJSON(a.Stdout, all)
 			} else {
 				err = a.printDiagnoses(all)
@@ -74,9 +73,9 @@ func (a *app) doctor() *cobra.Command {
 			return output(err)
 		},
 	}
-	dbFlag(c.Flags(), &db)
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.dbFlag(c.Flags())
+	a.jsonFlag(c.Flags(), "a JSON array")
+	a.configFlag(c.Flags())
 	return c
 }
 
@@ -99,9 +98,9 @@ func (a *app) printDiagnoses(all []diagnosis) error {
 	return table.Flush()
 }
 
-func (a *app) diagnose(ctx context.Context, db string) []diagnosis {
+func (a *app) diagnose(ctx context.Context) []diagnosis {
 	all := []diagnosis{{Name: "program", State: good, Value: version()}, sandboxed()}
-	kept, written := a.database(ctx, db)
+	kept, written := a.database(ctx)
 	all = append(all, kept, clock(time.Now(), written), filesLimit(openFiles()), memoryLimit())
 	all = append(all, a.configuration()...)
 	all = append(all, providerKeys())
@@ -120,9 +119,9 @@ func sandboxed() diagnosis {
 }
 
 // database checks the database of runs, and returns when it was last written, if that is known.
-func (a *app) database(ctx context.Context, flag string) (d diagnosis, written time.Time) {
+func (a *app) database(ctx context.Context) (d diagnosis, written time.Time) {
 	d = diagnosis{Name: "database", State: wrong}
-	s := &store{file: storeName(flag)}
+	s := &store{file: storeName(a.db)}
 	if isSettings(s.file) { // which may have a password
 		d.Value, d.Next = errSettings.Error(), "set "+storeEnv+" or --db to such an address"
 		return d, written
@@ -150,7 +149,7 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		}
 	}
 	var f found
-	if err := f.stateIn(s.file); flag == "" && storeName("") == "" && (err != nil || len(f.state) > 0) && !a.trusts() {
+	if err := f.stateIn(s.file); storeName(a.db) == "" && (err != nil || len(f.state) > 0) && !a.trusts() {
 		d.Value = s.file + " is not trusted: "
 		if d.Next = a.Name + " trust shows what it has and trusts it"; err != nil {
 			d.Value += err.Error()
@@ -160,7 +159,7 @@ func (a *app) database(ctx context.Context, flag string) (d diagnosis, written t
 		return d, written
 	}
 	const stopped = "until then no run can start or continue"
-	opened, err := a.openStore(ctx, flag, "", false)
+	opened, err := a.openStore(ctx, "", false, sqlite.Options{})
 	if err != nil {
 		d.Value, d.Next = err.Error(), "restore a copy, or name another database with --db"
 		if redact.IsDatabase(s.file) || errors.Is(err, journal.ErrUnavailable) { // the error says what to do

@@ -22,6 +22,7 @@ import (
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // evalFlags are the flags of eval.
@@ -48,7 +49,7 @@ func (a *app) eval() *cobra.Command {
 		Example: a.example("eval ./triage --data cases.jsonl --score exact --n 50", "eval plan.edn --data cases.csv --score number:0.01 --against base.jsonl --gate gate.edn"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
 	f := c.Flags()
-	flags.describe(f)
+	a.evalFlags(f, &flags)
 	if a.fromArgument() {
 		c.AddCommand(a.tune())
 	}
@@ -77,11 +78,9 @@ func (a *app) eval() *cobra.Command {
 	return c
 }
 
-// describe adds the flags. Those that make the pipeline are kept with the run.
-func (flags *evalFlags) describe(f *pflag.FlagSet) {
-	f.StringVar(&flags.data.File, "data", "", "evaluate on the rows of `FILE`, JSON Lines or CSV")
-	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
-	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
+// evalFlags adds the flags. Those that make the pipeline are kept with the run.
+func (a *app) evalFlags(f *pflag.FlagSet, flags *evalFlags) {
+	dataFlags(f, &flags.data, "evaluate on the rows of")
 	f.StringArrayVar(&flags.data.Slices, "slice", nil, "report each value of `COLUMN` separately")
 	f.StringVar(&flags.data.Split, "split", "", "evaluate only `PART`: dev or test, by the column split or else by digest")
 	f.Var(count(&flags.data.N), "n", "draw at most `N` cases")
@@ -92,17 +91,15 @@ func (flags *evalFlags) describe(f *pflag.FlagSet) {
 	f.StringVar(&flags.against, "against", "", "compare with `RUN|FILE`: a finished evaluation, or a file of --save")
 	f.StringVar(&flags.gate, "gate", "", "judge by the rules in `FILE`; exit code 4 if one is broken, 5 if that cannot be told")
 	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (default 20)")
-	kept(f, "data", "expected", "cluster", "slice", "split", "n", "seed", "score", "trials", "lanes", "against", "gate", "estimate")
-	f.BoolVar(&flags.run.json, "json", false, "print the report as JSON")
-	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	noted(f, makesPipeline, "slice", "split", "n", "seed", "score", "trials", "lanes", "against", "gate", "estimate")
+	a.jsonFlag(f, "the report as JSON")
+	a.quietFlag(f)
 	f.StringVar(&flags.save, "save", "", "write the scores of all cases to `FILE`, for --against")
 	f.StringVar(&flags.markdown, "markdown", "", "write the report to `FILE`, in Markdown")
 	f.StringVar(&flags.junit, "junit", "", "write scores and rules to `FILE`, in JUnit XML")
 	f.StringVar(&flags.run.dag, "dag", "", "write the DAG to `FILE`, even if the run fails or is canceled")
-	f.StringVar(&flags.run.trace, "trace", "", "append the events of the run to `FILE`, at the level in STONE_LOG_LEVEL (info)")
-	for _, name := range []string{"save", "markdown", "junit", "dag", "trace"} {
-		f.Lookup(name).Annotations = map[string][]string{namesFile: {"yes"}}
-	}
+	traceFlag(f, &flags.run.trace)
+	noted(f, namesFile, "save", "markdown", "junit", "dag")
 }
 
 // evaluate runs the evaluation of a pipeline.
@@ -129,7 +126,7 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	if budget.From(ctx) == nil { // so that the progress knows the cost
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
-	if flags.run.own = true; !flags.run.quiet {
+	if flags.run.own = true; !a.quiet {
 		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: a.screen() != nil, began: time.Now()}
 		defer shown.close()
 		cfg.Watch = eval.Watch(q, shown.show)
@@ -258,7 +255,7 @@ func (a *app) baseline(ctx context.Context, flags evalFlags) (b *eval.Baseline, 
 	if info, err := os.Stat(flags.against); err == nil && !info.IsDir() {
 		return eval.ReadBaseline(flags.against)
 	}
-	s, err := a.openStore(ctx, flags.run.keep.db, flags.run.keep.resume, false)
+	s, err := a.openStore(ctx, flags.run.keep.resume, false, sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -279,13 +276,13 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	var err error
 	switch {
 	case flags.estimate && r.Scores[0].N == 0: // evaluate says why
-	case flags.estimate && !flags.run.json:
+	case flags.estimate && !a.json:
 		whole := r.Cost.Whole
 		if whole == nil {
 			whole = &eval.Whole{Cases: r.Cases, USD: r.Cost.USD, Low: r.Cost.USD, High: r.Cost.USD}
 		}
 		_, err = fmt.Fprintln(a.Stdout, whole.String())
-	case flags.run.json:
+	case a.json:
 		err = printJSON(a.Stdout, r)
 	default:
 		_, err = io.WriteString(a.Stdout, r.Text())
@@ -301,13 +298,13 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 		}
 		written = append(written, err)
 	}
-	if file := flags.run.wire.replay; file != "" && !flags.run.quiet {
+	if file := flags.run.wire.replay; file != "" && !a.quiet {
 		a.complain("nothing was sent or paid: the answers and their costs come from %s", file)
 	}
 	write(flags.markdown, func() ([]byte, error) { return []byte(r.Markdown()), nil })
 	write(flags.junit, r.JUnit)
 	write(flags.save, func() ([]byte, error) { return saved(d) })
-	if err := errors.Join(written...); err != nil || run == nil || flags.run.quiet {
+	if err := errors.Join(written...); err != nil || run == nil || a.quiet {
 		return err
 	}
 	if r.Against != nil {

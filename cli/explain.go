@@ -18,7 +18,6 @@ import (
 )
 
 func (a *app) explain() *cobra.Command {
-	var asJSON bool
 	c := a.over(&cobra.Command{
 		Use:   "explain",
 		Short: "Show how each call of a pipeline would be routed, and what its agents are",
@@ -28,12 +27,12 @@ func (a *app) explain() *cobra.Command {
 		Example: a.example("explain ./examples/triage", "explain plan.edn --json"),
 	}, func(ctx context.Context, p stone.Ashlar) error {
 		all := explainedAll(p, budget.From(ctx).Left(), a.calls.base.Grant)
-		if asJSON {
+		if a.json {
 			return output(printJSON(a.Stdout, all))
 		}
 		return output(printExplained(a.Stdout, all))
 	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	a.jsonFlag(c.Flags(), "a JSON array")
 	return c
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/journal/sqlite"
 )
 
 // input returns the DAG that a run starts from.
@@ -47,7 +48,7 @@ func (a *app) recordedInput(ctx context.Context, in, run string) (d dag.DAG, err
 	if in == "" {
 		return d, nil
 	}
-	err = a.withStore(ctx, in, func(s *store) error {
+	err = a.withStoreAs(ctx, in, sqlite.Options{}, func(s *store) error {
 		info, err := s.find(ctx, run)
 		if err != nil {
 			return err
@@ -205,7 +206,7 @@ func logLevel(name string) (slog.Level, error) {
 
 // printResult prints the last node: its text, or JSON with an indent where it
 // has none.
-func (a *app) printResult(result stone.Result, asJSON, all bool) error {
+func (a *app) printResult(result stone.Result, all bool) error {
 	n := result.Node
 	if n == nil {
 		return nil
@@ -217,7 +218,7 @@ func (a *app) printResult(result stone.Result, asJSON, all bool) error {
 		}
 		content = n.JSON()
 	}
-	if asJSON {
+	if a.json {
 		enc := json.NewEncoder(a.Stdout)
 		enc.SetEscapeHTML(false)
 		return output(enc.Encode(struct {

@@ -40,11 +40,11 @@ func (a *app) gc() *cobra.Command {
 			if flags.keep == nil && !c.Flags().Changed("older-than") {
 				return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
 			}
-			return a.withStore(c.Context(), flags.of.db, func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
+			return a.withStore(c.Context(), func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
 		},
 	}
 	f := c.Flags()
-	flags.of.filter(c, "remove")
+	a.filterFlags(&flags.of, c, "remove")
 	f.Var(most(&flags.keep), "keep", "keep the newest `N` runs")
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")

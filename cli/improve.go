@@ -44,9 +44,7 @@ func (a *app) improve() *cobra.Command {
 		Example: a.example("eval improve ./triage --data cases.jsonl --score exact --by llm/large --max-usd 5 --out prompts"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.improvePrompts(ctx, p, flags) })
 	f := c.Flags()
-	f.StringVar(&flags.data.File, "data", "", "work on the dev split of the rows of `FILE`, JSON Lines or CSV, and report on its test split")
-	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
-	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
+	dataFlags(f, &flags.data, "work on the dev split, and report on the test split, of the rows of")
 	f.Var(count(&flags.data.N), "n", "draw at most `N` cases of each split")
 	f.Uint64Var(&flags.data.Seed, "seed", 0, "draw other cases with another `SEED`, and show others")
 	f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
@@ -56,9 +54,9 @@ func (a *app) improve() *cobra.Command {
 	f.Var(count(&flags.shown), "shown", "make each proposal from `N` cases that went wrong (default 4)")
 	f.Var(count(&flags.lanes), "lanes", "answer at most `N` cases at once (default 64)")
 	f.StringVar(&flags.out, "out", "", "write accepted prompts to the folder `DIR`")
-	kept(f, "data", "expected", "cluster", "n", "seed", "score", "by", "prompt", "rounds", "shown", "lanes", "out")
-	f.BoolVar(&flags.run.json, "json", false, "print the result as JSON")
-	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	noted(f, makesPipeline, "n", "seed", "score", "by", "prompt", "rounds", "shown", "lanes", "out")
+	a.jsonFlag(f, "the result as JSON")
+	a.quietFlag(f)
 	flags.run.wire.describe(f)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)
@@ -127,7 +125,7 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	if budget.From(ctx) == nil {
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
-	if flags.run.own = true; !flags.run.quiet {
+	if flags.run.own = true; !a.quiet {
 		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), began: time.Now()}
 		defer shown.close()
 		cfg.Watch = eval.Watch(q, shown.show)
@@ -147,7 +145,7 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 
 // earlierLooks returns how many runs have looked at a test split.
 func (a *app) earlierLooks(ctx context.Context, k keepFlags, test string) (int, error) {
-	s, err := a.newStore(ctx, k.db, k.resume)
+	s, err := a.newStore(ctx, k.resume)
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +157,7 @@ func (a *app) earlierLooks(ctx context.Context, k keepFlags, test string) (int, 
 // printRevision prints a revision and writes the accepted prompts.
 func (a *app) printRevision(r eval.Revision, flags improveFlags) error {
 	var err error
-	if flags.run.json {
+	if a.json {
 		err = printJSON(a.Stdout, r)
 	} else {
 		_, err = io.WriteString(a.Stdout, r.Text())

@@ -35,11 +35,12 @@ type indexFlags struct {
 	where   []string
 }
 
-func (flags *indexFlags) describe(f *pflag.FlagSet) {
+func (a *app) indexFlags(f *pflag.FlagSet, flags *indexFlags) {
 	f.Var(storeFlag{&flags.index, indexEnv}, "index", "use the index in `FILE`, or in a database: postgres://USER@HOST/NAME; overrides STONE_INDEX and .stone/index.db of the project")
-	f.Lookup("index").Annotations = map[string][]string{namesFile: {"yes"}, makesPipeline: {"yes"}}
+	noted(f, namesFile, "index")
+	noted(f, makesPipeline, "index")
 	f.BoolVar(&flags.words, "words", false, "rank by words alone, although an embedder is configured")
-	f.BoolVar(&flags.run.json, "json", false, "print the result as JSON")
+	a.jsonFlag(f, "the result as JSON")
 }
 
 func (a *app) index() *cobra.Command {
@@ -71,12 +72,13 @@ func (a *app) index() *cobra.Command {
 		return a.indexFolder(c, cmp.Or(strings.Join(args, ""), flags.run.keep.made.Pipeline), flags)
 	}
 	f := c.Flags()
-	flags.describe(f)
+	a.indexFlags(f, &flags)
 	f.BoolVar(&flags.rebuild, "rebuild", false, "replace all vectors, for another embedder")
-	kept(f, "words", "rebuild")
-	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	noted(f, makesPipeline, "words", "rebuild")
+	a.quietFlag(f)
 	flags.run.wire.describe(f)
-	a.callFlags(f)
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)
 	before := c.PreRunE
@@ -115,7 +117,7 @@ func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err e
 		if report, err = x.Report(result); err != nil || report.Text == "" {
 			return err
 		}
-		if flags.run.json {
+		if a.json {
 			return output(printJSON(a.Stdout, report.JSON))
 		}
 		_, err = fmt.Fprintln(a.Stdout, report.Text)
@@ -172,11 +174,11 @@ func (a *app) search() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	flags.describe(f)
+	a.indexFlags(f, &flags)
 	f.IntVar(&flags.q.K, "k", 10, "print at most `N` passages, 1 to 100")
 	f.StringVar(&flags.q.Under, "under", "", "only documents below `FOLDER` of the indexed one, or this document")
 	f.StringArrayVar(&flags.where, "where", nil, "only documents whose metadata `NAME=VALUE` fits, such as type=markdown; may be repeated")
-	f.StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.configFlag(f)
 	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)
 	return c
@@ -210,7 +212,7 @@ func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {
 	if err != nil {
 		return failed("%w%s", err, way(err, false))
 	}
-	if flags.run.json {
+	if a.json {
 		return output(printJSON(a.Stdout, answer.JSON))
 	}
 	if len(answer.Hits) == 0 {
@@ -249,7 +251,7 @@ func (a *app) countSearch(ctx context.Context, words bool, cfg *stone.Config) (c
 	if len(a.rules()) == 0 || conf.Rerank == "" && (words || conf.Embedder == nil) {
 		return func() error { return nil }, nil
 	}
-	s, err := a.newStore(ctx, "", "")
+	s, err := a.newStore(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ import (
 )
 
 func (a *app) validate() *cobra.Command {
-	var asJSON bool
 	var input string
 	var types []string
 	c := a.over(&cobra.Command{
@@ -50,7 +49,7 @@ func (a *app) validate() *cobra.Command {
 			return a.calls.promised(f) || f.Type == "missing-producer" && slices.Contains(types, f.Queried)
 		})
 		switch {
-		case asJSON:
+		case a.json:
 			if findings == nil {
 				findings = finding.List{}
 			}
@@ -65,7 +64,7 @@ func (a *app) validate() *cobra.Command {
 		}
 		return output(err)
 	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print the findings as a JSON array")
+	a.jsonFlag(c.Flags(), "the findings as a JSON array")
 	c.Flags().StringSliceVar(&types, "given", nil, "count the input `TYPE` as given; repeatable")
 	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, a text, or @FILE")
 	return c
@@ -130,14 +129,12 @@ func (a *app) graph() *cobra.Command {
 		_, err = a.Stdout.Write(drawing)
 		return output(err)
 	})
-	c.Flags().Var(&format, "format", "of the drawing")
-	// It fails only for unknown flags.
-	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(format.of, cobra.ShellCompDirectiveNoFileComp))
+	choiceFlag(c, &format, "format", "of the drawing")
 	return c
 }
 
 func (a *app) names() *cobra.Command {
-	var long, asJSON bool
+	var long bool
 	c := a.over(&cobra.Command{
 		Use:   "names",
 		Short: "List the steps of a pipeline",
@@ -146,7 +143,7 @@ func (a *app) names() *cobra.Command {
 		Example: a.example("names ./examples/fix", "names plan.edn --long"),
 	}, func(_ context.Context, p stone.Ashlar) error {
 		switch {
-		case asJSON:
+		case a.json:
 			return output(printJSON(a.Stdout, partsOf(p)))
 		case long:
 			return output(printTables(a.Stdout, partsOf(p)))
@@ -159,7 +156,7 @@ func (a *app) names() *cobra.Command {
 		return nil
 	})
 	c.Flags().BoolVarP(&long, "long", "l", false, "print a table for each step")
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array with what --long shows")
+	a.jsonFlag(c.Flags(), "a JSON array with what --long shows")
 	return c
 }
 

@@ -32,11 +32,11 @@ func (a *app) kpi() *cobra.Command {
 		Args:              unknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.printKPIs(c.Context(), s, flags) })
+			return a.withStore(c.Context(), func(s *store) error { return a.printKPIs(c.Context(), s, flags) })
 		},
 	}
-	flags.choose(c, "count")
-	c.Flags().BoolVar(&flags.json, "json", false, "print the counters and rates as a JSON object")
+	a.chooseFlags(&flags, c, "count")
+	a.jsonFlag(c.Flags(), "the counters and rates as a JSON object")
 	return c
 }
 
@@ -66,7 +66,7 @@ func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
 	if more {
 		a.complain("only the newest %d runs are counted: --all counts all", len(runs))
 	}
-	if flags.json {
+	if a.json {
 		return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
 	}
 	if all.Tally().Calls == 0 {

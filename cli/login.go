@@ -57,7 +57,7 @@ func (a *app) login() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.configFlag(c.Flags())
 	a.trustFlag(c.Flags())
 	return c
 }

@@ -141,6 +141,7 @@ type app struct {
 	telemetry telemetry
 	shown     func(path string) string // with labels of lanes; nil if no progress is shown
 	secrets   redact.Set               // of everything that runs
+	shared                             // flags
 	trusting  bool                     // whatever is found, see consent
 	adopts    func(journal.RunInfo) string
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,8 +17,6 @@ func modelsFlag(f *pflag.FlagSet, models *bool) {
 }
 
 func (a *app) mcp() *cobra.Command {
-	var db string
-	var grace time.Duration
 	var models bool
 	c := &cobra.Command{
 		Use:   "mcp [flags] [-- ARG…]",
@@ -31,32 +28,33 @@ func (a *app) mcp() *cobra.Command {
 		Example:               a.example("mcp ./triage", "mcp ./triage plan.edn --max-usd 2"),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.serveOne(c, args, db, publish.Config{Grace: grace, Models: models}, a.linked.server.MCP)
+			return a.serveOne(c, args, publish.Config{Models: models}, a.linked.server.MCP)
 		},
 	}
-	a.describeOne(c, &db, &grace)
+	a.describeOne(c)
 	modelsFlag(c.Flags(), &models)
 	return c
 }
 
 // describeOne describes the arguments and flags of a command that serves one client over standard input and output.
-func (a *app) describeOne(c *cobra.Command, db *string, grace *time.Duration) {
+func (a *app) describeOne(c *cobra.Command) {
 	if a.fromArgument() {
 		c.Use = c.Name() + " [flags] [PIPELINE…] [-- ARG…]"
 		c.Long += publishedArgs
 	}
 	f := c.Flags()
-	dbFlag(f, db)
-	graceFlag(f, grace)
+	a.dbFlag(f)
+	a.graceFlag(f)
 	a.trustFlag(f)
-	a.callFlags(f)
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 }
 
 // serveOne serves the pipelines of the arguments to one client, who is the user.
-func (a *app) serveOne(c *cobra.Command, args []string, db string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
+func (a *app) serveOne(c *cobra.Command, args []string, cfg publish.Config, serve func(context.Context, publish.Config, io.Reader, io.Writer) error) error {
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
 		cfg.Pipelines, cfg.By = all, user()
-		return a.publish(c, db, 0, cfg, func(ctx context.Context, cfg publish.Config) error {
+		return a.publish(c, 0, cfg, func(ctx context.Context, cfg publish.Config) error {
 			if terminal(a.Stdin) != nil {
 				a.complain("%s waits for a client on standard input: configure %q as a command of your client, which starts it", c.CommandPath(), strings.Join(append([]string{a.Name}, a.Args...), " "))
 			}

@@ -72,7 +72,7 @@ func (a *app) modelCall() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) },
 	}
 	f := c.Flags()
-	f.Var(&flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
+	choiceFlag(c, &flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
 	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
 	f.StringVar(&flags.model, "model", "", "`NAME` of the model")
 	f.StringVar(&flags.system, "system", "", "the system prompt `TEXT`")
@@ -81,8 +81,6 @@ func (a *app) modelCall() *cobra.Command {
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
 	f.Var(count(&flags.maxTokens), "max-tokens", "limit the answer to `N` tokens")
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
-	// It fails only for unknown flags.
-	_ = c.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(flags.provider.of, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 

@@ -16,7 +16,6 @@ import (
 const staleAfter = 90 * 24 * time.Hour
 
 func (a *app) models() *cobra.Command {
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "models",
 		Short: "Show and check the table of models of the configuration",
@@ -35,7 +34,7 @@ func (a *app) models() *cobra.Command {
 			for _, w := range warnings {
 				a.complain("%s", w)
 			}
-			if asJSON {
+			if a.json {
 				return output(printJSON(a.Stdout, rows))
 			}
 			if len(rows) == 0 {
@@ -44,8 +43,8 @@ func (a *app) models() *cobra.Command {
 			return output(printTable(a.Stdout, 0, modelColumns(rows)))
 		},
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	c.Flags().StringVar(&a.calls.config, "config", "", "read the configuration from `FILE` instead of the nearest .stone/stone.edn")
+	a.jsonFlag(c.Flags(), "a JSON array")
+	a.configFlag(c.Flags())
 	return c
 }
 

@@ -44,7 +44,7 @@ type shownNode struct {
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
 // showPlace prints the node, or the step, that is meant by a word.
-func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, word string, asJSON, all bool) error {
+func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, word string, all bool) error {
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
 		return failed("%w", err)
@@ -73,7 +73,7 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 	} else if shown.text == dag.OwnContent(string(shown.Content), shown.Meta) {
 		shown.text = string(shown.Content)
 	}
-	if asJSON {
+	if a.json {
 		return output(printJSON(a.Stdout, shown))
 	}
 	return output(shown.print(a.Stdout))

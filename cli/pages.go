@@ -17,7 +17,6 @@ import (
 
 // inspectFlags are the flags of inspect.
 type inspectFlags struct {
-	db      string
 	address string
 	html    string
 	answer  bool
@@ -36,14 +35,14 @@ func (a *app) inspect() *cobra.Command {
 		Args:                  cobra.MaximumNArgs(1),
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.inspectStore(c.Context(), s, args, flags) })
+			return a.withStore(c.Context(), func(s *store) error { return a.inspectStore(c.Context(), s, args, flags) })
 		},
 	}
 	f := c.Flags()
-	dbFlag(f, &flags.db)
+	a.dbFlag(f)
 	f.StringVar(&flags.address, "address", "127.0.0.1:0", "listen on `HOST:PORT`, of this machine alone; port 0 is a free one")
 	f.StringVar(&flags.html, "html", "", "write the run to `FILE`, for a browser without a server")
-	f.Lookup("html").Annotations = map[string][]string{namesFile: {"yes"}}
+	noted(f, namesFile, "html")
 	f.BoolVar(&flags.answer, "answer", false, "allow answers to questions")
 	return c
 }

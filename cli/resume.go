@@ -53,7 +53,7 @@ func (a *app) overRun(c *cobra.Command, least, most int, do func(c *cobra.Comman
 
 // runNames lists the youngest runs to a shell that completes a command line.
 func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
-	err := a.withStore(c.Context(), c.Flag("db").Value.String(), func(s *store) error {
+	err := a.withStore(c.Context(), func(s *store) error {
 		runs, err := s.Runs(c.Context(), journal.Query{})
 		for _, r := range runs {
 			names = append(names, cobra.CompletionWithDesc(r.ID, fmt.Sprintf("%s, %s", text.Line(r.Pipeline), r.State)))
@@ -68,7 +68,6 @@ func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, 
 }
 
 func (a *app) resume() *cobra.Command {
-	var db string
 	var flags runFlags
 	c := a.overRun(&cobra.Command{
 		Use:   "resume RUN [flags]",
@@ -83,27 +82,26 @@ func (a *app) resume() *cobra.Command {
 	}, 1, 1, func(c *cobra.Command, args []string) error {
 		switch {
 		case args[0] != everyRun:
-			return a.goOn(c, db, args[0])
+			return a.goOn(c, args[0])
 		case c.Flags().Changed("again"), c.Flags().Changed("lost"):
 			return errors.New("--again and --lost are about one run: want its name in place of all")
 		}
-		return a.resumeAll(c, db)
+		return a.resumeAll(c)
 	})
 	f := c.Flags()
-	dbFlag(f, &db)
+	a.dbFlag(f)
 	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
 	f.Bool("force", false, "resume although the pipeline changed; recorded steps are not repeated, new ones use what changed")
 	f.StringArray("again", nil, "do the recorded step or lane `STEP` again, such as \"each[46]\", with all below it and all that reads what it made; repeatable")
 	f.Bool("lost", false, "do the lost lanes again, and what reads them")
-	graceFlag(f, &flags.keep.grace)
+	a.graceFlag(f)
 	budgetFlags(f, new(budget.Limits)) // which run reads
-	flags.shown(f)
+	a.outputFlags(f, &flags)
 	a.trustFlag(f)
 	return c
 }
 
 func (a *app) cancel() *cobra.Command {
-	var db string
 	c := a.overRun(&cobra.Command{
 		Use:   "cancel RUN [flags]",
 		Short: "Cancel a waiting or interrupted run, with its tasks at agents and its batches",
@@ -112,14 +110,14 @@ func (a *app) cancel() *cobra.Command {
 			"bill their answers so far, and tasks at agents of others. Only that needs the pipeline, which names the services.\n" +
 			"Cancel a running run with Ctrl-C, or at its server.",
 		Example: a.example("cancel last", "cancel nightly"),
-	}, 1, 1, func(c *cobra.Command, args []string) error { return a.cancelRun(c, db, args[0]) })
-	dbFlag(c.Flags(), &db)
+	}, 1, 1, func(c *cobra.Command, args []string) error { return a.cancelRun(c, args[0]) })
+	a.dbFlag(c.Flags())
 	a.trustFlag(c.Flags())
 	return c
 }
 
 // cancelRun cancels a run by its records alone, or with its pipeline if it has tasks at agents or batches at a provider.
-func (a *app) cancelRun(c *cobra.Command, db, name string) error {
+func (a *app) cancelRun(c *cobra.Command, name string) error {
 	tasks, batches := []string(nil), false
 	records := func(s *store) error {
 		err := journal.Cancel(c.Context(), s.Store, name)
@@ -129,7 +127,7 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 		a.complain("run %s is canceled", name)
 		return nil
 	}
-	err := a.withStore(c.Context(), db, func(s *store) error {
+	err := a.withStore(c.Context(), func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err
@@ -149,24 +147,24 @@ func (a *app) cancelRun(c *cobra.Command, db, name string) error {
 	if err != nil || !batches && len(tasks) == 0 {
 		return err
 	}
-	if err = a.goOn(c, db, name, "--cancel", "--quiet"); err == nil || batches {
+	if err = a.goOn(c, name, "--cancel", "--quiet"); err == nil || batches {
 		return err
 	}
 	if !errors.As(err, new(*exitError)) { // which was printed
 		a.complain("%v", err)
 	}
 	a.complain("the tasks of its agents go on")
-	return a.withStore(c.Context(), db, records)
+	return a.withStore(c.Context(), records)
 }
 
 // everyRun is the name under which resume continues all runs that can.
 const everyRun = "all"
 
 // resumeAll resumes the runs of this command that can continue, the oldest first.
-func (a *app) resumeAll(c *cobra.Command, db string) error {
+func (a *app) resumeAll(c *cobra.Command) error {
 	var left []string
 	others := 0
-	err := a.withStore(c.Context(), db, func(s *store) error {
+	err := a.withStore(c.Context(), func(s *store) error {
 		if err := journal.Expire(c.Context(), s.Store, time.Now()); err != nil {
 			return err
 		}
@@ -202,7 +200,7 @@ func (a *app) resumeAll(c *cobra.Command, db string) error {
 	defer signal.Stop(signals)
 	code := Done
 	for i, id := range left {
-		if err := a.goOn(c, db, id); err != nil {
+		if err := a.goOn(c, id); err != nil {
 			if is := a.exit(c, err); code == Done || is != Waiting {
 				code = is
 			}
@@ -238,11 +236,11 @@ func waitingForBatches(ctx context.Context, s *store) (all []journal.RunInfo, er
 }
 
 // goOn runs the command line that was kept with a run, with more flags, in its directory.
-func (a *app) goOn(c *cobra.Command, db, name string, more ...string) (err error) {
+func (a *app) goOn(c *cobra.Command, name string, more ...string) (err error) {
 	var line []string
 	lost, _ := c.Flags().GetBool("lost") // false for a command without it
 	var from source
-	err = a.withStore(c.Context(), db, func(s *store) error {
+	err = a.withStore(c.Context(), func(s *store) error {
 		info, err := s.find(c.Context(), name)
 		if err != nil {
 			return err

@@ -19,8 +19,6 @@ import (
 
 // runsFlags are the flags of runs.
 type runsFlags struct {
-	db     string
-	json   bool
 	all    bool
 	limit  uint
 	before string
@@ -44,28 +42,28 @@ func (a *app) runs() *cobra.Command {
 		Args:              unknown,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withStore(c.Context(), flags.db, func(s *store) error { return a.listRuns(c.Context(), s, flags) })
+			return a.withStore(c.Context(), func(s *store) error { return a.listRuns(c.Context(), s, flags) })
 		},
 	}
-	flags.choose(c, "list")
-	c.Flags().BoolVar(&flags.json, "json", false, "print the runs as a JSON array")
+	a.chooseFlags(&flags, c, "list")
+	a.jsonFlag(c.Flags(), "the runs as a JSON array")
 	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
 	_ = c.RegisterFlagCompletionFunc("before", a.runNames) // it fails only for an unknown flag
 	c.AddCommand(a.gc())
 	return c
 }
 
-// choose adds the flags that choose the runs of a command.
-func (flags *runsFlags) choose(c *cobra.Command, does string) {
+// chooseFlags adds the flags that choose the runs of a command.
+func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 	c.Flags().BoolVar(&flags.all, "all", false, does+" all runs")
 	c.Flags().UintVar(&flags.limit, "limit", pageOfRuns, does+" at most `N` runs")
-	flags.filter(c, does)
+	a.filterFlags(flags, c, does)
 }
 
-// filter adds the flags that say of what kind runs are.
-func (flags *runsFlags) filter(c *cobra.Command, does string) {
+// filterFlags adds the flags that say of what kind runs are.
+func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	f := c.Flags()
-	dbFlag(f, &flags.db)
+	a.dbFlag(f)
 	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
 	f.StringVar(&flags.pipeline, "pipeline", "", does+" only runs of the pipeline `NAME`")
 	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")
@@ -96,7 +94,7 @@ func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
 		return err
 	}
 	switch {
-	case flags.json:
+	case a.json:
 		err = printJSON(a.Stdout, list(runs))
 	case len(runs) == 0:
 		a.complain("no such runs in %s", s.file)
@@ -104,13 +102,13 @@ func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
 		err = printTable(a.Stdout, a.columns(), runColumns(runs, time.Now()))
 	}
 	if more && err == nil {
-		a.complain("… older runs: %s", a.command(s, append(flags.again(), "--before", runs[len(runs)-1].ID)...))
+		a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", runs[len(runs)-1].ID)...))
 	}
 	return output(err)
 }
 
-// again returns the command line for the next page.
-func (flags runsFlags) again() []string {
+// nextPage returns the command line for the next page.
+func (a *app) nextPage(flags runsFlags) []string {
 	words := []string{"runs"}
 	if flags.limit != pageOfRuns {
 		words = append(words, fmt.Sprint("--limit=", flags.limit))
@@ -130,7 +128,7 @@ func (flags runsFlags) again() []string {
 	if flags.minCost > 0 {
 		words = append(words, fmt.Sprint("--min-cost=", flags.minCost))
 	}
-	if flags.json {
+	if a.json {
 		words = append(words, "--json")
 	}
 	return words
@@ -141,21 +139,6 @@ func stateNames() (names []string) {
 		names = append(names, string(s))
 	}
 	return names
-}
-
-// pairs returns the values of a repeated flag NAME=VALUE, or nil without any.
-func pairs(flag string, flags []string) (labels map[string]string, err error) {
-	for _, label := range flags {
-		name, value, ok := strings.Cut(label, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("--%s %s: want NAME=VALUE", flag, label)
-		}
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[name] = value
-	}
-	return labels, nil
 }
 
 func (flags runsFlags) query(ctx context.Context, s *store) (q journal.Query, err error) {

@@ -29,11 +29,8 @@ import (
 // serveFlags are the flags of serve.
 type serveFlags struct {
 	address  string
-	db       string
-	grace    time.Duration
 	wait     time.Duration
 	insecure bool
-	tokens   string
 	hosts    []string
 	models   bool
 	log      string
@@ -69,13 +66,14 @@ func (a *app) serve() *cobra.Command {
 	f.BoolVar(&flags.insecure, "insecure", false, "without tokens, let everyone who reaches the address do everything")
 	f.StringSliceVar(&flags.hosts, "host", nil, "accept requests for this `NAME` of the server, in place of localhost and IP addresses")
 	modelsFlag(f, &flags.models)
-	tokensFlag(f, &flags.tokens)
-	dbFlag(f, &flags.db)
+	a.tokensFlag(f)
+	a.dbFlag(f)
 	f.StringVar(&flags.log, "log", "text", "write lines of `text or json` to standard error")
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
-	graceFlag(f, &flags.grace)
+	a.graceFlag(f)
 	a.trustFlag(f)
-	a.callFlags(f)
+	a.accessFlags(f)
+	budgetFlags(f, &a.calls.budget)
 	return c
 }
 
@@ -89,9 +87,9 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 		return err
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models, Protocols: a.linked.protocols,
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Models: flags.models, Protocols: a.linked.protocols,
 			Warn: func(line string) { say("%s", line) }, Log: log}
-		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
+		return a.publish(c, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {
 				return err
 			}
@@ -218,7 +216,7 @@ func (a *app) callers(flags serveFlags) (tokens *token.File, first string, err e
 	if _, _, err := net.SplitHostPort(flags.address); err != nil {
 		return nil, "", fmt.Errorf("--address %q: want HOST:PORT, as 127.0.0.1:8080", flags.address)
 	}
-	if tokens, err = a.openTokens(flags.tokens); err != nil {
+	if tokens, err = a.openTokens(); err != nil {
 		return nil, "", err
 	}
 	exist, err := tokens.Exists(time.Now())
@@ -317,10 +315,10 @@ func (a *app) publishedPlan(file string) (p publish.Pipeline, err error) {
 
 // waitedFor opens a database, and tries again for a while if it does not answer: a server and its
 // database may start together.
-func (a *app) waitedFor(ctx context.Context, db string, wait time.Duration) (*store, error) {
+func (a *app) waitedFor(ctx context.Context, wait time.Duration) (*store, error) {
 	const pause = 500 * time.Millisecond
 	for start, said := time.Now(), false; ; said = true {
-		s, err := a.newStore(ctx, db, "")
+		s, err := a.newStore(ctx, "")
 		if !errors.Is(err, journal.ErrUnavailable) || time.Since(start) >= wait {
 			return s, err
 		}
@@ -337,7 +335,7 @@ func (a *app) waitedFor(ctx context.Context, db string, wait time.Duration) (*st
 
 // publish calls serve with the configuration of a server, until a signal ends it. It waits for a
 // database that does not answer.
-func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
+func (a *app) publish(c *cobra.Command, wait time.Duration, cfg publish.Config, serve func(context.Context, publish.Config) error) error {
 	if err := a.fillApplicator(c.Flags().Changed("max-usd")); err != nil {
 		return err
 	}
@@ -349,6 +347,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	k.limit()
 	cfg.Applicator, cfg.Grant, cfg.Limits, cfg.Live = conf.App, conf.Grant(k.grant), k.limits, conf.Live
 	cfg.Embedder = conf.Search.Embedder
+	cfg.Grace = a.grace
 	cfg.IgnoreTools, cfg.Budgets, cfg.URL, cfg.Adopt = conf.IgnoreTools, conf.Budgets, conf.URL, a.adopts
 	for i, p := range cfg.Pipelines {
 		cfg.Pipelines[i].Limits, cfg.Pipelines[i].Grant = k.limits, k.granted(p.Ashlar)
@@ -363,7 +362,7 @@ func (a *app) publish(c *cobra.Command, db string, wait time.Duration, cfg publi
 	if cfg.Watch, err = a.watching(); err != nil {
 		return err
 	}
-	s, err := a.waitedFor(c.Context(), db, wait)
+	s, err := a.waitedFor(c.Context(), wait)
 	if err != nil {
 		return err
 	}

@@ -28,10 +28,8 @@ import (
 
 // showFlags are the flags of show.
 type showFlags struct {
-	db   string
-	json bool
-	dag  bool
-	all  bool
+	dag bool
+	all bool
 
 	chrome string // a file to write
 }
@@ -47,17 +45,17 @@ func (a *app) showRun() *cobra.Command {
 			"it is unique.",
 		Example: a.example("show last", "show nightly fix/turn-2"),
 	}, 1, 2, func(c *cobra.Command, args []string) error {
-		if flags.chrome != "" && (flags.dag || flags.json || flags.all || len(args) > 1) {
+		if flags.chrome != "" && (flags.dag || a.json || flags.all || len(args) > 1) {
 			return errors.New("--chrome writes a file of the whole run: leave out --dag, --json, --all and NODE")
 		}
-		if flags.dag && (flags.json || flags.all || len(args) > 1) {
+		if flags.dag && (a.json || flags.all || len(args) > 1) {
 			return errors.New("--dag prints the whole DAG: leave out --json, --all and NODE")
 		}
-		return a.withStore(c.Context(), flags.db, func(s *store) error { return a.showKept(c.Context(), s, args, flags) })
+		return a.withStore(c.Context(), func(s *store) error { return a.showKept(c.Context(), s, args, flags) })
 	})
 	f := c.Flags()
-	dbFlag(f, &flags.db)
-	f.BoolVar(&flags.json, "json", false, "print a JSON object: run, steps, questions; or id, type, content, meta, parents of a node")
+	a.dbFlag(f)
+	a.jsonFlag(f, "a JSON object: run, steps, questions; or id, type, content, meta, parents of a node")
 	f.BoolVar(&flags.dag, "dag", false, "print the DAG as JSON Lines, like run --dag")
 	f.StringVar(&flags.chrome, "chrome", "", "write what ran when to `FILE`, for ui.perfetto.dev and chrome://tracing")
 	f.BoolVar(&flags.all, "all", false, "print every lane and round; for a NODE, include the conversation of an agent")
@@ -70,14 +68,14 @@ func (a *app) showKept(ctx context.Context, s *store, args []string, flags showF
 		return err
 	}
 	if len(args) > 1 {
-		return a.showPlace(ctx, s, info, args[1], flags.json, flags.all)
+		return a.showPlace(ctx, s, info, args[1], flags.all)
 	}
 	switch {
 	case flags.dag:
 		return a.printNodes(s.EachNode(ctx, info.ID))
 	case flags.chrome != "":
 		return exported(flags.chrome, info, s.EachStep(ctx, info.ID))
-	case flags.json:
+	case a.json:
 		questions, err := s.Questions(ctx, info.ID)
 		if err != nil {
 			return failed("%w", err)

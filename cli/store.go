@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/stores"
@@ -30,15 +29,9 @@ type store struct {
 	secret string // password of its address
 }
 
-// dbFlag adds the flag that says where the store is.
-func dbFlag(f *pflag.FlagSet, file *string) {
-	f.Var(storeFlag{file, storeEnv}, "db", "use the database `FILE`, or on a server: postgres://USER@HOST/NAME; overrides STONE_DB and .stone/stone.db of the project")
-	f.Lookup("db").Annotations = map[string][]string{namesFile: {"yes"}}
-}
-
 // newStore opens a store for runs. A missing file is made.
-func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) {
-	s, err := a.openStore(ctx, flag, known, true)
+func (a *app) newStore(ctx context.Context, known string) (*store, error) {
+	s, err := a.openStore(ctx, known, true, sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -49,15 +42,10 @@ func (a *app) newStore(ctx context.Context, flag, known string) (*store, error) 
 // openStore opens the store that a flag or the environment names, or the project's;
 // known is its name if that was found before. A missing file is made if makeIt is set, and
 // an error otherwise.
-func (a *app) openStore(ctx context.Context, flag, known string, makeIt bool) (*store, error) {
-	return a.openStoreAs(ctx, flag, known, makeIt, sqlite.Options{})
-}
-
-// openStoreAs is openStore with the options of a file.
-func (a *app) openStoreAs(ctx context.Context, flag, known string, makeIt bool, opts sqlite.Options) (*store, error) {
-	s := &store{file: cmp.Or(known, storeName(flag))}
-	if flag != "" {
-		s.flag = " --db " + quoted(flag)
+func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sqlite.Options) (*store, error) {
+	s := &store{file: cmp.Or(known, storeName(a.db))}
+	if a.db != "" {
+		s.flag = " --db " + quoted(a.db)
 	}
 	if isSettings(s.file) {
 		return nil, errSettings
@@ -140,13 +128,13 @@ func makeProject(dir string) error {
 }
 
 // withStore calls do with an existing store.
-func (a *app) withStore(ctx context.Context, name string, do func(*store) error) error {
-	return a.withStoreAs(ctx, name, sqlite.Options{}, do)
+func (a *app) withStore(ctx context.Context, do func(*store) error) error {
+	return a.withStoreAs(ctx, "", sqlite.Options{}, do)
 }
 
 // withStoreAs is withStore with the options of a file.
-func (a *app) withStoreAs(ctx context.Context, name string, opts sqlite.Options, do func(*store) error) error {
-	s, err := a.openStoreAs(ctx, name, "", false, opts)
+func (a *app) withStoreAs(ctx context.Context, known string, opts sqlite.Options, do func(*store) error) error {
+	s, err := a.openStore(ctx, known, false, opts)
 	if err != nil {
 		return err
 	}

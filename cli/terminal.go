@@ -39,14 +39,12 @@ func (a *app) terminalUI(root *cobra.Command) {
 	}
 	provider := choice{of: config.Protocols}
 	f := root.Flags()
-	f.Var(&provider, "provider", "`PROTOCOL` of the default model: "+strings.Join(config.Protocols, ", ")+"; overrides STONE_PROVIDER and the settings")
+	choiceFlag(root, &provider, "provider", "`PROTOCOL` of the default model: "+strings.Join(config.Protocols, ", ")+"; overrides STONE_PROVIDER and the settings")
 	model := f.String("model", "", "`NAME` of the default model; overrides STONE_MODEL and the settings")
 	var k keepFlags
-	addStoreFlags(root, &k)
+	a.addStoreFlags(root, &k)
 	a.trustFlag(root.Flags())
 	url := f.String("url", "", "`URL` of the default model; overrides STONE_URL and the settings")
-	// It fails only for unknown flags.
-	_ = root.RegisterFlagCompletionFunc("provider", cobra.FixedCompletions(provider.of, cobra.ShellCompDirectiveNoFileComp))
 
 	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + a.shownPipeline() + " is shown on the whole screen, and is run when you press Enter."
 	root.Args = func(c *cobra.Command, args []string) error {
@@ -151,7 +149,8 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err := a.consentToConfig(); err != nil {
 		return err
 	}
-	kept, err := a.keep(ctx, k, true)
+	a.quiet = true // the screen shows it
+	kept, err := a.keep(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,7 @@ func (a *app) show(ctx context.Context, p stone.Ashlar, k keepFlags) error {
 	if err != nil && ctx.Err() == nil {
 		failure = nil // it was seen, and left
 	}
-	return errors.Join(failure, a.printResult(a.emitted(result), false, false), kept.close())
+	return errors.Join(failure, a.printResult(a.emitted(result), false), kept.close())
 }
 
 // needs names the inputs that a person has to give to a pipeline, empty for none.
@@ -216,7 +215,7 @@ func (a *app) typed(ctx context.Context, p stone.Ashlar, typed string) (dag.DAG,
 func (a *app) shownResult(result stone.Result) string {
 	var b bytes.Buffer
 	on := app{Config: Config{Stdout: &b, Stderr: &b}, calls: a.calls}
-	if err := on.printResult(on.emitted(result), false, false); err != nil {
+	if err := on.printResult(on.emitted(result), false); err != nil {
 		on.complain("Error: %v", err)
 	}
 	return b.String()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/stonelayer/stone/cli/internal/token"
 	"github.com/stonelayer/stone/internal/text"
@@ -26,14 +25,7 @@ func (a *app) token() *cobra.Command {
 	return c
 }
 
-// tokensFlag adds the flag that names the file of tokens.
-func tokensFlag(f *pflag.FlagSet, file *string) {
-	f.StringVar(file, "tokens", "", "keep tokens in `FILE` instead of the user's own file for the project")
-	f.Lookup("tokens").Annotations = map[string][]string{namesFile: {"yes"}}
-}
-
 func (a *app) createToken() *cobra.Command {
-	var file string
 	var t token.Token
 	var grant effects
 	var ttl *time.Duration
@@ -57,7 +49,7 @@ func (a *app) createToken() *cobra.Command {
 			if ttl != nil {
 				t.Expires = now.Add(*ttl).UTC().Truncate(time.Second)
 			}
-			tokens, err := a.openTokens(file)
+			tokens, err := a.openTokens()
 			if err != nil {
 				return err
 			}
@@ -70,7 +62,7 @@ func (a *app) createToken() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	tokensFlag(f, &file)
+	a.tokensFlag(f)
 	f.StringSliceVar(&t.Roles, "role", nil, "what the caller may do: some of `ROLES` read, start, force, grant, answer, act, scrape")
 	f.StringVar(&t.Tenant, "tenant", "", "the caller sees only runs of this `TENANT`")
 	f.Var(&grant, "grant", "runs of the caller have at most this `EFFECT`")
@@ -96,13 +88,12 @@ func oneName(c *cobra.Command, args []string) error {
 }
 
 func (a *app) listTokens() *cobra.Command {
-	var file string
 	c := &cobra.Command{
 		Use:   "list [flags]",
 		Short: "List the tokens",
 		Args:  none,
 		RunE: func(*cobra.Command, []string) error {
-			tokens, err := a.openTokens(file)
+			tokens, err := a.openTokens()
 			if err != nil {
 				return err
 			}
@@ -114,7 +105,7 @@ func (a *app) listTokens() *cobra.Command {
 		},
 		DisableFlagsInUseLine: true,
 	}
-	tokensFlag(c.Flags(), &file)
+	a.tokensFlag(c.Flags())
 	return c
 }
 
@@ -138,20 +129,19 @@ func (a *app) printTokens(all []token.Token) error {
 }
 
 func (a *app) revokeToken() *cobra.Command {
-	var file string
 	c := &cobra.Command{
 		Use:                   "revoke NAME [flags]",
 		Short:                 "Make a token invalid",
 		DisableFlagsInUseLine: true,
 		Args:                  oneName,
 		RunE: func(_ *cobra.Command, args []string) error {
-			tokens, err := a.openTokens(file)
+			tokens, err := a.openTokens()
 			if err != nil {
 				return err
 			}
 			return tokens.Revoke(args[0])
 		},
 	}
-	tokensFlag(c.Flags(), &file)
+	a.tokensFlag(c.Flags())
 	return c
 }

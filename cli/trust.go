@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
 	"github.com/stonelayer/stone/internal/text"
@@ -38,11 +37,6 @@ type found struct {
 	state []string // files that the project brings, and whose contents commands would believe
 	// opaque says that trust cannot cover what it compiles.
 	opaque error
-}
-
-// trustFlag adds the flag that trusts a found project.
-func (a *app) trustFlag(f *pflag.FlagSet) {
-	f.BoolVar(&a.trusting, "trust", false, "trust the configuration in .stone without asking, as "+trustEnv+"=1 does")
 }
 
 // consent returns nil if the user trusts the found project: by flag, by the

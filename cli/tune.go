@@ -49,17 +49,15 @@ func (a *app) tune() *cobra.Command {
 		Example: a.example("eval tune plan.edn --data cases.jsonl --score exact --usd-per-case 0.002 --out tuned.edn"),
 	}, func(ctx context.Context, p stone.Ashlar) error { return a.tunePlan(ctx, c, p, flags) })
 	f := c.Flags()
-	f.StringVar(&flags.data.File, "data", "", "choose on the dev split of the rows of `FILE`, JSON Lines or CSV, and report on its test split")
-	f.StringVar(&flags.data.Expected, "expected", "", "`COLUMN` with the expected output (default expected)")
-	f.StringVar(&flags.data.Cluster, "cluster", "", "`COLUMN` that groups cases that are not independent")
+	dataFlags(f, &flags.data, "choose on the dev split, and report on the test split, of the rows of")
 	f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
 	f.Var(count(&flags.lanes), "lanes", "answer at most `N` cases at once for each candidate (default 64)")
 	f.StringVar(&flags.call, "call", "", "the `SLOT` of the call; needed if the plan has several calls")
 	f.Float64Var(&flags.usd, "usd-per-case", 0, "an answer may cost `USD` dollars in the mean")
 	f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PLAN are not kept")
-	kept(f, "data", "expected", "cluster", "score", "lanes", "call", "usd-per-case", "out")
-	f.BoolVar(&flags.run.json, "json", false, "print the choice and the report on the test split as two JSON objects")
-	f.BoolVarP(&flags.run.quiet, "quiet", "q", false, "do not show progress")
+	noted(f, makesPipeline, "score", "lanes", "call", "usd-per-case", "out")
+	a.jsonFlag(f, "the choice and the report on the test split as two JSON objects")
+	a.quietFlag(f)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)
 	before := c.PreRunE
@@ -115,7 +113,7 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 		ctx = budget.With(ctx, budget.New(budget.Limits{}))
 	}
 	account := budget.From(ctx)
-	if flags.run.own = true; !flags.run.quiet {
+	if flags.run.own = true; !a.quiet {
 		shown := &evalProgress{account: account, out: unshielded(a.Stderr), live: a.screen() != nil, began: time.Now()}
 		defer shown.close()
 		cfg.Watch = eval.Watch(q, shown.show)
@@ -128,13 +126,13 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 		}
 		choice, err := eval.Tuned.Of(result.Node)
 		if err == nil {
-			err = a.printChoice(choice, flags.run.json)
+			err = a.printChoice(choice)
 		}
 		if err == nil {
 			err = a.writeTuned(choice, t.Call, flags)
 		}
 		if err == nil {
-			line = testLine(ctx, c.Flags(), flags, run, account.Left())
+			line = a.testLine(ctx, c.Flags(), flags, run, account.Left())
 		}
 		return err
 	})
@@ -145,8 +143,8 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 	return a.within(c.Context(), line)
 }
 
-func (a *app) printChoice(choice eval.Choice, json bool) error {
-	if json {
+func (a *app) printChoice(choice eval.Choice) error {
+	if a.json {
 		return printJSON(a.Stdout, choice)
 	}
 	_, err := io.WriteString(a.Stdout, choice.Text()+"\n")
@@ -214,7 +212,7 @@ func tunedText(p *plan.Plan, choice eval.Choice, flags tuneFlags) []byte {
 }
 
 // testLine returns the command line that evaluates the plan on the test split, or resumes that.
-func testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
+func (a *app) testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *keptRun, left budget.Limits) (line []string) {
 	names := []string{"trust", "quiet", "json"}
 	if run == nil {
 		line = []string{"eval", flags.out, "--no-db"}
@@ -224,7 +222,7 @@ func testLine(ctx context.Context, set *pflag.FlagSet, flags tuneFlags, run *kep
 		if info, err := run.Find(ctx, id); err == nil && info.ID == id {
 			line = []string{"resume", id}
 		}
-		if db := cmp.Or(flags.run.keep.db, flags.run.keep.resume); db != "" {
+		if db := cmp.Or(a.db, flags.run.keep.resume); db != "" {
 			line = append(line, "--db="+db)
 		}
 	}

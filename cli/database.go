@@ -13,8 +13,19 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
+func (a *app) dbCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "db",
+		Short: "Back up and check a database of runs",
+		Long:  "Db copies a database of runs and checks it for damage. The first run makes the tables.",
+		Args:  unknown,
+		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(a.backup(), a.dbCheck())
+	return c
+}
+
 func (a *app) backup() *cobra.Command {
-	var db string
 	c := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Copy a database to a new file while it is in use",
@@ -26,7 +37,7 @@ func (a *app) backup() *cobra.Command {
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(c *cobra.Command, args []string) error {
 			as := sqlite.Options{ReadOnly: true}
-			return a.withStoreAs(c.Context(), db, as, func(s *store) error {
+			return a.withStoreAs(c.Context(), "", as, func(s *store) error {
 				file, ok := s.Store.(interface {
 					Backup(ctx context.Context, name string) (int64, error)
 				})
@@ -42,7 +53,7 @@ func (a *app) backup() *cobra.Command {
 			})
 		},
 	}
-	dbFlag(c.Flags(), &db)
+	a.dbFlag(c.Flags())
 	return c
 }
 
@@ -65,8 +76,6 @@ type damage struct {
 const mostDamage = 1000
 
 func (a *app) dbCheck() *cobra.Command {
-	var db string
-	var asJSON bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Read a whole database and report all damage",
@@ -77,21 +86,21 @@ func (a *app) dbCheck() *cobra.Command {
 		Args:              none,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if isEmpty(db) {
-				return failed("database %s is empty: there is nothing in it, not even tables", storeName(db))
+			if isEmpty(a.db) {
+				return failed("database %s is empty: there is nothing in it, not even tables", storeName(a.db))
 			}
-			s, err := a.openStoreAs(c.Context(), db, "", false, sqlite.Options{ReadOnly: true})
+			s, err := a.openStore(c.Context(), "", false, sqlite.Options{ReadOnly: true})
 			switch {
-			case err != nil && isFile(db): // it is there, and so damaged that it does not open
+			case err != nil && isFile(a.db): // it is there, and so damaged that it does not open
 				return failed("%w", err)
 			case err != nil:
 				return err
 			}
-			return errors.Join(a.check(c.Context(), s, asJSON), s.Close())
+			return errors.Join(a.check(c.Context(), s), s.Close())
 		},
 	}
-	dbFlag(c.Flags(), &db)
-	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
+	a.dbFlag(c.Flags())
+	a.jsonFlag(c.Flags(), "the result as JSON")
 	return c
 }
 
@@ -115,7 +124,7 @@ func isFile(flag string) bool {
 	return err == nil
 }
 
-func (a *app) check(ctx context.Context, s *store, asJSON bool) error {
+func (a *app) check(ctx context.Context, s *store) error {
 	report := checkReport{Database: s.file, Damage: []damage{}}
 	all := 0
 	var unsaid error
@@ -125,7 +134,7 @@ func (a *app) check(ctx context.Context, s *store, asJSON bool) error {
 			return
 		}
 		report.Damage = append(report.Damage, damage{e.Run, e.Path, e.Node, e.Reason})
-		if !asJSON {
+		if !a.json {
 			if _, err := fmt.Fprintln(a.Stdout, text.Line(e.Error())); unsaid == nil {
 				unsaid = err
 			}
@@ -135,7 +144,7 @@ func (a *app) check(ctx context.Context, s *store, asJSON bool) error {
 		return failed("%w", err)
 	}
 	switch {
-	case asJSON:
+	case a.json:
 		err = printJSON(a.Stdout, report)
 	case all == 0:
 		_, err = fmt.Fprintf(a.Stdout, "%s: %s, %s, no damage\n", s.file, text.Plural(report.Runs, "run"), text.Plural(report.Records, "record"))
