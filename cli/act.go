@@ -30,32 +30,11 @@ type actFlags struct {
 	keep  keepFlags
 }
 
-func (a *app) act() *cobra.Command {
+func (a *app) act(c *cobra.Command) {
 	var flags actFlags
-	c := &cobra.Command{
-		Use:   "act [flags] [FILE]",
-		Short: "Answer a request with a configured capability",
-		Long: "Act reads the envelope of a request, in EDN or JSON, from a file or from standard input. It routes\n" +
-			"the request to a configured capability and prints the envelope of the response in the same notation.\n" +
-			"It records the run like the command run. A request that was answered before gets the recorded answer,\n" +
-			"and no capability is asked; a request that failed is tried again. The exit code is 1 if the response\n" +
-			"is an error, also for a request that cannot be read.",
-		Example:               a.example("act request.edn", "act --stream < request.json"),
-		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("unexpected argument %q: %s takes one FILE, or - for standard input", args[1], c.CommandPath())
-			}
-			return nil
-		},
-		PreRunE: func(c *cobra.Command, _ []string) error { return a.checkKeep(&flags.keep, c.Flags()) },
-		RunE: func(c *cobra.Command, args []string) error {
-			file := "-"
-			if len(args) == 1 {
-				file = args[0]
-			}
-			return a.answerRequest(c, file, flags)
-		},
+	c.PreRunE = func(c *cobra.Command, _ []string) error { return a.checkKeep(&flags.keep, c.Flags()) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.answerRequest(c, cmp.Or(strings.Join(args, ""), "-"), flags)
 	}
 	f := c.Flags()
 	f.BoolVar(&flags.edn, "edn", false, "print the response in EDN")
@@ -69,7 +48,6 @@ func (a *app) act() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("edn", "json")
 	a.accessFlags(f)
 	budgetFlags(f, &a.calls.budget)
-	return c
 }
 
 func (a *app) answerRequest(c *cobra.Command, file string, flags actFlags) error {

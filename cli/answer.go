@@ -20,19 +20,8 @@ import (
 	"github.com/stonelayer/stone/schema"
 )
 
-func (a *app) answer() *cobra.Command {
-	c := a.overRun(&cobra.Command{
-		Use:   "answer RUN [QUESTION TEXT] [flags]",
-		Short: "Answer a question of a run, or list the open ones",
-		Long: "Answer gives the answer TEXT to an open QUESTION of a run: its number, its name, its path, or the end of its\n" +
-			"path. The run continues when it is resumed, or at once if it is running. Without QUESTION, answer lists the\n" +
-			"open questions with their numbers. An empty TEXT cancels the question.",
-		Example: a.example("answer last", `answer last 1 yes`),
-	}, 1, 3, func(c *cobra.Command, args []string) error {
-		return a.withStore(c.Context(), func(s *store) error { return a.answerRun(c.Context(), s, args) })
-	})
-	a.dbFlag(c.Flags())
-	return c
+func (a *app) answer(c *cobra.Command) {
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error { return a.answerRun(ctx, s, args) })
 }
 
 func (a *app) answerRun(ctx context.Context, s *store, args []string) error {

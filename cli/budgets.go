@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 )
@@ -27,42 +29,25 @@ func (a *app) rules() []budget.Rule {
 	return append([]budget.Rule{}, a.calls.conf.Budgets...)
 }
 
-func (a *app) budgets() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "budgets",
-		Short: "Show usage of shared budgets",
-		Long: "Budgets shows the :budgets of the configuration in their present day or month (UTC), over all runs of the\n" +
-			"database. IN FLIGHT is the most that requests in batches may cost. What running steps of other processes\n" +
-			"may cost is known to these alone: see the overview page of a server.",
-		Example:           a.example("budgets", "budgets --json"),
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := a.configured()
-			if err != nil {
-				return err
-			}
-			defer a.closeCalls()
-			if len(conf.Budgets) == 0 {
-				a.complain("the configuration has no :budgets")
-				return nil
-			}
-			err = a.withStore(c.Context(), func(s *store) error {
-				return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) { return s.Balance(c.Context(), b, time.Now()) })
+func (a *app) budgets(c *cobra.Command) {
+	a.overConfig(c, func(ctx context.Context, conf *config.Config, _ []string) error {
+		if len(conf.Budgets) == 0 {
+			a.complain("the configuration has no :budgets")
+			return nil
+		}
+		err := a.withStore(ctx, func(s *store) error {
+			return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) { return s.Balance(ctx, b, time.Now()) })
+		})
+		if none := (noDatabase{}); a.db == "" && errors.As(err, &none) { // nothing is spent before the first run
+			return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) {
+				_, renews := b.Per.Bounds(time.Now())
+				return budget.Balance{Shared: b, Renews: renews}, nil
 			})
-			if none := (noDatabase{}); a.db == "" && errors.As(err, &none) { // nothing is spent before the first run
-				return a.printBudgets(conf.Budgets, func(b budget.Shared) (budget.Balance, error) {
-					_, renews := b.Per.Bounds(time.Now())
-					return budget.Balance{Shared: b, Renews: renews}, nil
-				})
-			}
-			return err
-		},
-	}
+		}
+		return err
+	})
 	a.dbFlag(c.Flags())
 	a.jsonFlag(c.Flags(), "a JSON array")
-	a.configFlag(c.Flags())
-	return c
 }
 
 func (a *app) printBudgets(rules []budget.Rule, balance func(budget.Shared) (budget.Balance, error)) error {

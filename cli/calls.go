@@ -56,6 +56,19 @@ func (a *app) configured() (conf *config.Config, err error) {
 	return k.conf, err
 }
 
+// overConfig makes a command work on the configuration.
+func (a *app) overConfig(c *cobra.Command, do func(ctx context.Context, conf *config.Config, args []string) error) {
+	a.configFlag(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		conf, err := a.configured()
+		if err != nil {
+			return err
+		}
+		defer a.closeCalls()
+		return do(c.Context(), conf, args)
+	}
+}
+
 // noteSecrets notes the secrets that the configuration names and that are set: a
 // secret may appear in a text before it is used.
 func (a *app) noteSecrets() {

@@ -20,37 +20,21 @@ import (
 // probeTime bounds the check whether a capability is available.
 const probeTime = 2 * time.Second
 
-func (a *app) caps() *cobra.Command {
+func (a *app) caps(c *cobra.Command) {
 	var noProbe bool
-	c := &cobra.Command{
-		Use:   "caps",
-		Short: "List the configured capabilities and tools",
-		Long: "Caps lists the capabilities and tools of the configuration. A capability is available if its\n" +
-			"program and secrets exist and its server accepts connections. No request is sent, and without trust no\n" +
-			"connection is made: see trust.",
-		Example: a.example("caps", "caps --no-probe --json"),
-		Args:    none,
-		RunE: func(c *cobra.Command, _ []string) error {
-			conf, err := a.configured()
-			if err != nil {
-				return err
-			}
-			defer a.closeCalls()
-			all := listed(conf)
-			if !noProbe {
-				probe(c.Context(), all, a.untrusted())
-			}
-			if a.json {
-				return output(printJSON(a.Stdout, all))
-			}
-			return output(printCaps(a.Stdout, all))
-		},
-	}
+	a.overConfig(c, func(ctx context.Context, conf *config.Config, _ []string) error {
+		all := listed(conf)
+		if !noProbe {
+			probe(ctx, all, a.untrusted())
+		}
+		if a.json {
+			return output(printJSON(a.Stdout, all))
+		}
+		return output(printCaps(a.Stdout, all))
+	})
 	f := c.Flags()
 	a.jsonFlag(f, "a JSON array")
 	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
-	a.configFlag(f)
-	return c
 }
 
 // A capability is one as caps shows it.

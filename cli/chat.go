@@ -24,18 +24,9 @@ type chatFlags struct {
 	keep    keepFlags
 }
 
-func (a *app) chat() *cobra.Command {
+func (a *app) chat(c *cobra.Command) {
 	var flags chatFlags
-	c := &cobra.Command{
-		Use:   "chat",
-		Short: "Talk with a pipeline or a model, turn by turn",
-		Long: "Chat runs a pipeline once for each message, with what it has read in earlier turns, and prints each reply.\n" +
-			"Each turn is a run of the database, so that show, diff and resume work on it, and a turn that was interrupted\n" +
-			"continues without repeating recorded steps. --session continues an earlier chat. The budget bounds the whole\n" +
-			"chat, --max-time each turn. Piped messages are one per line.",
-		Example:     a.example("chat ./support --max-usd 1", "chat :text/answer --session last"),
-		Annotations: map[string]string{ownsInterrupt: "yes", givenLater: "yes"},
-	}
+	c.Annotations = map[string]string{ownsInterrupt: "yes", givenLater: "yes"}
 	a.over(c, func(_ context.Context, p stone.Ashlar) error { return a.talk(c, p, flags) })
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -50,7 +41,6 @@ func (a *app) chat() *cobra.Command {
 	a.jsonFlag(f, "each reply as a JSON object on one line: id, type, content, run, and lost lanes")
 	a.trustFlag(f)
 	a.addSourceFlags(c, &flags.keep)
-	return c
 }
 
 // The labels of the runs that are turns of a chat.

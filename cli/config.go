@@ -3,55 +3,24 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/text"
 )
 
-func (a *app) config() *cobra.Command {
-	c := &cobra.Command{
-		Use:     "config",
-		Short:   "Check the configuration, or print an example",
-		Example: a.example("config check", "config example > .stone/stone.edn"),
-		Args:    unknown,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return fmt.Errorf("%s needs a command: check or example", c.CommandPath())
-		},
+func (a *app) configExample(c *cobra.Command) {
+	c.RunE = func(*cobra.Command, []string) error {
+		_, err := fmt.Fprint(a.Stdout, config.Example)
+		return output(err)
 	}
-	c.AddCommand(a.configCheck(), &cobra.Command{
-		Use:     "example",
-		Short:   "Print a commented example configuration",
-		Example: a.example("config example > .stone/stone.edn"),
-		Args:    none,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprint(a.Stdout, config.Example)
-			return output(err)
-		},
-	})
-	return c
 }
 
-func (a *app) configCheck() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check [FILE]",
-		Short: "Report every fault of the configuration",
-		Long: "Check reads FILE, or the configuration of the project, and prints every fault with its place. The\n" +
-			"exit code is 2 if there are faults. Missing secrets are only warnings. Nothing is started and no\n" +
-			"request is sent.",
-		Example: a.example("config check", "config check staging.edn"),
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return fmt.Errorf("unexpected argument %q: %s takes one FILE", args[1], c.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				a.calls.config = args[0]
-			}
-			return a.checkConfig()
-		},
+func (a *app) configCheck(c *cobra.Command) {
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		a.calls.config = strings.Join(args, "")
+		return a.checkConfig()
 	}
 }
 

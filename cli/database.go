@@ -13,48 +13,25 @@ import (
 	"github.com/stonelayer/stone/journal/sqlite"
 )
 
-func (a *app) dbCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "db",
-		Short: "Back up and check a database of runs",
-		Long:  "Db copies a database of runs and checks it for damage. The first run makes the tables.",
-		Args:  unknown,
-		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.backup(), a.dbCheck())
-	return c
-}
-
-func (a *app) backup() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "backup FILE",
-		Short: "Copy a database to a new file while it is in use",
-		Long: "Backup writes the state of one moment to a new file. Runs continue meanwhile. To restore a copy, stop\n" +
-			"all processes of the database, move its three files away (stone.db, stone.db-wal, stone.db-shm), and copy\n" +
-			"the backup to stone.db. Runs then resume from the last step that the copy has.",
-		Example:           a.example("db backup stone-2026-11-27.db", "db backup copy.db --db runs.db"),
-		Args:              oneFile,
-		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE: func(c *cobra.Command, args []string) error {
-			as := sqlite.Options{ReadOnly: true}
-			return a.withStoreAs(c.Context(), "", as, func(s *store) error {
-				file, ok := s.Store.(interface {
-					Backup(ctx context.Context, name string) (int64, error)
-				})
-				if !ok {
-					return errors.New("copies of PostgreSQL databases are made by its own program: pg_dump --format=custom --file=FILE")
-				}
-				size, err := file.Backup(c.Context(), args[0])
-				if err != nil {
-					return failed("%w", err)
-				}
-				_, err = fmt.Fprintf(a.Stdout, "copied %s to %s, %s\n", s.file, args[0], megabytes(size))
-				return output(err)
+func (a *app) backup(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		as := sqlite.Options{ReadOnly: true}
+		return a.withStoreAs(c.Context(), "", as, func(s *store) error {
+			file, ok := s.Store.(interface {
+				Backup(ctx context.Context, name string) (int64, error)
 			})
-		},
+			if !ok {
+				return errors.New("copies of PostgreSQL databases are made by its own program: pg_dump --format=custom --file=FILE")
+			}
+			size, err := file.Backup(c.Context(), args[0])
+			if err != nil {
+				return failed("%w", err)
+			}
+			_, err = fmt.Fprintf(a.Stdout, "copied %s to %s, %s\n", s.file, args[0], megabytes(size))
+			return output(err)
+		})
 	}
 	a.dbFlag(c.Flags())
-	return c
 }
 
 // checkReport is the JSON of db check.
@@ -75,33 +52,22 @@ type damage struct {
 // mostDamage bounds what is printed: a file may be damaged everywhere.
 const mostDamage = 1000
 
-func (a *app) dbCheck() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "check",
-		Short: "Read a whole database and report all damage",
-		Long: "Check reads every row of a database and compares checksums, addresses of nodes, parents, numbers of\n" +
-			"rows, tables and indexes. Runs may continue meanwhile. It changes nothing. The exit code is 1 if\n" +
-			"it finds damage. Other runs of a damaged database still work; restore a copy for the damaged ones.",
-		Example:           a.example("db check", "db check --db stone-2026-11-27.db --json"),
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if isEmpty(a.db) {
-				return failed("database %s is empty: there is nothing in it, not even tables", storeName(a.db))
-			}
-			s, err := a.openStore(c.Context(), "", false, sqlite.Options{ReadOnly: true})
-			switch {
-			case err != nil && isFile(a.db): // it is there, and so damaged that it does not open
-				return failed("%w", err)
-			case err != nil:
-				return err
-			}
-			return errors.Join(a.check(c.Context(), s), s.Close())
-		},
+func (a *app) dbCheck(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if isEmpty(a.db) {
+			return failed("database %s is empty: there is nothing in it, not even tables", storeName(a.db))
+		}
+		s, err := a.openStore(c.Context(), "", false, sqlite.Options{ReadOnly: true})
+		switch {
+		case err != nil && isFile(a.db): // it is there, and so damaged that it does not open
+			return failed("%w", err)
+		case err != nil:
+			return err
+		}
+		return errors.Join(a.check(c.Context(), s), s.Close())
 	}
 	a.dbFlag(c.Flags())
 	a.jsonFlag(c.Flags(), "the result as JSON")
-	return c
 }
 
 // isEmpty reports whether a flag or the environment names an empty file, which opening would make a database of.
@@ -156,14 +122,6 @@ func (a *app) check(ctx context.Context, s *store) error {
 		return failed("%s of %s in %s: restore a copy, or remove the damaged runs", text.Plural(all, "damage"), text.Plural(report.Runs, "run"), s.file)
 	}
 	return nil
-}
-
-// oneFile wants the name of a file.
-func oneFile(c *cobra.Command, args []string) error {
-	if len(args) == 1 && args[0] != "" {
-		return nil
-	}
-	return fmt.Errorf("want one FILE, the name of the copy: see %s --help", c.CommandPath())
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }

@@ -14,21 +14,13 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-func (a *app) diff() *cobra.Command {
+func (a *app) diff(c *cobra.Command) {
 	var under string
-	c := a.overRun(&cobra.Command{
-		Use:   "diff RUN RUN [flags]",
-		Short: "Show where two runs differ, and why",
-		Long: "Diff compares two runs step by step. It lists the steps that differ with the reason: another\n" +
-			"version, other input, a failure, or another answer to the same question.",
-		Example: a.example("diff last nightly", "diff nightly nightly-2 --json"),
-	}, 2, 2, func(c *cobra.Command, args []string) error {
-		return a.withStore(c.Context(), func(s *store) error { return a.compare(c.Context(), s, args[0], args[1], under) })
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		return a.compare(ctx, s, args[0], args[1], under)
 	})
-	a.dbFlag(c.Flags())
 	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
 	a.jsonFlag(c.Flags(), "the differences as a JSON array: path, name, type, a, b, why, follows")
-	return c
 }
 
 func (a *app) compare(ctx context.Context, s *store, one, other, under string) error {

@@ -40,43 +40,32 @@ type diagnosis struct {
 	Next  string `json:"next,omitempty"` // what to do, unless it is good
 }
 
-func (a *app) doctor() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check the installation, the database, the configuration and the machine",
-		Long: "Doctor prints what a request for support needs: versions, sandbox, database, limits, keys, trust,\n" +
-			"configuration, configured servers and the last crash. It prints no key and no password, and sends no request: it only\n" +
-			"connects to the servers of the configuration, if that is trusted. The exit code is 1 if something is wrong.",
-		Example:           a.example("doctor", "doctor --json"),
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			defer a.closeCalls()
-			all := a.diagnose(c.Context())
-			bad := 0
-			for i := range all {
-				d := &all[i]
-				d.Value, d.Next = text.Line(a.secrets.Clean(d.Value)), text.Line(a.secrets.Clean(d.Next))
-				if d.State == wrong {
-					bad++
-				}
+func (a *app) doctor(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		defer a.closeCalls()
+		all := a.diagnose(c.Context())
+		bad := 0
+		for i := range all {
+			d := &all[i]
+			d.Value, d.Next = text.Line(a.secrets.Clean(d.Value)), text.Line(a.secrets.Clean(d.Next))
+			if d.State == wrong {
+				bad++
 			}
-			var err error
-			if a.json {
-				err = printJSON(a.Stdout, all)
-			} else {
-				err = a.printDiagnoses(all)
-			}
-			if err == nil && bad > 0 {
-				return &exitError{code: Failed}
-			}
-			return output(err)
-		},
+		}
+		var err error
+		if a.json {
+			err = printJSON(a.Stdout, all)
+		} else {
+			err = a.printDiagnoses(all)
+		}
+		if err == nil && bad > 0 {
+			return &exitError{code: Failed}
+		}
+		return output(err)
 	}
 	a.dbFlag(c.Flags())
 	a.jsonFlag(c.Flags(), "a JSON array")
 	a.configFlag(c.Flags())
-	return c
 }
 
 func (a *app) printDiagnoses(all []diagnosis) error {

@@ -36,24 +36,11 @@ type evalFlags struct {
 	estimate              bool
 }
 
-func (a *app) eval() *cobra.Command {
+func (a *app) eval(c *cobra.Command) {
 	var flags evalFlags
-	c := a.over(&cobra.Command{
-		Use:   "eval",
-		Short: "Evaluate a pipeline over a data set",
-		Long: "Eval runs a pipeline on every row of a data set, scores the answers, and prints the means with their\n" +
-			"intervals of 95 %. Rows of JSON Lines or CSV are bound to the inputs of the pipeline by the names of their\n" +
-			"columns, and checked before anything runs. An evaluation is a run: it is recorded, resumed and limited\n" +
-			"like any other. With --against, it is compared case by case with another run or a saved baseline. With\n" +
-			"--gate, the exit code says whether it passed (0), failed (4), or whether there are too few cases to tell (5).",
-		Example: a.example("eval ./triage --data cases.jsonl --score exact --n 50", "eval plan.edn --data cases.csv --score number:0.01 --against base.jsonl --gate gate.edn"),
-	}, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
 	f := c.Flags()
 	a.evalFlags(f, &flags)
-	if a.fromArgument() {
-		c.AddCommand(a.tune())
-	}
-	c.AddCommand(a.improve())
 	flags.run.wire.describe(f)
 	a.trustFlag(f)
 	a.addKeepFlags(c, &flags.run.keep)
@@ -75,7 +62,6 @@ func (a *app) eval() *cobra.Command {
 		}
 		return before(c, args)
 	}
-	return c
 }
 
 // evalFlags adds the flags. Those that make the pipeline are kept with the run.

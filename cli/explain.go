@@ -17,15 +17,8 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-func (a *app) explain() *cobra.Command {
-	c := a.over(&cobra.Command{
-		Use:   "explain",
-		Short: "Show how each call of a pipeline would be routed, and what its agents are",
-		Long: "Explain shows, for each call, which capabilities would be tried and why the others were rejected,\n" +
-			"with the rules, the budget and the effects that apply. For each agent it shows the model, the\n" +
-			"prompts, the tools, the bounds and the effects. It runs nothing and sends no request.",
-		Example: a.example("explain ./examples/triage", "explain plan.edn --json"),
-	}, func(ctx context.Context, p stone.Ashlar) error {
+func (a *app) explain(c *cobra.Command) {
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
 		all := explainedAll(p, budget.From(ctx).Left(), a.calls.base.Grant)
 		if a.json {
 			return output(printJSON(a.Stdout, all))
@@ -33,7 +26,6 @@ func (a *app) explain() *cobra.Command {
 		return output(printExplained(a.Stdout, all))
 	})
 	a.jsonFlag(c.Flags(), "a JSON array")
-	return c
 }
 
 // An explanation predicts a call before it is made.

@@ -24,32 +24,20 @@ type gcFlags struct {
 	dry    bool
 }
 
-func (a *app) gc() *cobra.Command {
+func (a *app) gc(c *cobra.Command) {
 	flags := gcFlags{of: runsFlags{all: true}}
-	c := &cobra.Command{
-		Use:   "gc",
-		Short: "Remove old runs",
-		Long: "Gc removes all but the newest --keep runs, runs older than --older-than, or, given both, runs that\n" +
-			"match both: of all runs, or of those that the other flags choose. It keeps running runs. Without --resumable\n" +
-			"it also keeps runs that can continue: waiting, answered, interrupted, drained and refused ones. Results that other\n" +
-			"runs have reused stay available to them. The file does not shrink, but its space is reused.",
-		Example:           a.example("runs gc --keep 100", "runs gc --older-than 30d --state failed --dry-run"),
-		Args:              none,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if flags.keep == nil && !c.Flags().Changed("older-than") {
-				return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
-			}
-			return a.withStore(c.Context(), func(s *store) error { return a.collect(c.Context(), s, flags, time.Now()) })
-		},
-	}
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
+		if flags.keep == nil && !c.Flags().Changed("older-than") {
+			return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
+		}
+		return a.collect(ctx, s, flags, time.Now())
+	})
 	f := c.Flags()
 	a.filterFlags(&flags.of, c, "remove")
 	f.Var(most(&flags.keep), "keep", "keep the newest `N` runs")
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
-	return c
 }
 
 func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Time) error {

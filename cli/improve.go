@@ -30,19 +30,9 @@ type improveFlags struct {
 	out           string
 }
 
-func (a *app) improve() *cobra.Command {
+func (a *app) improve(c *cobra.Command) {
 	var flags improveFlags
-	c := a.over(&cobra.Command{
-		Use:   "improve",
-		Short: "Revise the prompts of a pipeline",
-		Long: "Improve revises prompts that are marked as adjustable, with agent.Adjustable or in a capability that the\n" +
-			"pipeline may ask. The model --by reads cases of the split dev that went wrong and\n" +
-			"proposes a better prompt; what does better on dev is kept and revised again. If a version beats the\n" +
-			"present prompts, both answer the split test, once. If the test shows an improvement, you are\n" +
-			"asked whether to accept it; accepted prompts are written to --out, a file each. With --max-usd, the\n" +
-			"money for the test is kept back.",
-		Example: a.example("eval improve ./triage --data cases.jsonl --score exact --by llm/large --max-usd 5 --out prompts"),
-	}, func(ctx context.Context, p stone.Ashlar) error { return a.improvePrompts(ctx, p, flags) })
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error { return a.improvePrompts(ctx, p, flags) })
 	f := c.Flags()
 	dataFlags(f, &flags.data, "work on the dev split, and report on the test split, of the rows of")
 	f.Var(count(&flags.data.N), "n", "draw at most `N` cases of each split")
@@ -83,7 +73,6 @@ func (a *app) improve() *cobra.Command {
 		flags.run.keep.made.Command = "eval improve"
 		return err
 	}
-	return c
 }
 
 // improvePrompts revises the prompts of a pipeline.

@@ -43,29 +43,11 @@ func (a *app) indexFlags(f *pflag.FlagSet, flags *indexFlags) {
 	a.jsonFlag(f, "the result as JSON")
 }
 
-func (a *app) index() *cobra.Command {
+func (a *app) index(c *cobra.Command) {
 	var flags indexFlags
-	c := &cobra.Command{
-		Use:   "index [flags] DIR",
-		Short: "Index the documents of a folder for search",
-		Long: "Index reads new and changed text, Markdown, HTML and PDF files below DIR, and forgets deleted ones. It skips\n" +
-			"hidden files and symbolic links. With a configured embedder it also embeds new texts, each once. The run is\n" +
-			"recorded and can be resumed. The section :search of .stone/stone.edn names the index, the size of pieces and\n" +
-			"the embedder: {:search {:embedder {:provider :openai, :model \"text-embedding-3-small\"}}}.",
-		Example:               a.example("index docs", "index docs --max-usd 1 --json"),
-		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0 && flags.run.keep.made.Pipeline == "":
-				return fmt.Errorf("DIR is missing: name the folder to index, as in %s docs", c.CommandPath())
-			case len(args) > 1:
-				return fmt.Errorf("unexpected argument %q: an index is of one folder; --index keeps another one", args[1])
-			}
-			return nil
-		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+	want := c.Args
+	c.Args = func(c *cobra.Command, args []string) error { // or the argument of a run that is resumed
+		return want(c, strings.Fields(cmp.Or(strings.Join(args, " "), flags.run.keep.made.Pipeline)))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		defer a.closeCalls()
@@ -86,7 +68,6 @@ func (a *app) index() *cobra.Command {
 		flags.run.keep.made.Command, flags.run.keep.name = c.Name(), "index"
 		return before(c, args)
 	}
-	return c
 }
 
 func (a *app) indexFolder(c *cobra.Command, dir string, flags indexFlags) (err error) {
@@ -145,33 +126,17 @@ func (a *app) indexed(dir string, r library.Report) error {
 	return nil
 }
 
-func (a *app) search() *cobra.Command {
+func (a *app) search(c *cobra.Command) {
 	var flags indexFlags
-	c := &cobra.Command{
-		Use:   "search [flags] QUESTION",
-		Short: "Find passages in the indexed documents",
-		Long: "Search prints the passages that best answer a question, with file and lines. It ranks by words and, if the index\n" +
-			"has vectors and their embedder is configured, by meaning. A configured reranker then orders the best passages.\n" +
-			"The command index builds the index.",
-		Example:               a.example("search \"how is a run resumed?\"", "search budget --k 3 --under guide --json"),
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		Args: func(c *cobra.Command, args []string) error {
-			if strings.TrimSpace(strings.Join(args, "")) == "" {
-				return fmt.Errorf("QUESTION is missing: %s \"what to look for\"", c.CommandPath())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		defer a.closeCalls()
+		flags.q.Text = strings.Join(args, " ")
+		if conf, err := a.configured(); err == nil && conf.Search.Rerank != "" {
+			if err := a.relinked(c); err != nil {
+				return err
 			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error {
-			defer a.closeCalls()
-			flags.q.Text = strings.Join(args, " ")
-			if conf, err := a.configured(); err == nil && conf.Search.Rerank != "" {
-				if err := a.relinked(c); err != nil {
-					return err
-				}
-			}
-			return a.searchIndex(c, flags)
-		},
+		}
+		return a.searchIndex(c, flags)
 	}
 	f := c.Flags()
 	a.indexFlags(f, &flags)
@@ -181,7 +146,6 @@ func (a *app) search() *cobra.Command {
 	a.configFlag(f)
 	budgetFlags(f, &a.calls.budget)
 	a.trustFlag(f)
-	return c
 }
 
 func (a *app) searchIndex(c *cobra.Command, flags indexFlags) (err error) {

@@ -20,18 +20,11 @@ import (
 	"github.com/stonelayer/stone/tree"
 )
 
-func (a *app) validate() *cobra.Command {
+func (a *app) validate(c *cobra.Command) {
 	var input string
 	var types []string
-	c := a.over(&cobra.Command{
-		Use:   "validate",
-		Short: "Check a pipeline without running it",
-		Long: "Validate lists the errors and warnings of a pipeline. The exit code is 1 if there are errors.\n" +
-			"Warnings alone leave it at 0. The :inputs of a plan count as given; what else it reads is given by --bind, and\n" +
-			"the input of a package by --input, or by --given where only its types matter.",
-		Example:     a.example("validate ./examples/fix", "validate plan.edn --json"),
-		Annotations: map[string]string{onlyFailed: "yes"},
-	}, func(ctx context.Context, p stone.Ashlar) error {
+	c.Annotations = map[string]string{onlyFailed: "yes"}
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
 		given, err := a.input(ctx, p, runFlags{input: input})
 		if err != nil {
 			return err
@@ -67,7 +60,6 @@ func (a *app) validate() *cobra.Command {
 	a.jsonFlag(c.Flags(), "the findings as a JSON array")
 	c.Flags().StringSliceVar(&types, "given", nil, "count the input `TYPE` as given; repeatable")
 	c.Flags().StringVar(&input, "input", "", "check a run that starts with an input: its `JSON`, a text, or @FILE")
-	return c
 }
 
 // promised reports whether a finding is that nobody gives what the plan states to be given: its run will.
@@ -100,15 +92,9 @@ func printBlock(w io.Writer, header string, findings finding.List) error {
 	return err
 }
 
-func (a *app) graph() *cobra.Command {
+func (a *app) graph(c *cobra.Command) {
 	format := choice{"mermaid", []string{"mermaid", "dot", "svg"}}
-	c := a.over(&cobra.Command{
-		Use:   "graph",
-		Short: "Draw a pipeline as Mermaid, DOT or SVG",
-		Long: "Graph prints the steps of a pipeline and how they are connected. SVG needs the command dot of\n" +
-			"Graphviz.",
-		Example: a.example("graph ./examples/fix", "graph ./examples/fix --format svg > fix.svg"),
-	}, func(ctx context.Context, p stone.Ashlar) error {
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
 		g, err := graph.Of(p)
 		if err != nil {
 			return failed("%w", err)
@@ -130,18 +116,11 @@ func (a *app) graph() *cobra.Command {
 		return output(err)
 	})
 	choiceFlag(c, &format, "format", "of the drawing")
-	return c
 }
 
-func (a *app) names() *cobra.Command {
+func (a *app) names(c *cobra.Command) {
 	var long bool
-	c := a.over(&cobra.Command{
-		Use:   "names",
-		Short: "List the steps of a pipeline",
-		Long: "Names prints the name of every ashlar of a pipeline, one per line, parents first. With --long it\n" +
-			"also prints what each one reads, produces and may do, and what calls and agents say of themselves.",
-		Example: a.example("names ./examples/fix", "names plan.edn --long"),
-	}, func(_ context.Context, p stone.Ashlar) error {
+	a.over(c, func(_ context.Context, p stone.Ashlar) error {
 		switch {
 		case a.json:
 			return output(printJSON(a.Stdout, partsOf(p)))
@@ -157,22 +136,14 @@ func (a *app) names() *cobra.Command {
 	})
 	c.Flags().BoolVarP(&long, "long", "l", false, "print a table for each step")
 	a.jsonFlag(c.Flags(), "a JSON array with what --long shows")
-	return c
 }
 
-func (a *app) paths() *cobra.Command {
+func (a *app) paths(c *cobra.Command) {
 	var limit uint
-	c := a.over(&cobra.Command{
-		Use:   "paths",
-		Short: "List the paths that a run can take through a pipeline",
-		Long: "Paths prints one path a line. A match has a path for each branch, a parallel one for each lane, and\n" +
-			"a rescue one with and one without the healing step.",
-		Example: a.example("paths ./examples/fix", "paths plan.edn --limit 20"),
-	}, func(_ context.Context, p stone.Ashlar) error {
+	a.over(c, func(_ context.Context, p stone.Ashlar) error {
 		return output(printPaths(a.Stdout, p, limit))
 	})
 	c.Flags().UintVar(&limit, "limit", 1000, "list at most `N`; the rest is counted")
-	return c
 }
 
 func printPaths(w io.Writer, p stone.Ashlar, limit uint) error {

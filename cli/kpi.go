@@ -19,25 +19,11 @@ import (
 	"github.com/stonelayer/stone/journal"
 )
 
-func (a *app) kpi() *cobra.Command {
+func (a *app) kpi(c *cobra.Command) {
 	var flags runsFlags
-	c := &cobra.Command{
-		Use:   "kpi",
-		Short: "Show how calls went in recorded runs: attempts, retries, fallbacks, cost",
-		Long: "Kpi counts the finished calls of recorded runs by intent and capability. PASSED counts the calls\n" +
-			"with an answer that passed the gate. A retry is an attempt after the first one of a capability, a\n" +
-			"fallback a capability tried after the first one of a call. LATENCY is the mean of an attempt. Tokens\n" +
-			"and cost cover the attempts, without judges and checks.",
-		Example:           a.example("kpi --pipeline triage", "kpi --all --label intent=text/summarise --json"),
-		Args:              unknown,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withStore(c.Context(), func(s *store) error { return a.printKPIs(c.Context(), s, flags) })
-		},
-	}
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error { return a.printKPIs(ctx, s, flags) })
 	a.chooseFlags(&flags, c, "count")
 	a.jsonFlag(c.Flags(), "the counters and rates as a JSON object")
-	return c
 }
 
 func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {

@@ -16,32 +16,17 @@ func modelsFlag(f *pflag.FlagSet, models *bool) {
 	f.BoolVar(models, "model-may-answer", false, "let the model of an MCP client answer questions, also those that guard what it does")
 }
 
-func (a *app) mcp() *cobra.Command {
+func (a *app) mcp(c *cobra.Command) {
 	var models bool
-	c := &cobra.Command{
-		Use:   "mcp [flags] [-- ARG…]",
-		Short: "Serve pipelines as tools to a client of the Model Context Protocol",
-		Long: "Mcp serves pipelines as tools to one client, over standard input and output: a client such as an editor\n" +
-			"or an assistant starts the command by itself. Runs are durable, as with serve, which has the same\n" +
-			"tools at /mcp. The client may do everything that the flags and the configuration grant. Questions are\n" +
-			"answered by its user, never by its model, unless --model-may-answer is given.",
-		Example:               a.example("mcp ./triage", "mcp ./triage plan.edn --max-usd 2"),
-		DisableFlagsInUseLine: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.serveOne(c, args, publish.Config{Models: models}, a.linked.server.MCP)
-		},
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.serveOne(c, args, publish.Config{Models: models}, a.linked.server.MCP)
 	}
 	a.describeOne(c)
 	modelsFlag(c.Flags(), &models)
-	return c
 }
 
-// describeOne describes the arguments and flags of a command that serves one client over standard input and output.
+// describeOne adds the flags of a command that serves one client over standard input and output.
 func (a *app) describeOne(c *cobra.Command) {
-	if a.fromArgument() {
-		c.Use = c.Name() + " [flags] [PIPELINE…] [-- ARG…]"
-		c.Long += publishedArgs
-	}
 	f := c.Flags()
 	a.dbFlag(f)
 	a.graceFlag(f)

@@ -19,20 +19,6 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-func (a *app) model() *cobra.Command {
-	c := &cobra.Command{
-		Use:     "model",
-		Short:   "Send a prompt to a language model",
-		Example: a.example("model call --url http://127.0.0.1:8000/v1 --model small Hello"),
-		Args:    unknown,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return fmt.Errorf("%s needs a command: call", c.CommandPath())
-		},
-	}
-	c.AddCommand(a.modelCall())
-	return c
-}
-
 // modelFlags are the flags of model call.
 type modelFlags struct {
 	provider  choice
@@ -46,31 +32,9 @@ type modelFlags struct {
 	raw       bool
 }
 
-func (a *app) modelCall() *cobra.Command {
+func (a *app) modelCall(c *cobra.Command) {
 	flags := modelFlags{provider: choice{"openai", config.Protocols}}
-	c := &cobra.Command{
-		Use:   "call [flags] PROMPT",
-		Short: "Send one request to a model and print its reply as JSON",
-		Long: "Call sends one request to a server and prints the parsed reply, or with --raw the bytes of the\n" +
-			"response. It shows what a server does, and does not retry. A PROMPT of - is read from standard\n" +
-			"input. The key comes from OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY and is sent to the\n" +
-			"given URL, whatever it is. The provider openai is the Responses protocol for OpenAI's own servers and\n" +
-			"Chat Completions for all others. The exit code is 1 if the call failed; the printed reply then\n" +
-			"contains the text received so far and the error.",
-		Example:               a.example("model call --model small \"Say hello.\"", "model call --url http://127.0.0.1:8000/v1 --model small --raw - < prompt.txt"),
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     cobra.NoFileCompletions,
-		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) == 0:
-				return fmt.Errorf("PROMPT is missing: %s --model NAME PROMPT, with - to read it from standard input", c.CommandPath())
-			case len(args) > 1:
-				return fmt.Errorf("unexpected argument %q: want one PROMPT, in quotes if it has spaces", args[1])
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) },
-	}
+	c.RunE = func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) }
 	f := c.Flags()
 	choiceFlag(c, &flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
 	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
@@ -81,7 +45,6 @@ func (a *app) modelCall() *cobra.Command {
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
 	f.Var(count(&flags.maxTokens), "max-tokens", "limit the answer to `N` tokens")
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
-	return c
 }
 
 func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) error {

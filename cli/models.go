@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,37 +16,21 @@ import (
 // staleAfter is the age from which a row should be looked up again.
 const staleAfter = 90 * 24 * time.Hour
 
-func (a *app) models() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "models",
-		Short: "Show and check the table of models of the configuration",
-		Long: "Models prints the table under :models of the configuration: window, prices in USD per million tokens,\n" +
-			"abilities, date, and the capabilities that use each row. It warns about capabilities whose model has\n" +
-			"no row or no price, rows that no capability uses, and rows older than 90 days. Nothing is built in.",
-		Example: a.example("models", "models --json"),
-		Args:    none,
-		RunE: func(*cobra.Command, []string) error {
-			conf, err := a.configured()
-			if err != nil {
-				return err
-			}
-			defer a.closeCalls()
-			rows, warnings := modelTable(conf, time.Now())
-			for _, w := range warnings {
-				a.complain("%s", w)
-			}
-			if a.json {
-				return output(printJSON(a.Stdout, rows))
-			}
-			if len(rows) == 0 {
-				a.complain("no models in the configuration: add them under :models")
-			}
-			return output(printTable(a.Stdout, 0, modelColumns(rows)))
-		},
-	}
+func (a *app) models(c *cobra.Command) {
+	a.overConfig(c, func(_ context.Context, conf *config.Config, _ []string) error {
+		rows, warnings := modelTable(conf, time.Now())
+		for _, w := range warnings {
+			a.complain("%s", w)
+		}
+		if a.json {
+			return output(printJSON(a.Stdout, rows))
+		}
+		if len(rows) == 0 {
+			a.complain("no models in the configuration: add them under :models")
+		}
+		return output(printTable(a.Stdout, 0, modelColumns(rows)))
+	})
 	a.jsonFlag(c.Flags(), "a JSON array")
-	a.configFlag(c.Flags())
-	return c
 }
 
 // modelTable returns the rows, each with the capabilities that use it, and what to check.

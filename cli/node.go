@@ -43,19 +43,18 @@ type shownNode struct {
 
 var idPrefix = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
-// showPlace prints the node, or the step, that is meant by a word.
-func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, word string, all bool) error {
+// place returns the node, or the step, that is meant by a word; with all, its whole content.
+func (s *store) place(ctx context.Context, info journal.RunInfo, word string, all bool) (shown shownNode, err error) {
 	steps, err := s.Steps(ctx, info.ID)
 	if err != nil {
-		return failed("%w", err)
+		return shown, failed("%w", err)
 	}
-	shown, err := placeOf(ctx, s, info.ID, steps, word)
-	if err != nil {
-		return err
+	if shown, err = placeOf(ctx, s, info.ID, steps, word); err != nil {
+		return shown, err
 	}
 	questions, err := s.Questions(ctx, info.ID)
 	if err != nil {
-		return failed("%w", err)
+		return shown, failed("%w", err)
 	}
 	for i, q := range questions {
 		if q.Path == shown.Path {
@@ -73,10 +72,7 @@ func (a *app) showPlace(ctx context.Context, s *store, info journal.RunInfo, wor
 	} else if shown.text == dag.OwnContent(string(shown.Content), shown.Meta) {
 		shown.text = string(shown.Content)
 	}
-	if a.json {
-		return output(printJSON(a.Stdout, shown))
-	}
-	return output(shown.print(a.Stdout))
+	return shown, nil
 }
 
 // placeOf returns the node whose id begins with a word, or the content of the step

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,33 +16,15 @@ import (
 // inspectFlags are the flags of inspect.
 type inspectFlags struct {
 	address string
-	html    string
 	answer  bool
 }
 
-func (a *app) inspect() *cobra.Command {
+func (a *app) inspect(c *cobra.Command) {
 	var flags inspectFlags
-	c := &cobra.Command{
-		Use:   "inspect [RUN] [flags]",
-		Short: "Show runs in a browser",
-		Long: "Inspect serves pages about the runs of a database: their state, failures, steps, contents and questions.\n" +
-			"It starts no run and changes nothing; --answer also records answers, and resume then continues the run.\n" +
-			"The address that it prints has a token, which a browser keeps for the session. Pages of running runs are\n" +
-			"live. With --html it writes one run to a file that needs no server.",
-		Example:               a.example("inspect", "inspect last --html run.html"),
-		Args:                  cobra.MaximumNArgs(1),
-		DisableFlagsInUseLine: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			return a.withStore(c.Context(), func(s *store) error { return a.inspectStore(c.Context(), s, args, flags) })
-		},
-	}
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error { return a.inspectStore(ctx, s, args, flags) })
 	f := c.Flags()
-	a.dbFlag(f)
 	f.StringVar(&flags.address, "address", "127.0.0.1:0", "listen on `HOST:PORT`, of this machine alone; port 0 is a free one")
-	f.StringVar(&flags.html, "html", "", "write the run to `FILE`, for a browser without a server")
-	noted(f, namesFile, "html")
 	f.BoolVar(&flags.answer, "answer", false, "allow answers to questions")
-	return c
 }
 
 func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags inspectFlags) error {
@@ -55,19 +35,6 @@ func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags i
 			return err
 		}
 		at = info.ID
-	}
-	if flags.html != "" {
-		if at == "" {
-			return errors.New("--html writes one run: name a RUN, as in \"inspect last --html run.html\"")
-		}
-		f, err := os.Create(flags.html)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(a.linked.server.HTML(ctx, f, s.Store, at), f.Close()); err != nil {
-			return failed("%s: %w", flags.html, err)
-		}
-		return nil
 	}
 	host, _, err := net.SplitHostPort(flags.address)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {

@@ -28,29 +28,6 @@ import (
 // aRun ends the help text of every command that takes a RUN.
 const aRun = "\n\nRUN is the name of a run, a unique prefix of it, or last for the newest run."
 
-// overRun makes a command that works on a run: its first argument, of so many.
-func (a *app) overRun(c *cobra.Command, least, most int, do func(c *cobra.Command, args []string) error) *cobra.Command {
-	c.Long += aRun
-	c.ValidArgsFunction = func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= least { // what follows names no run
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return a.runNames(c, args, word)
-	}
-	c.DisableFlagsInUseLine = true
-	c.Args = func(c *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least || slices.Contains(args[:least], ""):
-			return fmt.Errorf("RUN is missing: name a run, as in %s", c.UseLine())
-		case len(args) > most:
-			return fmt.Errorf("unexpected argument %q: %s takes %d at most, and text with spaces in quotes", args[most], c.CommandPath(), most)
-		}
-		return nil
-	}
-	c.RunE = do
-	return c
-}
-
 // runNames lists the youngest runs to a shell that completes a command line.
 func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, how cobra.ShellCompDirective) {
 	err := a.withStore(c.Context(), func(s *store) error {
@@ -67,19 +44,9 @@ func (a *app) runNames(c *cobra.Command, _ []string, _ string) (names []string, 
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-func (a *app) resume() *cobra.Command {
+func (a *app) resume(c *cobra.Command) {
 	var flags runFlags
-	c := a.overRun(&cobra.Command{
-		Use:   "resume RUN [flags]",
-		Short: "Resume an interrupted, failed or waiting run",
-		Long: "Resume builds the pipeline of a run from the command line that started it, in the same directory,\n" +
-			"and continues the run. Recorded steps are not repeated: a conversation continues with the prompt it\n" +
-			"started with. Failed steps are retried. The run keeps its budget, less its spending so far, unless a\n" +
-			"flag raises or lowers it.\n\n" +
-			"With all in place of a run, it resumes one after another the runs of this command that can continue without a person:\n" +
-			"interrupted, drained, answered and refused ones, the oldest first. A run that fails does not stop the others.",
-		Example: a.example("resume last", "resume nightly --max-usd 5", "resume nightly --lost", "resume all -q"),
-	}, 1, 1, func(c *cobra.Command, args []string) error {
+	c.RunE = func(c *cobra.Command, args []string) error {
 		switch {
 		case args[0] != everyRun:
 			return a.goOn(c, args[0])
@@ -87,7 +54,7 @@ func (a *app) resume() *cobra.Command {
 			return errors.New("--again and --lost are about one run: want its name in place of all")
 		}
 		return a.resumeAll(c)
-	})
+	}
 	f := c.Flags()
 	a.dbFlag(f)
 	f.Bool("no-wait", false, "of a run with --batch: look at the batches once and do not wait for them")
@@ -98,22 +65,12 @@ func (a *app) resume() *cobra.Command {
 	budgetFlags(f, new(budget.Limits)) // which run reads
 	a.outputFlags(f, &flags)
 	a.trustFlag(f)
-	return c
 }
 
-func (a *app) cancel() *cobra.Command {
-	c := a.overRun(&cobra.Command{
-		Use:   "cancel RUN [flags]",
-		Short: "Cancel a waiting or interrupted run, with its tasks at agents and its batches",
-		Long: "Cancel stops a run that waits for an answer or for batches, or that was interrupted. No step is started, and\n" +
-			"recorded steps stay: resume continues the run nevertheless. Batches are canceled at their providers, which\n" +
-			"bill their answers so far, and tasks at agents of others. Only that needs the pipeline, which names the services.\n" +
-			"Cancel a running run with Ctrl-C, or at its server.",
-		Example: a.example("cancel last", "cancel nightly"),
-	}, 1, 1, func(c *cobra.Command, args []string) error { return a.cancelRun(c, args[0]) })
+func (a *app) cancel(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, args []string) error { return a.cancelRun(c, args[0]) }
 	a.dbFlag(c.Flags())
 	a.trustFlag(c.Flags())
-	return c
 }
 
 // cancelRun cancels a run by its records alone, or with its pipeline if it has tasks at agents or batches at a provider.

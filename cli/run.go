@@ -39,19 +39,10 @@ type runFlags struct {
 	priority int
 }
 
-func (a *app) run() *cobra.Command {
+func (a *app) run(c *cobra.Command) {
 	var flags runFlags
-	c := a.over(&cobra.Command{
-		Use:        "run",
-		SuggestFor: []string{"plan", "start", "exec"},
-		Short:      "Run a pipeline and print its result",
-		Long: "Run validates a pipeline, runs it, prints the text of the last node to standard output, and reports\n" +
-			"progress on standard error. It records every step in .stone/stone.db of the project, so that resume\n" +
-			"can finish an interrupted run without repeating recorded steps. It asks the questions of the\n" +
-			"pipeline at the terminal. If a question stays open, the run waits: the exit code is 3, and answer\n" +
-			"and resume continue it.",
-		Example: a.example("run ./examples/fix", "run ./triage --max-usd 2 --id nightly -- --dir tickets"),
-	}, func(ctx context.Context, p stone.Ashlar) (err error) {
+	c.SuggestFor = []string{"plan", "start", "exec"}
+	a.over(c, func(ctx context.Context, p stone.Ashlar) (err error) {
 		if flags.keep.labels, err = pairs("label", flags.labels); err != nil {
 			return err
 		}
@@ -70,7 +61,6 @@ func (a *app) run() *cobra.Command {
 	flags.wire.describe(c.Flags())
 	a.trustFlag(c.Flags())
 	a.addKeepFlags(c, &flags.keep)
-	return c
 }
 
 // outputFlags adds the flags of the output.

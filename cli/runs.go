@@ -30,27 +30,13 @@ type runsFlags struct {
 	minCost  float64
 }
 
-func (a *app) runs() *cobra.Command {
+func (a *app) runs(c *cobra.Command) {
 	var flags runsFlags
-	c := &cobra.Command{
-		Use:   "runs",
-		Short: "List recorded runs, or remove old ones",
-		Long: "Runs lists recorded runs, newest first. An interrupted run is one whose process died without\n" +
-			"reporting. Resume continues runs that are interrupted, waiting, answered, drained, failed or\n" +
-			"canceled.",
-		Example:           a.example("runs --state waiting,failed", "runs gc --older-than 30d"),
-		Args:              unknown,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withStore(c.Context(), func(s *store) error { return a.listRuns(c.Context(), s, flags) })
-		},
-	}
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error { return a.listRuns(ctx, s, flags) })
 	a.chooseFlags(&flags, c, "list")
 	a.jsonFlag(c.Flags(), "the runs as a JSON array")
 	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
 	_ = c.RegisterFlagCompletionFunc("before", a.runNames) // it fails only for an unknown flag
-	c.AddCommand(a.gc())
-	return c
 }
 
 // chooseFlags adds the flags that choose the runs of a command.
@@ -63,7 +49,6 @@ func (a *app) chooseFlags(flags *runsFlags, c *cobra.Command, does string) {
 // filterFlags adds the flags that say of what kind runs are.
 func (a *app) filterFlags(flags *runsFlags, c *cobra.Command, does string) {
 	f := c.Flags()
-	a.dbFlag(f)
 	f.StringSliceVar(&flags.states, "state", nil, does+" only runs in these `STATES`: "+strings.Join(stateNames(), ", "))
 	f.StringVar(&flags.pipeline, "pipeline", "", does+" only runs of the pipeline `NAME`")
 	f.StringArrayVar(&flags.labels, "label", nil, does+" only runs with the label `NAME=VALUE`; may be repeated")

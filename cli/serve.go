@@ -39,26 +39,9 @@ type serveFlags struct {
 // publishedArgs describes the arguments of serve, mcp and acp.
 const publishedArgs = "\n\nEach PIPELINE is a Go package, by directory or import path, a plan, by the name of its .edn or .json file, or\nan intent or capability to talk with, as :chat/answer. One package may take ARGs."
 
-func (a *app) serve() *cobra.Command {
+func (a *app) serve(c *cobra.Command) {
 	var flags serveFlags
-	c := &cobra.Command{
-		Use:   "serve [flags]",
-		Short: "Publish pipelines over HTTP",
-		Long: "Serve publishes pipelines over HTTP. Their runs are durable: they are kept in .stone/stone.db of the\n" +
-			"project, and after a restart they continue. SIGTERM lets running steps finish. Capabilities of the\n" +
-			"configuration answer requests too.\n\n" +
-			"Every request needs a token (see token). If there are none, the server makes one that ends with it, and\n" +
-			"prints its address with that token: open it in a browser to sign in.",
-		Example:               a.example("serve ./triage", "serve ./triage plan.edn --address 127.0.0.1:8080"),
-		DisableFlagsInUseLine: true,
-		RunE:                  func(c *cobra.Command, args []string) error { return a.serveAll(c, args, flags) },
-	}
-	if a.fromArgument() {
-		c.Use = "serve [flags] [PIPELINE…] [-- ARG…]"
-		c.Long += publishedArgs
-	} else {
-		c.Use = "serve [flags] [-- ARG…]"
-	}
+	c.RunE = func(c *cobra.Command, args []string) error { return a.serveAll(c, args, flags) }
 	f := c.Flags()
 	f.String(packageFlag, "", "")
 	f.Lookup(packageFlag).Hidden = true
@@ -74,7 +57,6 @@ func (a *app) serve() *cobra.Command {
 	a.trustFlag(f)
 	a.accessFlags(f)
 	budgetFlags(f, &a.calls.budget)
-	return c
 }
 
 func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error {

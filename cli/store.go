@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/stores"
@@ -125,6 +126,14 @@ func makeProject(dir string) error {
 	}
 	_, err = f.WriteString(ignored)
 	return errors.Join(err, f.Close())
+}
+
+// overStore makes a command work on an existing store.
+func (a *app) overStore(c *cobra.Command, do func(ctx context.Context, s *store, args []string) error) {
+	a.dbFlag(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.withStore(c.Context(), func(s *store) error { return do(c.Context(), s, args) })
+	}
 }
 
 // withStore calls do with an existing store.

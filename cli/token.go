@@ -11,55 +11,29 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// token is the command about the tokens of the server.
-func (a *app) token() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "token",
-		Short: "Manage the tokens of a server",
-		Long: "Token manages who may use a server: see serve. The file of tokens has only their digests. A running\n" +
-			"server applies changes within a second.",
-		Args: unknown,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.AddCommand(a.createToken(), a.listTokens(), a.revokeToken())
-	return c
-}
-
-func (a *app) createToken() *cobra.Command {
+func (a *app) createToken(c *cobra.Command) {
 	var t token.Token
 	var grant effects
 	var ttl *time.Duration
-	c := &cobra.Command{
-		Use:   "create NAME [flags]",
-		Short: "Make a token and print it, once",
-		Long: "Create makes a token for a caller of the server and prints it. It is kept nowhere: if it is lost, make\n" +
-			"another one. The roles are read (see pipelines, runs and questions), start (start, cancel, resume and\n" +
-			"remove runs), force (with start: resume runs although their pipeline changed), grant (with start: narrow the\n" +
-			"grant of a run), answer (answer questions), act (ask capabilities) and scrape (read /metrics). A caller\n" +
-			"with a tenant sees only what that tenant has started.",
-		Example:               a.example("token create ci --role read,start --tenant acme --max-usd 1 --ttl 720h"),
-		DisableFlagsInUseLine: true,
-		Args:                  oneName,
-		RunE: func(c *cobra.Command, args []string) error {
-			now := time.Now()
-			t.Name = args[0]
-			if c.Flags().Changed("grant") {
-				t.Grant = grant
-			}
-			if ttl != nil {
-				t.Expires = now.Add(*ttl).UTC().Truncate(time.Second)
-			}
-			tokens, err := a.openTokens()
-			if err != nil {
-				return err
-			}
-			secret, err := tokens.Create(t, now)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(a.Stdout, secret)
-			return output(err)
-		},
+	c.RunE = func(c *cobra.Command, args []string) error {
+		now := time.Now()
+		t.Name = args[0]
+		if c.Flags().Changed("grant") {
+			t.Grant = grant
+		}
+		if ttl != nil {
+			t.Expires = now.Add(*ttl).UTC().Truncate(time.Second)
+		}
+		tokens, err := a.openTokens()
+		if err != nil {
+			return err
+		}
+		secret, err := tokens.Create(t, now)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(a.Stdout, secret)
+		return output(err)
 	}
 	f := c.Flags()
 	a.tokensFlag(f)
@@ -74,39 +48,21 @@ func (a *app) createToken() *cobra.Command {
 	f.Var(count(&t.Streams), "streams", "at most `N` streams, watched lists and waits at once; 100 by default")
 	f.BoolVar(&t.Interactive, "interactive", false, "its runs that say that a person waits go before others")
 	f.Var(&quantity[time.Duration]{&ttl, time.Second}, "ttl", "the token expires after this time, such as `720h`")
-	return c
 }
 
-func oneName(c *cobra.Command, args []string) error {
-	switch len(args) {
-	case 1:
-		return nil
-	case 0:
-		return fmt.Errorf("NAME is missing: see %s --help", c.CommandPath())
-	}
-	return fmt.Errorf("unexpected argument %q: %s takes one NAME", args[1], c.CommandPath())
-}
-
-func (a *app) listTokens() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "list [flags]",
-		Short: "List the tokens",
-		Args:  none,
-		RunE: func(*cobra.Command, []string) error {
-			tokens, err := a.openTokens()
-			if err != nil {
-				return err
-			}
-			all, err := tokens.List()
-			if err != nil {
-				return err
-			}
-			return output(a.printTokens(all))
-		},
-		DisableFlagsInUseLine: true,
+func (a *app) listTokens(c *cobra.Command) {
+	c.RunE = func(*cobra.Command, []string) error {
+		tokens, err := a.openTokens()
+		if err != nil {
+			return err
+		}
+		all, err := tokens.List()
+		if err != nil {
+			return err
+		}
+		return output(a.printTokens(all))
 	}
 	a.tokensFlag(c.Flags())
-	return c
 }
 
 func (a *app) printTokens(all []token.Token) error {
@@ -128,20 +84,13 @@ func (a *app) printTokens(all []token.Token) error {
 	return nil
 }
 
-func (a *app) revokeToken() *cobra.Command {
-	c := &cobra.Command{
-		Use:                   "revoke NAME [flags]",
-		Short:                 "Make a token invalid",
-		DisableFlagsInUseLine: true,
-		Args:                  oneName,
-		RunE: func(_ *cobra.Command, args []string) error {
-			tokens, err := a.openTokens()
-			if err != nil {
-				return err
-			}
-			return tokens.Revoke(args[0])
-		},
+func (a *app) revokeToken(c *cobra.Command) {
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		tokens, err := a.openTokens()
+		if err != nil {
+			return err
+		}
+		return tokens.Revoke(args[0])
 	}
 	a.tokensFlag(c.Flags())
-	return c
 }

@@ -300,49 +300,33 @@ func (f *found) add(files ...string) {
 	}
 }
 
-func (a *app) trust() *cobra.Command {
+func (a *app) trust(c *cobra.Command) {
 	var list, remove bool
 	var tools string
-	c := &cobra.Command{
-		Use:   "trust [DIR] [flags]",
-		Short: "Trust the project in a directory, or list or remove trusted projects",
-		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
-			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
-			"without being told to, and no database or tokens that this user's Stone did not make. A changed file is no\n" +
-			"longer trusted.\n\n" +
-			"The definitions of the tools of MCP servers are kept when they are first used. A run refuses a tool whose\n" +
-			"definition has changed; --tools accepts it.\n\n" +
-			"Files are known by their digests, which are kept in the user's configuration directory. For CI, --trust of\n" +
-			"the other commands, or " + trustEnv + "=1, trusts the project of the command.",
-		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 1:
-				return fmt.Errorf("unexpected argument %q: %s takes one DIR", args[1], c.CommandPath())
-			case list && (remove || tools != "" || len(args) > 0):
-				return errors.New("--list lists all projects: leave out the rest")
-			case remove && tools != "":
-				return errors.New("--remove and --tools exclude each other: give one")
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir := cmp.Or(strings.Join(args, ""), ".")
-			switch {
-			case list:
-				return a.listTrust()
-			case remove:
-				return a.removeTrust(dir)
-			case tools != "":
-				return a.acceptTools(dir, tools)
-			}
-			return a.addTrust(dir)
-		},
+	c.PreRunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case list && (remove || tools != "" || len(args) > 0):
+			return errors.New("--list lists all projects: leave out the rest")
+		case remove && tools != "":
+			return errors.New("--remove and --tools exclude each other: give one")
+		}
+		return nil
+	}
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		dir := cmp.Or(strings.Join(args, ""), ".")
+		switch {
+		case list:
+			return a.listTrust()
+		case remove:
+			return a.removeTrust(dir)
+		case tools != "":
+			return a.acceptTools(dir, tools)
+		}
+		return a.addTrust(dir)
 	}
 	c.Flags().BoolVar(&list, "list", false, "list the projects that are trusted")
 	c.Flags().StringVar(&tools, "tools", "", "accept the tools of the MCP `SERVER` as they are defined now, after a run has refused a change")
 	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
-	return c
 }
 
 // quotedAll returns a command line as a shell takes it.

@@ -34,20 +34,9 @@ type tuneFlags struct {
 	out   string
 }
 
-func (a *app) tune() *cobra.Command {
+func (a *app) tune(c *cobra.Command) {
 	var flags tuneFlags
-	var c *cobra.Command
-	c = a.over(&cobra.Command{
-		Use:         "tune",
-		Annotations: map[string]string{plansAlone: "yes"},
-		Short:       "Choose the order and the threshold of a cascade in a plan",
-		Long: "Tune chooses the order of the candidates of a call and its score-min: the setting with the highest mean\n" +
-			"score among those that cost at most --usd-per-case. It asks each candidate about each case of the split\n" +
-			"dev once, or takes the answers of an earlier run, and simulates all settings on these answers. It writes\n" +
-			"the plan with the chosen setting to --out, and then evaluates that on the split test. The budget applies\n" +
-			"to both together. PLAN is the name of an .edn or .json file.",
-		Example: a.example("eval tune plan.edn --data cases.jsonl --score exact --usd-per-case 0.002 --out tuned.edn"),
-	}, func(ctx context.Context, p stone.Ashlar) error { return a.tunePlan(ctx, c, p, flags) })
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error { return a.tunePlan(ctx, c, p, flags) })
 	f := c.Flags()
 	dataFlags(f, &flags.data, "choose on the dev split, and report on the test split, of the rows of")
 	f.StringVar(&flags.score, "score", "", "score by `KIND`, such as exact, or by a file with one scorer: see stone eval")
@@ -86,7 +75,6 @@ func (a *app) tune() *cobra.Command {
 		}
 		return err
 	}
-	return c
 }
 
 // tunePlan chooses a setting on the dev split, writes it into a plan and evaluates that on the test split.
