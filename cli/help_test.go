@@ -22,7 +22,7 @@ func TestFit(t *testing.T) {
 }
 
 // The table has every command, with a group, a short line and, if it does something, a constructor.
-func TestTable(t *testing.T) {
+func TestCommandTable(t *testing.T) {
 	a := newApp(Config{Name: "stone", Pipeline: FromArgument})
 	a.linked.library, a.linked.server = new(library.Library), new(publish.Server)
 	root, has := a.root(), a.constructors()
