@@ -56,17 +56,12 @@ func (a *app) printBudgets(rules []budget.Rule, balance func(budget.Shared) (bud
 		return failed("%w", err)
 	}
 	all := []budget.Balance{}
-	rows := []column{{name: "BUDGET"}, {name: "RUNS"}, {name: "UNIT"}, {name: "USED", right: true}, {name: "IN FLIGHT", right: true}, {name: "LIMIT", right: true}, {name: "RENEWED"}}
+	rows := newTable("BUDGET", "RUNS", "UNIT", ">USED", ">IN FLIGHT", ">LIMIT", "RENEWED")
 	for _, b := range found {
 		all = append(all, b.Balance)
 		for _, l := range b.Lines() {
-			for i, cell := range []string{text.Line(b.Name), text.Line(b.Runs()), l.Unit, l.Used, l.Held, l.Limit, b.Renewed()} {
-				rows[i].cells = append(rows[i].cells, cell)
-			}
+			rows.add(text.Line(b.Name), text.Line(b.Runs()), l.Unit, l.Used, l.Held, l.Limit, b.Renewed())
 		}
 	}
-	if a.json {
-		return output(printJSON(a.Stdout, all))
-	}
-	return output(printTable(a.Stdout, a.columns(), rows))
+	return a.print(all, rows)
 }

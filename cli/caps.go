@@ -3,10 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,10 +24,7 @@ func (a *app) caps(c *cobra.Command) {
 		if !noProbe {
 			probe(ctx, all, a.untrusted())
 		}
-		if a.json {
-			return output(printJSON(a.Stdout, all))
-		}
-		return output(printCaps(a.Stdout, all))
+		return a.printCaps(all)
 	})
 	f := c.Flags()
 	a.jsonFlag(f, "a JSON array")
@@ -93,23 +87,20 @@ func probe(ctx context.Context, all []capability, untrusted error) {
 	done.Wait()
 }
 
-func printCaps(w io.Writer, all []capability) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "No capabilities are configured.")
-		return err
+func (a *app) printCaps(all []capability) error {
+	if len(all) == 0 && !a.json {
+		_, err := fmt.Fprintln(a.Stdout, "No capabilities are configured.")
+		return output(err)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tKIND\tSTATE\tINTENTS\tCOST\tLIMITS\tNEEDS\tEFFECTS") // Flush tells of errors
+	rows := newTable("ID", "KIND", "STATE", "INTENTS", "COST", "LIMITS", "NEEDS", "EFFECTS")
 	for _, c := range all {
-		kind := c.Kind
+		kind, intents, id := c.Kind, words(c.Intents), c.ID
 		if c.Tool {
 			kind += " (tool)"
 		}
-		intents := words(c.Intents)
 		if c.Intents == nil {
 			intents = "any"
 		}
-		id := c.ID
 		if c.Version != "" {
 			id += "@" + c.Version
 		}
@@ -117,24 +108,19 @@ func printCaps(w io.Writer, all []capability) error {
 		for i, cell := range cells {
 			cells[i] = text.Line(cell)
 		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		rows.add(cells...)
 	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
+	err := a.print(all, rows)
 	for _, c := range all {
 		why := c.Why
 		if c.State == "down" {
 			why = "not available: " + why
 		}
-		if why == "" {
-			continue
-		}
-		if _, err := fmt.Fprintln(w, text.Line(c.ID+" is "+why)); err != nil {
-			return err
+		if why != "" && !a.json && err == nil {
+			_, err = fmt.Fprintln(a.Stdout, text.Line(c.ID+" is "+why))
 		}
 	}
-	return nil
+	return output(err)
 }
 
 func shownCost(c capability) string {

@@ -174,19 +174,13 @@ func (a *app) listChats(ctx context.Context, s *store) error {
 	if err != nil {
 		return err
 	}
-	if a.json {
-		return output(printJSON(a.Stdout, list(all)))
-	}
-	if len(all) == 0 {
+	if len(all) == 0 && !a.json {
 		a.complain("no chats in %s", s.file)
 		return nil
 	}
-	columns := []column{{name: "CHAT"}, {name: "PIPELINE"}, {name: "TURNS", right: true}, {name: "STATE"}, {name: "STARTED"}, {name: "LAST"}, {name: "COST", right: true}}
-	now := time.Now()
+	rows, now := newTable("CHAT", "PIPELINE", ">TURNS", "STATE", "STARTED", "LAST", ">COST"), time.Now()
 	for _, c := range all {
-		for i, cell := range []string{c.Name, text.Cut(text.Line(c.Pipeline), maxName), strconv.Itoa(c.Turns), c.State, moment(c.Started, now), moment(c.Last, now), c.cost} {
-			columns[i].cells = append(columns[i].cells, cell)
-		}
+		rows.add(c.Name, text.Cut(text.Line(c.Pipeline), maxName), strconv.Itoa(c.Turns), c.State, moment(c.Started, now), moment(c.Last, now), c.cost)
 	}
-	return output(printTable(a.Stdout, a.columns(), columns))
+	return a.print(list(all), rows)
 }

@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,16 +51,11 @@ func (a *app) doctor(c *cobra.Command) {
 				bad++
 			}
 		}
-		var err error
-		if a.json {
-			err = printJSON(a.Stdout, all)
-		} else {
-			err = a.printDiagnoses(all)
-		}
+		err := a.printDiagnoses(all)
 		if err == nil && bad > 0 {
 			return &exitError{code: Failed}
 		}
-		return output(err)
+		return err
 	}
 	a.dbFlag(c.Flags())
 	a.jsonFlag(c.Flags(), "a JSON array")
@@ -70,21 +64,24 @@ func (a *app) doctor(c *cobra.Command) {
 
 func (a *app) printDiagnoses(all []diagnosis) error {
 	marks := map[string]string{good: "✓", note: "○", wrong: "✗"}
-	table := tabwriter.NewWriter(a.Stdout, 0, 0, 2, ' ', 0)
-	folded := func(s string) string { // within a terminal
+	rows := newTable("", "")
+	add := func(name, value string) {
 		const before = len("? configuration  ")
-		if a.columns() == 0 {
-			return s
+		lines := []string{value}
+		if a.columns() > 0 {
+			lines = text.Fold(value, max(a.columns()-before, 20))
 		}
-		return strings.Join(text.Fold(s, max(a.columns()-before, 20)), "\n\t")
+		for _, line := range lines {
+			rows.add(name, line)
+			name = ""
+		}
 	}
 	for _, d := range all {
-		fmt.Fprintf(table, "%s %s\t%s\n", marks[d.State], d.Name, folded(d.Value)) // Flush tells of errors
-		if d.Next != "" {
-			fmt.Fprintf(table, "\t%s\n", folded("→ "+d.Next))
+		if add(marks[d.State]+" "+d.Name, d.Value); d.Next != "" {
+			add("", "→ "+d.Next)
 		}
 	}
-	return table.Flush()
+	return a.print(all, rows)
 }
 
 func (a *app) diagnose(ctx context.Context) []diagnosis {

@@ -72,7 +72,7 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	}
 	if flags.dry {
 		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
-		return output(printTable(a.Stdout, a.columns(), runColumns(old, now)))
+		return output(runTable(old, now).print(a.Stdout, a.columns()))
 	}
 	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
 	return output(err)

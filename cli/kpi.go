@@ -59,7 +59,7 @@ func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
 		a.complain("no calls in %s in %s", text.Plural(len(runs), "run"), s.file)
 		return nil
 	}
-	if err := printTable(a.Stdout, a.columns(), kpiColumns(all, intents)); err != nil {
+	if err := kpiTable(all, intents).print(a.Stdout, a.columns()); err != nil {
 		return output(err)
 	}
 	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", ratesOf(all.Tally().KPIs()))
@@ -141,22 +141,15 @@ func (s *score) tally() call.Tally {
 	return t
 }
 
-func kpiColumns(all *score, intents map[string]*score) []column {
-	columns := []column{{name: "INTENT"}, {name: "CAPABILITY"}}
-	for _, name := range []string{"CALLS", "PASSED", "ATTEMPTS", "RETRIES", "FALLBACKS", "MUST-FAILED", "JUDGED", "LATENCY", "TOKENS", "COST"} {
-		columns = append(columns, column{name: name, right: true})
-	}
+func kpiTable(all *score, intents map[string]*score) *table {
+	rows := newTable("INTENT", "CAPABILITY", ">CALLS", ">PASSED", ">ATTEMPTS", ">RETRIES", ">FALLBACKS", ">MUST-FAILED", ">JUDGED", ">LATENCY", ">TOKENS", ">COST")
 	row := func(intent, id string, s *score) {
 		t, latency := s.tally(), ""
 		if t.Attempts > 0 {
 			latency = progress.Duration(s.latency / time.Duration(t.Attempts))
 		}
-		for i, cell := range []string{
-			text.Line(intent), text.Line(id), strconv.Itoa(t.Calls), strconv.Itoa(t.Succeeded), strconv.Itoa(t.Attempts), amount(t.Retries),
-			amount(t.FallbackHops), amount(t.MustFailed), amount(t.JudgeUsed), latency, tokens(s.usage), cost(s.usage),
-		} {
-			columns[i].cells = append(columns[i].cells, cell)
-		}
+		rows.add(text.Line(intent), text.Line(id), strconv.Itoa(t.Calls), strconv.Itoa(t.Succeeded), strconv.Itoa(t.Attempts), amount(t.Retries),
+			amount(t.FallbackHops), amount(t.MustFailed), amount(t.JudgeUsed), latency, tokens(s.usage), cost(s.usage))
 	}
 	for _, intent := range slices.Sorted(maps.Keys(intents)) {
 		s := intents[intent]
@@ -166,7 +159,7 @@ func kpiColumns(all *score, intents map[string]*score) []column {
 		}
 	}
 	row("all", "", all)
-	return columns
+	return rows
 }
 
 // ratesOf returns the rates in one line, and the failures in a second one if there are any.

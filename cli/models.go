@@ -22,13 +22,10 @@ func (a *app) models(c *cobra.Command) {
 		for _, w := range warnings {
 			a.complain("%s", w)
 		}
-		if a.json {
-			return output(printJSON(a.Stdout, rows))
-		}
-		if len(rows) == 0 {
+		if len(rows) == 0 && !a.json {
 			a.complain("no models in the configuration: add them under :models")
 		}
-		return output(printTable(a.Stdout, 0, modelColumns(rows)))
+		return a.print(rows, modelRows(rows))
 	})
 	a.jsonFlag(c.Flags(), "a JSON array")
 }
@@ -73,9 +70,8 @@ func modelTable(conf *config.Config, now time.Time) (rows []*config.Model, warni
 	return rows, warnings
 }
 
-func modelColumns(rows []*config.Model) []column {
-	columns := []column{{name: "MODEL"}, {name: "PROVIDER"}, {name: "WINDOW", right: true}, {name: "IN", right: true}, {name: "OUT", right: true},
-		{name: "READ", right: true}, {name: "WRITE", right: true}, {name: "CAN"}, {name: "DATE"}, {name: "CAPABILITIES"}}
+func modelRows(rows []*config.Model) *table {
+	t := newTable("MODEL", "PROVIDER", ">WINDOW", ">IN", ">OUT", ">READ", ">WRITE", "CAN", "DATE", "CAPABILITIES")
 	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 	unless := func(f float64) string { // a zero of these means the price of input
 		if f == 0 {
@@ -84,19 +80,15 @@ func modelColumns(rows []*config.Model) []column {
 		return number(f)
 	}
 	for _, r := range rows {
-		window := ""
-		if r.Window > 0 {
-			window = strconv.Itoa(r.Window)
-		}
 		prices := make([]string, 4)
 		if p := r.Price; p != nil {
 			prices = []string{number(p.In), number(p.Out), unless(p.CacheRead), unless(p.CacheWrite)}
 		}
-		cells := slices.Concat([]string{r.Model, r.Provider, window}, prices,
-			[]string{strings.Join(r.Can, " "), r.Date, strings.Join(r.Caps, " ")})
-		for i := range columns {
-			columns[i].cells = append(columns[i].cells, text.Line(cells[i]))
+		cells := slices.Concat([]string{r.Model, r.Provider, unless(float64(r.Window))}, prices, []string{strings.Join(r.Can, " "), r.Date, strings.Join(r.Caps, " ")})
+		for i := range cells {
+			cells[i] = text.Line(cells[i])
 		}
+		t.add(cells...)
 	}
-	return columns
+	return t
 }

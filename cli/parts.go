@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/dag"
@@ -110,11 +109,11 @@ func printTables[T interface {
 		if _, err := fmt.Fprintln(w, text.Line(one.title())); err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		rows := newTable("", "")
 		for _, row := range one.table() {
-			fmt.Fprintf(table, "  %s\t%s\n", row[0], text.Line(row[1])) // Flush tells of errors
+			rows.add("  "+row[0], text.Line(row[1]))
 		}
-		if err := table.Flush(); err != nil {
+		if err := rows.print(w, 0); err != nil {
 			return err
 		}
 	}

@@ -78,18 +78,13 @@ func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case a.json:
-		err = printJSON(a.Stdout, list(runs))
-	case len(runs) == 0:
+	if len(runs) == 0 && !a.json {
 		a.complain("no such runs in %s", s.file)
-	default:
-		err = printTable(a.Stdout, a.columns(), runColumns(runs, time.Now()))
 	}
-	if more && err == nil {
+	if err = a.print(list(runs), runTable(runs, time.Now())); more && err == nil {
 		a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", runs[len(runs)-1].ID)...))
 	}
-	return output(err)
+	return err
 }
 
 // nextPage returns the command line for the next page.
@@ -164,24 +159,17 @@ const everything = 1 << 31
 // maxName is how much is shown of the name of a pipeline.
 const maxName = 16
 
-func runColumns(runs []journal.RunInfo, now time.Time) []column {
-	columns := []column{
-		{name: "RUN"}, {name: "PIPELINE"}, {name: "STATE"}, {name: "STARTED"}, {name: "DURATION", right: true},
-		{name: "STEPS", right: true}, {name: "TOKENS", right: true}, {name: "COST", right: true}, {name: "FAILURE"},
-	}
+func runTable(runs []journal.RunInfo, now time.Time) *table {
+	rows := newTable("RUN", "PIPELINE", "STATE", "STARTED", ">DURATION", ">STEPS", ">TOKENS", ">COST", "FAILURE")
 	for _, info := range runs {
 		r, steps := view.Head{RunInfo: info}, ""
 		if n := r.Results(); n > 0 {
 			steps = strconv.Itoa(n)
 		}
-		for i, cell := range []string{
-			r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, r.Until(now)),
-			steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r),
-		} {
-			columns[i].cells = append(columns[i].cells, cell)
-		}
+		rows.add(r.ID, text.Cut(text.Line(r.Pipeline), maxName), stateOf(r), moment(r.Started, now), took(r.Started, r.Until(now)),
+			steps, tokens(r.Usage.Usage), total(r.Usage), failureOf(r))
 	}
-	return columns
+	return rows
 }
 
 // stateOf returns the state of a run and the number of lanes it lost.

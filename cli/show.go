@@ -35,11 +35,11 @@ func (a *app) showRun(c *cobra.Command) {
 			return failed("%w", err)
 		}
 		printer := newTreePrinter(run, all, a.columns())
-		if err := printer.print(ctx); err != nil {
+		if err := printer.fill(ctx); err != nil {
 			return failed("%w", err)
 		}
 		if err = a.printHead(run); err == nil {
-			err = printTable(a.Stdout, a.columns(), printer.columns)
+			err = printer.print(a.Stdout, a.columns())
 		}
 		if err == nil {
 			err = a.printTail(ctx, s, info)
