@@ -63,5 +63,5 @@ func (a *app) printBudgets(rules []budget.Rule, balance func(budget.Shared) (bud
 			rows.add(text.Line(b.Name), text.Line(b.Runs()), l.Unit, l.Used, l.Held, l.Limit, b.Renewed())
 		}
 	}
-	return a.print(all, rows)
+	return a.print(all, rows, a.columns())
 }

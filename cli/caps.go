@@ -110,7 +110,7 @@ func (a *app) printCaps(all []capability) error {
 		}
 		rows.add(cells...)
 	}
-	err := a.print(all, rows)
+	err := a.print(all, rows, 0)
 	for _, c := range all {
 		why := c.Why
 		if c.State == "down" {

@@ -182,5 +182,5 @@ func (a *app) listChats(ctx context.Context, s *store) error {
 	for _, c := range all {
 		rows.add(c.Name, text.Cut(text.Line(c.Pipeline), maxName), strconv.Itoa(c.Turns), c.State, moment(c.Started, now), moment(c.Last, now), c.cost)
 	}
-	return a.print(list(all), rows)
+	return a.print(list(all), rows, a.columns())
 }

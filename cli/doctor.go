@@ -81,7 +81,7 @@ func (a *app) printDiagnoses(all []diagnosis) error {
 			add("", "→ "+d.Next)
 		}
 	}
-	return a.print(all, rows)
+	return a.print(all, rows, 0)
 }
 
 func (a *app) diagnose(ctx context.Context) []diagnosis {

@@ -25,7 +25,7 @@ func (a *app) models(c *cobra.Command) {
 		if len(rows) == 0 && !a.json {
 			a.complain("no models in the configuration: add them under :models")
 		}
-		return a.print(rows, modelRows(rows))
+		return a.print(rows, modelRows(rows), 0)
 	})
 	a.jsonFlag(c.Flags(), "a JSON array")
 }

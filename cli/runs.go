@@ -81,7 +81,7 @@ func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
 	if len(runs) == 0 && !a.json {
 		a.complain("no such runs in %s", s.file)
 	}
-	if err = a.print(list(runs), runTable(runs, time.Now())); more && err == nil {
+	if err = a.print(list(runs), runTable(runs, time.Now()), a.columns()); more && err == nil {
 		a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", runs[len(runs)-1].ID)...))
 	}
 	return err

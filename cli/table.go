@@ -66,12 +66,12 @@ func (t *table) print(w io.Writer, width int) error {
 	return err
 }
 
-// print prints v as JSON with --json, and a table otherwise.
-func (a *app) print(v any, t *table) error {
+// print prints v as JSON with --json, and otherwise a table, cut to a width unless that is 0.
+func (a *app) print(v any, t *table, width int) error {
 	if a.json {
 		return output(printJSON(a.Stdout, v))
 	}
-	return output(t.print(a.Stdout, a.columns()))
+	return output(t.print(a.Stdout, width))
 }
 
 // columns returns the width of the terminal that standard output is, 0 if it is
