@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
@@ -39,29 +41,74 @@ type evalFlags struct {
 func (a *app) eval(c *cobra.Command) {
 	var flags evalFlags
 	a.over(c, func(ctx context.Context, p stone.Ashlar) error { return a.evaluate(ctx, p, flags) })
-	f := c.Flags()
-	a.evalFlags(f, &flags)
-	flags.run.wire.describe(f)
-	a.trustFlag(f)
-	a.addKeepFlags(c, &flags.run.keep)
-	before := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if flags.data.File == "" {
-			return errors.New("--data is missing: name a file of JSON Lines or CSV")
-		}
-		if len(flags.scores) == 0 && !flags.estimate {
+	a.evalFlags(c.Flags(), &flags)
+	flags.run.wire.describe(c.Flags())
+	a.keepData(c, &flags.run, &flags.data, func([]string) error {
+		if flags.data.File != "" && len(flags.scores) == 0 && !flags.estimate {
 			return errors.New("--score is missing: name a scorer, such as --score exact, or a file of scorers")
 		}
-		flags.run.keep.made.Command = c.Name()
 		if flags.estimate && flags.data.N == 0 {
 			flags.data.N = 20
 		}
-		var err error // of a plan, the columns are slots
-		if a.calls.slots, err = flags.data.Columns(); err != nil {
+		return nil
+	})
+}
+
+// keepData adds the flags of a command that works on a data set and keeps its run. Check checks its other flags.
+func (a *app) keepData(c *cobra.Command, run *runFlags, data *eval.Data, check func(args []string) error) {
+	a.quietFlag(c.Flags())
+	a.trustFlag(c.Flags())
+	a.addKeepFlags(c, &run.keep)
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) (err error) {
+		if err := check(args); err != nil {
+			return err
+		}
+		if data.File == "" {
+			return errors.New("--data is missing: name a file of JSON Lines or CSV")
+		}
+		if a.calls.slots, err = data.Columns(); err != nil { // of a plan, the columns are slots
 			return fmt.Errorf("--data: %w", err)
 		}
+		run.keep.made.Command = strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 		return before(c, args)
 	}
+}
+
+// measure performs an evaluation of any kind and shows how far it is, in one line if live. Print gets its result, if there is one.
+func (a *app) measure(ctx context.Context, q stone.Ashlar, cfg stone.Config, flags runFlags, live bool, print func(*dag.Node, dag.DAG, *keptRun) error) error {
+	if flags.own = true; !a.quiet {
+		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: live, began: time.Now()}
+		defer shown.close()
+		cfg.Watch = eval.Watch(q, shown.show)
+	}
+	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
+	return a.perform(ctx, q, cfg, findings.Errors(), flags, func(result stone.Result, run *keptRun) error {
+		if result.Node == nil {
+			return nil
+		}
+		return print(result.Node, result.DAG, run)
+	})
+}
+
+// counted has an account, so that the progress knows the cost.
+func counted(ctx context.Context) context.Context {
+	if budget.From(ctx) != nil {
+		return ctx
+	}
+	return budget.With(ctx, budget.New(budget.Limits{}))
+}
+
+// scorer reads the one scorer of a choice.
+func scorer(app *call.Applicator, spec string) (eval.Scorer, error) {
+	all, err := eval.Read(app, spec)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(all))
+	}
+	if err != nil {
+		return eval.Scorer{}, fmt.Errorf("--score: %w", err)
+	}
+	return all[0], nil
 }
 
 // evalFlags adds the flags. Those that make the pipeline are kept with the run.
@@ -79,7 +126,6 @@ func (a *app) evalFlags(f *pflag.FlagSet, flags *evalFlags) {
 	f.BoolVar(&flags.estimate, "estimate", false, "say what the whole data would cost, by --n cases (default 20)")
 	noted(f, makesPipeline, "slice", "split", "n", "seed", "score", "trials", "lanes", "against", "gate", "estimate")
 	a.jsonFlag(f, "the report as JSON")
-	a.quietFlag(f)
 	f.StringVar(&flags.save, "save", "", "write the scores of all cases to `FILE`, for --against")
 	f.StringVar(&flags.markdown, "markdown", "", "write the report to `FILE`, in Markdown")
 	f.StringVar(&flags.junit, "junit", "", "write scores and rules to `FILE`, in JUnit XML")
@@ -109,21 +155,9 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 	if test := eval.TestOf(q); test != "" {
 		flags.run.keep.labels = map[string]string{testLabel: test}
 	}
-	if budget.From(ctx) == nil { // so that the progress knows the cost
-		ctx = budget.With(ctx, budget.New(budget.Limits{}))
-	}
-	if flags.run.own = true; !a.quiet {
-		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), live: a.screen() != nil, began: time.Now()}
-		defer shown.close()
-		cfg.Watch = eval.Watch(q, shown.show)
-	}
 	var report *eval.Report
-	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
-	err = a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, run *keptRun) error {
-		if result.Node == nil {
-			return nil
-		}
-		r, err := eval.Result.Of(result.Node)
+	err = a.measure(counted(ctx), q, cfg, flags.run, a.screen() != nil, func(n *dag.Node, d dag.DAG, run *keptRun) error {
+		r, err := eval.Result.Of(n)
 		if err != nil {
 			return err
 		}
@@ -131,7 +165,7 @@ func (a *app) evaluate(ctx context.Context, p stone.Ashlar, flags evalFlags) err
 			return err
 		}
 		report = &r
-		return a.printReport(r, result.DAG, run, flags)
+		return a.printReport(r, d, run, flags)
 	})
 	if err == nil && report != nil {
 		err = a.unanswered(*report)
@@ -289,7 +323,15 @@ func (a *app) printReport(r eval.Report, d dag.DAG, run *keptRun, flags evalFlag
 	}
 	write(flags.markdown, func() ([]byte, error) { return []byte(r.Markdown()), nil })
 	write(flags.junit, r.JUnit)
-	write(flags.save, func() ([]byte, error) { return saved(d) })
+	write(flags.save, func() ([]byte, error) {
+		b, err := eval.BaselineOf("", d)
+		if err != nil {
+			return nil, err
+		}
+		var data bytes.Buffer
+		err = b.Write(&data)
+		return data.Bytes(), err
+	})
 	if err := errors.Join(written...); err != nil || run == nil || a.quiet {
 		return err
 	}
@@ -323,15 +365,4 @@ func (a *app) possiblyPaid(run *keptRun) error {
 		a.complain("possibly paid, but not in the report: $%s for %d attempts without a result", cmp.Or(money.USD(cost.Possible.USD, false), "0"), cost.Possible.Attempts)
 	}
 	return nil
-}
-
-// saved returns the baseline of a finished evaluation.
-func saved(d dag.DAG) ([]byte, error) {
-	b, err := eval.BaselineOf("", d)
-	if err != nil {
-		return nil, err
-	}
-	var data bytes.Buffer
-	err = b.Write(&data)
-	return data.Bytes(), err
 }

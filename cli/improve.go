@@ -9,12 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/budget"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/journal"
 )
@@ -46,12 +45,8 @@ func (a *app) improve(c *cobra.Command) {
 	f.StringVar(&flags.out, "out", "", "write accepted prompts to the folder `DIR`")
 	noted(f, makesPipeline, "n", "seed", "score", "by", "prompt", "rounds", "shown", "lanes", "out")
 	a.jsonFlag(f, "the result as JSON")
-	a.quietFlag(f)
 	flags.run.wire.describe(f)
-	a.trustFlag(f)
-	a.addKeepFlags(c, &flags.run.keep)
-	before := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) error {
+	a.keepData(c, &flags.run, &flags.data, func([]string) error {
 		for _, need := range []struct{ flag, value, what string }{
 			{"data", flags.data.File, "a file of JSON Lines or CSV"},
 			{"score", flags.score, "a scorer, such as exact"},
@@ -65,14 +60,8 @@ func (a *app) improve(c *cobra.Command) {
 		if info, err := os.Stat(flags.out); err == nil && !info.IsDir() {
 			return fmt.Errorf("--out %s is a file: name a folder for the accepted prompts", flags.out)
 		}
-		var err error // of a plan, the columns are slots
-		if a.calls.slots, err = flags.data.Columns(); err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
-		err = before(c, args)
-		flags.run.keep.made.Command = "eval improve"
-		return err
-	}
+		return nil
+	})
 }
 
 // improvePrompts revises the prompts of a pipeline.
@@ -87,16 +76,13 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	if err != nil {
 		return err
 	}
-	scorers, err := eval.Read(conf.App, flags.score)
-	if err == nil && len(scorers) != 1 {
-		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(scorers))
-	}
+	by, err := scorer(conf.App, flags.score)
 	if err != nil {
-		return fmt.Errorf("--score: %w", err)
+		return err
 	}
 	cfg := a.calls.base
 	improving := eval.Improving{
-		Program: p, Data: flags.data, Scorer: scorers[0], Applicator: conf.App, By: flags.by,
+		Program: p, Data: flags.data, Scorer: by, Applicator: conf.App, By: flags.by,
 		Prompts: flags.prompts, Rounds: flags.rounds, Shown: flags.shown, Lanes: flags.lanes,
 	}
 	q, err := improving.Pipeline(ctx, cfg)
@@ -111,20 +97,8 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	}
 	flags.run.keep.name = "eval improve " + p.Name()
 	flags.run.keep.labels = map[string]string{testLabel: eval.TestOf(q)}
-	if budget.From(ctx) == nil {
-		ctx = budget.With(ctx, budget.New(budget.Limits{}))
-	}
-	if flags.run.own = true; !a.quiet {
-		shown := &evalProgress{account: budget.From(ctx), out: unshielded(a.Stderr), began: time.Now()}
-		defer shown.close()
-		cfg.Watch = eval.Watch(q, shown.show)
-	}
-	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
-	return a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, _ *keptRun) error {
-		if result.Node == nil {
-			return nil
-		}
-		r, err := eval.Improved.Of(result.Node)
+	return a.measure(counted(ctx), q, cfg, flags.run, false, func(n *dag.Node, _ dag.DAG, _ *keptRun) error {
+		r, err := eval.Improved.Of(n)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,6 +16,7 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
@@ -46,35 +46,23 @@ func (a *app) tune(c *cobra.Command) {
 	f.StringVar(&flags.out, "out", "", "write the plan to `FILE`; comments of PLAN are not kept")
 	noted(f, makesPipeline, "score", "lanes", "call", "usd-per-case", "out")
 	a.jsonFlag(f, "the choice and the report on the test split as two JSON objects")
-	a.quietFlag(f)
-	a.trustFlag(f)
-	a.addKeepFlags(c, &flags.run.keep)
-	before := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) error {
+	a.keepData(c, &flags.run, &flags.data, func(args []string) error {
 		switch {
 		case len(args) == 0 || !isPlan(args[0]):
 			return errors.New("want a plan, by the name of its .edn or .json file: only a plan can be rewritten")
-		case flags.data.File == "":
-			return errors.New("--data is missing: name a file of JSON Lines or CSV")
-		case flags.score == "":
+		case flags.data.File != "" && flags.score == "":
 			return errors.New("--score is missing: name a scorer, such as --score exact")
-		case !(flags.usd > 0):
+		case flags.data.File != "" && !(flags.usd > 0):
 			return errors.New("--usd-per-case is missing: say how many dollars an answer may cost in the mean")
-		case !isPlan(flags.out):
+		case flags.data.File != "" && !isPlan(flags.out):
 			return errors.New("--out is missing: name an .edn or .json file for the plan")
 		}
 		flags.data.Split = eval.DevSplit
-		var err error
-		if a.calls.slots, err = flags.data.Columns(); err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
-		err = before(c, args)
-		flags.run.keep.made.Command = "eval tune"
 		if flags.run.keep.reuse == "" && !flags.run.keep.none {
 			flags.run.keep.reuse = journal.AnyRun
 		}
-		return err
-	}
+		return nil
+	})
 }
 
 // tunePlan chooses a setting on the dev split, writes it into a plan and evaluates that on the test split.
@@ -97,24 +85,18 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 		return err
 	}
 	flags.run.keep.name = "eval tune " + flags.run.keep.made.Pipeline
-	if budget.From(ctx) == nil {
-		ctx = budget.With(ctx, budget.New(budget.Limits{}))
-	}
+	ctx = counted(ctx)
 	account := budget.From(ctx)
-	if flags.run.own = true; !a.quiet {
-		shown := &evalProgress{account: account, out: unshielded(a.Stderr), live: a.screen() != nil, began: time.Now()}
-		defer shown.close()
-		cfg.Watch = eval.Watch(q, shown.show)
-	}
 	var line []string
-	findings := append(stone.Validate(q, cfg.Given()), a.calls.unfit(q)...)
-	err = a.perform(ctx, q, cfg, findings.Errors(), flags.run, func(result stone.Result, run *keptRun) error {
-		if result.Node == nil {
-			return nil
+	err = a.measure(ctx, q, cfg, flags.run, a.screen() != nil, func(n *dag.Node, _ dag.DAG, run *keptRun) error {
+		choice, err := eval.Tuned.Of(n)
+		if err != nil {
+			return err
 		}
-		choice, err := eval.Tuned.Of(result.Node)
-		if err == nil {
-			err = a.printChoice(choice)
+		if a.json {
+			err = printJSON(a.Stdout, choice)
+		} else {
+			_, err = io.WriteString(a.Stdout, choice.Text()+"\n")
 		}
 		if err == nil {
 			err = a.writeTuned(choice, t.Call, flags)
@@ -131,26 +113,13 @@ func (a *app) tunePlan(ctx context.Context, c *cobra.Command, p stone.Ashlar, fl
 	return a.within(c.Context(), line)
 }
 
-func (a *app) printChoice(choice eval.Choice) error {
-	if a.json {
-		return printJSON(a.Stdout, choice)
-	}
-	_, err := io.WriteString(a.Stdout, choice.Text()+"\n")
-	return err
-}
-
 // tuning reads what the flags and the plan say.
 func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	k := &a.calls
 	t = eval.Tuning{Data: flags.data, Lanes: flags.lanes, Call: flags.call, USDPerCase: flags.usd}
-	scorers, err := eval.Read(k.conf.App, flags.score)
-	if err == nil && len(scorers) != 1 {
-		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(scorers))
+	if t.Scorer, err = scorer(k.conf.App, flags.score); err != nil {
+		return t, err
 	}
-	if err != nil {
-		return t, fmt.Errorf("--score: %w", err)
-	}
-	t.Scorer = scorers[0]
 	if slots := k.plan.Calls(); t.Call == "" && len(slots) == 1 {
 		t.Call = slots[0]
 	} else if t.Call == "" {
