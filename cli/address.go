@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"os"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/stonelayer/stone/internal/kinds"
 	"github.com/stonelayer/stone/internal/redact"
-	"github.com/stonelayer/stone/internal/stores"
 )
 
 // storeEnv names the store without --db. Its password stays in the environment: a command
@@ -67,21 +65,6 @@ func secretless(args []string) []string {
 		}
 	}
 	return args
-}
-
-var errNoPostgres = errors.New(`this program does not link PostgreSQL: give cli.Main the part of package ` + postgresPackage)
-
-// openServer opens the database at an address. It uses the password of the environment if the
-// environment names the same address.
-func (s *store) openServer(ctx context.Context, postgres *stores.Server, address string) (err error) {
-	if postgres == nil {
-		return errNoPostgres
-	}
-	s.file = redact.Database(address)
-	full := redact.FullDatabase(address, storeEnv, false)
-	s.secret = postgres.Secret(full)
-	s.Store, err = postgres.Open(ctx, full, os.Getenv(listenEnv))
-	return err
 }
 
 // storeName returns the store that a flag or the environment names, or "".

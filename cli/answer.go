@@ -34,8 +34,11 @@ func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
 		return err
 	}
 	switch {
+	case len(args) == 1 && len(open) == 0:
+		a.complain("%s", a.asksNothing(s, info))
+		return nil
 	case len(args) == 1:
-		return a.listQuestions(s, info, open)
+		return output(a.printQuestions(a.Stdout, s, open))
 	case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
 		return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
 	case len(args) == 2:
@@ -82,31 +85,18 @@ type asked struct {
 	number int
 }
 
-// opened returns the open ones among all questions of a run.
-func opened(all []journal.Question) (open []asked) {
-	for i, q := range all {
-		if q.Open() {
-			open = append(open, asked{q, i + 1})
-		}
-	}
-	return open
-}
-
 // open returns the open questions of a run.
-func (s *store) open(ctx context.Context, run string) ([]asked, error) {
+func (s *store) open(ctx context.Context, run string) (open []asked, err error) {
 	questions, err := s.Questions(ctx, run)
 	if err != nil {
 		return nil, failed("%w", err)
 	}
-	return opened(questions), nil
-}
-
-func (a *app) listQuestions(s *store, info journal.RunInfo, open []asked) error {
-	if len(open) == 0 {
-		a.complain("%s", a.asksNothing(s, info))
-		return nil
+	for i, q := range questions {
+		if q.Open() {
+			open = append(open, asked{q, i + 1})
+		}
 	}
-	return output(a.printQuestions(a.Stdout, s, open))
+	return open, nil
 }
 
 // printQuestions prints open questions and how each is answered.

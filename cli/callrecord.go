@@ -44,8 +44,12 @@ func sayCall(say func(name, value string), r *call.Record) {
 		if a.Score != nil {
 			name += fmt.Sprintf(", score %.3g", *a.Score)
 		}
-		if a.Usage.Sandbox != "" {
-			name += ", " + confinedBy(a.Usage.Sandbox)
+		switch method := a.Usage.Sandbox; method {
+		case "":
+		case "unconfined":
+			name += ", " + method
+		default:
+			name += ", confined by " + method
 		}
 		say("attempt", name)
 		sayVerdicts(say, a.Verdicts)
@@ -69,12 +73,4 @@ func sayVerdicts(say func(name, value string), all []call.Verdict) {
 		}
 		say("", line)
 	}
-}
-
-// confinedBy says how the command of a capability was confined.
-func confinedBy(method string) string {
-	if method == "unconfined" {
-		return method
-	}
-	return "confined by " + method
 }

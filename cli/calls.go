@@ -50,10 +50,16 @@ func (a *app) configured() (conf *config.Config, err error) {
 	default:
 		k.conf, err = config.Nearest(".", &a.linked.kinds)
 	}
-	if err == nil {
-		a.noteSecrets()
+	if err != nil {
+		return nil, err
 	}
-	return k.conf, err
+	for _, s := range k.conf.Secrets { // one may appear in a text before it is used
+		if value, err := s.Read(); err == nil {
+			a.secrets.NoteHeader(string(value))
+		}
+	}
+	a.secrets.NoteEnv(k.conf.Passed)
+	return k.conf, nil
 }
 
 // overConfig makes a command work on the configuration.
@@ -67,17 +73,6 @@ func (a *app) overConfig(c *cobra.Command, do func(ctx context.Context, conf *co
 		defer a.closeCalls()
 		return do(c.Context(), conf, args)
 	}
-}
-
-// noteSecrets notes the secrets that the configuration names and that are set: a
-// secret may appear in a text before it is used.
-func (a *app) noteSecrets() {
-	for _, s := range a.calls.conf.Secrets {
-		if value, err := s.Read(); err == nil {
-			a.secrets.NoteHeader(string(value))
-		}
-	}
-	a.secrets.NoteEnv(a.calls.conf.Passed)
 }
 
 // closeCalls stops the programs that the configuration has started.
@@ -153,14 +148,6 @@ func (a *app) with(input dag.DAG) stone.Config {
 		cfg.Input = input
 	}
 	return cfg
-}
-
-// subject names the pipeline or plan of the command.
-func (k *calls) subject() string {
-	if k.file == "" {
-		return "Pipeline"
-	}
-	return "Plan"
 }
 
 // findings returns the errors and warnings of a pipeline, or of the plan that it was made of.

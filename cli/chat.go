@@ -70,23 +70,15 @@ func (s *store) turnsOf(ctx context.Context, chat string) (turns []turn, err err
 		if r.Labels[tenantLabel] != "" { // of a server, which may have any label
 			continue
 		}
-		t, err := turnOf(r)
-		if err != nil {
-			return nil, err
+		number, err := strconv.Atoi(r.Labels[turnLabel])
+		after, err2 := strconv.Atoi(r.Labels[afterLabel])
+		if err := errors.Join(err, err2); err != nil || number < 1 || after < 0 || after >= number {
+			return nil, failed("run %s has the label %s but is no turn of a chat: %s=%q, %s=%q", r.ID, chatLabel, turnLabel, r.Labels[turnLabel], afterLabel, r.Labels[afterLabel])
 		}
-		turns = append(turns, t)
+		turns = append(turns, turn{r, number, after})
 	}
 	slices.SortFunc(turns, func(a, b turn) int { return cmp.Compare(a.number, b.number) })
 	return turns, nil
-}
-
-func turnOf(r journal.RunInfo) (t turn, err error) {
-	number, err := strconv.Atoi(r.Labels[turnLabel])
-	after, err2 := strconv.Atoi(r.Labels[afterLabel])
-	if err := errors.Join(err, err2); err != nil || number < 1 || after < 0 || after >= number {
-		return t, failed("run %s has the label %s but is no turn of a chat: %s=%q, %s=%q", r.ID, chatLabel, turnLabel, r.Labels[turnLabel], afterLabel, r.Labels[afterLabel])
-	}
-	return turn{r, number, after}, nil
 }
 
 // turnID is a turn's run id.

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/stonelayer/stone/internal/redact"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/journal/sqlite"
@@ -54,12 +53,17 @@ const mostDamage = 1000
 
 func (a *app) dbCheck(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if isEmpty(a.db) {
-			return failed("database %s is empty: there is nothing in it, not even tables", storeName(a.db))
+		at := &store{file: storeName(a.db)}
+		info, missing := os.Stat(at.file)
+		if missing == nil && info.Mode().IsRegular() && info.Size() == 0 { // opening it would make a database of it
+			return failed("database %s is empty: there is nothing in it, not even tables", at.file)
+		}
+		if at.file == "" && at.inProject(false) == nil {
+			_, missing = os.Stat(at.file)
 		}
 		s, err := a.openStore(c.Context(), "", false, sqlite.Options{ReadOnly: true})
 		switch {
-		case err != nil && isFile(a.db): // it is there, and so damaged that it does not open
+		case err != nil && missing == nil: // it is there, and so damaged that it does not open
 			return failed("%w", err)
 		case err != nil:
 			return err
@@ -68,26 +72,6 @@ func (a *app) dbCheck(c *cobra.Command) {
 	}
 	a.dbFlag(c.Flags())
 	a.jsonFlag(c.Flags(), "the result as JSON")
-}
-
-// isEmpty reports whether a flag or the environment names an empty file, which opening would make a database of.
-func isEmpty(flag string) bool {
-	name := storeName(flag)
-	if name == "" || redact.IsDatabase(name) {
-		return false
-	}
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular() && info.Size() == 0
-}
-
-// isFile reports whether a flag, the environment or the project name a database that is an existing file.
-func isFile(flag string) bool {
-	s := &store{file: storeName(flag)}
-	if redact.IsDatabase(s.file) || s.file == "" && s.inProject(false) != nil {
-		return false
-	}
-	_, err := os.Stat(s.file)
-	return err == nil
 }
 
 func (a *app) check(ctx context.Context, s *store) error {

@@ -130,29 +130,24 @@ func (d *dagFile) write(record dag.DAG) error {
 	if d == nil {
 		return nil
 	}
-	if err := d.put(record); err != nil {
-		return fmt.Errorf("--dag: the DAG could not be written: %w", err)
-	}
-	return nil
-}
-
-func (d *dagFile) put(record dag.DAG) error {
+	open := d.aside
 	if !d.replace {
-		f, err := os.OpenFile(d.path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
+		open = func() (*os.File, error) { return os.OpenFile(d.path, os.O_WRONLY, 0) }
+	}
+	f, err := open()
+	switch {
+	case err == nil && !d.replace:
+		err = errors.Join(dag.Write(f, record), f.Close())
+	case err == nil:
+		if err = errors.Join(dag.Write(f, record), f.Sync(), f.Close()); err == nil {
+			err = os.Rename(f.Name(), d.path)
 		}
-		return errors.Join(dag.Write(f, record), f.Close())
-	}
-	f, err := d.aside()
-	if err != nil {
-		return err
-	}
-	if err = errors.Join(dag.Write(f, record), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), d.path)
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
+		return fmt.Errorf("--dag: the DAG could not be written: %w", err)
 	}
 	return nil
 }

@@ -53,7 +53,13 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 			continue
 		}
 		younger := read
-		if read++; err == nil && flags.dooms(r, younger, now) && !s.within(ctx, r, flags) {
+		if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // of a run that would do it again, and may not be removed
+			if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
+				read++
+				continue
+			}
+		}
+		if read++; err == nil && flags.dooms(r, younger, now) {
 			if flags.dry {
 				old = append(old, r)
 				continue
@@ -76,16 +82,6 @@ func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Tim
 	}
 	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
 	return output(err)
-}
-
-// within reports whether a run is an inner one of a run that may not be removed, and would do it again.
-func (s *store) within(ctx context.Context, r journal.RunInfo, flags gcFlags) bool {
-	outer, _, inner := strings.Cut(r.ID, "/")
-	if !inner {
-		return false
-	}
-	o, err := s.Find(ctx, outer)
-	return err == nil && o.ID == outer && !flags.ends(o)
 }
 
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error

@@ -87,7 +87,12 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	}
 	q, err := improving.Pipeline(ctx, cfg)
 	if err == nil && !flags.run.keep.none {
-		improving.Looks, err = a.earlierLooks(ctx, flags.run.keep, eval.TestOf(q))
+		var s *store
+		if s, err = a.newStore(ctx, flags.run.keep.resume); err == nil { // how many runs have looked at the test split
+			before := &keptRun{store: s, opts: journal.Options{Labels: map[string]string{testLabel: eval.TestOf(q)}}}
+			n, failed := before.looks(ctx)
+			improving.Looks, err = n-1, errors.Join(failed, s.Close())
+		}
 	}
 	if err == nil {
 		q, err = improving.Pipeline(ctx, cfg)
@@ -104,17 +109,6 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 		}
 		return a.printRevision(r, flags)
 	})
-}
-
-// earlierLooks returns how many runs have looked at a test split.
-func (a *app) earlierLooks(ctx context.Context, k keepFlags, test string) (int, error) {
-	s, err := a.newStore(ctx, k.resume)
-	if err != nil {
-		return 0, err
-	}
-	before := &keptRun{store: s, opts: journal.Options{Labels: map[string]string{testLabel: test}}}
-	n, err := before.looks(ctx)
-	return n - 1, errors.Join(err, s.Close())
 }
 
 // printRevision prints a revision and writes the accepted prompts.

@@ -47,8 +47,10 @@ func (a *app) validate(c *cobra.Command) {
 				findings = finding.List{}
 			}
 			err = printJSON(a.Stdout, findings)
+		case len(findings) == 0 && a.calls.file != "":
+			_, err = fmt.Fprintln(a.Stdout, "Plan is valid.")
 		case len(findings) == 0:
-			_, err = fmt.Fprintln(a.Stdout, a.calls.subject()+" is valid.")
+			_, err = fmt.Fprintln(a.Stdout, "Pipeline is valid.")
 		default:
 			err = printFindings(a.Stdout, findings)
 		}

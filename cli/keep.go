@@ -20,7 +20,6 @@ import (
 
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
-	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/remote"
@@ -233,15 +232,6 @@ func (r *keptRun) prepare(ctx context.Context, a *app, k keepFlags) (err error) 
 	return nil
 }
 
-// keys are the secrets of the environment that models are asked with.
-func keys() []string {
-	var keys []string
-	for _, name := range config.KeyEnvs() {
-		keys = append(keys, os.Getenv(name))
-	}
-	return keys
-}
-
 // start runs the pipeline, recorded in the store if it is set.
 func (r *keptRun) start(ctx context.Context, p stone.Ashlar, cfg stone.Config, drain <-chan struct{}) (stone.Result, error) {
 	if r != nil {
@@ -325,22 +315,16 @@ func (a *app) ended(r *keptRun, err error) error {
 		}
 		a.complain("failed: %s", said)
 		if r.resumable(err) {
-			a.complain("to continue with the recorded steps: %s", a.command(r.store, append([]string{"resume", r.id}, raised(err)...)...))
+			words := []string{"resume", r.id} // and what the run would end without
+			if spent, ok := errors.AsType[*budget.ExhaustedError](err); errors.Is(err, journal.ErrDone) {
+				words = append(words, "--force")
+			} else if ok && !spent.Part && spent.Enough > 0 { // each process has the whole time
+				words = append(words, "--"+spent.Limit, money.Exact(spent.Enough))
+			}
+			a.complain("to continue with the recorded steps: %s", a.command(r.store, words...))
 		}
 	}
 	return &exitError{code: Failed}
-}
-
-// raised returns the flags without which a run would end in the same way when it is resumed.
-func raised(err error) []string {
-	if errors.Is(err, journal.ErrDone) {
-		return []string{"--force"}
-	}
-	spent, ok := errors.AsType[*budget.ExhaustedError](err)
-	if !ok || spent.Part || spent.Enough == 0 { // each process has the whole time
-		return nil
-	}
-	return []string{"--" + spent.Limit, money.Exact(spent.Enough)}
 }
 
 // resumable reports whether a run that ended with an error can be resumed: it has

@@ -20,8 +20,12 @@ const loginTime = 10 * time.Minute
 func (a *app) login(c *cobra.Command) {
 	a.overConfig(c, func(ctx context.Context, conf *config.Config, args []string) error {
 		login, ok := conf.Logins[args[0]]
-		if !ok {
-			return noLogin(args[0], slices.Sorted(maps.Keys(conf.Logins)))
+		if known := slices.Sorted(maps.Keys(conf.Logins)); !ok && len(known) == 0 {
+			return fmt.Errorf("the configuration has no server with :oauth, so there is no login for %q", args[0])
+		} else if near := suggest.Closest(args[0], slices.Values(known)); !ok && near != "" {
+			return fmt.Errorf("the configuration has no server %q with :oauth: did you mean %q?", args[0], near)
+		} else if !ok {
+			return fmt.Errorf("the configuration has no server %q with :oauth: it has %s", args[0], strings.Join(known, ", "))
 		}
 		if err := a.consentToConfig(); err != nil {
 			return err
@@ -39,14 +43,4 @@ func (a *app) login(c *cobra.Command) {
 		return nil
 	})
 	a.trustFlag(c.Flags())
-}
-
-func noLogin(name string, known []string) error {
-	switch near := suggest.Closest(name, slices.Values(known)); {
-	case len(known) == 0:
-		return fmt.Errorf("the configuration has no server with :oauth, so there is no login for %q", name)
-	case near != "":
-		return fmt.Errorf("the configuration has no server %q with :oauth: did you mean %q?", name, near)
-	}
-	return fmt.Errorf("the configuration has no server %q with :oauth: it has %s", name, strings.Join(known, ", "))
 }

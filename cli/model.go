@@ -61,8 +61,12 @@ func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) er
 	if flags.raw {
 		client = &http.Client{Transport: newCopier(&shown)}
 	}
-	model, err := flags.connect(client, extra)
-	if err != nil {
+	protocol := flags.provider.value
+	model := config.Connect(protocol, config.Connection{
+		Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
+		Extra: extra, HTTPClient: client, Once: true,
+	})
+	if err := model.(llm.Checker).Check(); err != nil {
 		return err
 	}
 	if a.screen() != nil {
@@ -139,16 +143,6 @@ func (flags modelFlags) request(prompt string) (req *llm.Request, extra map[stri
 		}
 	}
 	return req, extra, nil
-}
-
-// connect makes a model that makes a single request, without retries.
-func (flags modelFlags) connect(client *http.Client, extra map[string]any) (llm.Model, error) {
-	protocol := flags.provider.value
-	m := config.Connect(protocol, config.Connection{
-		Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
-		Extra: extra, HTTPClient: client, Once: true,
-	})
-	return m, m.(llm.Checker).Check()
 }
 
 // readTools reads a file with a tool or a list of them.

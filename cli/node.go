@@ -20,7 +20,6 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/step"
 )
 
 // shownNode is the output of show for a node, or for a step that made none.
@@ -82,7 +81,13 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 		n, err := s.Node(ctx, run, word)
 		switch {
 		case err == nil:
-			return nodeOf(n, pathOf(steps, n.ID)), nil
+			path := "" // of the step that made it
+			for _, s := range steps {
+				if s.Node == n.ID {
+					path = s.Path
+				}
+			}
+			return nodeOf(n, path), nil
 		case errors.As(err, new(*journal.AmbiguousError)):
 			return shownNode{}, err
 		case !errors.Is(err, journal.ErrNoNode):
@@ -109,18 +114,14 @@ func placeOf(ctx context.Context, s *store, run string, steps []journal.Step, wo
 	if err != nil {
 		return shownNode{}, failed("%w", err)
 	}
-	shown.record(rec)
-	return shown, nil
-}
-
-// pathOf returns the path of the step that made a node, "" if none did.
-func pathOf(steps []journal.Step, node dag.ID) (path string) {
-	for _, s := range steps {
-		if s.Node == node {
-			path = s.Path
-		}
+	shown.Asked, shown.Content, shown.Meta = view.SentIn(rec), rec.Content, rec.Meta
+	if f := rec.Failure; f != nil {
+		shown.Failure = string(f.Kind) + ": " + f.Reason
 	}
-	return path
+	if shown.text = textOf(rec.Content, rec.Meta); shown.Asked != nil {
+		shown.text = string(view.OutIn(rec.Content))
+	}
+	return shown, nil
 }
 
 func nodeOf(n journal.NodeInfo, path string) shownNode {
@@ -172,17 +173,6 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	return journal.Step{}, fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
 
-func (n *shownNode) record(rec step.Record) {
-	n.Asked = view.SentIn(rec)
-	n.Content, n.Meta = rec.Content, rec.Meta
-	if f := rec.Failure; f != nil {
-		n.Failure = string(f.Kind) + ": " + f.Reason
-	}
-	if n.text = textOf(n.Content, n.Meta); n.Asked != nil {
-		n.text = string(view.OutIn(n.Content))
-	}
-}
-
 // textOf is dag.Node.Text for a content that is not read as a node.
 func textOf(content json.RawMessage, meta map[string]string) string {
 	var words string
@@ -228,7 +218,13 @@ func (n shownNode) print(w io.Writer) error {
 	}
 	say("failure", n.Failure)
 	if q := n.Question; q != nil {
-		n.sayQuestion(&b, q)
+		fmt.Fprintf(&b, "%-9s %s: %s\n", "question", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
+		if !q.Open() {
+			fmt.Fprintf(&b, "%-9s %s, %s\n", "answer", answered(*q), q.Answered.Local().Format(time.DateTime))
+		}
+		if !q.Open() && !q.Given.IsZero() {
+			fmt.Fprintf(&b, "%-9s since %s\n", "standing", q.Given.Local().Format(time.DateTime))
+		}
 	}
 	if n.Asked != nil {
 		for _, part := range [][2]string{{"system", n.Asked.System}, {"asked", n.Asked.Input}, {"schema", string(n.Asked.Schema)}} {
@@ -245,18 +241,6 @@ func (n shownNode) print(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// sayQuestion prints a question with its answer.
-func (n shownNode) sayQuestion(b *strings.Builder, q *journal.Question) {
-	fmt.Fprintf(b, "%-9s %s: %s\n", "question", text.Line(q.Name), strings.Join(text.Lines(q.Text), "\n  "))
-	if q.Open() {
-		return
-	}
-	fmt.Fprintf(b, "%-9s %s, %s\n", "answer", answered(*q), q.Answered.Local().Format(time.DateTime))
-	if !q.Given.IsZero() {
-		fmt.Fprintf(b, "%-9s since %s\n", "standing", q.Given.Local().Format(time.DateTime))
-	}
 }
 
 // pretty indents a JSON object or list and returns other texts as they are.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/tree"
@@ -60,7 +59,10 @@ func factsOf(a stone.Ashlar) (all facts, rows [][2]string) {
 func partsOf(p stone.Ashlar) []part {
 	parts := []part{}
 	places(p, func(path string, a stone.Ashlar) bool {
-		one := part{Path: path, Name: a.Name(), Form: a.Form(), Reads: shownQueries(a.Queries())}
+		one := part{Path: path, Name: a.Name(), Form: a.Form()}
+		for _, q := range a.Queries() {
+			one.Reads = append(one.Reads, strings.ReplaceAll(q.String(), `"`, ""))
+		}
 		if t := a.Produces(); t != nil {
 			one.Produces = t.Name()
 		}
@@ -72,13 +74,6 @@ func partsOf(p stone.Ashlar) []part {
 		return true
 	})
 	return parts
-}
-
-func shownQueries(queries []dag.Query) (shown []string) {
-	for _, q := range queries {
-		shown = append(shown, strings.ReplaceAll(q.String(), `"`, ""))
-	}
-	return shown
 }
 
 // title and table are how a part is printed.

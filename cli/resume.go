@@ -213,7 +213,8 @@ func (a *app) goOn(c *cobra.Command, name string, more ...string) (err error) {
 		if err != nil {
 			return err
 		}
-		again, err := a.again(c.Context(), s, info, repeatable(c.Flags(), "again"), lost)
+		names, _ := c.Flags().GetStringArray("again") // none for a command without it
+		again, err := a.again(c.Context(), s, info, names, lost)
 		line = append(line, again...)
 		return err
 	})
@@ -235,15 +236,6 @@ func (a *app) goOn(c *cobra.Command, name string, more ...string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.Chdir(here)) }()
 	return a.within(c.Context(), line)
-}
-
-// repeatable returns the values of a flag that can be repeated.
-func repeatable(flags *pflag.FlagSet, name string) []string {
-	if f := flags.Lookup(name); f == nil || !f.Changed {
-		return nil
-	}
-	all, _ := flags.GetStringArray(name) // it has this type
-	return all
 }
 
 // fromAnywhere returns the flags that were set as they are typed in any directory.

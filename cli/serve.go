@@ -76,7 +76,15 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 				return err
 			}
 			cfg.Ready = func() {
-				say("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), namesOf(cfg.Pipelines))
+				var names []string
+				for _, p := range cfg.Pipelines {
+					names = append(names, cmp.Or(p.Name, p.Ashlar.Name()))
+				}
+				with := ""
+				if len(names) > 0 {
+					with = " with " + strings.Join(names, ", ")
+				}
+				say("serving http://%s%s%s", cfg.Listener.Addr(), signIn("/", first), with)
 				switch {
 				case cfg.Open:
 					say("--insecure: everyone who reaches this address may read, start, cancel and answer all runs and ask every capability: on this machine other users and every program, also a confined command with a network")
@@ -117,18 +125,6 @@ func signIn(path, token string) string {
 		return strings.TrimSuffix(path, "/")
 	}
 	return path + "?token=" + token
-}
-
-// namesOf lists what is published, for people.
-func namesOf(all []publish.Pipeline) string {
-	var names []string
-	for _, p := range all {
-		names = append(names, cmp.Or(p.Name, p.Ashlar.Name()))
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return " with " + strings.Join(names, ", ")
 }
 
 // withPublished calls serve with the pipelines of the arguments, here or in a program that

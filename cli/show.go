@@ -113,21 +113,16 @@ func (a *app) printTail(ctx context.Context, s *store, info journal.RunInfo) err
 			a.complain("this command did not start it: its server or program continues it")
 			return nil
 		}
-		a.complain("to continue: %s", a.command(s, append([]string{"resume", info.ID}, enough(info.Failure)...)...))
+		words := []string{"resume", info.ID}
+		if f := info.Failure; f != nil && f.Kind == budget.Kind { // or it would end in the same way
+			if m := more.FindStringSubmatch(f.Reason); m != nil {
+				words = append(words, "--"+m[1], m[2])
+			}
+		}
+		a.complain("to continue: %s", a.command(s, words...))
 	}
 	return nil
 }
 
 // more is the limit that a failure says would be enough.
 var more = regexp.MustCompile(`: set (max-[a-z]+) to at least ([0-9.]+)`)
-
-// enough returns the flag without which a run whose budget was exhausted would end in the same way.
-func enough(f *journal.Failure) []string {
-	if f == nil || f.Kind != budget.Kind {
-		return nil
-	}
-	if m := more.FindStringSubmatch(f.Reason); m != nil {
-		return []string{"--" + m[1], m[2]}
-	}
-	return nil
-}

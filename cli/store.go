@@ -52,7 +52,13 @@ func (a *app) openStore(ctx context.Context, known string, makeIt bool, opts sql
 		return nil, errSettings
 	}
 	if redact.IsDatabase(s.file) {
-		if err := s.openServer(ctx, a.linked.postgres, s.file); err != nil {
+		if a.linked.postgres == nil {
+			return nil, fmt.Errorf("this program does not link PostgreSQL: give cli.Main the part of package %s (--db or STONE_DB names another database)", postgresPackage)
+		}
+		full := redact.FullDatabase(s.file, storeEnv, false) // with the password, if the environment has it for this address
+		s.file, s.secret = redact.Database(s.file), a.linked.postgres.Secret(full)
+		var err error
+		if s.Store, err = a.linked.postgres.Open(ctx, full, os.Getenv(listenEnv)); err != nil {
 			return nil, fmt.Errorf("%w (--db or STONE_DB names another database)", err)
 		}
 		return s, nil

@@ -46,7 +46,11 @@ func (a *app) terminalUI(root *cobra.Command) {
 	a.trustFlag(root.Flags())
 	url := f.String("url", "", "`URL` of the default model; overrides STONE_URL and the settings")
 
-	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + a.shownPipeline() + " is shown on the whole screen, and is run when you press Enter."
+	shown := "the pipeline"
+	if a.fromArgument() {
+		shown = "the pipeline of the project, in the nearest directory " + config.Name + ","
+	}
+	root.Long = root.Short + ".\n\n" + "At a terminal, without a command, " + shown + " is shown on the whole screen, and is run when you press Enter."
 	root.Args = func(c *cobra.Command, args []string) error {
 		if c.ArgsLenAtDash() == 0 {
 			return nil
@@ -86,13 +90,6 @@ func (a *app) terminalUI(root *cobra.Command) {
 		}
 		return a.overPipeline(c, p, func(ctx context.Context, p stone.Ashlar) error { return a.show(ctx, p, k) })
 	}
-}
-
-func (a *app) shownPipeline() string {
-	if a.fromArgument() {
-		return "the pipeline of the project, in the nearest directory " + config.Name + ","
-	}
-	return "the pipeline"
 }
 
 // showProject builds the package of the project and passes the command on to its

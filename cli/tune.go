@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,6 @@ import (
 	"github.com/stonelayer/stone/eval"
 	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/journal"
-	"github.com/stonelayer/stone/plan"
 )
 
 // tuneFlags are the flags of eval tune.
@@ -151,21 +151,14 @@ func (a *app) writeTuned(choice eval.Choice, slot string, flags tuneFlags) error
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(flags.out, tunedText(tuned, choice, flags), 0o644)
-}
-
-func tunedText(p *plan.Plan, choice eval.Choice, flags tuneFlags) []byte {
 	// Both fail only for plans that were not read without faults.
 	if strings.HasSuffix(flags.out, ".json") {
-		text, _ := p.JSON()
-		return append(text, '\n')
+		text, _ := tuned.JSON()
+		return os.WriteFile(flags.out, append(text, '\n'), 0o644)
 	}
-	text, _ := p.EDN()
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "; Tuned on %d cases of %s: mean %.4f at $%s a case, by %q.\n", choice.Cases, flags.data.File, choice.Mean, cmp.Or(money.USD(choice.USD, false), "0"), flags.score)
-	b.Write(bytes.TrimSpace(text))
-	b.WriteByte('\n')
-	return b.Bytes()
+	text, _ := tuned.EDN()
+	figures := fmt.Sprintf("; Tuned on %d cases of %s: mean %.4f at $%s a case, by %q.\n", choice.Cases, flags.data.File, choice.Mean, cmp.Or(money.USD(choice.USD, false), "0"), flags.score)
+	return os.WriteFile(flags.out, slices.Concat([]byte(figures), bytes.TrimSpace(text), []byte("\n")), 0o644)
 }
 
 // testLine returns the command line that evaluates the plan on the test split, or resumes that.
