@@ -21,42 +21,40 @@ import (
 )
 
 func (a *app) answer(c *cobra.Command) {
-	a.overStore(c, func(ctx context.Context, s *store, args []string) error { return a.answerRun(ctx, s, args) })
-}
-
-func (a *app) answerRun(ctx context.Context, s *store, args []string) error {
-	info, err := s.find(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	open, err := s.open(ctx, info.ID)
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(args) == 1 && len(open) == 0:
-		a.complain("%s", a.asksNothing(s, info))
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		info, err := s.find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		open, err := s.open(ctx, info.ID)
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(args) == 1 && len(open) == 0:
+			a.complain("%s", a.asksNothing(s, info))
+			return nil
+		case len(args) == 1:
+			return output(a.printQuestions(a.Stdout, s, open))
+		case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
+			return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
+		case len(args) == 2:
+			return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
+		case len(open) == 0:
+			return errors.New(a.asksNothing(s, info))
+		}
+		switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
+		case err != nil:
+			return err
+		case info.State == journal.Running:
+			a.complain("answered: the run is active and continues")
+		case len(open) > 1:
+			a.complain("answered; more is open: %s", a.command(s, "answer", info.ID))
+		default:
+			a.complain("answered; to continue: %s", a.command(s, "resume", info.ID))
+		}
 		return nil
-	case len(args) == 1:
-		return output(a.printQuestions(a.Stdout, s, open))
-	case len(args) == 2 && len(open) == 1 && slices.Contains(open[0].Choices, args[1]): // the question was left out
-		return fmt.Errorf("the number of the question is missing: %s", a.command(s, "answer", info.ID, strconv.Itoa(open[0].number), quoted(args[1])))
-	case len(args) == 2:
-		return fmt.Errorf("TEXT is missing: %s", a.command(s, "answer", info.ID, quoted(args[1]), "TEXT"))
-	case len(open) == 0:
-		return errors.New(a.asksNothing(s, info))
-	}
-	switch err := journal.Answer(ctx, s, info.ID, args[1], ask.Answer{Response: args[2], By: user()}); {
-	case err != nil:
-		return err
-	case info.State == journal.Running:
-		a.complain("answered: the run is active and continues")
-	case len(open) > 1:
-		a.complain("answered; more is open: %s", a.command(s, "answer", info.ID))
-	default:
-		a.complain("answered; to continue: %s", a.command(s, "resume", info.ID))
-	}
-	return nil
+	})
 }
 
 // user is the user of the operating system, as the one who answers: see ask.Answer.

@@ -31,7 +31,21 @@ func (a *app) chat(c *cobra.Command) {
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if flags.list {
-			return a.withStore(c.Context(), func(s *store) error { return a.listChats(c.Context(), s) })
+			return a.withStore(c.Context(), func(s *store) error {
+				all, err := s.chats(c.Context(), pageOfChats)
+				if err != nil {
+					return err
+				}
+				if len(all) == 0 && !a.json {
+					a.complain("no chats in %s", s.file)
+					return nil
+				}
+				rows, now := newTable("CHAT", "PIPELINE", ">TURNS", "STATE", "STARTED", "LAST", ">COST"), time.Now()
+				for _, c := range all {
+					rows.add(c.Name, text.Cut(text.Line(c.Pipeline), maxName), strconv.Itoa(c.Turns), c.State, moment(c.Started, now), moment(c.Last, now), c.cost)
+				}
+				return a.print(list(all), rows, a.columns())
+			})
 		}
 		return run(c, args)
 	}
@@ -160,19 +174,3 @@ func summed(name string, turns []turn) chatInfo {
 
 // pageOfChats is how many chats are listed.
 const pageOfChats = 50
-
-func (a *app) listChats(ctx context.Context, s *store) error {
-	all, err := s.chats(ctx, pageOfChats)
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 && !a.json {
-		a.complain("no chats in %s", s.file)
-		return nil
-	}
-	rows, now := newTable("CHAT", "PIPELINE", ">TURNS", "STATE", "STARTED", "LAST", ">COST"), time.Now()
-	for _, c := range all {
-		rows.add(c.Name, text.Cut(text.Line(c.Pipeline), maxName), strconv.Itoa(c.Turns), c.State, moment(c.Started, now), moment(c.Last, now), c.cost)
-	}
-	return a.print(list(all), rows, a.columns())
-}

@@ -20,40 +20,36 @@ func (a *app) configExample(c *cobra.Command) {
 func (a *app) configCheck(c *cobra.Command) {
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		a.calls.config = strings.Join(args, "")
-		return a.checkConfig()
-	}
-}
-
-func (a *app) checkConfig() error {
-	conf, err := a.configured()
-	if invalid, ok := errors.AsType[*config.Invalid](err); ok {
-		for _, line := range invalid.Lines() {
-			if _, err := fmt.Fprintln(a.Stdout, text.Line(line)); err != nil {
-				return output(err)
+		conf, err := a.configured()
+		if invalid, ok := errors.AsType[*config.Invalid](err); ok {
+			for _, line := range invalid.Lines() {
+				if _, err := fmt.Fprintln(a.Stdout, text.Line(line)); err != nil {
+					return output(err)
+				}
 			}
+			return &exitError{code: Usage}
 		}
-		return &exitError{code: Usage}
-	}
-	if err != nil {
-		return err
-	}
-	defer a.closeCalls()
-	if conf.File == "" {
-		return errors.New("there is no .stone/stone.edn here or above: name a FILE, or start with the one that config example prints")
-	}
-	if a.calls.config == "" {
-		if _, err := settings(); err != nil { // of the same directory
+		if err != nil {
 			return err
 		}
-	}
-	for _, s := range conf.Secrets {
-		if _, err := s.Read(); err != nil {
-			if _, err := fmt.Fprintf(a.Stdout, "warning: %s\n", text.Line(err.Error())); err != nil {
-				return output(err)
+		defer a.closeCalls()
+		if conf.File == "" {
+			return errors.New("there is no .stone/stone.edn here or above: name a FILE, or start with the one that config example prints")
+		}
+		if a.calls.config == "" {
+			if _, err := settings(); err != nil { // of the same directory
+				return err
 			}
 		}
+		for _, s := range conf.Secrets {
+			if _, err := s.Read(); err != nil {
+				if _, err := fmt.Fprintf(a.Stdout, "warning: %s\n", text.Line(err.Error())); err != nil {
+					return output(err)
+				}
+			}
+		}
+		_, err = fmt.Fprintf(a.Stdout, "%s is valid: %s, %s, %s.\n",
+			conf.File, text.Plural(len(conf.Capabilities), "capability"), text.Plural(len(conf.Tools), "tool"), text.Plural(conf.Checks, "check"))
+		return output(err)
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s is valid: %s, %s, %s.\n",
-		conf.File, text.Plural(len(conf.Capabilities), "capability"), text.Plural(len(conf.Tools), "tool"), text.Plural(conf.Checks, "check"))
-	return output(err)
 }

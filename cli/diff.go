@@ -17,45 +17,41 @@ import (
 func (a *app) diff(c *cobra.Command) {
 	var under string
 	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
-		return a.compare(ctx, s, args[0], args[1], under)
+		from, err := s.find(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		to, err := s.find(ctx, args[1])
+		if err != nil {
+			return err
+		}
+		differences, err := journal.Diff(ctx, s, from.ID, to.ID)
+		if err != nil {
+			return failed("%w", err)
+		}
+		differences = slices.DeleteFunc(differences, func(d journal.Difference) bool { return under != "" && !address.Within(d.Path, under) })
+		if a.json {
+			return output(printJSON(a.Stdout, list(differences)))
+		}
+		if len(differences) == 0 {
+			a.complain("runs %s and %s did the same", from.ID, to.ID)
+			return nil
+		}
+		var b strings.Builder
+		for _, d := range differences {
+			fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
+			for _, why := range d.Why {
+				fmt.Fprintln(&b, "  "+text.Line(why))
+			}
+		}
+		if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
+			return output(err)
+		}
+		a.complain("%s; to show a node: %s", text.Plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
+		return nil
 	})
 	c.Flags().StringVar(&under, "under", "", "compare only the steps at `PATH` and below it")
 	a.jsonFlag(c.Flags(), "the differences as a JSON array: path, name, type, a, b, why, follows")
-}
-
-func (a *app) compare(ctx context.Context, s *store, one, other, under string) error {
-	from, err := s.find(ctx, one)
-	if err != nil {
-		return err
-	}
-	to, err := s.find(ctx, other)
-	if err != nil {
-		return err
-	}
-	differences, err := journal.Diff(ctx, s, from.ID, to.ID)
-	if err != nil {
-		return failed("%w", err)
-	}
-	differences = slices.DeleteFunc(differences, func(d journal.Difference) bool { return under != "" && !address.Within(d.Path, under) })
-	if a.json {
-		return output(printJSON(a.Stdout, list(differences)))
-	}
-	if len(differences) == 0 {
-		a.complain("runs %s and %s did the same", from.ID, to.ID)
-		return nil
-	}
-	var b strings.Builder
-	for _, d := range differences {
-		fmt.Fprintf(&b, "%s  %s → %s\n", text.Line(address.Readable(d.Path)), short(d.A), short(d.B))
-		for _, why := range d.Why {
-			fmt.Fprintln(&b, "  "+text.Line(why))
-		}
-	}
-	if _, err := io.WriteString(a.Stdout, b.String()); err != nil {
-		return output(err)
-	}
-	a.complain("%s; to show a node: %s", text.Plural(len(differences), "difference"), a.command(s, "show", from.ID, "NODE"))
-	return nil
 }
 
 // short is as much of an id as finds a node.

@@ -30,7 +30,48 @@ func (a *app) gc(c *cobra.Command) {
 		if flags.keep == nil && !c.Flags().Changed("older-than") {
 			return errors.New("say which runs to remove: --keep N, --older-than AGE or both")
 		}
-		return a.collect(ctx, s, flags, time.Now())
+		q, err := flags.of.query(ctx, s)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		var old []journal.RunInfo // only listed
+		read, removed := 0, 0
+		for r, err := range s.each(ctx, q) {
+			if errors.Is(err, journal.ErrNoRun) {
+				a.complain("%v", err)
+				continue
+			}
+			younger := read
+			if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // of a run that would do it again, and may not be removed
+				if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
+					read++
+					continue
+				}
+			}
+			if read++; err == nil && flags.dooms(r, younger, now) {
+				if flags.dry {
+					old = append(old, r)
+					continue
+				}
+				switch err = s.Remove(ctx, r.ID); {
+				case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
+					a.complain("%v", err)
+					err = nil
+				case err == nil:
+					removed++
+				}
+			}
+			if err != nil {
+				return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
+			}
+		}
+		if flags.dry {
+			a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
+			return output(runTable(old, now).print(a.Stdout, a.columns()))
+		}
+		_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
+		return output(err)
 	})
 	f := c.Flags()
 	a.filterFlags(&flags.of, c, "remove")
@@ -38,50 +79,6 @@ func (a *app) gc(c *cobra.Command) {
 	f.Var(&flags.older, "older-than", "remove runs started longer ago, such as 12h or 30d")
 	f.BoolVar(&flags.goesOn, "resumable", false, "also remove runs that can continue: waiting, answered, interrupted, drained, refused")
 	f.BoolVar(&flags.dry, "dry-run", false, "list what would be removed")
-}
-
-func (a *app) collect(ctx context.Context, s *store, flags gcFlags, now time.Time) error {
-	q, err := flags.of.query(ctx, s)
-	if err != nil {
-		return err
-	}
-	var old []journal.RunInfo // only listed
-	read, removed := 0, 0
-	for r, err := range s.each(ctx, q) {
-		if errors.Is(err, journal.ErrNoRun) {
-			a.complain("%v", err)
-			continue
-		}
-		younger := read
-		if outer, _, inner := strings.Cut(r.ID, "/"); inner && err == nil { // of a run that would do it again, and may not be removed
-			if o, err := s.Find(ctx, outer); err == nil && o.ID == outer && !flags.ends(o) {
-				read++
-				continue
-			}
-		}
-		if read++; err == nil && flags.dooms(r, younger, now) {
-			if flags.dry {
-				old = append(old, r)
-				continue
-			}
-			switch err = s.Remove(ctx, r.ID); {
-			case errors.As(err, new(*journal.HeldError)) || errors.Is(err, journal.ErrNoRun): // it was resumed or removed meanwhile
-				a.complain("%v", err)
-				err = nil
-			case err == nil:
-				removed++
-			}
-		}
-		if err != nil {
-			return failed("%s removed, then: %w", text.Plural(removed, "run"), err)
-		}
-	}
-	if flags.dry {
-		a.complain("%s of %d would be removed", text.Plural(len(old), "run"), read)
-		return output(runTable(old, now).print(a.Stdout, a.columns()))
-	}
-	_, err = fmt.Fprintf(a.Stdout, "removed %s, kept %d\n", text.Plural(removed, "run"), read-removed)
-	return output(err)
 }
 
 // each yields the runs that a query selects, the newest first. They may be removed meanwhile, by other processes too. An error

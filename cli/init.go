@@ -16,20 +16,17 @@ import (
 func (a *app) init(c *cobra.Command) {
 	c.ValidArgsFunction = cobra.FixedCompletions(first.Kinds, cobra.ShellCompDirectiveNoFileComp)
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		return a.writeFirst(cmp.Or(strings.Join(args, ""), first.Kinds[0]))
+		kind := cmp.Or(strings.Join(args, ""), first.Kinds[0])
+		if !slices.Contains(first.Kinds, kind) {
+			return fmt.Errorf("no project has the kind %q, want %s%s", kind, strings.Join(first.Kinds, ", "), suggest.Hint(kind, slices.Values(first.Kinds)))
+		}
+		written, err := first.Write(".", kind)
+		if err != nil {
+			return failed("%w", err)
+		}
+		_, err = fmt.Fprintf(a.Stdout, "wrote %s\n\nNext:\n%s", strings.Join(written, ", "), a.steps(kind, slices.Contains(written, "go.mod")))
+		return output(err)
 	}
-}
-
-func (a *app) writeFirst(kind string) error {
-	if !slices.Contains(first.Kinds, kind) {
-		return fmt.Errorf("no project has the kind %q, want %s%s", kind, strings.Join(first.Kinds, ", "), suggest.Hint(kind, slices.Values(first.Kinds)))
-	}
-	written, err := first.Write(".", kind)
-	if err != nil {
-		return failed("%w", err)
-	}
-	_, err = fmt.Fprintf(a.Stdout, "wrote %s\n\nNext:\n%s", strings.Join(written, ", "), a.steps(kind, slices.Contains(written, "go.mod")))
-	return output(err)
 }
 
 // steps are what to do after init.

@@ -143,34 +143,30 @@ func (a *app) names(c *cobra.Command) {
 func (a *app) paths(c *cobra.Command) {
 	var limit uint
 	a.over(c, func(_ context.Context, p stone.Ashlar) error {
-		return output(printPaths(a.Stdout, p, limit))
-	})
-	c.Flags().UintVar(&limit, "limit", 1000, "list at most `N`; the rest is counted")
-}
-
-func printPaths(w io.Writer, p stone.Ashlar, limit uint) error {
-	seen, met := map[string]bool{}, uint64(0)
-	if limit > 0 {
-		for path := range tree.Paths(p) {
-			met++
-			line := text.Line(strings.Join(path, " -> "))
-			if seen[line] { // of branches whose steps have the same names
-				continue
-			}
-			seen[line] = true
-			if _, err := fmt.Fprintln(w, line); err != nil {
-				return err
-			}
-			if uint(len(seen)) == limit {
-				break
+		seen, met := map[string]bool{}, uint64(0)
+		if limit > 0 {
+			for path := range tree.Paths(p) {
+				met++
+				line := text.Line(strings.Join(path, " -> "))
+				if seen[line] { // of branches whose steps have the same names
+					continue
+				}
+				seen[line] = true
+				if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
+					return output(err)
+				}
+				if uint(len(seen)) == limit {
+					break
+				}
 			}
 		}
-	}
-	more := tree.CountPaths(p)
-	more.Sub(more, new(big.Int).SetUint64(met))
-	if more.Sign() <= 0 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "… and %s more\n", more)
-	return err
+		more := tree.CountPaths(p)
+		more.Sub(more, new(big.Int).SetUint64(met))
+		if more.Sign() <= 0 {
+			return nil
+		}
+		_, err := fmt.Fprintf(a.Stdout, "… and %s more\n", more)
+		return output(err)
+	})
+	c.Flags().UintVar(&limit, "limit", 1000, "list at most `N`; the rest is counted")
 }

@@ -21,49 +21,47 @@ import (
 
 func (a *app) kpi(c *cobra.Command) {
 	var flags runsFlags
-	a.overStore(c, func(ctx context.Context, s *store, _ []string) error { return a.printKPIs(ctx, s, flags) })
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
+		runs, more, err := flags.chosen(ctx, s)
+		if err != nil {
+			return err
+		}
+		all := newScore()
+		intents := map[string]*score{}
+		for _, run := range runs {
+			for r, err := range s.calls(ctx, run.ID) {
+				if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or it was removed meanwhile: the others count
+					a.complain("%v", err)
+					break
+				}
+				if err != nil {
+					return err
+				}
+				all.count(r)
+				if intents[r.Intent] == nil {
+					intents[r.Intent] = newScore()
+				}
+				intents[r.Intent].count(r)
+			}
+		}
+		if more {
+			a.complain("only the newest %d runs are counted: --all counts all", len(runs))
+		}
+		if a.json {
+			return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
+		}
+		if all.Tally().Calls == 0 {
+			a.complain("no calls in %s in %s", text.Plural(len(runs), "run"), s.file)
+			return nil
+		}
+		if err := kpiTable(all, intents).print(a.Stdout, a.columns()); err != nil {
+			return output(err)
+		}
+		_, err = fmt.Fprintf(a.Stdout, "\n%s\n", ratesOf(all.Tally().KPIs()))
+		return output(err)
+	})
 	a.chooseFlags(&flags, c, "count")
 	a.jsonFlag(c.Flags(), "the counters and rates as a JSON object")
-}
-
-func (a *app) printKPIs(ctx context.Context, s *store, flags runsFlags) error {
-	runs, more, err := flags.chosen(ctx, s)
-	if err != nil {
-		return err
-	}
-	all := newScore()
-	intents := map[string]*score{}
-	for _, run := range runs {
-		for r, err := range s.calls(ctx, run.ID) {
-			if errors.As(err, new(*journal.DamageError)) || errors.Is(err, journal.ErrNoRun) { // or it was removed meanwhile: the others count
-				a.complain("%v", err)
-				break
-			}
-			if err != nil {
-				return err
-			}
-			all.count(r)
-			if intents[r.Intent] == nil {
-				intents[r.Intent] = newScore()
-			}
-			intents[r.Intent].count(r)
-		}
-	}
-	if more {
-		a.complain("only the newest %d runs are counted: --all counts all", len(runs))
-	}
-	if a.json {
-		return output(printJSON(a.Stdout, kpiJSON(len(runs), all, intents)))
-	}
-	if all.Tally().Calls == 0 {
-		a.complain("no calls in %s in %s", text.Plural(len(runs), "run"), s.file)
-		return nil
-	}
-	if err := kpiTable(all, intents).print(a.Stdout, a.columns()); err != nil {
-		return output(err)
-	}
-	_, err = fmt.Fprintf(a.Stdout, "\n%s\n", ratesOf(all.Tally().KPIs()))
-	return output(err)
 }
 
 // calls yields the records of the calls that a run has finished. An error is the last

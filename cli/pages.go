@@ -21,42 +21,40 @@ type inspectFlags struct {
 
 func (a *app) inspect(c *cobra.Command) {
 	var flags inspectFlags
-	a.overStore(c, func(ctx context.Context, s *store, args []string) error { return a.inspectStore(ctx, s, args, flags) })
+	a.overStore(c, func(ctx context.Context, s *store, args []string) error {
+		at := ""
+		if len(args) > 0 {
+			info, err := s.find(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			at = info.ID
+		}
+		host, _, err := net.SplitHostPort(flags.address)
+		if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return fmt.Errorf("--address %q: want HOST:PORT of this machine, as 127.0.0.1:8080: serve shows runs to others, with tokens", flags.address)
+		}
+		listener, err := listen(flags.address)
+		if err != nil {
+			return failed("%w", err)
+		}
+		page, first := "/", token.Secret()
+		if at != "" {
+			page = "/runs/" + url.PathEscape(at)
+		}
+		warn := func(line string) { a.complain("%s", line) }
+		ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing runs that could be lost
+		defer stop()
+		err = a.linked.server.Serve(ctx, publish.Config{
+			Ready:    func() { a.complain("showing http://%s%s", listener.Addr(), signIn(page, first)) },
+			Listener: listener, First: first, Journal: s.Store, Inspect: true, Answer: flags.answer, By: user(), Grace: time.Second, Drain: drain, Warn: warn,
+		})
+		if err != nil {
+			return failed("%w", err)
+		}
+		return nil
+	})
 	f := c.Flags()
 	f.StringVar(&flags.address, "address", "127.0.0.1:0", "listen on `HOST:PORT`, of this machine alone; port 0 is a free one")
 	f.BoolVar(&flags.answer, "answer", false, "allow answers to questions")
-}
-
-func (a *app) inspectStore(ctx context.Context, s *store, args []string, flags inspectFlags) error {
-	at := ""
-	if len(args) > 0 {
-		info, err := s.find(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		at = info.ID
-	}
-	host, _, err := net.SplitHostPort(flags.address)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--address %q: want HOST:PORT of this machine, as 127.0.0.1:8080: serve shows runs to others, with tokens", flags.address)
-	}
-	listener, err := listen(flags.address)
-	if err != nil {
-		return failed("%w", err)
-	}
-	page, first := "/", token.Secret()
-	if at != "" {
-		page = "/runs/" + url.PathEscape(at)
-	}
-	warn := func(line string) { a.complain("%s", line) }
-	ctx, drain, stop := drainable(ctx, func(string) {}, "") // nothing runs that could be lost
-	defer stop()
-	err = a.linked.server.Serve(ctx, publish.Config{
-		Ready:    func() { a.complain("showing http://%s%s", listener.Addr(), signIn(page, first)) },
-		Listener: listener, First: first, Journal: s.Store, Inspect: true, Answer: flags.answer, By: user(), Grace: time.Second, Drain: drain, Warn: warn,
-	})
-	if err != nil {
-		return failed("%w", err)
-	}
-	return nil
 }

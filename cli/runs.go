@@ -32,7 +32,19 @@ type runsFlags struct {
 
 func (a *app) runs(c *cobra.Command) {
 	var flags runsFlags
-	a.overStore(c, func(ctx context.Context, s *store, _ []string) error { return a.listRuns(ctx, s, flags) })
+	a.overStore(c, func(ctx context.Context, s *store, _ []string) error {
+		runs, more, err := flags.chosen(ctx, s)
+		if err != nil {
+			return err
+		}
+		if len(runs) == 0 && !a.json {
+			a.complain("no such runs in %s", s.file)
+		}
+		if err = a.print(list(runs), runTable(runs, time.Now()), a.columns()); more && err == nil {
+			a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", runs[len(runs)-1].ID)...))
+		}
+		return err
+	})
 	a.chooseFlags(&flags, c, "list")
 	a.jsonFlag(c.Flags(), "the runs as a JSON array")
 	c.Flags().StringVar(&flags.before, "before", "", "list runs older than `RUN`: the next page")
@@ -71,20 +83,6 @@ func (flags runsFlags) chosen(ctx context.Context, s *store) (runs []journal.Run
 		runs = runs[:flags.limit]
 	}
 	return runs, more, nil
-}
-
-func (a *app) listRuns(ctx context.Context, s *store, flags runsFlags) error {
-	runs, more, err := flags.chosen(ctx, s)
-	if err != nil {
-		return err
-	}
-	if len(runs) == 0 && !a.json {
-		a.complain("no such runs in %s", s.file)
-	}
-	if err = a.print(list(runs), runTable(runs, time.Now()), a.columns()); more && err == nil {
-		a.complain("… older runs: %s", a.command(s, append(a.nextPage(flags), "--before", runs[len(runs)-1].ID)...))
-	}
-	return err
 }
 
 // nextPage returns the command line for the next page.
