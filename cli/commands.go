@@ -109,8 +109,11 @@ func (a *app) root() *cobra.Command {
 		}
 		if above == root {
 			c.GroupID = e.group
-		} else if above.RunE == nil {
-			above.Args, above.RunE = unknown, func(c *cobra.Command, _ []string) error {
+		} else if above.Args != nil { // it takes none of its own
+			above.Args = unknown
+		}
+		if above != root && above.RunE == nil {
+			above.RunE = func(c *cobra.Command, _ []string) error {
 				var names []string
 				for _, below := range c.Commands() {
 					names = append(names, below.Name())

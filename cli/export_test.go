@@ -65,7 +65,7 @@ garbage
 		{"no URL", []string{path, "--to", "c:4318"}, "", 200, ``, 1, "",
 			"Error: \"c:4318\" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318\n"},
 		{"no trace", []string{"--to", collector.URL}, "", 200, ``, 2, "",
-			"Error: the trace file is missing: stone export --as otlp FILE\n"},
+			"Error: RUN|FILE is missing: want stone export RUN|FILE [NODE|PATH] [flags]\n"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

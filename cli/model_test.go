@@ -208,7 +208,7 @@ func TestModelCallUsage(t *testing.T) {
 	}{
 		{"no prompt", []string{"--model", "m"}, "PROMPT is missing: want stone model call PROMPT [flags]"},
 		{"two prompts", at("there"), `unexpected argument "there": want stone model call PROMPT [flags], and text with spaces in quotes`},
-		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is empty: give the text to send to the model"},
+		{"an empty prompt", []string{"--model", "m", " "}, "PROMPT is missing: want stone model call PROMPT [flags]"},
 		{"an empty prompt from standard input", []string{"--model", "m", "-"}, "PROMPT is empty: give the text to send to the model"},
 		{"no model", []string{"hi"}, "--model is missing: name the model that is asked"},
 		{"a provider", at("--provider", "acme"), `invalid argument "acme" for "--provider" flag: want anthropic, gemini, openai, openai-chat, openai-responses: see stone model call --help`},
