@@ -34,7 +34,51 @@ type modelFlags struct {
 
 func (a *app) modelCall(c *cobra.Command) {
 	flags := modelFlags{provider: choice{"openai", config.Protocols}}
-	c.RunE = func(c *cobra.Command, args []string) error { return a.callModel(c.Context(), flags, args[0]) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		prompt, err := a.prompt(args[0])
+		if err != nil {
+			return err
+		}
+		req, extra, err := flags.request(prompt)
+		if err != nil {
+			return err
+		}
+		var shown bytes.Buffer
+		var client *http.Client
+		if flags.raw {
+			client = &http.Client{Transport: newCopier(&shown)}
+		}
+		protocol := flags.provider.value
+		model := config.Connect(protocol, config.Connection{
+			Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
+			Extra: extra, HTTPClient: client, Once: true,
+		})
+		if err := model.(llm.Checker).Check(); err != nil {
+			return err
+		}
+		if a.screen() != nil {
+			model = &watched{model, flags.model, unshielded(a.Stderr)}
+		}
+		ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // the second signal ends the process
+		reply, failure := llm.Collect(ctx, model, req)
+		if !flags.raw {
+			enc := json.NewEncoder(&shown)
+			enc.SetEscapeHTML(false)
+			enc.SetIndent("", "  ")
+			if err := enc.Encode(shownReply(ctx, reply, failure)); err != nil {
+				return output(err)
+			}
+		}
+		if _, err := io.WriteString(a.Stdout, a.secrets.Clean(shown.String())); err != nil {
+			return output(err)
+		}
+		if failure != nil {
+			return failed("%w", failure)
+		}
+		return nil
+	}
 	f := c.Flags()
 	choiceFlag(c, &flags.provider, "provider", "the `PROTOCOL` of the server: "+strings.Join(config.Protocols, ", "))
 	f.StringVar(&flags.url, "url", "", "`URL` of the server, with or without the path of the endpoint")
@@ -45,52 +89,6 @@ func (a *app) modelCall(c *cobra.Command) {
 	f.StringVar(&flags.extra, "extra", "", "add the fields of a `JSON` object to the request; null removes one")
 	f.Var(count(&flags.maxTokens), "max-tokens", "limit the answer to `N` tokens")
 	f.BoolVar(&flags.raw, "raw", false, "print the response as received")
-}
-
-func (a *app) callModel(ctx context.Context, flags modelFlags, prompt string) error {
-	prompt, err := a.prompt(prompt)
-	if err != nil {
-		return err
-	}
-	req, extra, err := flags.request(prompt)
-	if err != nil {
-		return err
-	}
-	var shown bytes.Buffer
-	var client *http.Client
-	if flags.raw {
-		client = &http.Client{Transport: newCopier(&shown)}
-	}
-	protocol := flags.provider.value
-	model := config.Connect(protocol, config.Connection{
-		Model: flags.model, URL: flags.url, Key: llm.Secret(os.Getenv(config.KeyEnv(protocol))),
-		Extra: extra, HTTPClient: client, Once: true,
-	})
-	if err := model.(llm.Checker).Check(); err != nil {
-		return err
-	}
-	if a.screen() != nil {
-		model = &watched{model, flags.model, unshielded(a.Stderr)}
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // the second signal ends the process
-	reply, failure := llm.Collect(ctx, model, req)
-	if !flags.raw {
-		enc := json.NewEncoder(&shown)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(shownReply(ctx, reply, failure)); err != nil {
-			return output(err)
-		}
-	}
-	if _, err := io.WriteString(a.Stdout, a.secrets.Clean(shown.String())); err != nil {
-		return output(err)
-	}
-	if failure != nil {
-		return failed("%w", failure)
-	}
-	return nil
 }
 
 // prompt returns the argument, or the text of standard input, without the line

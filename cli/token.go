@@ -60,28 +60,24 @@ func (a *app) listTokens(c *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		return output(a.printTokens(all))
-	}
-	a.tokensFlag(c.Flags())
-}
-
-func (a *app) printTokens(all []token.Token) error {
-	for _, t := range all {
-		line := t.Name + "  " + strings.Join(t.Roles, ",")
-		if t.Tenant != "" {
-			line += "  tenant " + t.Tenant
-		}
-		if !t.Expires.IsZero() {
-			line += "  until " + t.Expires.Local().Format(time.DateTime)
-			if time.Now().After(t.Expires) {
-				line += " (expired)"
+		for _, t := range all {
+			line := t.Name + "  " + strings.Join(t.Roles, ",")
+			if t.Tenant != "" {
+				line += "  tenant " + t.Tenant
+			}
+			if !t.Expires.IsZero() {
+				line += "  until " + t.Expires.Local().Format(time.DateTime)
+				if time.Now().After(t.Expires) {
+					line += " (expired)"
+				}
+			}
+			if _, err := fmt.Fprintln(a.Stdout, text.Line(line)); err != nil {
+				return output(err)
 			}
 		}
-		if _, err := fmt.Fprintln(a.Stdout, text.Line(line)); err != nil {
-			return err
-		}
+		return nil
 	}
-	return nil
+	a.tokensFlag(c.Flags())
 }
 
 func (a *app) revokeToken(c *cobra.Command) {

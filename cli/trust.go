@@ -316,9 +316,36 @@ func (a *app) trust(c *cobra.Command) {
 		dir := cmp.Or(strings.Join(args, ""), ".")
 		switch {
 		case list:
-			return a.listTrust()
+			s, err := trust.Open()
+			if err != nil {
+				return err
+			}
+			all, err := s.All()
+			if err != nil {
+				return failed("%w", err)
+			}
+			for _, dir := range all {
+				if _, err := fmt.Fprintln(a.Stdout, text.Line(dir)); err != nil {
+					return output(err)
+				}
+			}
+			return nil
 		case remove:
-			return a.removeTrust(dir)
+			if of, err := config.Find(dir); err == nil && of != "" {
+				dir = filepath.Dir(of)
+			}
+			s, err := trust.Open()
+			if err != nil {
+				return err
+			}
+			was, err := s.Remove(dir)
+			switch {
+			case err != nil:
+				return failed("%w", err)
+			case !was:
+				return fmt.Errorf("%s was not trusted: list the trusted directories with --list", dir)
+			}
+			return nil
 		case tools != "":
 			return a.acceptTools(dir, tools)
 		}
@@ -335,41 +362,6 @@ func quotedAll(words ...string) string {
 		words[i] = quoted(w)
 	}
 	return strings.Join(words, " ")
-}
-
-func (a *app) listTrust() error {
-	s, err := trust.Open()
-	if err != nil {
-		return err
-	}
-	all, err := s.All()
-	if err != nil {
-		return failed("%w", err)
-	}
-	for _, dir := range all {
-		if _, err := fmt.Fprintln(a.Stdout, text.Line(dir)); err != nil {
-			return output(err)
-		}
-	}
-	return nil
-}
-
-func (a *app) removeTrust(dir string) error {
-	if of, err := config.Find(dir); err == nil && of != "" {
-		dir = filepath.Dir(of)
-	}
-	s, err := trust.Open()
-	if err != nil {
-		return err
-	}
-	was, err := s.Remove(dir)
-	switch {
-	case err != nil:
-		return failed("%w", err)
-	case !was:
-		return fmt.Errorf("%s was not trusted: list the trusted directories with --list", dir)
-	}
-	return nil
 }
 
 // acceptTools accepts the definitions of the tools of a server that a run has refused.
