@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
 	"github.com/stonelayer/stone/cli/internal/publish"
 )
 
@@ -46,4 +45,11 @@ func (a *app) serveOne(c *cobra.Command, args []string, cfg publish.Config, serv
 			return serve(ctx, cfg, a.Stdin, a.Stdout)
 		})
 	})
+}
+
+func (a *app) acp(c *cobra.Command) {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return a.serveOne(c, args, publish.Config{Protocols: a.linked.protocols}, a.linked.server.ACP)
+	}
+	a.describeOne(c)
 }

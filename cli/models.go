@@ -6,10 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/stonelayer/stone/call"
 	"github.com/stonelayer/stone/cli/internal/config"
+	"github.com/stonelayer/stone/internal/kinds"
+	"github.com/stonelayer/stone/internal/money"
 	"github.com/stonelayer/stone/internal/text"
 )
 
@@ -91,4 +95,145 @@ func modelRows(rows []*config.Model) *table {
 		t.add(cells...)
 	}
 	return t
+}
+
+// probeTime bounds the check whether a capability is available.
+const probeTime = 2 * time.Second
+
+func (a *app) caps(c *cobra.Command) {
+	var noProbe bool
+	a.overConfig(c, func(ctx context.Context, conf *config.Config, _ []string) error {
+		all := listed(conf)
+		if !noProbe {
+			probe(ctx, all, a.untrusted())
+		}
+		return a.printCaps(all)
+	})
+	f := c.Flags()
+	a.jsonFlag(f, "a JSON array")
+	f.BoolVar(&noProbe, "no-probe", false, "do not check availability")
+}
+
+// A capability is one as caps shows it.
+type capability struct {
+	call.Metadata
+	Tool   bool   `json:"tool,omitempty"`
+	At     string `json:"at,omitempty"`
+	Priced string `json:"priced,omitempty"`
+	State  string `json:"state"` // "up", "down" or "?"
+	Why    string `json:"why,omitempty"`
+
+	reached kinds.Reached
+}
+
+func listed(conf *config.Config) []capability {
+	all := []capability{}
+	add := func(from *call.Registry, reached []kinds.Reached, tool bool) {
+		for _, r := range reached {
+			if m, ok := from.Lookup(r.ID); ok {
+				all = append(all, capability{Metadata: m, Tool: tool, At: r.At, Priced: r.Priced, State: "?", reached: r})
+			}
+		}
+	}
+	add(conf.App.Registry, conf.Capabilities, false)
+	add(conf.App.Tools, conf.Tools, true)
+	return all
+}
+
+// untrusted says that the found configuration is not trusted, or returns nil.
+func (a *app) untrusted() error {
+	f, err := a.foundConfig()
+	if err != nil {
+		return err
+	}
+	return f.trusted()
+}
+
+// probe checks all capabilities concurrently for availability. It connects to no server if these are untrusted.
+func probe(ctx context.Context, all []capability, untrusted error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	var done sync.WaitGroup
+	for i := range all {
+		done.Go(func() {
+			c := &all[i]
+			if untrusted != nil && kinds.Host(c.reached.At) != "" {
+				c.Why = "not tried: " + untrusted.Error()
+				return
+			}
+			c.State = "up"
+			if err := c.reached.Probe(ctx); err != nil {
+				c.State, c.Why = "down", err.Error()
+			}
+		})
+	}
+	done.Wait()
+}
+
+func (a *app) printCaps(all []capability) error {
+	if len(all) == 0 && !a.json {
+		_, err := fmt.Fprintln(a.Stdout, "No capabilities are configured.")
+		return output(err)
+	}
+	rows := newTable("ID", "KIND", "STATE", "INTENTS", "COST", "LIMITS", "NEEDS", "EFFECTS")
+	for _, c := range all {
+		kind, intents, id := c.Kind, words(c.Intents), c.ID
+		if c.Tool {
+			kind += " (tool)"
+		}
+		if c.Intents == nil {
+			intents = "any"
+		}
+		if c.Version != "" {
+			id += "@" + c.Version
+		}
+		cells := []string{id, kind, c.State, intents, shownCost(c), shownLimits(c.Limits), words(c.Needs), words(c.Effects)}
+		for i, cell := range cells {
+			cells[i] = text.Line(cell)
+		}
+		rows.add(cells...)
+	}
+	err := a.print(all, rows, 0)
+	for _, c := range all {
+		why := c.Why
+		if c.State == "down" {
+			why = "not available: " + why
+		}
+		if why != "" && !a.json && err == nil {
+			_, err = fmt.Fprintln(a.Stdout, text.Line(c.ID+" is "+why))
+		}
+	}
+	return output(err)
+}
+
+func shownCost(c capability) string {
+	var parts []string
+	if c.Cost.USD > 0 {
+		parts = append(parts, "$"+money.Exact(c.Cost.USD))
+	}
+	if c.Cost.In > 0 || c.Cost.Out > 0 {
+		tokens := fmt.Sprintf("$%s/$%s per Mtok", money.Exact(c.Cost.In), money.Exact(c.Cost.Out))
+		if c.Priced != "" {
+			tokens += " of " + c.Priced
+		}
+		parts = append(parts, tokens)
+	}
+	if c.Cost.Latency > 0 {
+		parts = append(parts, c.Cost.Latency.String())
+	}
+	return words(parts)
+}
+
+func shownLimits(l call.Limits) string {
+	var parts []string
+	if l.Timeout > 0 {
+		parts = append(parts, l.Timeout.String())
+	}
+	if l.Concurrency > 0 {
+		parts = append(parts, fmt.Sprintf("%d at once", l.Concurrency))
+	}
+	if l.PerMinute > 0 {
+		parts = append(parts, fmt.Sprintf("%d/min", l.PerMinute))
+	}
+	return words(parts)
 }
