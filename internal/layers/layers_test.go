@@ -86,7 +86,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/structured", "llm schema"},
 	{"llm/internal/rules", ""},
 	{"llm/internal/...", "llm llm/internal/... llm/repetition internal/structured internal/jsonv2 internal/redact internal/retryafter internal/sse internal/transport"},
-	{"llm/script", "llm internal/redact internal/suggest internal/text internal/transport"},
+	{"llm/script", "llm internal/redact internal/retryafter internal/suggest internal/text internal/transport"},
 	{"llm/...", "llm llm/internal/... internal/redact"},
 	{"llm", "event kind llm/limit internal/fault internal/transport llm/internal/rules"},
 
@@ -301,7 +301,7 @@ func TestEveryPackageSaysWhatItIs(t *testing.T) {
 }
 
 // vocabulary is the maximum number of exported names of the root package.
-const vocabulary = 57
+const vocabulary = 60
 
 func TestVocabularyStaysSmall(t *testing.T) {
 	names := exported(t, "../..")
