@@ -104,20 +104,6 @@ func granted(_ context.Context, t *task) error {
 	return nil
 }
 
-// sessionLabels are the labels of protocols whose runs are turns of a session: they share the standing answers of a person.
-var sessionLabels = []string{chatLabel, "acp-session"} // of chats and of editors
-
-// inSession names the session of a run.
-func inSession(_ context.Context, t *task) error {
-	t.run.Conversation = t.keep.Labels[chatLabel]
-	for _, name := range sessionLabels {
-		if t.keep.Session = []string{name, tenantLabel}; t.keep.Labels[name] != "" {
-			break
-		}
-	}
-	return nil
-}
-
 // notices logs the notices of a run.
 func (s *Server) notices(_ context.Context, t *task) event.Watcher {
 	id := t.run.RunID
