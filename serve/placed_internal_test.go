@@ -103,7 +103,7 @@ func TestStreamsReadInPlaces(t *testing.T) {
 	if out.Code != http.StatusServiceUnavailable {
 		t.Errorf("the look-up of a turn waits for no place: %d", out.Code)
 	}
-	of := stone.Config{RunID: "run-a", Input: dag.MustNew(a.Spec("x")), Recorder: journal.Keep(s.cfg.Journal, journal.Options{})}
+	of := stone.Config{RunID: "run-a", Input: dag.Of(a.With("x")), Recorder: journal.Keep(s.cfg.Journal, journal.Options{})}
 	if _, err := stone.Run(t.Context(), page, of); err != nil {
 		t.Fatal(err)
 	}
