@@ -24,6 +24,9 @@ type extra struct {
 	After func(t *task, info journal.RunInfo)
 }
 
+// An ender is a watcher that is told when its run has stopped in this process.
+type ender interface{ End() }
+
 // surrounding returns the extras of a server. Each Before sees what those above it have added.
 func (s *Server) surrounding() []extra {
 	return []extra{

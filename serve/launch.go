@@ -103,7 +103,7 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		close(run.ended)
 		begin()
 		for _, w := range run.watchers {
-			if w, ok := w.(interface{ End() }); ok {
+			if w, ok := w.(ender); ok {
 				w.End()
 			}
 		}

@@ -16,7 +16,7 @@ import (
 
 // protocolRoutes are the routes of Config.Protocols.
 func (s *Server) protocolRoutes() (out []route) {
-	for _, p := range s.cfg.Protocols {
+	for _, p := range s.protocols {
 		for _, r := range p.Routes {
 			if r.Waits {
 				s.waits[r.Pattern] = func(*http.Request) bool { return true }

@@ -89,8 +89,11 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// A Protocol is one of a package below x.
-type Protocol = protocol.Protocol
+// A Protocol is what a package below x makes, such as ui.Part of package x/ui.
+type Protocol interface {
+	Part() // so that it can be a part of a program, see cli.Part
+	Protocol()
+}
 
 // Pipeline is a published pipeline.
 type Pipeline struct {
@@ -109,8 +112,9 @@ type Server struct {
 	intents   map[string]*Pipeline                   // of the gateway
 	embedder  *call.Applicator                       // nil without one
 	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
-	extras    []extra                                // of every run
-	waits     map[string]func(*http.Request) bool    // by pattern, see waits
+	protocols []protocol.Protocol
+	extras    []extra                             // of every run
+	waits     map[string]func(*http.Request) bool // by pattern, see waits
 	handler   http.Handler
 	inner     http.Handler // of As
 	drain     chan struct{}
@@ -157,6 +161,13 @@ func New(cfg Config) (*Server, error) {
 	well := &health{log: cfg.Log}
 	cfg.Journal = timed{Journal: cfg.Journal, meters: m, health: well, queued: &queued{runs: map[string]*unsettled{}}}
 	s := &Server{cfg: cfg, meters: m, health: well, died: abandoned, pipelines: map[string]*Pipeline{}, waits: maps.Clone(waits), roles: map[string]func() map[string]turn.Role{}, drain: make(chan struct{}), active: map[string]*active{}, feeds: map[feedKey]*feed{}, lists: map[feedKey]*watched{}, asked: map[string]askedCount{}, places: newPlaces(readPlaces()), streamsOf: map[caller]int{}}
+	for _, p := range cfg.Protocols {
+		made, ok := p.(protocol.Protocol)
+		if !ok {
+			return nil, fmt.Errorf("serve: Config.Protocols has a %T: want one of a package below x, such as ui.Part", p)
+		}
+		s.protocols = append(s.protocols, made)
+	}
 	for _, p := range cfg.Pipelines {
 		if err := s.publish(p); err != nil {
 			return nil, err
