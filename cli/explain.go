@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -17,24 +17,19 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-func (a *app) explain() *cobra.Command {
-	var asJSON bool
-	c := a.over(&cobra.Command{
-		Use:   "explain",
-		Short: "Show how each call of a pipeline would be routed, and what its agents are",
-		Long: "Explain shows, for each call, which capabilities would be tried and why the others were rejected,\n" +
-			"with the rules, the budget and the effects that apply. For each agent it shows the model, the\n" +
-			"prompts, the tools, the bounds and the effects. It runs nothing and sends no request.",
-		Example: a.example("explain ./examples/triage", "explain plan.edn --json"),
-	}, func(ctx context.Context, p stone.Ashlar) error {
+func (a *app) explain(c *cobra.Command) {
+	a.over(c, func(ctx context.Context, p stone.Ashlar) error {
 		all := explainedAll(p, budget.From(ctx).Left(), a.calls.base.Grant)
-		if asJSON {
+		switch {
+		case a.json:
 			return output(printJSON(a.Stdout, all))
+		case len(all) == 0:
+			_, err := fmt.Fprintln(a.Stdout, "There are no calls and no agents.")
+			return output(err)
 		}
-		return output(printExplained(a.Stdout, all))
+		return output(printTables(a.Stdout, all))
 	})
-	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
-	return c
+	a.jsonFlag(c.Flags(), "a JSON array")
 }
 
 // An explanation predicts a call before it is made.
@@ -108,7 +103,11 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 	if e.Effects == nil {
 		e.Effects = []string{}
 	}
-	asked, rejected := s.Applicator.Candidates(s, narrower(left, s.Budget), grant)
+	left = budget.Limits{ // the smaller of both in each part
+		Roundtrips: bounds.Least(left.Roundtrips, s.Budget.Roundtrips), Tokens: bounds.Least(left.Tokens, s.Budget.Tokens),
+		USD: bounds.Least(left.USD, s.Budget.USD), Latency: bounds.Least(left.Latency, s.Budget.Latency),
+	}
+	asked, rejected := s.Applicator.Candidates(s, left, grant)
 	e.Asked, e.Rejected = append(e.Asked, asked...), append(e.Rejected, rejected...)
 	e.Needs = []string{}
 	from := s.Applicator.Registry
@@ -124,22 +123,6 @@ func explain(s call.Spec, left budget.Limits, grant []string, path string) expla
 		}
 	}
 	return e
-}
-
-// narrower is the smaller of two budgets in each part.
-func narrower(a, b budget.Limits) budget.Limits {
-	return budget.Limits{
-		Roundtrips: bounds.Least(a.Roundtrips, b.Roundtrips), Tokens: bounds.Least(a.Tokens, b.Tokens),
-		USD: bounds.Least(a.USD, b.USD), Latency: bounds.Least(a.Latency, b.Latency),
-	}
-}
-
-func printExplained(w io.Writer, all []explained) error {
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "There are no calls and no agents.")
-		return err
-	}
-	return printTables(w, all)
 }
 
 func (e explanation) title() string { return titleOf(e.Path) }
@@ -179,7 +162,7 @@ func (e explanation) table() [][2]string {
 	}
 	rows = append(rows, [2]string{"done", shownDone(e.Rules.Done)})
 	if j := e.Rules.Judge; *j.On {
-		rows = append(rows, [2]string{"judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s, up to %d attempts", orFirst(j.Cap), *j.Weight, *j.Canary, *j.Veto, j.OnError, *j.MaxAttempts)})
+		rows = append(rows, [2]string{"judge", fmt.Sprintf("%s, weight %v, of %v of the calls, veto %v, on-error %s, up to %d attempts", cmp.Or(j.Cap, "the first with intent "+call.EvalGrade), *j.Weight, *j.Canary, *j.Veto, j.OnError, *j.MaxAttempts)})
 		if j.Rubric != "" {
 			rows = append(rows, [2]string{"rubric", text.Line(j.Rubric)})
 		}
@@ -191,19 +174,9 @@ func (e explanation) table() [][2]string {
 	return append(rows, [2]string{"budget", shownBudget(e.Budget)}, [2]string{"needs", words(e.Needs)}, [2]string{"effects", words(e.Effects)})
 }
 
-func orFirst(judge string) string {
-	if judge == "" {
-		return "the first with intent " + call.EvalGrade
-	}
-	return judge
-}
-
 // strategy says in which way candidates are asked.
 func (e explanation) strategy() string {
-	s := e.Dispatch.Strategy
-	if s == "" {
-		s = call.Cascade
-	}
+	s := cmp.Or(e.Dispatch.Strategy, call.Cascade)
 	if s == call.Agreement {
 		how := "equal as JSON"
 		if a := e.Dispatch.Agree; a != nil && a.Check != "" {
@@ -221,11 +194,7 @@ func (e explanation) strategy() string {
 		s += fmt.Sprintf(", of at most %d candidates", *most+max(e.Dispatch.Agreeing(), 1))
 	}
 	if r := e.Dispatch.Repair; r != nil {
-		by := r.Cap
-		if by == "" {
-			by = "who answered"
-		}
-		s += fmt.Sprintf(", repaired up to %d times by %s", max(r.Max, 1), by)
+		s += fmt.Sprintf(", repaired up to %d times by %s", max(r.Max, 1), cmp.Or(r.Cap, "who answered"))
 	}
 	if e.Dispatch.AllowFailure {
 		s += ", may fail"

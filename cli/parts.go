@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/stonelayer/stone"
-	"github.com/stonelayer/stone/dag"
 	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/text"
 	"github.com/stonelayer/stone/tree"
@@ -61,7 +59,10 @@ func factsOf(a stone.Ashlar) (all facts, rows [][2]string) {
 func partsOf(p stone.Ashlar) []part {
 	parts := []part{}
 	places(p, func(path string, a stone.Ashlar) bool {
-		one := part{Path: path, Name: a.Name(), Form: a.Form(), Reads: shownQueries(a.Queries())}
+		one := part{Path: path, Name: a.Name(), Form: a.Form()}
+		for _, q := range a.Queries() {
+			one.Reads = append(one.Reads, strings.ReplaceAll(q.String(), `"`, ""))
+		}
 		if t := a.Produces(); t != nil {
 			one.Produces = t.Name()
 		}
@@ -73,13 +74,6 @@ func partsOf(p stone.Ashlar) []part {
 		return true
 	})
 	return parts
-}
-
-func shownQueries(queries []dag.Query) (shown []string) {
-	for _, q := range queries {
-		shown = append(shown, strings.ReplaceAll(q.String(), `"`, ""))
-	}
-	return shown
 }
 
 // title and table are how a part is printed.
@@ -110,11 +104,11 @@ func printTables[T interface {
 		if _, err := fmt.Fprintln(w, text.Line(one.title())); err != nil {
 			return err
 		}
-		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		rows := newTable("", "")
 		for _, row := range one.table() {
-			fmt.Fprintf(table, "  %s\t%s\n", row[0], text.Line(row[1])) // Flush tells of errors
+			rows.add("  "+row[0], text.Line(row[1]))
 		}
-		if err := table.Flush(); err != nil {
+		if err := rows.print(w, 0); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"github.com/stonelayer/stone/cli/internal/config"
 	"github.com/stonelayer/stone/cli/internal/load"
 	"github.com/stonelayer/stone/internal/text"
@@ -38,11 +37,6 @@ type found struct {
 	state []string // files that the project brings, and whose contents commands would believe
 	// opaque says that trust cannot cover what it compiles.
 	opaque error
-}
-
-// trustFlag adds the flag that trusts a found project.
-func (a *app) trustFlag(f *pflag.FlagSet) {
-	f.BoolVar(&a.trusting, "trust", false, "trust the configuration in .stone without asking, as "+trustEnv+"=1 does")
 }
 
 // consent returns nil if the user trusts the found project: by flag, by the
@@ -306,49 +300,60 @@ func (f *found) add(files ...string) {
 	}
 }
 
-func (a *app) trust() *cobra.Command {
+func (a *app) trust(c *cobra.Command) {
 	var list, remove bool
 	var tools string
-	c := &cobra.Command{
-		Use:   "trust [DIR] [flags]",
-		Short: "Trust the project in a directory, or list or remove trusted projects",
-		Long: "Trust prints what the nearest directory .stone, in DIR or above it, would start, ask and send keys to, and\n" +
-			"trusts its files as they are. Without trust, commands use no program, address or key that they find there\n" +
-			"without being told to, and no database or tokens that this user's Stone did not make. A changed file is no\n" +
-			"longer trusted.\n\n" +
-			"The definitions of the tools of MCP servers are kept when they are first used. A run refuses a tool whose\n" +
-			"definition has changed; --tools accepts it.\n\n" +
-			"Files are known by their digests, which are kept in the user's configuration directory. For CI, --trust of\n" +
-			"the other commands, or " + trustEnv + "=1, trusts the project of the command.",
-		DisableFlagsInUseLine: true,
-		Args: func(c *cobra.Command, args []string) error {
-			switch {
-			case len(args) > 1:
-				return fmt.Errorf("unexpected argument %q: %s takes one DIR", args[1], c.CommandPath())
-			case list && (remove || tools != "" || len(args) > 0):
-				return errors.New("--list lists all projects: leave out the rest")
-			case remove && tools != "":
-				return errors.New("--remove and --tools exclude each other: give one")
+	c.PreRunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case list && (remove || tools != "" || len(args) > 0):
+			return errors.New("--list lists all projects: leave out the rest")
+		case remove && tools != "":
+			return errors.New("--remove and --tools exclude each other: give one")
+		}
+		return nil
+	}
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		dir := cmp.Or(strings.Join(args, ""), ".")
+		switch {
+		case list:
+			s, err := trust.Open()
+			if err != nil {
+				return err
+			}
+			all, err := s.All()
+			if err != nil {
+				return failed("%w", err)
+			}
+			for _, dir := range all {
+				if _, err := fmt.Fprintln(a.Stdout, text.Line(dir)); err != nil {
+					return output(err)
+				}
 			}
 			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir := cmp.Or(strings.Join(args, ""), ".")
-			switch {
-			case list:
-				return a.listTrust()
-			case remove:
-				return a.removeTrust(dir)
-			case tools != "":
-				return a.acceptTools(dir, tools)
+		case remove:
+			if of, err := config.Find(dir); err == nil && of != "" {
+				dir = filepath.Dir(of)
 			}
-			return a.addTrust(dir)
-		},
+			s, err := trust.Open()
+			if err != nil {
+				return err
+			}
+			was, err := s.Remove(dir)
+			switch {
+			case err != nil:
+				return failed("%w", err)
+			case !was:
+				return fmt.Errorf("%s was not trusted: list the trusted directories with --list", dir)
+			}
+			return nil
+		case tools != "":
+			return a.acceptTools(dir, tools)
+		}
+		return a.addTrust(dir)
 	}
 	c.Flags().BoolVar(&list, "list", false, "list the projects that are trusted")
 	c.Flags().StringVar(&tools, "tools", "", "accept the tools of the MCP `SERVER` as they are defined now, after a run has refused a change")
 	c.Flags().BoolVar(&remove, "remove", false, "trust the project no longer")
-	return c
 }
 
 // quotedAll returns a command line as a shell takes it.
@@ -357,41 +362,6 @@ func quotedAll(words ...string) string {
 		words[i] = quoted(w)
 	}
 	return strings.Join(words, " ")
-}
-
-func (a *app) listTrust() error {
-	s, err := trust.Open()
-	if err != nil {
-		return err
-	}
-	all, err := s.All()
-	if err != nil {
-		return failed("%w", err)
-	}
-	for _, dir := range all {
-		if _, err := fmt.Fprintln(a.Stdout, text.Line(dir)); err != nil {
-			return output(err)
-		}
-	}
-	return nil
-}
-
-func (a *app) removeTrust(dir string) error {
-	if of, err := config.Find(dir); err == nil && of != "" {
-		dir = filepath.Dir(of)
-	}
-	s, err := trust.Open()
-	if err != nil {
-		return err
-	}
-	was, err := s.Remove(dir)
-	switch {
-	case err != nil:
-		return failed("%w", err)
-	case !was:
-		return fmt.Errorf("%s was not trusted: list the trusted directories with --list", dir)
-	}
-	return nil
 }
 
 // acceptTools accepts the definitions of the tools of a server that a run has refused.

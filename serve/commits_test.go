@@ -33,12 +33,11 @@ var reached atomic.Pointer[func(string)]
 // a page of the log.
 func TestCommits(t *testing.T) {
 	var commits atomic.Int64
-	count := func(point string) {
+	reached.Store(new(func(point string) {
 		if point == "before commit" {
 			commits.Add(1)
 		}
-	}
-	reached.Store(&count)
+	}))
 	file := filepath.Join(t.TempDir(), "stone.db")
 	logged := func() int64 {
 		info, err := os.Stat(file + "-wal")

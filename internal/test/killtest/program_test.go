@@ -96,7 +96,7 @@ func openStore(folder, address string) (stores.Store, error) {
 }
 
 // reached and reachedServer are the hooks of journal/sqlite and journal/postgres for their
-// own tests, with the layout of log.Points. They are not exported, to keep them out of the public API.
+// own tests. They are not exported, to keep them out of the public API.
 //
 //go:linkname reached github.com/stonelayer/stone/journal/sqlite.reached
 var reached atomic.Pointer[func(string)]
@@ -419,8 +419,8 @@ func writer(work func(path string) error) stone.Ashlar {
 			return "", fmt.Errorf("done %d times before attempt %d: %w", times, journal.Attempt(ctx), err)
 		}
 		err = work(stone.In(ctx).Path())
-		if f := reached.Load(); f != nil {
-			(*f)(inTool)
+		if kill := reached.Load(); kill != nil {
+			(*kill)(inTool)
 		}
 		return "appended " + in.Text, err
 	})
