@@ -64,10 +64,7 @@ func (a *app) modelCall(c *cobra.Command) {
 		context.AfterFunc(ctx, stop) // the second signal ends the process
 		reply, failure := llm.Collect(ctx, model, req)
 		if !flags.raw {
-			enc := json.NewEncoder(&shown)
-			enc.SetEscapeHTML(false)
-			enc.SetIndent("", "  ")
-			if err := enc.Encode(shownReply(ctx, reply, failure)); err != nil {
+			if err := printJSON(&shown, shownReply(ctx, reply, failure)); err != nil {
 				return output(err)
 			}
 		}

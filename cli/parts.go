@@ -76,36 +76,38 @@ func partsOf(p stone.Ashlar) []part {
 	return parts
 }
 
-// title and table are how a part is printed.
-func (p part) title() string { return p.Path }
-func (p part) table() [][2]string {
-	rows := [][2]string{{"form", p.Form}}
-	for _, row := range [][2]string{
-		{"reads", strings.Join(p.Reads, ", ")}, {"produces", p.Produces}, {"effects", strings.Join(p.Effects, ", ")},
-	} {
-		if row[1] != "" {
-			rows = append(rows, row)
-		}
-	}
-	return append(rows, p.rows...)
+// A block is a title with rows of a name and a value, as names and explain print them.
+type block struct {
+	title string
+	rows  [][2]string
 }
 
-// printTables prints a table with two columns under each title.
-func printTables[T interface {
-	title() string
-	table() [][2]string
-}](w io.Writer, all []T) error {
+// add adds a row, unless it has no value.
+func (b *block) add(name, value string) {
+	if value != "" {
+		b.rows = append(b.rows, [2]string{name, value})
+	}
+}
+
+func (p part) block() block {
+	b := block{title: p.Path}
+	b.add("form", p.Form)
+	b.add("reads", strings.Join(p.Reads, ", "))
+	b.add("produces", p.Produces)
+	b.add("effects", strings.Join(p.Effects, ", "))
+	return block{b.title, append(b.rows, p.rows...)}
+}
+
+func printBlocks(w io.Writer, all []block) error {
 	for i, one := range all {
 		if i > 0 {
-			if _, err := fmt.Fprintln(w); err != nil {
-				return err
-			}
+			fmt.Fprintln(w)
 		}
-		if _, err := fmt.Fprintln(w, text.Line(one.title())); err != nil {
+		if _, err := fmt.Fprintln(w, text.Line(one.title)); err != nil {
 			return err
 		}
 		rows := newTable("", "")
-		for _, row := range one.table() {
+		for _, row := range one.rows {
 			rows.add("  "+row[0], text.Line(row[1]))
 		}
 		if err := rows.print(w, 0); err != nil {

@@ -105,12 +105,7 @@ func (s *store) inProject(makeIt bool) error {
 	if err != nil {
 		return fmt.Errorf("%w (--db keeps runs in another place)", err)
 	}
-	s.file = filepath.Join(cmp.Or(dir, config.Name), runsFile)
-	if here, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(here, s.file); err == nil && !strings.HasPrefix(rel, "..") {
-			s.file = rel
-		}
-	}
+	s.file = kinds.Shown(filepath.Join(cmp.Or(dir, config.Name), runsFile))
 	if _, err := os.Stat(s.file); !makeIt || !errors.Is(err, fs.ErrNotExist) {
 		return nil // what else is wrong shows when it is opened
 	}

@@ -126,7 +126,11 @@ func (a *app) names(c *cobra.Command) {
 		case a.json:
 			return output(printJSON(a.Stdout, partsOf(p)))
 		case long:
-			return output(printTables(a.Stdout, partsOf(p)))
+			var all []block
+			for _, one := range partsOf(p) {
+				all = append(all, one.block())
+			}
+			return output(printBlocks(a.Stdout, all))
 		}
 		for _, name := range p.Names() {
 			if _, err := fmt.Fprintln(a.Stdout, text.Line(name)); err != nil {

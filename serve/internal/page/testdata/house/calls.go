@@ -51,7 +51,7 @@ func model(id string, usd float64, wait time.Duration, text, source string) call
 
 // judge prefers short texts.
 var judge = call.Capability{
-	Metadata: call.Metadata{ID: "judge/brevity", Kind: "llm", Version: "3", Intents: []string{call.EvalGrade}, Cost: call.Cost{USD: 0.0004}},
+	Metadata: call.Metadata{ID: "judge/brevity", Kind: "llm", Version: "3", Intents: []string{"eval/grade"}, Cost: call.Cost{USD: 0.0004}},
 	Invoke: func(_ context.Context, r *call.Request) (*call.Reply, error) {
 		var in struct{ Out summary }
 		if err := json.Unmarshal(r.Input, &in); err != nil {
