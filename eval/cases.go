@@ -287,7 +287,7 @@ type lockedOutError struct{ error }
 func (e *lockedOutError) Unwrap() error { return e.error }
 func (e *lockedOutError) EndsRun() bool { return true }
 
-// modelFailed is agent.KindModel. This package does not link agents.
+// modelFailed is the kind of an agent whose model failed.
 const modelFailed kind.Kind = "llm-error"
 
 // notRecorded is the kind of a request without a recorded answer. It is an error, but not an

@@ -94,7 +94,7 @@ type Reader interface {
 	// Steps returns the steps in the order in which they were first started. A reused step
 	// counts as started when its result was recorded. The declared cost of a step is
 	// the one that its draw on an account has put into the context of Do. If it has declared any, its usage
-	// is in the field "usage" of its content, or in the meta of its failure under budget.MetaKey.
+	// is in the field "usage" of its content, or in the meta of its failure under "usage".
 	Steps(ctx context.Context, run string) ([]Step, error)
 	// EachStep yields the same steps one at a time, with their Meta. Of a run of a million steps it keeps
 	// about 25 MB. Rows that are written meanwhile do not count. An error is the last thing it yields.

@@ -138,7 +138,7 @@ type Record struct {
 	Differs bool `json:"-"`
 }
 
-// ReusedFrom returns the record as another run keeps it: the meta dag.MetaFrom names the run from
+// ReusedFrom returns the record as another run keeps it: the meta "reused-from" names the run from
 // which it was taken.
 func (rec Record) ReusedFrom(run string) Record {
 	meta := maps.Clone(rec.Meta)

@@ -110,7 +110,7 @@ func MockFunc(t testing.TB, answer func(n int, req *llm.Request) script.Answer) 
 func Live(t testing.TB, model llm.Model) *Harness {
 	t.Helper()
 	if model == nil {
-		t.Fatal("stonetest.Live: the model is nil: give it one, such as live.Model")
+		t.Fatal("stonetest.Live: the model is nil: give it one, such as stonetest.LiveModel")
 	}
 	h := newHarness(t)
 	h.model, h.Timeout = &observed{model, h}, liveTimeout

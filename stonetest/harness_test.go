@@ -106,7 +106,7 @@ func TestReports(t *testing.T) {
 			h.AllowUnused = true
 			run(h)
 		}, ""},
-		{"no model", func(t *fakeT) { stonetest.Live(t, nil) }, "stonetest.Live: the model is nil: give it one, such as live.Model"},
+		{"no model", func(t *fakeT) { stonetest.Live(t, nil) }, "stonetest.Live: the model is nil: give it one, such as stonetest.LiveModel"},
 		{"an input that is not JSON", func(t *fakeT) { stonetest.Mock(t, done, stonetest.Call("x", `{`)) },
 			"stonetest.Mock: answer 2: the input of x is not JSON: {"},
 		{"a call of nothing", func(t *fakeT) { stonetest.Mock(t, stonetest.Call("", `{}`)) },

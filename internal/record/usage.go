@@ -13,7 +13,7 @@ import (
 )
 
 // Usage reads the usage of a step from its record: a budget.Usage in the field "usage"
-// of its content, or in the meta of its failure under budget.MetaKey. It is only meant
+// of its content, or in the meta of its failure under "usage". It is only meant
 // for steps that have declared a cost, see Declared: in other contents the field
 // has another meaning.
 func Usage(rec step.Record) budget.Usage {
