@@ -35,6 +35,7 @@ type serveFlags struct {
 	insecure bool
 	tokens   string
 	hosts    []string
+	design   bool
 	models   bool
 	log      string
 }
@@ -73,6 +74,7 @@ func (a *app) serve() *cobra.Command {
 	dbFlag(f, &flags.db)
 	f.StringVar(&flags.log, "log", "text", "write lines of `text or json` to standard error")
 	f.DurationVar(&flags.wait, "wait", time.Minute, "how long to wait at the start for a database that does not answer, such as `30s`")
+	f.BoolVar(&flags.design, "design", false, "also show the parts of the pages at /design, for people who change the pages")
 	graceFlag(f, &flags.grace)
 	a.trustFlag(f)
 	a.callFlags(f)
@@ -89,7 +91,7 @@ func (a *app) serveAll(c *cobra.Command, args []string, flags serveFlags) error 
 		return err
 	}
 	return a.withPublished(c, args, func(all []publish.Pipeline) error {
-		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Grace: flags.grace, Models: flags.models, Protocols: a.linked.protocols,
+		cfg := publish.Config{Pipelines: all, Tokens: tokens, First: first, Open: flags.insecure, Hosts: flags.hosts, Design: flags.design, Grace: flags.grace, Models: flags.models, Protocols: a.linked.protocols,
 			Warn: func(line string) { say("%s", line) }, Log: log}
 		return a.publish(c, flags.db, flags.wait, cfg, func(ctx context.Context, cfg publish.Config) (err error) {
 			if cfg.Listener, err = listen(flags.address); err != nil {

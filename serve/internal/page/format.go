@@ -24,6 +24,7 @@ import (
 
 // functions are the template functions.
 var functions = template.FuncMap{
+	"colored":     colored,
 	"clock":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"day":         func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 	"instant":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },

@@ -40,6 +40,8 @@ type runPage struct {
 	// Forecast says how long the run may still take. It is nil for one that does not run, and without
 	// earlier ones.
 	Forecast *forecast
+	*view.Glance
+	Within *within // a search within it
 }
 
 // Seen identifies how the run stopped.
@@ -66,8 +68,23 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	if body.Asked, err = askedOf(ctx, v.Journal, read); err != nil {
 		return err
 	}
+	for i := range body.Asked.Open {
+		body.Asked.Open[i].Answers = body.Answers
+	}
+	if words := r.URL.Query().Get("q"); strings.TrimSpace(words) != "" {
+		if body.Within, err = searchWithin(ctx, v, read, words); err != nil {
+			return err
+		}
+	}
 	if body.Tree, err = readTree(ctx, read, partOf(r.URL.Query())); err != nil {
 		return err
+	}
+	body.Tree.Within = body.Within
+	if body.Glance, err = read.Glance(ctx); err != nil {
+		return err
+	}
+	if body.Glance != nil && isEvaluation(info) { // its report says what its cases did
+		body.Glance = &view.Glance{Spent: body.Spent}
 	}
 	body.Results, body.Cost = read.Recorded, read.Cost
 	switch {
@@ -156,7 +173,10 @@ type tree struct {
 	part
 	Run    string
 	Above  []crumb
-	Rows   []row
+	Rows   []*row
+	rows   int // with those below others
+	inside int // rows of one branch
+	Within *within
 	Counts []stateCount // of all branches right below At
 	All    int          // branches right below At
 	Open   int          // steps without a result
@@ -207,17 +227,20 @@ type stateCount struct {
 // row is a branch in a tree.
 type row struct {
 	view.Row
-	Name  string
-	Depth int
-	Bar   *bar
-	More  int // branches right below it that are not shown
+	Name string
+	Bar  *bar
+	More int    // branches right below it that are not shown
+	In   []*row // branches right below it
+	Fold bool   // they are folded at first
+	Here bool   // it failed the run
+	Of   *tree
 }
 
 const (
 	rowsOfTree = 100 // right below the path that is shown
 	rowsInAll  = 160 // with what is below them
-	rowsInside = 8   // of one branch that is unfolded
-	maxDepth   = 12  // of the style
+	rowsInside = 8   // of one branch that is unfolded, in a run that has more steps than rowsInAll
+	rowsOpen   = 60  // that are unfolded at first
 )
 
 // readTree reads the part that a page shows.
@@ -271,21 +294,40 @@ func readTree(ctx context.Context, read *view.Run, shown part) (tree, error) {
 	if isEvaluation(info) { // its report says more than the first of its cases
 		most = len(top.Branches) + rowsInside
 	}
+	t.inside = rowsInside
+	if !t.Large && len(read.All) <= most {
+		t.inside = rowsInAll
+	}
 	for i, b := range top.Branches {
-		if err := t.add(ctx, read, b, t.At, 0, most-(len(top.Branches)-i)); err != nil {
+		r, err := t.add(ctx, read, b, t.At, most-(len(top.Branches)-i))
+		if err != nil {
 			return t, err
 		}
+		t.Rows = append(t.Rows, r)
+	}
+	if t.rows > rowsOpen {
+		fold(t.Rows)
 	}
 	return t, nil
 }
 
-// add adds the row of a branch and, while there are fewer than most rows, what is below.
-func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above string, depth, most int) error {
+// fold folds the branches in which everything is done, but for those at the top.
+func fold(rows []*row) {
+	for _, r := range rows {
+		for _, in := range r.In {
+			in.Fold = in.State == view.Done
+		}
+		fold(r.In)
+	}
+}
+
+// add makes the row of a branch and, while there are fewer than most rows, those below it.
+func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above string, most int) (*row, error) {
 	var below journal.Level
 	for b.Below > 0 {
 		var err error
-		if below, err = read.Level(ctx, b.Path, journal.Page{Limit: rowsInside}); err != nil {
-			return err
+		if below, err = read.Level(ctx, b.Path, journal.Page{Limit: t.inside}); err != nil {
+			return nil, err
 		}
 		if b.Step != nil || below.All != 1 || below.Branches[0].Step == nil {
 			break
@@ -293,33 +335,35 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 		b = below.Branches[0] // a lane of one step is that step
 		below = journal.Level{}
 	}
-	r, err := read.Row(ctx, b)
+	seen, err := read.Row(ctx, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if below.Next != "" {
 		if err := unfold(ctx, read, b.Path, &below); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	name, err := t.nameOf(ctx, read.Lanes, r, above)
+	name, err := t.nameOf(ctx, read.Lanes, seen, above)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	at := len(t.Rows)
-	t.Paid = t.Paid || r.Paid.Attempts > 0 && !r.Step.Recorded
-	t.Rows = append(t.Rows, row{Row: r, Name: name, Depth: depth, Bar: t.Span.bar(b.Started, b.Ended)})
-	for i, c := range below.Branches {
-		if len(t.Rows) >= most {
-			t.Rows[at].More = below.All - i
-			return nil
+	t.Paid = t.Paid || seen.Paid.Attempts > 0 && !seen.Step.Recorded
+	t.rows++
+	r := &row{Row: seen, Name: name, Bar: t.Span.bar(b.Started, b.Ended), Of: t}
+	r.Here = read.Failure != nil && read.State == journal.Failed && b.Path == read.Failure.Path
+	for _, c := range below.Branches {
+		if t.rows >= most {
+			break
 		}
-		if err := t.add(ctx, read, c, b.Path, min(depth+1, maxDepth), most); err != nil {
-			return err
+		in, err := t.add(ctx, read, c, b.Path, most)
+		if err != nil {
+			return nil, err
 		}
+		r.In = append(r.In, in)
 	}
-	t.Rows[at].More = below.All - len(below.Branches)
-	return nil
+	r.More = below.All - len(r.In)
+	return r, nil
 }
 
 // unfold makes the first branches of a level, of which not all are shown, the ones that people look for:
