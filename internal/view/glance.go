@@ -206,15 +206,23 @@ func Spenders(ctx context.Context, j journal.Journal, run string, steps []journa
 			}
 			name = cmp.Or(agents[agent], address.Readable(address.Last(agent)), "agent")
 		}
-		at := slices.IndexFunc(all, func(o Spender) bool { return o.Name == name })
+		all = AddSpenders(all, []Spender{{name, 1, s.Usage}})
+	}
+	return all, nil
+}
+
+// AddSpenders adds up spenders by name, the most expensive first.
+func AddSpenders(all, more []Spender) []Spender {
+	for _, s := range more {
+		at := slices.IndexFunc(all, func(o Spender) bool { return o.Name == s.Name })
 		if at < 0 {
-			at, all = len(all), append(all, Spender{Name: name})
+			at, all = len(all), append(all, Spender{Name: s.Name})
 		}
-		all[at].Answers++
+		all[at].Answers += s.Answers
 		all[at].Usage = all[at].Usage.Add(s.Usage)
 	}
 	slices.SortStableFunc(all, func(a, b Spender) int {
 		return cmp.Or(cmp.Compare(b.USD, a.USD), cmp.Compare(b.Tokens(), a.Tokens()), cmp.Compare(a.Name, b.Name))
 	})
-	return all, nil
+	return all
 }

@@ -28,6 +28,7 @@ type runPage struct {
 	At      string  // the path of the step that failed it, with the labels of lanes
 	Read    []piece // what the step read that failed the run
 	Retry   []string
+	Retried budget.Usage // what they cost before
 	Result  *piece
 	Asked   asked
 	Tree    tree
@@ -89,6 +90,7 @@ func (p *pages) run(w http.ResponseWriter, r *http.Request, v View) error {
 	body.Results, body.Cost = read.Recorded, read.Cost
 	switch {
 	case body.Failed:
+		body.Retried = retried(read)
 		if body.At, err = read.Lanes.Shown(ctx, info.Failure.Path); err == nil {
 			err = body.explain(ctx, v)
 		}
@@ -131,6 +133,16 @@ func find(ctx context.Context, v View, id string) (journal.RunInfo, error) {
 		return info, missing("There is no run %q. It may have been removed.", id)
 	}
 	return info, err
+}
+
+// retried sums up what the steps cost that resuming retries.
+func retried(read *view.Run) (out budget.Usage) {
+	for _, s := range read.All {
+		if slices.Contains(read.Retry, s.Path) {
+			out = out.Add(s.Usage)
+		}
+	}
+	return out
 }
 
 // explain finds what the failed step read, and what resuming would do.
