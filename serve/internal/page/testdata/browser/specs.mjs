@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
 import { readFileSync, writeFileSync } from "node:fs";
 
-const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY } = process.env;
+const { MODULES, CHROMIUM, INSPECT, ANSWER, SERVE, FAILS, SLOW, SPEAKS, LIBRARY, CALLFILE, REPORT, HOUSE, DB, FILE, SPEC, LARGE, SIGNIN, GALLERY, DESIGN, VIEWS } = process.env;
 const require = createRequire(MODULES + "/");
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -28,6 +28,14 @@ async function run(name, options, test) {
 	context.setDefaultTimeout(20000);
 	for (const at of SIGNIN.split(" ")) await context.request.get(at);
 	const page = await context.newPage();
+	await page.addInitScript(() => {
+		// What a person cannot see: elements beyond the right edge that nothing scrolls into view.
+		window.beyond = () => [...document.querySelectorAll("body *")].filter((e) => {
+			if (!e.checkVisibility() || e.closest(".hidden, .skip, svg") || e.closest(".wide")) return false;
+			const box = e.getBoundingClientRect();
+			return box.width > 1 && box.right > innerWidth + 1;
+		}).map((e) => e.outerHTML.slice(0, 120));
+	});
 	const errors = [];
 	page.on("console", (m) => { if (m.type() === "error" && !m.text().includes("the server responded with a status")) errors.push(m.text()); });
 	page.on("pageerror", (e) => errors.push(String(e)));
@@ -209,6 +217,91 @@ spec("a call says who was asked, what the checks said, who won and what it cost"
 	assert.equal(await page.locator(".message").count(), 0);
 	for (const href of await page.locator(".crumbs a, .facts a").evaluateAll((links) => links.map((l) => l.href)))
 		assert.equal((await page.request.get(href)).status(), 200, href);
+});
+spec("a run says at a glance what was refused and why, what each model cost, and where the time went", async (page) => {
+	await page.goto(INSPECT + "/runs/cascade");
+	assert.match(await text(page, "[aria-labelledby=refusals]"), /model\/tiny\s*×2\s*names-a-source: the field source is empty: name the ticket[^]*model\/small\s*×2\s*the score is 0.355, want 0.6/);
+	assert.match(await text(page, "[aria-labelledby=spent]"), /model\/large\s+1\s+428\s+0.0200[^]*judges\s+3/);
+	assert.match(await text(page, "[aria-labelledby=slow]"), /summarise\/model\/large 1/);
+	await page.click("[aria-labelledby=result] a:text-is('summarise')");
+	assert.match(await text(page, "[aria-labelledby=asked]"), /February's came late/);
+});
+spec("what resuming pays is said", async (page) => {
+	await page.goto(INSPECT + "/runs/refused");
+	assert.match(await text(page, ".failure"), /results are kept and cost nothing again. What is retried cost 0.00020 USD before/);
+});
+spec("a run is searched in names, prompts and answers", async (page) => {
+	await page.goto(INSPECT + "/runs/cascade");
+	await page.keyboard.press("/");
+	await page.keyboard.type("february");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/q=february/);
+	assert.match(await text(page, "#steps"), /steps with “february”[^]*prompt[^]*February[^]*all steps|steps with “february” · all steps[^]*prompt/);
+	assert.ok(await page.locator("#steps tbody tr").count() > 5);
+	assert.equal((await page.locator("#steps mark").first().innerText()).toLowerCase(), "february");
+	await page.keyboard.press("j");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/step\?path/);
+	await page.goto(INSPECT + "/runs/cascade?q=nowhere+to+be+found");
+	assert.match(await text(page, "#steps"), /No name, prompt or result in the run has/);
+	await page.goto(INSPECT + "/runs/agent?q=you+repair");
+	assert.match(await text(page, "#steps tbody"), /prompt\s+You repair Go packages/);
+	assert.equal((await page.goto(INSPECT + "/runs/agent?q=" + "x".repeat(300))).status(), 400);
+});
+spec("steps are walked, folded and opened by keys", async (page) => {
+	await page.goto(INSPECT + "/runs/cascade");
+	const rows = () => page.locator(".tree .row").evaluateAll((all) => all.filter((r) => r.checkVisibility()).length);
+	assert.equal(await rows(), 13);
+	for (const key of "jjjjjjj") { await page.keyboard.press(key); if (await page.evaluate(() => document.activeElement.innerText) === "summarise") break; }
+	while (await page.evaluate(() => !document.activeElement.closest(".branch") || document.activeElement.innerText !== "summarise")) await page.keyboard.press("j");
+	await page.keyboard.press("o");
+	assert.equal(await rows(), 3);
+	await page.keyboard.press("o");
+	await page.keyboard.press("j");
+	assert.equal(await page.evaluate(() => document.activeElement.innerText), "model/down");
+	await page.keyboard.press("Enter");
+	await page.waitForURL(/down/);
+	await page.keyboard.press("u");
+	await page.waitForURL(/at=/);
+});
+spec("the inbox is emptied by keys", async (page) => {
+	for (const id of ["empty1", "empty2"]) await waiting(id);
+	for (const id of ["empty1", "empty2"]) {
+		await page.goto(SERVE + "/questions");
+		while (await page.evaluate((id) => !document.activeElement.closest(".question")?.innerText.includes(id), id)) await page.keyboard.press("j");
+		await page.keyboard.press("2");
+		assert.equal(await page.evaluate(() => document.activeElement.innerText), "no");
+		await page.keyboard.press("Enter");
+		await page.waitForFunction((id) => document.querySelector("h1").innerText === "Questions" && !document.querySelector(`form[action='/runs/${id}/answers']`), id);
+		assert.match((await result(id)).result.content, /^no:/);
+	}
+});
+spec("a question about a tool call shows what the model was asked and wants", async (page) => {
+	await page.goto(INSPECT + "/runs/asksrefund");
+	await page.click("summary:text-is('What the model saw and wants')");
+	assert.match(await text(page, ".question details"), /Asked by the user\s+My cup arrived broken[^]*Wants to call refund[^]*"amount": "18.50"/i);
+});
+spec("the overview leads with what needs a person, and says which models cost what and which failures there were", async (page) => {
+	await page.goto(INSPECT + "/overview");
+	assert.match(await text(page, "[aria-labelledby=need]"), /failed\s+\w+|waiting/);
+	assert.match(await text(page, "[aria-labelledby=spent]"), /model\/large/);
+	assert.match(await text(page, "[aria-labelledby=kinds]"), /refused[^]*2/);
+	assert.equal(await page.locator("svg[aria-label='Duration (p95) a day']").count(), 1);
+});
+spec("two evaluations are compared by what turned", async (page) => {
+	await page.goto(INSPECT + "/compare?a=old&b=new");
+	assert.match(await text(page, "[aria-labelledby=scores]"), /exact is perhaps worse than before[^]*exact\s+0.8293\s+0.6829\s+−0.1463[^]*29 \+ 45/);
+	await page.goto(INSPECT + "/compare?a=new&b=old");
+	assert.match(await text(page, "[aria-labelledby=scores]"), /\+0.1463/);
+	assert.equal(await page.locator(".cases").count(), 0);
+});
+spec("a conversation has its turns on one page", async (page) => {
+	await page.goto(INSPECT + "/?q=label:chat=cups");
+	await page.click("a:text-is('conversation cups') >> nth=0");
+	await page.waitForURL(/chats\/cups/);
+	assert.equal(await page.locator(".message.user").count(), 2);
+	assert.match(await text(page, "main"), /The test of package mean fails[^]*done · talk1[^]*tool calls[^]*Mean divided by one more/);
+	assert.equal((await page.goto(INSPECT + "/chats/none")).status(), 404);
 });
 spec("a race tells the one that was first from the one that was stopped", async (page) => {
 	await page.goto(INSPECT + "/runs/race/step?path=tickets/summarise");
@@ -743,16 +836,79 @@ spec("the file of a run has its calls and its graph, and leads nowhere", async (
 	assert.equal(await page.locator("svg.graph").count(), 1);
 	assert.equal(await page.locator("a").count(), 0);
 });
-for (const path of ["/", "/?q=state:failed", "/overview", "/pipelines/tickets", "/pipelines/article", "/runs/failing", "/runs/fan", "/runs/fan?view=graph", "/runs/asked", "/runs/agent/step?path=repair", "/runs/cascade/step?path=tickets/summarise", "/runs/new", "/runs/improving?view=graph", "/questions", "/compare?a=failing&b=long", "/compare?a=cascade&b=refused&step=tickets/summarise", "/runs/none"])
-	spec("axe finds nothing serious in both themes: " + path, async (page) => {
-		await page.goto(ANSWER + path);
+// Every view, at the width of a desk and of a phone, in both themes: axe finds nothing, nothing lies beyond the edge, the page is
+// small, and it looks as it did: see look. VIEWS names a folder for their pictures.
+const views = {
+	runs: [ANSWER, "/"], "runs-failed": [ANSWER, "/?q=state:failed"], overview: [ANSWER, "/overview"], pipeline: [ANSWER, "/pipelines/tickets"], "pipeline-start": [SERVE, "/pipelines/article"],
+	"run-done": [ANSWER, "/runs/cascade"], "run-failed": [ANSWER, "/runs/failing"], "run-refused": [ANSWER, "/runs/refused"], "run-lanes": [ANSWER, "/runs/fan"], lanes: [ANSWER, "/runs/fan?at=fan/things"],
+	"run-asks": [ANSWER, "/runs/asksrefund"], "run-agent": [ANSWER, "/runs/agent"], search: [ANSWER, "/runs/cascade?q=invoice"], graph: [ANSWER, "/runs/improving?view=graph"],
+	agent: [ANSWER, "/runs/agent/step?path=repair"], call: [ANSWER, "/runs/cascade/step?path=tickets/summarise"], step: [ANSWER, "/runs/failing/step?path=failing/write"], conversation: [ANSWER, "/chats/cups"],
+	evaluation: [ANSWER, "/runs/new"], questions: [ANSWER, "/questions"], compare: [ANSWER, "/compare?a=failing&b=long"], "compare-evaluations": [ANSWER, "/compare?a=old&b=new"],
+	"compare-step": [ANSWER, "/compare?a=cascade&b=refused&step=tickets/summarise"], documents: [LIBRARY, "/search"], missing: [ANSWER, "/runs/none"], design: [DESIGN, "/design"],
+};
+const looksFile = new URL("looks.json", import.meta.url), looks = JSON.parse(readFileSync(looksFile));
+const [cellsX, cellsY, alike, seen] = [24, 24, 3, 0.2];
+
+// look reduces a picture to a grid of cells, each with the brightness of its part from 0 to 15, as hexadecimal digits.
+async function look(blank, picture) {
+	return blank.evaluate(async ([png, x, y]) => {
+		const image = new Image();
+		image.src = "data:image/png;base64," + png;
+		await image.decode();
+		const canvas = Object.assign(document.createElement("canvas"), { width: x, height: y }), draw = canvas.getContext("2d");
+		draw.imageSmoothingQuality = "high";
+		draw.drawImage(image, 0, 0, x, y);
+		const bytes = draw.getImageData(0, 0, x, y).data;
+		let out = "";
+		for (let i = 0; i < bytes.length; i += 4) out += Math.round((bytes[i] + bytes[i + 1] + bytes[i + 2]) / 51).toString(16);
+		return out;
+	}, [picture.toString("base64"), cellsX, cellsY]);
+}
+
+// changed is the part of the cells that look different.
+function changed(a, b) {
+	if (!a || !b || a.length !== b.length) return 1;
+	return [...a].filter((c, i) => Math.abs(parseInt(c, 16) - parseInt(b[i], 16)) > alike).length / a.length;
+}
+for (const [name, [at, path]] of Object.entries(views))
+	spec("view: " + name, async (page, context) => {
+		const reply = await page.goto(at + path);
+		assert.equal(reply.status(), name === "missing" ? 404 : 200);
+		const bare = (await reply.text()).replace(/<pre[^]*?<\/pre>/g, "");
+		assert.ok(bare.length <= 100 << 10, bare.length + " bytes without its contents");
+		await page.evaluate(() => document.fonts.ready);
 		await page.evaluate(axe);
-		for (const colorScheme of ["light", "dark"]) {
-			await page.emulateMedia({ colorScheme });
-			const { violations } = await page.evaluate("axe.run()");
-			assert.deepEqual(violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => colorScheme + " " + v.id + ": " + v.nodes[0].html), []);
+		const blank = await context.newPage();
+		await page.bringToFront();
+		for (const [width, height] of [[1280, 900], [390, 844]]) {
+			await page.setViewportSize({ width, height });
+			assert.deepEqual(await page.evaluate(() => beyond()), []);
+			for (const colorScheme of ["light", "dark"]) {
+				await page.emulateMedia({ colorScheme });
+				const { violations } = await page.evaluate("axe.run()");
+				assert.deepEqual(violations.map((v) => `${width} ${colorScheme} ${v.id}: ${v.nodes.map((n) => n.html).join(" ").slice(0, 300)}`), []);
+				const key = `${name} ${width} ${colorScheme}`, now = await look(blank, await page.screenshot());
+				if (VIEWS) writeFileSync(`${VIEWS}/${key.replaceAll(" ", "-")}.png`, await page.screenshot({ fullPage: true }));
+				if (GALLERY) looks[key] = now;
+				assert.ok(changed(looks[key], now) <= seen, `${key} looks different in ${Math.round(100 * changed(looks[key], now))} % of its parts: look at it, and write it with -update`);
+			}
 		}
 	});
+spec("looks that differ are told apart", async () => {
+	for (const variant of ["1280 light", "390 dark"])
+		for (const [a, b] of [["run-done", "evaluation"], ["questions", "overview"], ["agent", "call"]]) {
+			const part = changed(looks[`${a} ${variant}`], looks[`${b} ${variant}`]);
+			if (!GALLERY) assert.ok(part > 0.02 && part < 1, `${a} and ${b}: ${part}`);
+		}
+	if (!GALLERY) assert.ok(changed(looks["runs 1280 light"], looks["runs 1280 dark"]) > 0.9);
+});
+spec("all scripts have at most 20 KB", async (page) => {
+	await page.goto(INSPECT);
+	const scripts = await page.locator("script").evaluateAll((all) => all.map((s) => s.src));
+	let bytes = 0;
+	for (const at of scripts) bytes += (await (await page.request.get(at)).body()).length;
+	assert.ok(bytes > 1000 && bytes <= 20 << 10, bytes);
+});
 // The pictures of the documents. Those that are kept are written only if GALLERY names their folder.
 const gallery = {
 	overview: [INSPECT, "/overview"], runs: [INSPECT, "/"], pipeline: [SERVE, "/pipelines/article"], "run-failed": [INSPECT, "/runs/failing"],
@@ -774,4 +930,5 @@ for (const [name, [at, path]] of Object.entries(gallery))
 await Promise.all([1, 2, 3].map(async () => {
 	for (let next; next = specs.shift();) await next();
 }));
+if (GALLERY) writeFileSync(looksFile, JSON.stringify(looks, Object.keys(looks).sort(), "\t") + "\n");
 await browser.close();
