@@ -37,8 +37,8 @@ const mostTurns = 50
 // chat shows a conversation.
 func (p *pages) chat(w http.ResponseWriter, r *http.Request, v View) error {
 	body := thread{Chat: r.PathValue("chat")}
-	filter := url.Values{"label": {chatLabel + "=" + body.Chat}}
-	q, err := p.selects(nil)
+	filter := url.Values{"label." + chatLabel: {body.Chat}}
+	q, err := p.selects(filter)
 	if err != nil {
 		return err
 	}

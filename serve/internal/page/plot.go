@@ -152,7 +152,7 @@ func (p *plot) name() {
 	search:
 		for step := range stepsOfName {
 			for _, y := range []float64{q.Y - 7 - float64(step*lineOfPlot), q.Y + 14 + float64(step*lineOfPlot)} {
-				for _, x := range []float64{q.X + 8, q.X - 8 - width} {
+				for _, x := range []float64{q.X + 8, q.X - 8 - width, q.X - 16 - 2*width, q.X + 16 + width} {
 					if at := (area{x, y, width}); free(at) {
 						place, q.Lead = at, step > 0
 						break search
