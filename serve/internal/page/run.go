@@ -245,7 +245,9 @@ type row struct {
 	In   []*row // branches right below it
 	Fold bool   // they are folded at first
 	Here bool   // it failed the run
-	Of   *tree
+
+	Failures string // the address of the branches right below it that failed, "" for none
+	Of       *tree
 }
 
 const (
@@ -375,6 +377,9 @@ func (t *tree) add(ctx context.Context, read *view.Run, b journal.Branch, above 
 		r.In = append(r.In, in)
 	}
 	r.More = below.All - len(r.In)
+	if below.Counts[journal.BranchFailed] > 0 {
+		r.Failures = runURL(read.ID, "at", b.Path, "only", string(journal.BranchFailed))
+	}
 	return r, nil
 }
 

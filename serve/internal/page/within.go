@@ -68,7 +68,7 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string) (*wi
 			}
 			one := found{Name: name, URL: stepURL(run.ID, path), In: in, Found: where[at[0]:at[1]]}
 			from, to := max(at[0]-aroundHit, 0), min(at[1]+aroundHit, len(where))
-			one.Before, one.After = text.Line(strings.ToValidUTF8(where[from:at[0]], "")), text.Line(strings.ToValidUTF8(where[at[1]:to], ""))
+			one.Before, one.After = flat(where[from:at[0]]), flat(where[at[1]:to])
 			w.Hits = append(w.Hits, one)
 			return true
 		}
@@ -98,6 +98,11 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string) (*wi
 		look(in, spoken(content))
 	}
 	return w, nil
+}
+
+// flat puts a part of a text on one line, with the blanks around it.
+func flat(part string) string {
+	return strings.Trim(text.Line("|"+strings.ToValidUTF8(part, "")+"|"), "|")
 }
 
 // escaped are the characters that JSON escapes in texts.
