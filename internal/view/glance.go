@@ -109,6 +109,11 @@ func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 			}
 		}
 	}
+	return g, g.refused(ctx, r, calls)
+}
+
+// refused reads what the calls at the paths refused.
+func (g *Glance) refused(ctx context.Context, r *Run, calls []string) error {
 	for i, at := range calls {
 		if i == mostRefusedCalls {
 			g.More = len(calls) - i
@@ -116,13 +121,13 @@ func (r *Run) Glance(ctx context.Context) (*Glance, error) {
 		}
 		c, err := r.Call(ctx, at)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if c != nil {
 			g.Refused = append(g.Refused, refusals(at, c)...)
 		}
 	}
-	return g, nil
+	return nil
 }
 
 // spot adds a step at a path.

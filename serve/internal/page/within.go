@@ -62,15 +62,7 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string) (*wi
 		}
 		name = address.Readable(name)
 		look := func(in, where string) bool {
-			at := pattern.FindStringIndex(where)
-			if at == nil {
-				return false
-			}
-			one := found{Name: name, URL: stepURL(run.ID, path), In: in, Found: where[at[0]:at[1]]}
-			from, to := max(at[0]-aroundHit, 0), min(at[1]+aroundHit, len(where))
-			one.Before, one.After = flat(where[from:at[0]]), flat(where[at[1]:to])
-			w.Hits = append(w.Hits, one)
-			return true
+			return w.look(pattern, found{Name: name, URL: stepURL(run.ID, path), In: in}, where)
 		}
 		if s.Kind != "value" && look("name", address.Last(name)) || s.Failure != "" && look("failure", s.Failure+": "+s.Reason) || !s.Recorded {
 			continue
@@ -98,6 +90,18 @@ func searchWithin(ctx context.Context, v View, run *view.Run, words string) (*wi
 		look(in, spoken(content))
 	}
 	return w, nil
+}
+
+// look adds the first place in a text that has the words, and reports whether there is one.
+func (w *within) look(pattern *regexp.Regexp, one found, where string) bool {
+	at := pattern.FindStringIndex(where)
+	if at == nil {
+		return false
+	}
+	one.Found = where[at[0]:at[1]]
+	one.Before, one.After = flat(where[max(at[0]-aroundHit, 0):at[0]]), flat(where[at[1]:min(at[1]+aroundHit, len(where))])
+	w.Hits = append(w.Hits, one)
+	return true
 }
 
 // flat puts a part of a text on one line, with the blanks around it.
