@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	update  = flag.Bool("update", false, "write the pictures of docs/images and how the views look")
+	update  = flag.Bool("update", false, "write the pictures of docs/images")
 	gallery = flag.String("gallery", "", "write a picture of each view at two widths in both themes to this `folder`")
 )
 
