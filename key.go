@@ -20,12 +20,11 @@ func (f *frame) key(kind string, d dag.DAG) step.Key {
 	fingerprint := Ashlar{f.spec}.Fingerprint()
 	h := sha256.New()
 	h.Write(fingerprint[:])
-	h.Write([]byte(kind + "\x00" + k.Path + "\x00"))
+	h.Write([]byte(kind + "\x00" + f.inFirst(k.Path) + "\x00"))
 	reads := f.digest(d)
 	h.Write(reads[:])
-	h.Sum(k.Digest[:0])
+	k.Digest = f.inAttempts(sum(h), k.Path)
 	k.Loose = f.spec.glue
-	f.twinOf(&k, fingerprint[:], reads[:])
 	extra, age := f.spec.cached(kind, f.granted())
 	if age > 0 {
 		k.Fresh = f.run.now().Add(-age)

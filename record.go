@@ -60,6 +60,9 @@ func (f *frame) record(key step.Key, work func(*frame) (step.Record, error)) (st
 		defer own.release()
 		own.Context = ctx
 		own.more().digest = &key.Digest
+		if twin := f.twin(); twin != nil {
+			own.more().digest = twin
+		}
 		rec, err := work(own)
 		if err != nil && (f.run.over() != nil || f.passing(err) || overtaken(f.Context)) {
 			unfinished = err
@@ -107,7 +110,7 @@ func (f *frame) ask(at *frame, key step.Key, do func(context.Context) (step.Reco
 		recorder = forgetful{}
 	}
 	if tries := f.tries(); tries != nil {
-		recorder = &retrying{tries, f.more().twin, recorder}
+		recorder = &retrying{tries, f.twin(), recorder}
 	}
 	return recorder.Do(at, key, do)
 }

@@ -191,9 +191,9 @@ func (f *frame) stepKey(kind string, input []byte) step.Key {
 	h.Write(in[:])
 	place := append(f.up.appendPath(append([]byte(kind), 0)), '/')
 	place = append(address.AppendName(place, f.spec.name), 0)
-	h.Write(append(place, nth...))
-	h.Sum(k.Digest[:0])
-	f.twinOf(&k, in[:], nth)
+	h.Write([]byte(f.inFirst(string(place))))
+	h.Write(nth)
+	k.Digest = f.inAttempts(sum(h), k.Path)
 	return k
 }
 

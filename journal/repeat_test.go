@@ -42,6 +42,7 @@ type deed struct {
 	times  int // it was executed
 	done   bool
 	result string
+	at     string // the path where it is recorded
 	stays  bool // the result of a Value: a later step is recorded
 	value  bool
 	given  []string // the answers to its question
@@ -91,7 +92,7 @@ func newWorld(seed uint64) *world {
 	for i := range 1 + w.rand.IntN(3) {
 		p := &part{name: fmt.Sprint("part-", i), apart: w.one(4)}
 		p.fixed = !p.apart && (w.ordered || w.one(3))
-		p.retried = p.fixed && w.one(2) // an attempt in another order would not find what another attempt has done
+		p.retried = w.one(2)
 		for j := range 1 + w.rand.IntN(6) {
 			d := &deed{name: fmt.Sprint("do-", w.rand.IntN(3)), about: fmt.Sprint("about ", w.rand.IntN(3))}
 			switch {
@@ -288,7 +289,7 @@ func (p *process) Do(ctx context.Context, key step.Key, work func(context.Contex
 		return rec, err
 	})
 	if d := w.pending; d != nil && key.Kind == "step" && err == nil {
-		w.pending, d.done, d.result = nil, true, w.made
+		w.pending, d.done, d.result, d.at = nil, true, w.made, key.Path
 		w.say("  %s is recorded: %s", key.Path, w.made)
 	}
 	if dies && !p.dead {
@@ -432,7 +433,7 @@ func (w *world) answer() {
 				if !d.asks || d.about != q.Text || !p.has(q.Path) {
 					continue
 				}
-				if d.done {
+				if d.done && d.at == q.Path { // in another attempt it stays until the leaf is done
 					w.fault("%s has its answer and is asked again", q.Path)
 				}
 				d.given = append(d.given, response)

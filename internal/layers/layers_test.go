@@ -65,7 +65,7 @@ var table = []struct{ pkg, imports string }{
 	{".", "internal/address ask dag effect event finding kind step internal/bounds internal/grants internal/fault internal/panics internal/queue internal/retryafter internal/runvalue internal/suggest"},
 
 	{"internal/declared", ""},
-	{"internal/queue", ""},
+	{"internal/queue", "step"},
 	{"internal/record", "budget step internal/declared"},
 	{"internal/flight", "budget dag internal/declared internal/transport internal/record"},
 	{"journal/internal/outline", "internal/address budget step"},
