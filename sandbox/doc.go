@@ -45,7 +45,8 @@
 // # End
 //
 // A supervisor, which is this program started a second time, starts the command. It
-// is the parent of every descendant that loses its own. When the command ends, when
+// is the parent of every descendant that loses its own, and is not confined: a command in
+// one domain with a thread of this process could read its keys in /proc. When the command ends, when
 // its context is done, or when this process dies, the supervisor kills all of them
 // and waits until they have ended. A confined command cannot escape. An unconfined one
 // could only escape by starting processes faster than they are killed; then Run returns

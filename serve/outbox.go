@@ -39,7 +39,7 @@ var errNoOutbox = errors.New("the journal keeps no notices: want a journal of pa
 const (
 	mostSending = 128             // attempts at the same time
 	sendingTo   = 8               // of those to one receiver, or to the receivers of the runs of a tenant
-	claimed     = time.Minute     // how long others leave a notice to who claims it: more than an attempt takes
+	claimed     = time.Minute     // until another server may take a claimed notice: longer than an attempt takes
 	retryFor    = 72 * time.Hour  // how long a notice is tried
 	downAfter   = 3               // failed attempts
 	maxProbe    = 5 * time.Minute // the longest pause between the attempts at a receiver that is down

@@ -1,5 +1,7 @@
 // Package flight checks budgets over several runs: a paid step starts only if what is recorded in the period, what batches
-// have outstanding and what is in flight in this process leave room for its estimate.
+// have outstanding and what is in flight in this process leave room for its estimate. A reservation in the database would
+// be exact over processes too. It needs a row for each running step, an order of locks, and a rule for each way in which a
+// process, a batch or a run can end, to save what the other processes have in flight: seconds of work.
 package flight
 
 import (

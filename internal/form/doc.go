@@ -19,4 +19,7 @@
 // whose value is nil is a fault like any other wrong value.
 //
 // A faulty or missing field leaves its Go variable unchanged.
+//
+// Readers are functions and not struct tags. By way of JSON, a schema and a strict decoder, a policy takes 107 µs instead of
+// 3.6, and 80 of 1,896 faulty policies pass, because JSON has neither keywords nor sets.
 package form

@@ -252,7 +252,7 @@ func TestImportsPointDown(t *testing.T) {
 }
 
 // light are the modules that a program with cli.Main may link, and heavy the packages
-// of this module that it may not. Both limit the size of programs: see docs/design.md.
+// of this module that it may not. Both limit the size of programs.
 var (
 	light = []string{
 		"github.com/dlclark/regexp2/v2", "github.com/dustin/go-humanize", "github.com/go-json-experiment/json", "github.com/google/uuid", "github.com/remyoudompheng/bigfft",

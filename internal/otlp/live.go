@@ -24,7 +24,8 @@ const (
 )
 
 // A Live sends the spans of runs while they are running. It is an event.Watcher for any number of runs. A run never
-// waits for it: spans that the collector does not take in time are dropped.
+// waits for it: spans that the collector does not take in time are dropped. With the SDK of OpenTelemetry, a program with
+// cli.Main would link 35 modules instead of 15.
 type Live struct {
 	out   *sender
 	say   func(string)

@@ -49,12 +49,12 @@ func inGoroutines(n int, do func(i int) error) error {
 func BenchmarkStep(b *testing.B) {
 	server := pgtest.New(b)
 	var commits atomic.Int64
-	reached = func(point string) {
+	reached.Call(func(point string) {
 		if point == "after commit" {
 			commits.Add(1)
 		}
-	}
-	b.Cleanup(func() { reached = func(string) {} })
+	})
+	b.Cleanup(func() { reached.Call(nil) })
 	db := open(b, server.Database(b), Options{})
 	b.ResetTimer()
 	used, served := cputime.Used(), server.CPU()

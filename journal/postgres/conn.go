@@ -22,7 +22,8 @@ type statement struct {
 	each func([][]byte) // its argument is valid only during the call
 }
 
-// large reports whether the process may well stop while it sends the statement.
+// large reports whether the statement needs a message of its own. A process that stops while it sends a large one would keep its
+// locks: PostgreSQL limits silence within a message only if the message is the first one after an answer.
 func (s statement) large() bool {
 	size := 0
 	for _, arg := range s.args {
@@ -73,10 +74,9 @@ func exchange(ctx context.Context, conn *pgconn.PgConn, statements ...statement)
 }
 
 // names are the statements that the server keeps for a connection, by their texts: nil for one that was sent
-// once. It parses and plans them once and not at each use, which is a third of its work. So that a large statement is one message, it
-// is prepared in any case. A pooler such as
-// PgBouncer may give each transaction another connection, to which the names are unknown. The first error of
-// that kind ends the use of names in the DB; what failed is sent again.
+// once. The server then parses and plans each of them once, which saves a third of its work. Large statements are
+// always prepared, so that each is one message. A pooler such as PgBouncer may give each transaction another connection,
+// which does not know the names. The first such error ends the use of names in the DB, and the statement is sent again.
 type names struct {
 	pooled *atomic.Bool
 	all    bool // of the connection that writes; others read much that is asked rarely

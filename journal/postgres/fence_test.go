@@ -50,7 +50,7 @@ func pauseAt(t *testing.T, point string) (arm func(first func()), paused, procee
 	t.Helper()
 	var armed atomic.Pointer[func()]
 	paused, proceed = make(chan struct{}), make(chan struct{})
-	reached = func(at string) {
+	reached.Call(func(at string) {
 		if at != point {
 			return
 		}
@@ -59,8 +59,8 @@ func pauseAt(t *testing.T, point string) (arm func(first func()), paused, procee
 			close(paused)
 			<-proceed
 		}
-	}
-	t.Cleanup(func() { reached = func(string) {} })
+	})
+	t.Cleanup(func() { reached.Call(nil) })
 	return func(first func()) { armed.Store(&first) }, paused, proceed
 }
 
@@ -413,13 +413,13 @@ func TestHalfSentTransactionIsEnded(t *testing.T) {
 func TestSlowTransactionIsCommitted(t *testing.T) {
 	need.Time(t)
 	var slept atomic.Int64
-	reached = func(at string) {
+	reached.Call(func(at string) {
 		if at == "before commit" {
 			time.Sleep(400 * time.Millisecond) // the server waits for 250 at first
 			slept.Add(1)
 		}
-	}
-	t.Cleanup(func() { reached = func(string) {} })
+	})
+	t.Cleanup(func() { reached.Call(nil) })
 	db := open(t, pgtest.Database(t), Options{Lease: time.Second, RetryResults: 5 * time.Second})
 	do(t, db, stepKey("r", 1))
 	if slept.Load() < 4 {

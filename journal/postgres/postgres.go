@@ -48,11 +48,11 @@ type shared = log.Journal
 // ErrClosed is the error of every use of a DB after Close.
 var ErrClosed = log.ErrClosed
 
-// Changed by tests: a function for the points at which they kill the process, the clock,
+// Changed by tests: what is called at the points at which they kill the process, the clock,
 // how often Follow looks for rows of which it was not notified, and the size of the largest
 // content.
 var (
-	reached     = func(string) {}
+	reached     log.Points
 	now         = time.Now
 	poll        = time.Second
 	mostContent = 256 << 20
@@ -95,7 +95,7 @@ func Open(ctx context.Context, address string, opts Options) (*DB, error) {
 	}
 	return &DB{log.New(d, log.Options{
 		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll, Schema: version,
-		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
+		Now: func() time.Time { return now() }, Reached: reached.Reached,
 	}), d}, nil
 }
 

@@ -48,7 +48,8 @@ func (f *file) patience() time.Duration { return f.retry / 4 }
 
 // source returns the options of connections. A page
 // of 8 KB holds five steps with 1 KB of content each, where one of 4 KB holds two and
-// leaves a third empty. The log is copied into the file when it has 32 MB.
+// leaves a third empty. The log is copied into the file when it has 32 MB. With
+// synchronous=NORMAL, a disk that loses power loses acknowledged steps (internal/test/powerloss).
 func (f *file) source(more ...string) string {
 	query := url.Values{"_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", f.patience().Milliseconds()),

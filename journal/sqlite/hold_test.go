@@ -25,12 +25,12 @@ import (
 func countCommits(t *testing.T) *atomic.Int64 {
 	t.Helper()
 	var n atomic.Int64
-	reached = func(point string) {
+	reached.Call(func(point string) {
 		if point == "after commit" {
 			n.Add(1)
 		}
-	}
-	t.Cleanup(func() { reached = func(string) {} })
+	})
+	t.Cleanup(func() { reached.Call(nil) })
 	return &n
 }
 
@@ -230,13 +230,13 @@ func TestInnerRunsAreCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var disk sync.RWMutex // locked while the disk answers nothing
-	reached = func(point string) {
+	reached.Call(func(point string) {
 		if point == "before commit" {
 			disk.RLock()
 			defer disk.RUnlock()
 		}
-	}
-	t.Cleanup(func() { reached = func(string) {} })
+	})
+	t.Cleanup(func() { reached.Call(nil) })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	const n = 30

@@ -89,7 +89,7 @@ func killAt(point string) {
 	left := make(chan int, 1)
 	times, _ := strconv.Atoi(point[cut+1:])
 	left <- times
-	reached = func(at string) {
+	reached.Call(func(at string) {
 		if at != name {
 			return
 		}
@@ -102,7 +102,7 @@ func killAt(point string) {
 			select {}
 		}
 		left <- n
-	}
+	})
 }
 
 var (

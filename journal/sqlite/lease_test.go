@@ -146,13 +146,13 @@ func TestSlowOwnerCannotWrite(t *testing.T) {
 	// The writer of slow pauses after one of its beats, so outside any transaction.
 	var armed atomic.Bool
 	paused, resume := make(chan struct{}), make(chan struct{})
-	reached = func(point string) {
+	reached.Call(func(point string) {
 		if point == "after commit" && armed.CompareAndSwap(true, false) {
 			close(paused)
 			<-resume
 		}
-	}
-	t.Cleanup(func() { reached = func(string) {} })
+	})
+	t.Cleanup(func() { reached.Call(nil) })
 	file := filepath.Join(memdir.New(t), "stone.db")
 	slow, next := open(t, file, Options{Lease: 50 * time.Millisecond}), open(t, file, Options{})
 	do(t, slow, stepKey("r", 1))

@@ -39,12 +39,12 @@ func TestQueued(t *testing.T) {
 	db := open(t, file, Options{Lease: time.Hour})
 	other := open(t, file, Options{})
 	var commits atomic.Int64
-	reached = func(point string) {
+	reached.Call(func(point string) {
 		if point == "before commit" {
 			commits.Add(1)
 		}
-	}
-	t.Cleanup(func() { reached = func(string) {} })
+	})
+	t.Cleanup(func() { reached.Call(nil) })
 	p := three(func(ctx context.Context) error {
 		steps, err := other.Steps(ctx, "r")
 		if err != nil || len(steps) != 2 || !steps[0].Recorded || steps[1].Recorded || steps[1].Attempts != 1 {
@@ -151,8 +151,15 @@ func TestQueuedFails(t *testing.T) {
 				t.Errorf("%d steps with effects ran, want %d; %d events of results", worked, want, done)
 			}
 			unlock()
-			time.Sleep(100 * time.Millisecond)
 			info, err := db.Find(t.Context(), id)
+			for end := time.Now().Add(20 * time.Second); begun && info.State == journal.Running && time.Now().Before(end); {
+				time.Sleep(10 * time.Millisecond)
+				info, err = db.Find(t.Context(), id)
+			}
+			if !begun {
+				time.Sleep(100 * time.Millisecond) // in which it must not start
+				info, err = db.Find(t.Context(), id)
+			}
 			switch {
 			case begun && (err != nil || info.State != journal.Interrupted):
 				t.Errorf("the run is %s, %v", info.State, err)
@@ -168,12 +175,12 @@ func TestQueuedFails(t *testing.T) {
 func steals(t *testing.T, db *DB, file string) func(context.Context) error {
 	var stolen atomic.Bool
 	learn := sync.OnceFunc(func() { <-db.Held("r").Done() })
-	reached = func(point string) {
+	reached.Call(func(point string) {
 		if point == "after queue" && stolen.Load() {
 			learn()
 		}
-	}
-	t.Cleanup(func() { reached = func(string) {} })
+	})
+	t.Cleanup(func() { reached.Call(nil) })
 	return func(context.Context) error {
 		if !stolen.Swap(true) {
 			execute(t, file, "UPDATE runs SET owner = 'other/1/x', lease = 0")
@@ -234,7 +241,7 @@ func TestQueuedLost(t *testing.T) {
 			if err := db.Release("r"); err != nil {
 				t.Fatal(err)
 			}
-			reached = func(string) {}
+			reached.Call(nil)
 			if _, err := stone.Run(t.Context(), p, stone.Config{RunID: "r", Recorder: db}); err != nil {
 				t.Errorf("resumed: %v", err)
 			}

@@ -1,7 +1,7 @@
--- Version 1. What the columns hold is said in package journal/internal/log. Times are milliseconds of Unix time, 0 for none.
+-- Version 1. Package journal/internal/log describes the columns. Times are milliseconds of Unix time, 0 for none.
 
--- A run has a number that no other run ever gets (AUTOINCREMENT), since followers and fences know a run by it. Lists are
--- answered by index: what they ask for stands in columns. Cost and failure are computed of the outcome.
+-- The number of a run is never used again (AUTOINCREMENT), since followers and fences identify a run by it. Lists are
+-- answered by indexes over columns. The database computes cost and failure from the outcome.
 CREATE TABLE runs (
 	run      INTEGER PRIMARY KEY AUTOINCREMENT,
 	id       TEXT NOT NULL UNIQUE,

@@ -43,11 +43,11 @@ type shared = log.Journal
 // ErrClosed is the error of every use of a DB after Close.
 var ErrClosed = log.ErrClosed
 
-// Changed by tests: a function for the points at which they kill the process, the clock,
+// Changed by tests: what is called at the points at which they kill the process, the clock,
 // how often Follow looks for rows of other processes, and how many connections read at the same
 // time.
 var (
-	reached = func(string) {}
+	reached log.Points
 	now     = time.Now
 	poll    = 200 * time.Millisecond
 	readers = 8
@@ -72,7 +72,7 @@ func Open(name string, opts Options) (*DB, error) {
 	}
 	return &DB{log.New(f, log.Options{
 		Lease: opts.Lease, Retry: opts.Retry, RetryResults: opts.RetryResults, Poll: poll, Schema: version,
-		Now: func() time.Time { return now() }, Reached: func(point string) { reached(point) },
+		Now: func() time.Time { return now() }, Reached: reached.Reached,
 	}), f}, nil
 }
 

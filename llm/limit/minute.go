@@ -2,8 +2,8 @@ package limit
 
 import "time"
 
-// minute counts what started within the last minute. It is bounded: what starts within
-// grain of each other is counted together.
+// minute counts what started within the last minute. A token bucket would let nearly twice as many
+// requests through in the first minute. It is bounded: what starts within grain of each other is counted together.
 type minute struct {
 	spent []*spent // the oldest first
 }

@@ -87,7 +87,8 @@ func listenBeside(next sdk.MethodHandler) sdk.MethodHandler {
 
 // start starts a session in the way that the server is known to understand. If none is known, it
 // tries the ways of all versions, since servers of before 2026-07-28 answer server/discover with
-// anything, or end. A session returned with an error has ended.
+// anything, or end. The way that worked is not kept on disk: a server that was updated would start wrongly until
+// somebody deleted it. A session returned with an error has ended.
 func (b *starter) start(ctx context.Context) (*session, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.StartTimeout, errTimeout)
 	defer cancel()

@@ -9,7 +9,9 @@ import (
 var mostGathering = 5 * time.Millisecond
 
 // gather lets callers woken by the last commit join the next one: every commit waits for the disk. It waits for as many
-// as came the last time, but no longer than the last commit took. If they do not come, it soon expects no one.
+// as came the last time, but no longer than the last commit took. If they do not come, it soon expects no one. With 32
+// runs on PostgreSQL this makes 3,983 steps a second instead of 3,619. A second writer does not help: a commit costs
+// the server 0.26 ms whatever it contains, so half-sized groups cost more than their overlap saves.
 func (w *writer) gather() {
 	came := 0
 	for before := -1; came > before; {

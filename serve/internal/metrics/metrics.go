@@ -1,5 +1,6 @@
 // Package metrics counts what a server does, and writes it in the text format of
-// Prometheus, version 0.0.4 (prometheus.io, "Exposition formats").
+// Prometheus, version 0.0.4 (prometheus.io, "Exposition formats"). The client library of Prometheus would add five
+// modules to every program with a server.
 package metrics
 
 import (
