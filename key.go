@@ -169,15 +169,15 @@ func (l *laneItems) appendItem(b []byte, lane int) []byte {
 	return binary.AppendUvarint(append(b, id[:]...), uint64(l.nth[lane]))
 }
 
-// partOf returns the digest of the recorded step, or of the scoped ashlar, in
-// whose body f is.
-func (f *frame) partOf() dag.ID {
+// partOf returns the frame of the recorded step, or of the scoped ashlar, in
+// whose body f is, and its digest.
+func (f *frame) partOf() (of *frame, digest dag.ID) {
 	for ; f != nil; f = f.up {
 		if x := f.extra.Load(); x != nil && x.digest != nil {
-			return *x.digest
+			return f, *x.digest
 		}
 	}
-	return dag.ID{}
+	return nil, dag.ID{}
 }
 
 // unshare notes that the bodies around f have read more than their keys cover.

@@ -14,8 +14,8 @@ import (
 )
 
 // tries has the results of the steps within a leaf that is tried again. An attempt takes them from
-// the attempts before it, so that nothing that has succeeded is done or paid for twice. It is a part
-// of the process: a resumed run makes the same attempts again and so has the same results. The tries
+// the attempts before it, so that nothing that has succeeded is done or paid for twice. What attempts in
+// an earlier process have done is in the recorder, see everyAttempt. The tries
 // of an outer leaf also serve the leaves within it.
 type tries struct {
 	mu   sync.Mutex
@@ -54,8 +54,8 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 		return rec, nil
 	}
 	rec, err := r.next.Do(ctx, key, work)
-	if _, own := address.Attempts(key.Path); rec.Path != "" {
-		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // another attempt, in another process
+	if _, own := address.Attempts(key.Path); rec.Path != "" && !rec.Differs {
+		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // another attempt has an order of its own
 			rec.Path = key.Path
 		}
 	}
@@ -112,7 +112,8 @@ func (f *frame) twin() *dag.ID {
 	return nil
 }
 
-// everyAttempt returns the keys of the work at f in all attempts at one of the leaves around it, its own key first.
+// everyAttempt returns the keys of the work at f in all attempts at one of the leaves around it, its own key first. A resumed
+// run need not make the attempts as before: one may end earlier or later, and steps of goroutines have no order.
 func (f *frame) everyAttempt(key step.Key) []step.Key {
 	twin := f.twin()
 	if twin == nil {

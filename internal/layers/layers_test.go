@@ -25,6 +25,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/grants", "effect internal/suggest"},
 	{"internal/address", ""},
 	{"internal/export", "journal"},
+	{"internal/evidence", "dag journal step"},
 	{"internal/view", "call internal/text journal llm"},
 	{"internal/progress", ". internal/text internal/view tree"},
 	{"schema", "internal/fields internal/pattern"},
