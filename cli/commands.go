@@ -29,7 +29,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return flagError(c, err, "")
 	})
-	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.cancel(), a.answer(), a.runs(), a.db(), a.kpi(), a.budgets(), a.showRun(), a.diff(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.doctor(), a.versionCommand())
+	root.AddCommand(a.run(), a.chat(), a.eval(), a.resume(), a.cancel(), a.answer(), a.runs(), a.db(), a.kpi(), a.budgets(), a.showRun(), a.diff(), a.exportRun(), a.verify(), a.validate(), a.graph(), a.names(), a.paths(), a.explain(), a.act(), a.caps(), a.config(), a.trace(), a.model(), a.models(), a.trust(), a.login(), a.installSkill(), a.doctor(), a.versionCommand())
 	if a.fromArgument() {
 		root.AddCommand(a.init())
 	}
