@@ -42,7 +42,11 @@ type diagnosis struct {
 func (a *app) doctor(c *cobra.Command) {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		defer a.closeCalls()
-		all := a.diagnose(c.Context())
+		all := []diagnosis{{Name: "program", State: good, Value: version()}, sandboxed()}
+		kept, written := a.database(c.Context())
+		all = append(all, kept, clock(time.Now(), written), filesLimit(openFiles()), memoryLimit())
+		all = append(all, a.configuration()...)
+		all = append(append(append(all, providerKeys()), a.servers(c.Context())...), crashed())
 		bad := 0
 		for i := range all {
 			d := &all[i]
@@ -82,15 +86,6 @@ func (a *app) printDiagnoses(all []diagnosis) error {
 		}
 	}
 	return a.print(all, rows, 0)
-}
-
-func (a *app) diagnose(ctx context.Context) []diagnosis {
-	all := []diagnosis{{Name: "program", State: good, Value: version()}, sandboxed()}
-	kept, written := a.database(ctx)
-	all = append(all, kept, clock(time.Now(), written), filesLimit(openFiles()), memoryLimit())
-	all = append(all, a.configuration()...)
-	all = append(all, providerKeys())
-	return append(append(all, a.servers(ctx)...), crashed())
 }
 
 func sandboxed() diagnosis {
