@@ -43,7 +43,7 @@ type deed struct {
 	done   bool
 	result string
 	at     string // the path where it is recorded
-	stays  bool // the result of a Value: a later step is recorded
+	stays  bool   // the result of a Value: a later step is recorded
 	value  bool
 	given  []string // the answers to its question
 	inner  *deed    // a step within it
