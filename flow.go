@@ -32,7 +32,7 @@ func (r *run) flow(f *frame, d dag.DAG) dag.DAG {
 	}
 	w.steps[0].front.settle(come)
 	f.more().flow = w
-	// The steps start in their order: then the first one that has not ended waits for no other.
+	// Steps start in source order, so the first unfinished one waits for no other.
 	f.lanes(c.steps, w.run)
 	return w.result()
 }

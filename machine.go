@@ -254,8 +254,8 @@ func (t *fanned) concernsRun(err error) bool {
 	return true
 }
 
-// ended returns why the run ends, or nil. An exhausted budget goes before an open
-// question, and so does the loss of too many lanes: an answer would not help.
+// ended returns why the run ends, or nil. An exhausted budget and the loss of too many lanes take precedence over an
+// open question: an answer would not help.
 func (t *fanned) ended(tooFew bool) error {
 	if why := t.exhausted.Load(); why != nil {
 		return *why

@@ -104,8 +104,8 @@ func (r *run) passDurable() {
 	}
 }
 
-// told ends the telling. Before is the error of the run, and err the one that it has after its end was recorded: the same, if
-// that was.
+// told releases the held events at the end of a run. Before is the error of the run, err its error after the end was
+// recorded. They are equal if the end could be recorded.
 func (r *run) told(before, err error) {
 	if r.settles == nil {
 		return

@@ -65,8 +65,8 @@ func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Conte
 	return rec, err
 }
 
-// twinOf notes what identifies the work at f in each attempt of the leaves around it: what its key
-// covers, with a path that has no attempts.
+// twinOf sets the identity of the work at f across attempts of the leaves around it: all that its key covers, with a
+// path without attempts.
 func (f *frame) twinOf(key *step.Key, parts ...[]byte) {
 	if f.tries() == nil {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/stonelayer/stone/internal/grants"
 )
 
-// An Admission is the verdict of the checks at the door on an input.
+// An Admission is the verdict of the checks on an input.
 type Admission struct {
 	Score        float64  `json:"score"`                 // the share of the shoulds that pass
 	MustFailed   []string `json:"must-failed,omitempty"` // names of checks
@@ -159,8 +159,8 @@ func (s *session) enter() error {
 	return err
 }
 
-// unwelcome is the failure of an input that the policy alone would reject: shoulds of the call
-// neither lower its minimum nor dilute its score.
+// unwelcome is the failure of an input that the policy alone would reject. The shoulds of a call can neither lower the
+// policy's minimum nor dilute its score.
 func (b *bar) unwelcome(v *judgement) *Error {
 	of := *v
 	of.should = nil

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Scope bounds what a capability reaches of the world: directories, programs and servers. A scope only
-// narrows; a nil list says nothing, an empty one denies everything.
+// A Scope limits the directories, programs and servers that a capability reaches. It only narrows: a nil list sets no
+// limit, an empty one denies everything.
 type Scope struct {
 	// FS are absolute directories. Everything below them may be used.
 	FS FS `json:"fs"`

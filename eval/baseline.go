@@ -14,8 +14,8 @@ import (
 	"github.com/stonelayer/stone/dag"
 )
 
-// A Baseline is the results of an evaluation, to compare others with. It is read from the
-// DAG of a run, or from a file that Write wrote: a few dozen bytes for each case.
+// A Baseline holds the results of an evaluation, for comparison with others. It is read from the DAG of a run, or from
+// a file that Write wrote: a few dozen bytes for each case.
 type Baseline struct {
 	name    string // of the run or the file
 	scorers []string

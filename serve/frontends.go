@@ -13,8 +13,8 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// stopHeader is the header of requests with what a client that closes the connection means: "cancel" cancels the turn.
-// Without it the turn continues, and its client comes back to it.
+// stopHeader says what closing the connection means: "cancel" cancels the turn. Without the header the turn continues,
+// and its client can return to it.
 const stopHeader = "Stone-Stop"
 
 // frontendRoutes are the routes for user interfaces of others.
@@ -120,7 +120,7 @@ func (s *Server) getUI(w http.ResponseWriter, r *http.Request, who Principal) er
 	return c.tellUI(w, r, followed{info: info}, &uistream.Stream{Message: reply, Seen: seen})
 }
 
-// earlierThan returns what the replies of a turn before another one of it have.
+// earlierThan returns the parts of a turn's replies before the given one.
 func (c conversation) earlierThan(info journal.RunInfo, reply string) (turn.Seen, error) {
 	seen := turn.Seen{}
 	leave, err := c.read(c.ctx, c.who.Tenant)
@@ -165,9 +165,9 @@ func (c conversation) replyTo(message string) (info journal.RunInfo, reply strin
 	return info, reply, false, nil
 }
 
-// tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent
-// after the last event. Its caller has counted the stream. A request that brings nothing new and gets nothing new is refused, or
-// a page whose messages always seem complete to it would send them again and again.
+// tell sends what happens in a run until it stops, the client has gone, or the server ends. A tail is sent after the
+// last event. Its caller has counted the stream. A request that brings nothing new and gets nothing new is refused;
+// otherwise a page that sends complete messages by itself would never stop.
 func (c conversation) tell(w http.ResponseWriter, r *http.Request, of followed, t teller, tail string) error {
 	out := newEventStream(w)
 	p := newPulse(c.Server, r, c.who)
