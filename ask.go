@@ -103,7 +103,7 @@ func asking[T any](name string, out dag.Type[T], text dag.Reader[string], schema
 	}
 	for i, choice := range q.Choices {
 		if slices.Contains(q.Choices[:i], choice) {
-			a.s.fault("bad-option", "Choices: %q stands there twice: remove one", choice)
+			a.s.fault("bad-option", "Choices: %q occurs twice: remove one", choice)
 		}
 		if _, blank := ask.Blank(choice); !blank && q.Schema != nil {
 			if err := q.Schema.Validate(context.Background(), []byte(choice)); err != nil {

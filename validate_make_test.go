@@ -279,7 +279,7 @@ func TestValidateNames(t *testing.T) {
 			[unreachable-branch] m: no value selects the branch {"text":"n"}: want string, got an object (at p/m)
 		`, Config{}},
 		{"a branch without JSON", branches(Case(math.NaN(), a), Case(make(chan int), first("b", draftType))), "[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: NaN is not a JSON number (at p/m)\n" +
-			"[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +
+			"[bad-branch] m: the value of a Case has no JSON: cannot be canonical JSON: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n" +
 			"[duplicate-branch] m: two branches for : remove one (at p/m)\n", Config{}},
 		{"two questions of one name", Seq("p", ask("sure"), Seq("q", ask("sure"))), `
 			[duplicate-question] sure: another Ask has the name "sure": a frontend could not tell them apart, rename one (at p/q/sure)
@@ -316,13 +316,13 @@ func TestValidateTypes(t *testing.T) {
 		Text string `json:"text"`
 	}]("ticket")
 	checkPrograms(t, []program{
-		{"a type that JSON cannot hold", Seq("p", first("a", chans), from("b", chans, reportType)), "[bad-type] a: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/a)\n" +
-			"[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/b)\n", Config{}},
-		{"a type that JSON cannot hold is read only", from("b", chans, reportType), "[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method\n", Config{Input: mustAppend(dag.DAG{}, dag.NewType[noteDoc]("chans"), noteDoc{})}},
+		{"a type that JSON cannot hold", Seq("p", first("a", chans), from("b", chans, reportType)), "[bad-type] a: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/a)\n" +
+			"[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/b)\n", Config{}},
+		{"a type that JSON cannot hold is read only", from("b", chans, reportType), "[bad-type] b: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method\n", Config{Input: mustAppend(dag.DAG{}, dag.NewType[noteDoc]("chans"), noteDoc{})}},
 		{"a type with a broken tag", first("a", dag.NewType[brokenDoc]("broken")), `
 			[bad-type] a: type "broken": schema: stone.brokenDoc.Bad: the tag enum:"" needs a string field and at least one value
 		`, Config{}},
-		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", dag.Derive(ticketType, func(noteDoc) []chanDoc { return nil }), chans, first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot hold a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
+		{"items that JSON cannot hold", Seq("p", first("read", ticketType), Map("m", dag.Derive(ticketType, func(noteDoc) []chanDoc { return nil }), chans, first("a", draftType)), gather("sum", draftType, reportType)), "[bad-type] m: type \"chans\": cannot be canonical JSON: C: JSON cannot represent a Go chan int: leave the field out with the tag `json:\"-\"` or give the type a MarshalJSON method (at p/m)\n", Config{}},
 		{"the reader needs what is not written", Seq("p", first("read", ticketType), from("b", narrow, reportType)), `
 			[schema-mismatch] b: b cannot read the "ticket" that p/read writes: Text: required, but the producer never writes it (at p/b)
 		`, Config{}},

@@ -88,7 +88,7 @@ func argumentsOf(p stone.Ashlar, in, out dag.AnyType) (*schema.Schema, error) {
 			return closed, nil
 		}
 	}
-	return nil, fmt.Errorf("the input %q is no JSON object: name a type whose content is a struct", in.Name())
+	return nil, fmt.Errorf("the input %q is not a JSON object: name a type whose content is a struct", in.Name())
 }
 
 // pipeline is run by a tool of AsTool.

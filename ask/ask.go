@@ -91,11 +91,11 @@ func (q *Question) Check(response string) error {
 		return nil
 	}
 	if len(q.Choices) > 0 && !Chosen(q.Choices, response) {
-		return fmt.Errorf("%.200q is no answer: want one of: %s", response, strings.Join(q.Choices, ", "))
+		return fmt.Errorf("%.200q is not an answer: want one of: %s", response, strings.Join(q.Choices, ", "))
 	}
 	if q.Schema != nil {
 		if err := q.Schema.Validate(context.Background(), []byte(response)); err != nil {
-			return fmt.Errorf("%.200q is no answer: want JSON that fits the schema: %w", response, err)
+			return fmt.Errorf("%.200q is not an answer: want JSON that fits the schema: %w", response, err)
 		}
 	}
 	return nil

@@ -342,7 +342,7 @@ func (e *entry) cleaned(reply *Reply) (*Reply, *Error) {
 			break
 		}
 		if r.Bindings, err = canon.AppendJSON(nil, r.Bindings); err != nil || r.Bindings[0] != '{' {
-			return wrong("is a plan with bindings that are no object")
+			return wrong("is a plan whose bindings are not an object")
 		}
 	default:
 		return wrong("has the type %q: want value, plan or stream", r.Type)

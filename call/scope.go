@@ -31,7 +31,7 @@ func (s Scope) Check() error {
 	for _, server := range s.Net {
 		u, err := url.Parse(server)
 		if err != nil || u.Scheme == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			return fmt.Errorf("scope: %q is no server: want scheme, host and port as https://example.com:8443", server)
+			return fmt.Errorf("scope: %q is not a server: want scheme, host and port as https://example.com:8443", server)
 		}
 	}
 	return nil

@@ -123,7 +123,7 @@ func (a *app) readRequest(file string) ([]byte, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("there is no request file %s", file)
+			return nil, fmt.Errorf("no request file %s", file)
 		} else if err != nil {
 			return nil, err
 		}

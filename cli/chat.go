@@ -95,7 +95,7 @@ func turnOf(r journal.RunInfo) (t turn, err error) {
 	number, err := strconv.Atoi(r.Labels[turnLabel])
 	after, err2 := strconv.Atoi(r.Labels[afterLabel])
 	if err := errors.Join(err, err2); err != nil || number < 1 || after < 0 || after >= number {
-		return t, failed("run %s has the label %s but is no turn of a chat: %s=%q, %s=%q", r.ID, chatLabel, turnLabel, r.Labels[turnLabel], afterLabel, r.Labels[afterLabel])
+		return t, failed("run %s has the label %s but is not a turn of a chat: %s=%q, %s=%q", r.ID, chatLabel, turnLabel, r.Labels[turnLabel], afterLabel, r.Labels[afterLabel])
 	}
 	return turn{r, number, after}, nil
 }

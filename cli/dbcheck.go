@@ -78,7 +78,7 @@ func (a *app) dbCheck() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if isEmpty(db) {
-				return failed("database %s is empty: there is nothing in it, not even tables", storeName(db))
+				return failed("database %s is empty: it has no tables", storeName(db))
 			}
 			s, err := a.openStoreAs(c.Context(), db, "", false, sqlite.Options{ReadOnly: true})
 			switch {

@@ -63,7 +63,7 @@ garbage
 		{"no collector", []string{path}, "", 200, ``, 1, "",
 			"Error: --otlp is missing: want the URL of a collector, such as http://127.0.0.1:4318\n"},
 		{"no URL", []string{"--otlp", "c:4318", path}, "", 200, ``, 1, "",
-			"Error: \"c:4318\" is no URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318\n"},
+			"Error: \"c:4318\" is not a URL of a collector: want the URL of a collector, such as http://127.0.0.1:4318\n"},
 		{"no trace", []string{"--otlp", collector.URL}, "", 200, ``, 1, "",
 			"Error: the trace file is missing: stone trace export FILE\n"},
 	}

@@ -102,7 +102,7 @@ func (a *app) improvePrompts(ctx context.Context, p stone.Ashlar, flags improveF
 	}
 	scorers, err := eval.Read(conf.App, flags.score)
 	if err == nil && len(scorers) != 1 {
-		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(scorers))
+		err = fmt.Errorf("%d scorers: give one, whose mean is maximized", len(scorers))
 	}
 	if err != nil {
 		return fmt.Errorf("--score: %w", err)

@@ -173,7 +173,7 @@ func stepOf(run string, steps []journal.Step, path string) (journal.Step, error)
 	for _, s := range fits[:min(len(fits), 5)] {
 		names = append(names, fmt.Sprintf("%s %s", short(s.Node), address.Readable(s.Path)))
 	}
-	return journal.Step{}, fmt.Errorf("%q fits %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
+	return journal.Step{}, fmt.Errorf("%q matches %d places of run %s: name one by its id or its whole path: %s", path, len(fits), run, strings.Join(names, ", "))
 }
 
 func (n *shownNode) record(rec step.Record) {

@@ -72,7 +72,7 @@ func (a *app) tune() *cobra.Command {
 		case flags.score == "":
 			return errors.New("--score is missing: name a scorer, such as --score exact")
 		case !(flags.usd > 0):
-			return errors.New("--usd-per-case is missing: say how many dollars an answer may cost in the mean")
+			return errors.New("--usd-per-case is missing: set the mean cost of an answer in USD")
 		case !isPlan(flags.out):
 			return errors.New("--out is missing: name an .edn or .json file for the plan")
 		}
@@ -159,7 +159,7 @@ func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	t = eval.Tuning{Data: flags.data, Lanes: flags.lanes, Call: flags.call, USDPerCase: flags.usd}
 	scorers, err := eval.Read(k.conf.App, flags.score)
 	if err == nil && len(scorers) != 1 {
-		err = fmt.Errorf("%d scorers: want the one whose mean is to be highest", len(scorers))
+		err = fmt.Errorf("%d scorers: give one, whose mean is maximized", len(scorers))
 	}
 	if err != nil {
 		return t, fmt.Errorf("--score: %w", err)
@@ -168,7 +168,7 @@ func (a *app) tuning(flags tuneFlags) (t eval.Tuning, err error) {
 	if slots := k.plan.Calls(); t.Call == "" && len(slots) == 1 {
 		t.Call = slots[0]
 	} else if t.Call == "" {
-		return t, fmt.Errorf("the plan has %d calls with :as outside bodies: name one with --call (%s)", len(slots), strings.Join(slots, ", "))
+		return t, fmt.Errorf("the plan has %d calls that could be tuned: choose one with --call (%s)", len(slots), strings.Join(slots, ", "))
 	}
 	_, err = k.plan.WithCall(t.Call, func(s *call.Spec) (err error) {
 		t.Cascade, err = k.conf.App.Tunable(*s)

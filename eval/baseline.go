@@ -40,7 +40,7 @@ type baselineHead struct {
 func BaselineOf(name string, d dag.DAG) (*Baseline, error) {
 	report, err := Result.From(d)
 	if err != nil {
-		return nil, fmt.Errorf("run %s is no finished evaluation", name)
+		return nil, fmt.Errorf("run %s is not a finished evaluation", name)
 	}
 	b := &Baseline{name: name, cases: map[string]baselineCase{}}
 	for _, s := range report.Scores {

@@ -146,7 +146,7 @@ func (q Question) Check(ctx context.Context, response string) error {
 		return nil
 	}
 	if len(q.Choices) > 0 && !ask.Chosen(q.Choices, response) {
-		return fmt.Errorf("%.200q is no answer to %q: want one of: %s", response, q.Name, strings.Join(q.Choices, ", "))
+		return fmt.Errorf("%.200q is not an answer to %q: want one of: %s", response, q.Name, strings.Join(q.Choices, ", "))
 	}
 	if len(q.Schema) == 0 {
 		return nil
@@ -156,7 +156,7 @@ func (q Question) Check(ctx context.Context, response string) error {
 		err = s.Validate(ctx, []byte(response))
 	}
 	if err != nil {
-		return fmt.Errorf("%.200q is no answer to %q: want JSON that fits its schema: %w", response, q.Name, err)
+		return fmt.Errorf("%.200q is not an answer to %q: want JSON that fits its schema: %w", response, q.Name, err)
 	}
 	return nil
 }

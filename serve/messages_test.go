@@ -227,7 +227,7 @@ func TestMessagesHostile(t *testing.T) {
 		{says(`{"type":"image"}`), `sources of the type \"\" are not supported`},
 		{says(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"?"}}`), "no base64"},
 		{says(`{"type":"tool_use","id":"a","name":"b","input":{}}`), `blocks of the type \"tool_use\" are not supported`},
-		{`{"model":"stone/chat/answer","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":"c"}]}]}`, "the input of a call is no object"},
+		{`{"model":"stone/chat/answer","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":"c"}]}]}`, "the input of a call is not an object"},
 	} {
 		if status, text := h.do("POST", "/v1/messages", tt.body); status != 400 || !strings.Contains(text, tt.part) || !strings.Contains(text, `"type":"invalid_request_error"`) {
 			t.Errorf("%.200s: %d %s", tt.body, status, text)

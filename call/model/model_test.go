@@ -105,8 +105,8 @@ func TestAnswers(t *testing.T) {
 		{"plan", `may {:result {:type :plan :plan {:nodes []}}}`, `plan {:nodes []}`},
 		{"plan", `may {"proto":1,"result":{"type":"plan","plan":{"nodes":[]}}}`, `plan {"nodes":[]}`},
 		{"", `may {"result":{"type":"order","id":7}}`, `value {"text":"{\"result\":`},
-		{"plan", `First I would heat the oven.`, `format/drift: the answer is no plan: `},
-		{"plan", `{:steps []}`, `format/drift: the answer is no plan: want a map with nodes`},
+		{"plan", `First I would heat the oven.`, `format/drift: the answer is not a plan: `},
+		{"plan", `{:steps []}`, `format/drift: the answer is not a plan: want a map with nodes`},
 	} {
 		req := &call.Request{Intent: "cake/bake", Input: call.JSON(`{"prompt":"?"}`)}
 		if req.Requires.OutSchema = test.requires; test.requires == "plan" {

@@ -227,7 +227,7 @@ func (w wanted) read(ctx context.Context, r *llm.Reply) (*call.Reply, *structure
 func noPlan(err error) *structured.Misfit {
 	return &structured.Misfit{
 		Tell: "Your answer is no plan: " + err.Error() + "\nAnswer again, with a plan and nothing else.",
-		Err:  fmt.Errorf("the answer is no plan: %w", err),
+		Err:  fmt.Errorf("the answer is not a plan: %w", err),
 	}
 }
 

@@ -17,7 +17,7 @@ func TestShape(t *testing.T) {
 		{doc, "x", "", `{"text":"x"}`},
 		{doc, "x", `{"n":1}`, `{"n":1,"text":"x"}`},
 		{doc, "x", `{"text":"y"}`, `there is text, and "text" in the data: want one of them`},
-		{doc, "x", `[1]`, `the data beside the text is no object`},
+		{doc, "x", `[1]`, `the data beside the text is not an object`},
 		{doc, `{"text":"x","n":1}`, "", `{"text":"x","n":1}`},
 		{doc, `{"n":1}`, "", `{"text":"{\"n\":1}"}`},
 		{doc, `null`, "", `{"text":"null"}`},

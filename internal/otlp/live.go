@@ -146,7 +146,7 @@ func (l *Live) Close() {
 	close(l.queue)
 	l.mu.Unlock()
 	l.hurry()
-	late := time.AfterFunc(lastTime, func() { l.stop(fmt.Errorf("the collector took more than %s", lastTime)) })
+	late := time.AfterFunc(lastTime, func() { l.stop(fmt.Errorf("the collector did not answer within %s", lastTime)) })
 	<-l.ended
 	late.Stop()
 	l.stop(nil)

@@ -57,7 +57,7 @@ func (a Answer) Of(q journal.Question) (string, error) {
 		return with, nil
 	}
 	if len(q.Choices) > 0 && !ask.Chosen(q.Choices, word) {
-		return "", fmt.Errorf("the question %q is no approval: answer it with one of %s", q.Name, strings.Join(q.Choices, ", "))
+		return "", fmt.Errorf("the question %q is not an approval: answer it with one of %s", q.Name, strings.Join(q.Choices, ", "))
 	}
 	return word, nil
 }

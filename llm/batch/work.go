@@ -190,7 +190,7 @@ func (s *session) drop(ctx context.Context, b *made) error {
 	case err != nil:
 		return err
 	case !sure:
-		return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider says it", b.Name, b.Provider)
+		return fmt.Errorf("batch %s of %s may have been made: cancel the run again once the provider lists it", b.Name, b.Provider)
 	case b.ID == "":
 		return nil
 	}

@@ -45,7 +45,7 @@ func Read(body []byte) (in Input, err error) {
 		} `json:"resume"`
 	}
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return in, fmt.Errorf("the body is no RunAgentInput of AG-UI: %w", err)
+		return in, fmt.Errorf("the body is not a RunAgentInput of AG-UI: %w", err)
 	}
 	in.Thread, in.Run, in.Messages, in.Chat = raw.Thread, raw.Run, raw.Messages, raw.Thread
 	if in.Run == "" {

@@ -90,7 +90,7 @@ func possible(p *chess.Position) error {
 	}
 	for _, m := range p.ValidMoves() {
 		if p.Board().Piece(m.S2()).Type() == chess.King {
-			return errors.New("the side that has moved is in check")
+			return errors.New("illegal position: the side that just moved is still in check")
 		}
 	}
 	return nil
