@@ -94,7 +94,8 @@ type askedCount struct {
 
 // asksFew returns an error if the runs of a tenant ask so many questions that it may start no more. Callers without a tenant see
 // the runs of all, and are not counted.
-func (s *Server) asksFew(ctx context.Context, tenant string) error {
+func (s *Server) asksFew(ctx context.Context, t *task) error {
+	tenant := t.who.Tenant
 	if tenant == "" {
 		return nil
 	}
@@ -102,7 +103,7 @@ func (s *Server) asksFew(ctx context.Context, tenant string) error {
 	known := s.asked[tenant]
 	s.mu.Unlock()
 	if time.Since(known.at) > recount {
-		n, err := journal.CountQuestions(ctx, s.cfg.Journal, journal.QuestionQuery{Labels: Principal{Tenant: tenant}.labels(), Open: true})
+		n, err := journal.CountQuestions(ctx, s.cfg.Journal, journal.QuestionQuery{Labels: t.who.labels(), Open: true})
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/internal/remote"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/llm/batch"
@@ -14,6 +13,20 @@ import (
 
 // batchLabel is the label of such a run, by which it is found.
 const batchLabel = "batch"
+
+// batched says how a run is visited whose models answer in batches, or that is canceled.
+func (s *Server) batched(_ context.Context, t *task) error {
+	if t.start.Batch {
+		t.source.Batch, t.keep.Labels[batchLabel] = true, "true"
+	}
+	switch {
+	case t.cancel:
+		t.visit = s.cancelStopped
+	case t.source.Batch:
+		t.visit = s.inBatches
+	}
+	return nil
+}
 
 // cancelStopped cancels a run that nobody runs by its records. Its tasks at other agents and its batches are canceled with its
 // pipeline.
@@ -76,15 +89,3 @@ func lookAfter(info journal.RunInfo, scan time.Duration) time.Duration {
 
 // asksForBatch reports whether a question waits for a batch, and not for a person.
 func asksForBatch(src source, q journal.Question) bool { return src.Batch && q.Name == batch.Question }
-
-// visit runs a task until it ends or waits.
-func (s *Server) visit(ctx context.Context, t task) error {
-	switch ctx = s.meters.context(ctx); {
-	case t.cancel:
-		return s.cancelStopped(ctx, t)
-	case t.source.Batch:
-		return s.inBatches(ctx, t)
-	}
-	_, err := stone.Run(ctx, t.Ashlar, t.run)
-	return err
-}

@@ -2,20 +2,22 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"slices"
-
-	"github.com/stonelayer/stone/serve/api"
 )
 
 // mostPriority bounds priorities.
 const mostPriority = 100
 
-// priorityOf returns the priority of a run that a caller starts.
-func priorityOf(req api.Start, who Principal) int {
-	if !who.Interactive {
-		return min(req.Priority, 0)
+// prioritized gives a run its priority. Callers that no person waits for have none above 0.
+func prioritized(_ context.Context, t *task) error {
+	if t.source.Priority = t.start.Priority; max(t.source.Priority, -t.source.Priority) > mostPriority {
+		return unreadable("priority %d: want -%d to %[2]d", t.source.Priority, mostPriority)
 	}
-	return req.Priority
+	if !t.who.Interactive {
+		t.source.Priority = min(t.source.Priority, 0)
+	}
+	return nil
 }
 
 // turnOf returns among whom a run takes turns: its tenant, else its caller, else its pipeline.

@@ -232,7 +232,7 @@ func (c conversation) watch(info journal.RunInfo, wait func(news <-chan struct{}
 			return api.Run{State: journal.Done}, nil, nil
 		}
 		if log == nil {
-			log = c.logOf(info.ID)
+			log = watcherOf[*turn.Log](c.Server, info.ID)
 		}
 		if log == nil {
 			if info, err = c.exactly(c.ctx, info.ID); err == nil && (goesOn(info.State) || c.runs(info.ID)) {
@@ -290,14 +290,4 @@ func (s *Server) listen(ctx context.Context, who Principal, info journal.RunInfo
 		tell(parts)
 	}
 	return ended, err
-}
-
-// logOf returns what a run of this process has said, or nil.
-func (s *Server) logOf(key string) *turn.Log {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if run := s.active[key]; run != nil {
-		return run.told
-	}
-	return nil
 }

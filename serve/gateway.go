@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/stonelayer/stone/call"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/anthropic"
@@ -112,12 +113,7 @@ func (g gateway) model(p *Pipeline) openai.Model {
 
 // Live returns the text of a run of this process, or nil.
 func (g gateway) Live(id string) *openai.Live {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if run := g.active[keyOf(g.who, id)]; run != nil {
-		return run.live
-	}
-	return nil
+	return watcherOf[*openai.Live](g.Server, keyOf(g.who, id))
 }
 
 // IgnoresTool reports whether the configuration leaves tools of a type out.
@@ -146,7 +142,7 @@ func (g gateway) Start(ctx context.Context, start openai.Start) (out api.Run, er
 	req := api.Start{Pipeline: p.Name, Input: start.Input, Labels: start.Labels, Interactive: start.Interactive}
 	how := protocol{keep: start.Keep, given: start.Given}
 	if start.Live {
-		how.live = &openai.Live{}
+		how.watch = func(cancel context.CancelCauseFunc) event.Watcher { return &openai.Live{Void: cancel} }
 	}
 	info, _, err := g.startOf(ctx, g.who, p, start.ID, req, how)
 	return run(g.who, info), err

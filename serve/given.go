@@ -12,40 +12,39 @@ import (
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 	"github.com/stonelayer/stone/tree"
 )
 
-// give appends to the input of a run what no client may give: the contents that a protocol gives, and what an
-// earlier run of the pipeline, which the caller calls after, said.
-func (s *Server) give(ctx context.Context, who Principal, p *Pipeline, input dag.DAG, after string, given openai.Given) (dag.DAG, error) {
+// give appends to the input of a run what no client may give: the contents that a protocol gives, and what the
+// earlier run of the pipeline said that the request names.
+func (s *Server) give(ctx context.Context, t *task) error {
 	var specs []dag.Spec
-	if after != "" {
+	if t.start.After != "" {
 		var err error
-		if specs, err = s.before(ctx, who, p, after); err != nil {
-			return input, err
+		if specs, err = s.earlierRun(ctx, t.who, t.Pipeline, t.start.After); err != nil {
+			return err
 		}
 	}
-	for name, content := range given {
+	for name, content := range t.how.given {
 		specs = append(specs, dag.Spec{Type: name, Content: content})
 	}
-	inputs := tree.Inputs(p.Ashlar)
+	inputs := tree.Inputs(t.Ashlar)
 	slices.SortStableFunc(specs, func(a, b dag.Spec) int { return strings.Compare(a.Type, b.Type) })
 	for _, spec := range specs {
 		i := slices.IndexFunc(inputs, func(in tree.Input) bool { return in.Type.Name() == spec.Type })
 		if err := inputs[i].Type.Schema().Validate(ctx, spec.Content.(json.RawMessage)); err != nil {
-			return input, invalid("the conversation so far: %v", err)
+			return invalid("the conversation so far: %v", err)
 		}
-		spec.Parents = input.Next()
+		spec.Parents = t.run.Input.Next()
 		n, err := dag.NewNode(spec)
 		if err == nil {
-			input, err = input.Append(n)
+			t.run.Input, err = t.run.Input.Append(n)
 		}
 		if err != nil {
-			return input, err
+			return err
 		}
 	}
-	return input, nil
+	return nil
 }
 
 // makes reports whether an input is what an earlier run of the pipeline has made.
@@ -53,9 +52,9 @@ func (p *Pipeline) makes(in tree.Input) bool {
 	return in.Inner && slices.ContainsFunc(p.Ashlar.ProducesAll(), func(t dag.AnyType) bool { return t.Name() == in.Type.Name() })
 }
 
-// before returns what a run of the pipeline gives to the next one: the answers of its agents with their conversations, and
+// earlierRun returns what a run of the pipeline gives to the next one: the answers of its agents with their conversations, and
 // the results of tools that these kept. Of a run without a result it is what its agent did.
-func (s *Server) before(ctx context.Context, who Principal, p *Pipeline, after string) (specs []dag.Spec, err error) {
+func (s *Server) earlierRun(ctx context.Context, who Principal, p *Pipeline, after string) (specs []dag.Spec, err error) {
 	info, err := s.owned(ctx, who, after)
 	inputs := slices.DeleteFunc(tree.Inputs(p.Ashlar), func(in tree.Input) bool { return !in.Inner })
 	switch {

@@ -13,13 +13,12 @@ import (
 	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/event"
-	"github.com/stonelayer/stone/internal/turn"
+	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/view"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/kind"
 	"github.com/stonelayer/stone/llm/limit"
 	"github.com/stonelayer/stone/serve/api"
-	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
 // active is a run of this process.
@@ -29,11 +28,9 @@ type active struct {
 	cancel   context.CancelFunc
 	started  chan struct{} // closed when the run is in the journal, or has ended
 	ended    chan struct{}
-	live     *openai.Live // may be nil
-	speech   *speech
-	told     *turn.Log // of a turn of a conversation; else nil
-	existed  bool      // the journal had the run before; valid after started
-	err      error     // why it did not start; valid after ended
+	watchers []event.Watcher // of the extras
+	existed  bool            // the journal had the run before; valid after started
+	err      error           // why it did not start; valid after ended
 }
 
 // A task is a run to be launched.
@@ -42,12 +39,15 @@ type task struct {
 	run     stone.Config
 	source  source
 	keep    journal.Options
-	cancel  bool            // cancel the run as soon as it has started
-	adopted bool            // another program started the run
-	quiet   bool            // its failure was logged before
-	before  journal.Outcome // of its last stop, which was counted then
-	most    *int            // maximum of concurrent runs of its owner; nil means unlimited
-	live    *openai.Live    // may be nil
+	who     Principal // who starts it; zero for a run that is resumed, as are start and how
+	start   api.Start
+	how     protocol
+	visit   func(ctx context.Context, t task) error // nil is stone.Run
+	cancel  bool                                    // cancel the run as soon as it has started
+	adopted bool                                    // another program started the run
+	quiet   bool                                    // its failure was logged before
+	before  journal.Outcome                         // of its last stop, which was counted then
+	most    *int                                    // maximum of concurrent runs of its owner; nil means unlimited
 }
 
 // launch runs a task in the background. If this process is running it already, fresh is false.
@@ -63,8 +63,9 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	if err := s.mayRun(t.source.Owner, t.most); err != nil {
 		return nil, false, err
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.cfg.Base()))
-	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{}), live: t.live, speech: newSpeech()}
+	ctx, void := context.WithCancelCause(context.WithoutCancel(s.cfg.Base()))
+	cancel := func() { void(nil) }
+	run = &active{owner: t.source.Owner, pipeline: t.Name, cancel: cancel, started: make(chan struct{}), ended: make(chan struct{})}
 	begin := sync.OnceFunc(func() {
 		if close(run.started); t.cancel {
 			cancel()
@@ -77,24 +78,19 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 	} else if t.adopted {
 		t.keep.Source = nil // as the program that started it has written it
 	}
-	t.run.Conversation, t.keep.Session = t.keep.Labels[chatLabel], []string{chatLabel, tenantLabel}
-	if t.run.Conversation == "" {
-		t.keep.Session[0] = "acp-session" // of an editor
-	}
 	t.run.Recorder = journal.Keep(s.cfg.Journal.(timed).of(t.Name), t.keep)
-	t.run.Watch = event.All(t.run.Watch, run.speech, event.Func(slog.LevelInfo, func(event.Event) { begin() }), event.Func(slog.LevelWarn, func(e event.Event) {
-		if n, ok := e.Data.(event.Notice); ok {
-			s.cfg.Log.Warn("notice of a run", "run", t.run.RunID, "code", n.Code, "path", n.Path, "text", n.Text)
+	for _, e := range s.extras {
+		if e.Watch == nil {
+			continue
 		}
-	}))
-	if roles := s.roles[t.Name]; t.source.Chat && roles != nil {
-		run.told = &turn.Log{Roles: roles(), Recorded: s.recorded(ctx, t.run.RunID, new(error))}
-		t.run.Watch = event.All(t.run.Watch, run.told)
+		if w := e.Watch(ctx, &t); w != nil {
+			run.watchers = append(run.watchers, w)
+		}
 	}
-	if t.live != nil {
-		ctx, t.live.Void = context.WithCancelCause(ctx)
-		t.run.Watch = event.All(t.run.Watch, t.live)
+	if t.how.watch != nil {
+		run.watchers = append(run.watchers, t.how.watch(void))
 	}
+	t.run.Watch = event.All(append(run.watchers, event.Func(slog.LevelInfo, func(event.Event) { begin() }))...)
 	s.running.Go(func() {
 		defer cancel()
 		if s.cfg.Watch != nil {
@@ -105,11 +101,11 @@ func (s *Server) launch(t task) (run *active, fresh bool, err error) {
 		delete(s.active, t.run.RunID)
 		s.mu.Unlock()
 		close(run.ended)
-		if begin(); t.live != nil {
-			t.live.End()
-		}
-		if run.told != nil {
-			run.told.End()
+		begin()
+		for _, w := range run.watchers {
+			if w, ok := w.(interface{ End() }); ok {
+				w.End()
+			}
 		}
 	})
 	return run, true, nil
@@ -144,16 +140,23 @@ func (s *Server) run(ctx context.Context, run *active, t task) error {
 	if ctx.Err() != nil { // no time is left to start in
 		return context.Cause(ctx)
 	}
-	err := s.visit(ctx, t)
-	s.stopped(t, err)
-	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) {
+	visit := t.visit
+	if visit == nil {
+		visit = func(ctx context.Context, t task) error {
+			_, err := stone.Run(ctx, t.Ashlar, t.run)
+			return err
+		}
+	}
+	err := visit(s.meters.context(ctx), t)
+	s.stopped(&t, err)
+	if err != nil && !t.quiet && !errors.Is(err, kind.Waiting) && !errors.Is(err, journal.ErrDrained) && !errors.As(err, new(*finding.Invalid)) {
 		s.cfg.Log.Info("a run ended without a result", "run", t.run.RunID, "error", err)
 	}
 	return err
 }
 
-// stopped counts a run that has stopped, whose notices are due. A run that never started is not counted.
-func (s *Server) stopped(t task, err error) {
+// stopped tells the extras that a run has stopped. A run that never started has not.
+func (s *Server) stopped(t *task, err error) {
 	if errors.As(err, new(*journal.HeldError)) {
 		return
 	}
@@ -161,9 +164,11 @@ func (s *Server) stopped(t task, err error) {
 	if err != nil || info.Ended.Equal(t.before.Ended) {
 		return // it never started, was removed, or did not get any further
 	}
-	s.meters.stopped.Add(1, t.Name, string(info.State))
-	s.meters.spent(t.Name, t.before.Usage, info.Usage)
-	s.outbox.hurry()
+	for _, e := range s.extras {
+		if e.After != nil {
+			e.After(t, info)
+		}
+	}
 }
 
 // resumeDue resumes the runs that are due and whose pipelines are published.
@@ -247,10 +252,10 @@ func (s *Server) resume(ctx context.Context, info journal.RunInfo, t task) (run 
 	}
 	t.Pipeline, t.source, t.adopted, t.keep.Resume = p, src, adopted, true
 	t.keep.Labels = info.Labels
-	if t.keep.Budgets, err = s.drawn(ctx, p.Name, info.Labels, src.Owner, src.USDADay); err != nil {
+	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
+	if err := s.before(ctx, &t); err != nil {
 		return nil, err
 	}
-	t.run = stone.Config{RunID: info.ID, Grant: src.Grant}
 	for {
 		run, fresh, err := s.launch(t)
 		if err != nil || fresh {

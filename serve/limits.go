@@ -53,6 +53,18 @@ func (s *Server) drawn(ctx context.Context, pipeline string, labels map[string]s
 	return of, err
 }
 
+// draws refuses the run of a caller that has spent its daily limit, and says on which budgets a run draws.
+func (s *Server) draws(ctx context.Context, t *task) (err error) {
+	if !t.keep.Resume {
+		t.source.USDADay = t.who.USDADay
+		err = s.solvent(ctx, t.who.Name, t.who.USDADay)
+	}
+	if err == nil {
+		t.keep.Budgets, err = s.drawn(ctx, t.Name, t.keep.Labels, t.source.Owner, t.source.USDADay)
+	}
+	return err
+}
+
 // budgets returns the budgets that a caller may see: all, or those whose rules all name its tenant.
 func (s *Server) budgets(ctx context.Context, who Principal) ([]view.Budget, error) {
 	rules := s.cfg.Budgets

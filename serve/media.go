@@ -25,12 +25,12 @@ func (s *Server) files(p *Pipeline) (kinds []string) {
 }
 
 // shows checks the media of an input with the models that get it.
-func (s *Server) shows(p *Pipeline, input dag.DAG) error {
-	name := openai.MediaInput(p.Ashlar)
+func (s *Server) shows(_ context.Context, t *task) error {
+	name := openai.MediaInput(t.Ashlar)
 	if name == "" {
 		return nil
 	}
-	media, err := agent.MediaOf(dag.NewType[[]*llm.Media](name)).From(input)
+	media, err := agent.MediaOf(dag.NewType[[]*llm.Media](name)).From(t.run.Input)
 	if err != nil {
 		return invalid("%v", err)
 	}
@@ -38,8 +38,8 @@ func (s *Server) shows(p *Pipeline, input dag.DAG) error {
 		if m == nil {
 			return invalid("%q has a null: leave it out", name)
 		}
-		if err := sees(s.cfg.Base(), p.Ashlar, name, m); err != nil {
-			return invalid("the pipeline %s cannot show its model %s: %v", p.Name, m, err)
+		if err := sees(s.cfg.Base(), t.Ashlar, name, m); err != nil {
+			return invalid("the pipeline %s cannot show its model %s: %v", t.Name, m, err)
 		}
 	}
 	return nil

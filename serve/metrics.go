@@ -169,8 +169,10 @@ func (m *meters) step(pipeline string, rec step.Record) {
 	}
 }
 
-// spent counts the cost of a run between two stops.
-func (m *meters) spent(pipeline string, before, after budget.Total) {
+// ran counts a run that has stopped, and its cost since it stopped before.
+func (m *meters) ran(t *task, info journal.RunInfo) {
+	pipeline, before, after := t.Name, t.before.Usage, info.Usage
+	m.stopped.Add(1, pipeline, string(info.State))
 	m.possible.Add(max(after.Possible.USD-before.Possible.USD, 0), pipeline) // less if a result was found later
 	m.usd.Add(after.USD-before.USD, pipeline)
 	m.tokens.Add(float64(after.InputTokens-before.InputTokens), pipeline, "input")

@@ -9,20 +9,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"net/http"
 	"strings"
 	"time"
 
-	"github.com/stonelayer/stone"
 	"github.com/stonelayer/stone/budget"
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/event"
 	"github.com/stonelayer/stone/finding"
 	"github.com/stonelayer/stone/internal/bounds"
 	"github.com/stonelayer/stone/internal/canon"
-	"github.com/stonelayer/stone/internal/grants"
-	"github.com/stonelayer/stone/internal/turn"
 	"github.com/stonelayer/stone/journal"
 	"github.com/stonelayer/stone/serve/api"
 	"github.com/stonelayer/stone/serve/internal/openai"
@@ -80,69 +76,28 @@ func (s *Server) start(ctx context.Context, who Principal, id string, req api.St
 
 // A protocol is the part of a run that only a protocol other than the API needs.
 type protocol struct {
-	keep  json.RawMessage // to describe the run later
-	live  *openai.Live    // gets the text while a model writes it; may be nil
-	chat  bool            // it is a turn of a conversation
-	given openai.Given    // beside the input, which no client may give
+	keep  json.RawMessage                                    // to describe the run later
+	watch func(cancel context.CancelCauseFunc) event.Watcher // of the run, if this starts it; may be nil
+	chat  bool                                               // it is a turn of a conversation
+	given openai.Given                                       // beside the input, which no client may give
 }
 
-// startOf starts a run of p.
+// startOf reads a request for a run of p, has the extras check it, takes a place among the runs of this process, and runs it. It
+// returns the run that the same request has started before.
 func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id string, req api.Start, how protocol) (info journal.RunInfo, created bool, err error) {
-	input, err := tree.ReadInput(ctx, p.Ashlar, req.Input)
-	if err != nil {
+	t := task{Pipeline: p, who: who, start: req, how: how, most: who.Runs}
+	t.run.RunID = keyOf(who, id)
+	t.source = source{Published: p.Name, Request: digestOf(req, how.given), Person: req.Interactive && who.Interactive, Owner: who.Name, Keep: how.keep}
+	if t.run.Input, err = tree.ReadInput(ctx, p.Ashlar, req.Input); err != nil {
 		return info, false, invalid("%v", err)
 	}
-	if err := s.shows(p, input); err != nil {
+	if info, err = s.same(ctx, who, t.run.RunID, t.source); !errors.Is(err, journal.ErrNoRun) {
 		return info, false, err
 	}
-	if input, err = s.give(ctx, who, p, input, req.After, how.given); err != nil {
+	if err := s.before(ctx, &t); err != nil {
 		return info, false, err
 	}
-	if err := possible(req.Budget); err != nil {
-		return info, false, err
-	}
-	if err := bounds.CheckLabels(req.Labels); err != nil {
-		return info, false, unreadable("%v", err)
-	}
-	if max(req.Priority, -req.Priority) > mostPriority {
-		return info, false, unreadable("priority %d: want -%d to %[2]d", req.Priority, mostPriority)
-	}
-	if req.Grant != nil && !who.may(Grant) {
-		return info, false, problem(api.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)
-	}
-	src := source{
-		Published: p.Name, Request: digestOf(req, how.given), Grant: grants.Narrow(grants.Narrow(p.Grant, who.Grant), req.Grant), Budget: least(p.Limits, who.Limits, req.Budget),
-		Person: req.Interactive && who.Interactive, Priority: priorityOf(req, who), Batch: req.Batch, Owner: who.Name, USDADay: who.USDADay, Keep: how.keep, Chat: how.chat || turn.Listener(ctx) != nil,
-	}
-	cfg := stone.Config{RunID: keyOf(who, id), Input: input, Grant: src.Grant}
-	if err := checked(p.Ashlar, cfg); err != nil {
-		return info, false, err
-	}
-	labels := map[string]string{}
-	maps.Copy(labels, req.Labels)
-	if delete(labels, tenantLabel); who.Tenant != "" {
-		labels[tenantLabel] = who.Tenant
-	}
-	if req.Batch {
-		labels[batchLabel] = "true"
-	}
-	switch info, err := s.same(ctx, who, cfg.RunID, src); {
-	case err == nil:
-		return info, false, nil
-	case !errors.Is(err, journal.ErrNoRun):
-		return info, false, err
-	}
-	if err := s.asksFew(ctx, who.Tenant); err != nil {
-		return info, false, err
-	}
-	if err := s.solvent(ctx, who.Name, who.USDADay); err != nil {
-		return info, false, err
-	}
-	budgets, err := s.drawn(ctx, p.Name, labels, who.Name, who.USDADay)
-	if err != nil {
-		return info, false, err
-	}
-	run, fresh, err := s.launch(task{Pipeline: p, run: cfg, source: src, keep: journal.Options{Labels: labels, Notify: s.owed(p.Name, who), Budgets: budgets}, most: who.Runs, live: how.live})
+	run, fresh, err := s.launch(t)
 	if err != nil {
 		return info, false, err
 	}
@@ -151,10 +106,15 @@ func (s *Server) startOf(ctx context.Context, who Principal, p *Pipeline, id str
 	case <-ctx.Done():
 		return info, false, context.Cause(ctx)
 	}
-	info, err = s.same(ctx, who, cfg.RunID, src)
+	info, err = s.same(ctx, who, t.run.RunID, t.source)
 	if errors.Is(err, journal.ErrNoRun) { // it has not started
 		<-run.ended
 		err = cmp.Or(run.err, err)
+		if rejected, ok := errors.AsType[*finding.Invalid](err); ok {
+			e := invalid("%v", rejected)
+			e.Findings = finding.List(rejected.Findings.Errors())
+			err = e
+		}
 	}
 	return info, fresh && !run.existed, err
 }
@@ -179,19 +139,6 @@ func (s *Server) exactly(ctx context.Context, key string) (journal.RunInfo, erro
 		return journal.RunInfo{}, journal.ErrNoRun
 	}
 	return info, err
-}
-
-// checked validates a pipeline for a run.
-func checked(p stone.Ashlar, cfg stone.Config) error {
-	given := cfg.Given()
-	given.Unattended = false // its questions wait in the journal
-	found := stone.Validate(p, given)
-	if err := found.Err(); err != nil {
-		e := invalid("%v", err)
-		e.Findings = finding.List(found.Errors())
-		return e
-	}
-	return nil
 }
 
 // digestOf returns the digest of a request with what its run is given. Equal requests have equal digests, however
@@ -231,10 +178,11 @@ func least(a, b budget.Limits, c *api.Budget) *api.Budget {
 	return least
 }
 
-// possible checks the budget of a request.
-func possible(b *api.Budget) error {
+// limited gives a run the strictest of the budgets of its pipeline, its caller and its request.
+func limited(_ context.Context, t *task) error {
+	b := t.start.Budget
 	if b == nil {
-		return nil
+		b = &api.Budget{}
 	}
 	const most = 9_000_000_000 // seconds, which a time.Duration can hold
 	switch usd, s := *cmp.Or(b.USD, new(0.0)), *cmp.Or(b.Seconds, new(0.0)); {
@@ -243,6 +191,7 @@ func possible(b *api.Budget) error {
 	case !(s >= 0 && s <= most):
 		return invalid("the budget: seconds %v: want 0 to %d; without it there is no limit", s, int64(most))
 	}
+	t.source.Budget = least(t.Limits, t.who.Limits, b)
 	return nil
 }
 

@@ -134,12 +134,9 @@ func (l *listener) tell(out *eventStream) (news <-chan struct{}) {
 	if l.run == "" {
 		return nil
 	}
-	l.s.mu.Lock()
-	run := l.s.active[l.run]
-	l.s.mu.Unlock()
 	said := []api.Piece{}
-	if run != nil {
-		said, news = run.speech.now()
+	if speech := watcherOf[*speech](l.s, l.run); speech != nil {
+		said, news = speech.now()
 	}
 	if slices.Equal(said, l.told) {
 		return news

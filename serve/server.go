@@ -101,6 +101,7 @@ type Server struct {
 	intents   map[string]*Pipeline                   // of the gateway
 	embedder  *call.Applicator                       // nil without one
 	roles     map[string]func() map[string]turn.Role // of the leaves of pipelines
+	extras    []extra                                // of every run
 	handler   http.Handler
 	inner     http.Handler // of As
 	drain     chan struct{}
@@ -157,6 +158,7 @@ func New(cfg Config) (*Server, error) {
 	if err := s.addWebhooks(cfg.Webhooks); err != nil {
 		return nil, err
 	}
+	s.extras = s.surrounding()
 	s.intents, s.embedder = intents(cfg), embedding(cfg.Embedder)
 	for _, name := range cfg.Live {
 		if s.pipeline(name) == nil {

@@ -15,6 +15,21 @@ import (
 	"github.com/stonelayer/stone/serve/internal/openai"
 )
 
+// told marks a run whose clients watch what it says.
+func told(ctx context.Context, t *task) error {
+	t.source.Chat = t.how.chat || turn.Listener(ctx) != nil
+	return nil
+}
+
+// tells collects what such a run says.
+func (s *Server) tells(ctx context.Context, t *task) event.Watcher {
+	roles := s.roles[t.Name]
+	if !t.source.Chat || roles == nil {
+		return nil
+	}
+	return &turn.Log{Roles: roles(), Recorded: s.recorded(ctx, t.run.RunID, new(error))}
+}
+
 // recorded returns the values of the recorded steps of a run.
 func (s *Server) recorded(ctx context.Context, run string, failed *error) func(path string) json.RawMessage {
 	return func(path string) json.RawMessage {
@@ -125,14 +140,14 @@ func (c conversation) ending(info journal.RunInfo, parts, live []turn.Part) (api
 	if out.Result, err = c.result(c.ctx, info); err != nil {
 		return out, nil, err
 	}
-	if text, _ := turn.Result(out.Result); text != "" && !told(parts, text) && !told(live, text) {
+	if text, _ := turn.Result(out.Result); text != "" && !ends(parts, text) && !ends(live, text) {
 		parts = append(parts, turn.Part{Kind: turn.Text, State: turn.Done, ID: "answer/text", Turn: "answer", Text: text})
 	}
 	return out, parts, nil
 }
 
-// told reports whether a text is the last that was said.
-func told(parts []turn.Part, text string) bool {
+// ends reports whether a text is the last that was said.
+func ends(parts []turn.Part, text string) bool {
 	for _, p := range slices.Backward(parts) {
 		if p.Kind == turn.Text && p.State != turn.Void {
 			return p.Text == text

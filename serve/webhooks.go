@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,13 +64,13 @@ func (s *Server) addWebhooks(all []Webhook) error {
 	return nil
 }
 
-// owed returns the names of the webhooks for runs of a pipeline that the caller starts.
-func (s *Server) owed(pipeline string, who Principal) (names []string) {
+// owes names the webhooks to which the notices of a run are owed.
+func (s *Server) owes(_ context.Context, t *task) error {
 	for _, h := range s.outbox.hooks {
-		if (h.Pipelines == nil || slices.Contains(h.Pipelines, pipeline)) && (h.Tenant == "" || h.Tenant == who.Tenant) {
-			names = append(names, h.Name)
+		if (h.Pipelines == nil || slices.Contains(h.Pipelines, t.Name)) && (h.Tenant == "" || h.Tenant == t.who.Tenant) {
+			t.keep.Notify = append(t.keep.Notify, h.Name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	slices.Sort(t.keep.Notify)
+	return nil
 }

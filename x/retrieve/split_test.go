@@ -213,7 +213,7 @@ func TestLevelOfReader(t *testing.T) {
 
 // A file of nothing but headings has as many pieces as lines: it is left out, and says why.
 func TestTooManyPieces(t *testing.T) {
-	for lines, want := range map[int]error{1000: nil, 3_000_000: errPieces} {
+	for lines, want := range map[int]error{1000: nil, maxPieces + 1: errPieces} {
 		d, err := new(Index).document("a.md", []byte(strings.Repeat("# a\n", lines)))
 		if err != want || want == nil && len(d.pieces) != lines {
 			t.Errorf("%d headings: %d pieces, %v", lines, len(d.pieces), err)

@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+
+	"github.com/stonelayer/stone/event"
+	"github.com/stonelayer/stone/internal/bounds"
+	"github.com/stonelayer/stone/internal/grants"
+	"github.com/stonelayer/stone/journal"
+	"github.com/stonelayer/stone/serve/api"
+)
+
+// An extra surrounds the runs of a server: starts and resumes know none by name. Each of its functions may be nil.
+type extra struct {
+	// Before checks a run that is about to be started, or resumed if its journal.Options say so, and adds to what is kept with it.
+	Before func(ctx context.Context, t *task) error
+	// Watch returns what watches the run in this process, or nil. Its method End, if it has one, is called after the
+	// run has stopped here. See watcherOf.
+	Watch func(ctx context.Context, t *task) event.Watcher
+	// After is called when the run has stopped further on than before.
+	After func(t *task, info journal.RunInfo)
+}
+
+// surrounding returns the extras of a server. Each Before sees what those above it have added.
+func (s *Server) surrounding() []extra {
+	return []extra{
+		{Before: atStart(s.shows)},
+		{Before: atStart(s.give)},
+		{Before: atStart(limited)},
+		{Before: atStart(labeled)},
+		{Before: atStart(prioritized)},
+		{Before: atStart(granted)},
+		{Before: s.batched},
+		{Before: atStart(s.asksFew)},
+		{Before: s.draws},
+		{Before: atStart(s.owes), After: func(*task, journal.RunInfo) { s.outbox.hurry() }},
+		{Before: inSession},
+		{Watch: func(context.Context, *task) event.Watcher { return newSpeech() }},
+		{Before: atStart(told), Watch: s.tells},
+		{Watch: s.notices},
+		{After: s.meters.ran},
+	}
+}
+
+// atStart makes a Before of a check that a resumed run has passed.
+func atStart(check func(context.Context, *task) error) func(context.Context, *task) error {
+	return func(ctx context.Context, t *task) error {
+		if t.keep.Resume {
+			return nil
+		}
+		return check(ctx, t)
+	}
+}
+
+// before has the extras check a run.
+func (s *Server) before(ctx context.Context, t *task) error {
+	for _, e := range s.extras {
+		if e.Before == nil {
+			continue
+		}
+		if err := e.Before(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watcherOf returns the watcher of a type that watches a run of this process, or the zero value.
+func watcherOf[T event.Watcher](s *Server, key string) (w T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if run := s.active[key]; run != nil {
+		for _, one := range run.watchers {
+			if is, ok := one.(T); ok {
+				return is
+			}
+		}
+	}
+	return w
+}
+
+// labeled gives a run its labels: those of the request, and its tenant.
+func labeled(_ context.Context, t *task) error {
+	if err := bounds.CheckLabels(t.start.Labels); err != nil {
+		return unreadable("%v", err)
+	}
+	t.keep.Labels = map[string]string{}
+	maps.Copy(t.keep.Labels, t.start.Labels)
+	delete(t.keep.Labels, tenantLabel)
+	maps.Copy(t.keep.Labels, t.who.labels())
+	return nil
+}
+
+// granted narrows the effects of a run to those that its pipeline, its caller and its request allow.
+func granted(_ context.Context, t *task) error {
+	if t.start.Grant != nil && !t.who.may(Grant) {
+		return problem(api.Forbidden, http.StatusForbidden, "a grant needs the role %q, which the caller does not have", Grant)
+	}
+	t.source.Grant = grants.Narrow(grants.Narrow(t.Grant, t.who.Grant), t.start.Grant)
+	t.run.Grant = t.source.Grant
+	return nil
+}
+
+// sessionLabels are the labels of protocols whose runs are turns of a session: they share the standing answers of a person.
+var sessionLabels = []string{chatLabel, "acp-session"} // of chats and of editors
+
+// inSession names the session of a run.
+func inSession(_ context.Context, t *task) error {
+	t.run.Conversation = t.keep.Labels[chatLabel]
+	for _, name := range sessionLabels {
+		if t.keep.Session = []string{name, tenantLabel}; t.keep.Labels[name] != "" {
+			break
+		}
+	}
+	return nil
+}
+
+// notices logs the notices of a run.
+func (s *Server) notices(_ context.Context, t *task) event.Watcher {
+	id := t.run.RunID
+	return event.Func(slog.LevelWarn, func(e event.Event) {
+		if n, ok := e.Data.(event.Notice); ok {
+			s.cfg.Log.Warn("notice of a run", "run", id, "code", n.Code, "path", n.Path, "text", n.Text)
+		}
+	})
+}
