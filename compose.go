@@ -80,7 +80,7 @@ func Case(value any, body Ashlar) Branch { return Branch{value, body} }
 func Match(name string, on Extractor, branches ...Branch) Ashlar {
 	s := &spec{parts: parts{form: matchForm, name: name, queries: on.queries, composite: &composite{lens: on.lens, key: on.schema}}}
 	if on.key == nil {
-		s.fault("nil-body", "the extractor is empty: use Lens, or On with a function")
+		s.fault("nil-body", "the matched value is missing: use Lens, or On with a function")
 	} else {
 		s.decision = &decision{take: func(d dag.DAG) (any, error) {
 			v, err := on.key(d)
@@ -125,7 +125,7 @@ func Match(name string, on Extractor, branches ...Branch) Ashlar {
 func Map[L ~[]I, I any](name string, list dag.Reader[L], item dag.Type[I], body Ashlar, opts ...FanOption) Ashlar {
 	s := &spec{parts: parts{form: mapForm, name: name, children: []Ashlar{body}, out: item, composite: new(composite)}}
 	if list == nil {
-		s.fault("nil-body", "its list is nil: give it a reader, as a dag.Type or dag.Derive")
+		s.fault("nil-body", "its list is nil: give it a dag.Type or dag.Derive")
 		return Ashlar{with(s, opts)}
 	}
 	s.queries = dag.Types(list)

@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/kind"
 )
 
-// This file belongs to the interpreter: it knows what comes next in a flow.
+// This file is the part of the interpreter for flows.
 //
 // The DAG with which a step starts follows from the course alone, not from the order in
 // which steps finish: it is the DAG with which the flow started, and the nodes of all

@@ -80,7 +80,7 @@ func (r *run) await() {
 	t.waits = false
 }
 
-// drop leaves out events up to a number that tell of what is not recorded. The caller has locked them.
+// drop discards events up to a number whose records were lost. The caller has locked them.
 func (r *run) drop(last int) {
 	t := &r.telling
 	for ; t.passed < last && len(t.held) > 0; t.passed++ {
@@ -94,7 +94,7 @@ func (r *run) drop(last int) {
 	}
 }
 
-// passDurable passes on what is held and durable, before work that may have effects.
+// passDurable passes on the held events that are durable, before work that may have effects.
 func (r *run) passDurable() {
 	t := &r.telling
 	t.mu.Lock()

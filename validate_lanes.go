@@ -7,7 +7,7 @@ import (
 
 // This file checks what a Reduce reads of the lanes that it closes.
 
-// closing is what is known in the body of a Reduce.
+// closing has the known facts in the body of a Reduce.
 type closing struct {
 	fans   []*place      // the fan-outs that it closes, one for each way to it
 	always bool          // one on every way

@@ -190,7 +190,7 @@ func (l *lane) ask(e *entry, as Attempt, about JSON, step string) error {
 			as.Usage.Mode, as.Usage.Sandbox = o.mode, a.Reply.Usage.Sandbox
 			err = l.accept(e, &req, a.Reply, step)
 		} else {
-			o.failure.RetryAfter = a.RetryAfter // of what is replayed, too
+			o.failure.RetryAfter = a.RetryAfter // of replayed answers, too
 			if isRefused(o.failure) && a.Reply != nil {
 				if o.plan, err = canon.Append(nil, string(a.Reply.Plan)); err != nil {
 					return err

@@ -119,7 +119,7 @@ func (d *door) renders(in dag.DAG) ([]byte, error) {
 	return input, err
 }
 
-// facts are what people are shown of the door.
+// facts are the facts of the step for people, see tree.Facts.
 func (d *door) facts() iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) { d.spec.Admit.facts(yield) }
 }

@@ -44,7 +44,7 @@ func (c *namedCheck) breaks(err error, sub *Subject) bool {
 	return c.streak.Add(err)
 }
 
-// A bar is the checks that a value must pass: an answer, or an input.
+// A bar holds the checks that a value must pass: an answer, or an input.
 type bar struct {
 	must, should []namedCheck
 	scoreMin     float64

@@ -72,6 +72,9 @@ func (r *faults) fault(typ finding.Code, format string, args ...any) *finding.Fi
 func (r *faults) unknown(typ finding.Code, what, name string, known iter.Seq[string]) {
 	f := r.fault(typ, "unknown %s %q", what, name)
 	f.Queried, f.Suggestion = name, suggest.Closest(name, known)
+	if names := slices.Sorted(known); f.Suggestion == "" && len(names) > 0 {
+		f.Message += "; known are " + strings.Join(names[:min(len(names), 20)], ", ")
+	}
 }
 
 func (r *resolved) checkSpec(s *Spec) {

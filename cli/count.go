@@ -19,7 +19,7 @@ type quantity[N int | float64 | time.Duration] struct {
 // most is the value of a flag that limits: its absence means unlimited, and 0 means nothing.
 func most[N int | float64 | time.Duration](to **N) *quantity[N] { return &quantity[N]{to: to} }
 
-// count is the value of a flag that counts what is done, of which 0 would be nothing.
+// count is the value of a flag that counts work, so 0 would mean no work.
 func count(to *int) *quantity[int] { return &quantity[int]{&to, 1} }
 
 func (n *quantity[N]) String() string {

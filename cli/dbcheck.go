@@ -61,7 +61,7 @@ type damage struct {
 	Reason string `json:"reason"`
 }
 
-// mostDamage bounds what is printed: a file may be damaged everywhere.
+// mostDamage bounds the printed lines: a file may be damaged everywhere.
 const mostDamage = 1000
 
 func (a *app) dbCheck() *cobra.Command {

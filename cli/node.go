@@ -33,7 +33,7 @@ type shownNode struct {
 	Parents []dag.ID          `json:"parents,omitempty"`
 	Failure string            `json:"failure,omitempty"`
 	Content json.RawMessage   `json:"content,omitempty"`
-	// Asked is what the capability of an invocation was sent.
+	// Asked is the request to the capability of an invocation.
 	Asked *view.Sent `json:"asked,omitempty"`
 	// Question is the question that the step asked.
 	Question *journal.Question `json:"question,omitempty"`

@@ -139,7 +139,7 @@ func signIn(path, token string) string {
 	return path + "?token=" + token
 }
 
-// namesOf lists what is published, for people.
+// namesOf lists the published pipelines, for people.
 func namesOf(all []publish.Pipeline) string {
 	var names []string
 	for _, p := range all {

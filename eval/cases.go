@@ -126,7 +126,7 @@ func (e *evaluation) group(rows map[string][]int32) stone.Ashlar {
 	}, stone.Queries(group), stone.Children(stone.Walk{}.Reads().InOrder(cases)), stone.Version(e.version()))
 }
 
-// version identifies what is evaluated on: a run is not resumed with other cases.
+// version identifies the cases: a run is not resumed with others.
 func (e *evaluation) version() string {
 	return fmt.Sprintf("%s %d", e.data.sum, e.Trials)
 }

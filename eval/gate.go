@@ -94,7 +94,7 @@ type Verdict struct {
 	Rules   []Rule `json:"rules"`
 }
 
-// A Rule is one rule of a gate and what was found.
+// A Rule is one rule of a gate with its result.
 type Rule struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`

@@ -9,7 +9,7 @@ import (
 	"github.com/stonelayer/stone/internal/text"
 )
 
-// A Revision is what an Improving has found.
+// A Revision is the result of an Improving.
 type Revision struct {
 	Changes []Change `json:"changes,omitempty"` // of the version that does best on dev; none if those are the present prompts
 	// Before and After are the scores on dev, on which the version was chosen: it does somewhat worse on others.

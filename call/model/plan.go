@@ -53,7 +53,7 @@ func planShaped(text string) error {
 	return errors.New("want a map with nodes")
 }
 
-// again is what a model shall do that is told what is wrong with its plan.
+// again is the instruction to a model after the faults of its plan.
 const again = "Answer with the whole corrected plan and nothing else."
 
 // draft returns why a plan cannot run, with what the model is told of it; nil if it can.

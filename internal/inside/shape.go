@@ -13,7 +13,7 @@ import (
 	"github.com/stonelayer/stone/serve/api"
 )
 
-// A Shape is what the input of a pipeline takes from messages of text and JSON.
+// A Shape describes which parts of messages the input of a pipeline takes.
 type Shape struct {
 	Kind   string // of the input, as in JSON Schema; empty if it is not one of these
 	Text   string // the property that text is, if the input is an object with one required string

@@ -180,7 +180,7 @@ func (f *File) Revoke(name string) error {
 	return f.change(func(tokens []Token) ([]Token, error) {
 		kept := slices.DeleteFunc(slices.Clone(tokens), func(t Token) bool { return t.Name == name })
 		if len(kept) == len(tokens) {
-			return nil, fmt.Errorf("no token %q", name)
+			return nil, fmt.Errorf("no token %q: the command token list lists them", name)
 		}
 		return kept, nil
 	})

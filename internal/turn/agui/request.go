@@ -10,7 +10,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 )
 
-// Input is what is read of a RunAgentInput.
+// Input has the fields of a RunAgentInput that are used.
 type Input struct {
 	turn.Request
 	Thread, Run string            // ids of the client
