@@ -165,7 +165,7 @@ func TestValidateLanes(t *testing.T) {
 			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but closes none: put it into the Reduce after the fan-out, or read the history with dag.All (at p/end)
 		`, Config{}},
 		{"rows of a fan-out on some ways", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", overTickets("each", from("lane", itemType, draftType))), Case("b", first("b", draftType))), end(dag.Lanes(draftType))), `
-			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but not on every way to it a fan-out ends: close each fan-out on its own way (at p/end)
+			[lanes-outside-reduce] end: end reads "draft" of the lanes of a fan-out, but only some branches before it have a fan-out: close each fan-out within its branch (at p/end)
 		`, Config{}},
 		{"rows of one of two fan-outs", Seq("p", read, Match("m", On(ticketType, textOf), Case("a", overTickets("each", from("lane", itemType, draftType))), Case("b", Parallel("fan", first("b", draftType)))), end(dag.Lanes(draftType))), ``, Config{}},
 		{"all of an earlier fan-out too", Seq("p", Parallel("one", first("a", draftType)), gather("sum", draftType, reviewType), Parallel("two", from("b", reviewType, draftType)), end(dag.All(draftType))), `

@@ -144,7 +144,7 @@ func (v *validator) wantLanes(q dag.Query, t dag.AnyType) {
 		return
 	case !v.closes.always:
 		v.find(v.here, finding.Finding{Type: "lanes-outside-reduce", Queried: name},
-			"%s reads %q of the lanes of a fan-out, but not on every way to it a fan-out ends: close each fan-out on its own way", v.here.spec.name, name)
+			"%s reads %q of the lanes of a fan-out, but only some branches before it have a fan-out: close each fan-out within its branch", v.here.spec.name, name)
 		return
 	}
 	unsure := false
