@@ -210,10 +210,10 @@ func TestMessagesHostile(t *testing.T) {
 		return `{"model":"stone/chat/answer","messages":[{"role":"user","content":[` + block + `]}]}`
 	}
 	for _, tt := range []struct{ body, part string }{
-		{`{} {}`, "no JSON object"},
+		{`{} {}`, "not a JSON object"},
 		{`{"model":"stone/chat/answer"}`, "messages: the conversation has no message"},
 		{`{"model":"stone/chat/answer","messages":[{"role":"user","content":7}]}`, "messages"},
-		{with(`"metadata":` + strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)), "no JSON object"},
+		{with(`"metadata":` + strings.Repeat(`{"a":`, 20_000) + "1" + strings.Repeat("}", 20_000)), "not a JSON object"},
 		{with(`"__proto__":{}`), "__proto__: the parameter is not supported"},
 		{with(`"mcp_servers":[{"type":"url"}]`), "mcp_servers: the parameter is not supported"},
 		{with(`"temperature":9`), "temperature"},

@@ -97,7 +97,7 @@ func TestAnswers(t *testing.T) {
 		{"res/cake", "Here it is:\n```json\n{\"cake\":\"sponge\"}\n```\nEnjoy!", `value {"cake":"sponge"}`},
 		{"res/cake", "may ```json\n" + envelope + "\n```", `format/drift: the answer does not fit res/cake`},
 		{"res/cake", `{"pie":1}`, `format/drift: the answer does not fit res/cake: `},
-		{"res/cake", `I would rather not.`, `format/drift: the answer is no JSON, but "I would rather not."`},
+		{"res/cake", `I would rather not.`, `format/drift: the answer is not JSON, but "I would rather not."`},
 		{"res/unknown", `{}`, `runtime/invoke-failed: the schema res/unknown is not known here`},
 		{"plan", "```edn\n{:nodes [{:op :emit :input 1}]}\n```", `plan {:nodes [{:op :emit :input 1}]}`},
 		{"plan", `{"nodes":[]}`, `plan {"nodes":[]}`},
