@@ -149,10 +149,10 @@ func TestReadBoth(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	write("stone.json", `{}`)
-	if _, err := config.Read(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
+	if _, err := config.Read(dir); err == nil || !strings.HasSuffix(err.Error(), "stone.json exist: keep one") {
 		t.Error(err)
 	}
-	if _, err := config.Nearest(dir, &linked); err == nil || !strings.HasSuffix(err.Error(), "stone.json: keep one") {
+	if _, err := config.Nearest(dir, &linked); err == nil || !strings.HasSuffix(err.Error(), "stone.json exist: keep one") {
 		t.Error(err)
 	}
 }
