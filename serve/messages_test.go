@@ -225,7 +225,7 @@ func TestMessagesHostile(t *testing.T) {
 		{says(`{"type":"container_upload"}`), `messages.0.content.0: blocks of the type \"container_upload\" are not supported`},
 		{says(`{"type":"image","source":{"type":"file","file_id":"f"}}`), `sources of the type \"file\" are not supported`},
 		{says(`{"type":"image"}`), `sources of the type \"\" are not supported`},
-		{says(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"?"}}`), "no base64"},
+		{says(`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"?"}}`), "not base64"},
 		{says(`{"type":"tool_use","id":"a","name":"b","input":{}}`), `blocks of the type \"tool_use\" are not supported`},
 		{`{"model":"stone/chat/answer","messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":"c"}]}]}`, "the input of a call is not an object"},
 	} {
