@@ -2,11 +2,16 @@ package stone
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/internal/address"
 	"github.com/stonelayer/stone/internal/fault"
 	"github.com/stonelayer/stone/internal/retryafter"
 	"github.com/stonelayer/stone/kind"
@@ -115,3 +120,164 @@ func (f *frame) timed(d dag.DAG) (*dag.Node, error) {
 		return nil, stopped(ctx)
 	}
 }
+
+// tries has the results of the steps within a leaf that is tried again. An attempt takes them from
+// the attempts before it, so that nothing that has succeeded is done or paid for twice. What attempts in
+// an earlier process have done is in the recorder, see everyAttempt. The tries
+// of an outer leaf also serve the leaves within it.
+type tries struct {
+	mu   sync.Mutex
+	done map[dag.ID]step.Record // by frame.twin
+	paid map[string]bool        // the paths of the steps among them, without attempts
+}
+
+// tries returns the tries of the outermost attempt around f, or nil if f is in no leaf that is tried
+// again.
+func (f *frame) tries() (outer *tries) {
+	if !f.run.retries.Load() {
+		return nil
+	}
+	for up := f.up; up != nil; up = up.up {
+		if x := up.extra.Load(); x != nil && x.tries != nil {
+			outer = x.tries
+		}
+	}
+	return outer
+}
+
+// retrying is a step.Recorder that looks into the earlier attempts first.
+type retrying struct {
+	*tries
+	twin *dag.ID // of the step that is asked for
+	next step.Recorder
+}
+
+// Do implements step.Recorder.
+func (r *retrying) Do(ctx context.Context, key step.Key, work func(context.Context) (step.Record, error)) (step.Record, error) {
+	r.mu.Lock()
+	rec, ok := r.done[*r.twin]
+	r.mu.Unlock()
+	if ok {
+		rec.Replayed, rec.Path = true, key.Path
+		return rec, nil
+	}
+	rec, err := r.next.Do(ctx, key, work)
+	if _, own := address.Attempts(key.Path); rec.Path != "" && !rec.Differs {
+		if _, of := address.Attempts(rec.Path); !slices.Equal(of, own) { // another attempt has an order of its own
+			rec.Path = key.Path
+		}
+	}
+	if err == nil && rec.Failure == nil && !rec.Differs {
+		kept := rec
+		kept.Node = nil
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.done[*r.twin] = kept; key.Kind == stepKind {
+			place, _ := address.Attempts(key.Path)
+			r.paid[place] = true
+		}
+	}
+	return rec, err
+}
+
+// inFirst returns a path within f as it is in the first attempts at all leaves.
+func (f *frame) inFirst(path string) string {
+	if f.tries() != nil {
+		path, _ = address.Attempts(path)
+	}
+	return path
+}
+
+// inAttempts returns the digest of the work at f in the attempts of its path. Twin is its digest in the first ones, which
+// identifies it in all.
+func (f *frame) inAttempts(twin dag.ID, path string) dag.ID {
+	if f.tries() == nil {
+		return twin
+	}
+	f.more().twin = &twin
+	return inAttempts(twin, path)
+}
+
+func inAttempts(twin dag.ID, path string) dag.ID {
+	b := twin[:]
+	_, numbers := address.Attempts(path)
+	for i, n := range numbers {
+		if n > 1 {
+			b = strconv.AppendInt(append(strconv.AppendInt(b, int64(i), 10), '~'), int64(n), 10)
+		}
+	}
+	if len(b) == len(twin) {
+		return twin
+	}
+	return sha256.Sum256(b)
+}
+
+// twin returns what identifies the work at f in each attempt, nil outside attempts.
+func (f *frame) twin() *dag.ID {
+	if x := f.extra.Load(); x != nil {
+		return x.twin
+	}
+	return nil
+}
+
+// everyAttempt returns the keys of the work at f in all attempts at one of the leaves around it, its own key first. A resumed
+// run need not make the attempts as before: one may end earlier or later, and steps of goroutines have no order.
+func (f *frame) everyAttempt(key step.Key) []step.Key {
+	twin := f.twin()
+	if twin == nil {
+		return nil
+	}
+	keys := []step.Key{{RunID: key.RunID, Path: key.Path, Kind: key.Kind, Name: key.Name, Digest: inAttempts(*twin, key.Path), Loose: true}}
+	place, own := address.Attempts(key.Path)
+	for up := f.up; up != nil; up = up.up {
+		if up.seg != attemptSegment {
+			continue
+		}
+		part := strings.Count(up.path(), "/")
+		numbers := slices.Clone(own)
+		for n := range up.spec.retry.Attempts {
+			if numbers[part] = n + 1; n+1 == own[part] {
+				continue
+			}
+			other := keys[0]
+			other.Path = address.InAttempts(place, numbers)
+			other.Digest = inAttempts(*twin, other.Path)
+			keys = append(keys, other)
+		}
+	}
+	return keys
+}
+
+// again makes the frame of the leaf's i-th attempt at f, with the results of earlier attempts.
+func (f *frame) again(i int, before *tries) *frame {
+	f.run.retries.Store(true)
+	a := f.below(f.spec, attemptSegment, i)
+	a.more().tries = before
+	return a
+}
+
+// repeated reports whether f is in a further attempt, and an earlier one has made the Step at path.
+func (f *frame) repeated(path string) bool {
+	if !f.run.retries.Load() {
+		return false
+	}
+	var outer *tries
+	further := false
+	for up := f; up != nil; up = up.up {
+		if x := up.extra.Load(); x != nil && x.tries != nil {
+			outer, further = x.tries, further || up.index > 1
+		}
+	}
+	return further && outer.has(path)
+}
+
+// has reports whether a completed attempt has made the Step at path.
+func (t *tries) has(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	place, _ := address.Attempts(path)
+	return t.paid[place]
+}
+
+// ordinal is the number n as a part of a key.
+func ordinal(n int) []byte { return strconv.AppendInt(nil, int64(n), 10) }

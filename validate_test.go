@@ -280,3 +280,98 @@ func TestValidateMatches(t *testing.T) {
 		{"no enum, nothing said", on(On(triageType, func(triageDoc) string { return "" }), Case("whatever", bug)), ``, Config{}},
 	})
 }
+
+// The types of the input are there from the start, with their schemas.
+func TestValidateGiven(t *testing.T) {
+	read := from("answer", ticketType, draftType)
+	other := dag.NewType[struct {
+		Count int `json:"count"`
+	}]("ticket")
+	for _, tt := range []struct {
+		name  string
+		p     Ashlar
+		given Given
+		want  string
+	}{
+		{"nothing", read, Given{}, `[missing-producer] answer: answer reads "ticket", but no earlier step produces it: add one that does, or give it with the input` + "\n"},
+		{"what it reads", read, Given{Input: []dag.AnyType{ticketType}}, ""},
+		{"another schema", read, Given{Input: []dag.AnyType{other}}, `[schema-mismatch] answer: answer cannot read the "ticket" that the input has: text: required, but the producer never writes it` + "\n"},
+		{"another schema is written", Seq("p", first("read", ticketType), read), Given{Input: []dag.AnyType{other}}, `[schema-mismatch] read: it produces "ticket", which the input has with another schema: give the type another name (at p/read)
+[schema-mismatch] answer: answer cannot read the "ticket" that the input has: text: required, but the producer never writes it (at p/answer)
+`},
+		{"a lens", Seq("p", Match("m", Lens("txt"), Case("x", first("a", draftType)))), Given{Input: []dag.AnyType{ticketType}}, `[invalid-lens] m: lens path ["txt"] is not in the schema of the latest node, "ticket": the fields there are text; did you mean "text"? (at p/m)` + "\n"},
+		{"nil and zero", first("a", draftType), Given{Input: []dag.AnyType{nil, dag.Type[int]{}}}, "[bad-type] a: type 1 of the input: nil: give it a dag.Type\n[bad-type] a: type 2 of the input: zero dag.Type: make types with dag.NewType\n"},
+		{"a question", Ask("sure", ticketType, dag.NewType[Answer]("sure"), func(noteDoc) string { return "?" }), Given{Input: []dag.AnyType{ticketType}, Unattended: true}, `[no-frontend] sure: no one answers the question "sure": set Config.Frontend, or a journal in which it can wait` + "\n"},
+		{"a question with a frontend", Ask("sure", ticketType, dag.NewType[Answer]("sure"), func(noteDoc) string { return "?" }), Given{Input: []dag.AnyType{ticketType}}, ""},
+		{"an effect", first("a", draftType).with(Effects("net")), Given{Grant: []string{}}, `[effect-not-granted] a: it needs the effect "net", which the run does not grant: grant it, or remove this step` + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			for _, f := range Validate(tt.p, tt.given) {
+				got += f.String() + "\n"
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+type flagDoc struct {
+	Urgent bool    `json:"urgent"`
+	Level  int     `json:"level"`
+	Area   string  `json:"area" enum:"bug,billing,other"`
+	Maybe  *string `json:"maybe" enum:"a,b"`
+	Free   string  `json:"free"`
+}
+
+func TestValidateClosedLists(t *testing.T) {
+	flags := dag.NewType[flagDoc]("flags")
+	a, b := first("a", draftType), first("b", draftType)
+	on := func(e Extractor, branches ...Branch) Ashlar {
+		return Seq("p", first("flag", flags), Match("m", e, branches...))
+	}
+	urgent := On(flags, func(f flagDoc) bool { return f.Urgent })
+	level := On(flags, func(f flagDoc) int { return f.Level })
+	checkPrograms(t, []program{
+		{"every value of a field", on(Lens("area"), Case("bug", a), Case("billing", b), Case("other", b)), ``, Config{}},
+		{"a field, and two values without a branch", on(Lens("area"), Case("billing", a)), `
+			[missing-branch] m: no branch for "bug", "other": add a Case for each of the values, "bug", "billing", "other" (at p/m)
+		`, Config{}},
+		{"a misspelled value", on(Lens("area"), Case("bug", a), Case("biling", a), Case("other", b)), `
+			[unreachable-branch] m: no value selects the branch "biling": the values are "bug", "billing", "other"; did you mean "billing"? (at p/m)
+			[missing-branch] m: no branch for "billing": add a Case for each of the values, "bug", "billing", "other" (at p/m)
+		`, Config{}},
+		{"both values of a bool", on(urgent, Case(true, a), Case(false, b)), ``, Config{}},
+		{"one value of a bool", on(urgent, Case(true, a)), `
+			[missing-branch] m: no branch for false: add a Case for each of the values, true, false (at p/m)
+		`, Config{}},
+		{"one value of a bool field", on(Lens("urgent"), Case(false, a)), `
+			[missing-branch] m: no branch for true: add a Case for each of the values, true, false (at p/m)
+		`, Config{}},
+		{"a bool as a string", on(urgent, Case("true", a), Case(true, a), Case(false, b)), `
+			[unreachable-branch] m: no value selects the branch "true": the values are true, false; write Case(true) (at p/m)
+		`, Config{}},
+		{"a list with null", on(Lens("maybe"), Case("a", a), Case("b", b)), `
+			[missing-branch] m: no branch for null: add a Case for each of the values, "a", "b", null (at p/m)
+		`, Config{}},
+		{"a Case per value of a type with Enum", on(On(flags, func(flagDoc) color { return "red" }), Case("red", a)), `
+			[missing-branch] m: no branch for "green": add a Case for each of the values, "red", "green" (at p/m)
+		`, Config{}},
+		{"a string on an integer", on(level, Case("1", a), Case(2, b)), `
+			[unreachable-branch] m: no value selects the branch "1": want integer, got string "1"; write Case(1) (at p/m)
+		`, Config{}},
+		{"a string on an integer field", on(Lens("level"), Case("one", a), Case(2, b)), `
+			[unreachable-branch] m: no value selects the branch "one": want integer, got string "one" (at p/m)
+		`, Config{}},
+		{"an integer on a string field", on(Lens("free"), Case(1, a)), `
+			[unreachable-branch] m: no value selects the branch 1: want string, got integer 1 (at p/m)
+		`, Config{}},
+		{"an open list", on(Lens("free"), Case("anything", a)), ``, Config{}},
+		{"a key of any type", on(On(flags, func(flagDoc) any { return 1 }), Case("x", a), Case(1, b)), ``, Config{}},
+		{"a value unknown before the run", Seq("p", first("read", ticketType), Match("m", On(dag.ReaderFunc(keyOf, ticketType), func(v any) any { return v }), Case("x", a))), ``, Config{}},
+		{"no branch at all", on(urgent), `
+			[empty-composite] m: a match needs at least one Case (at p/m)
+		`, Config{}},
+	})
+}

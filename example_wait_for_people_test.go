@@ -59,3 +59,23 @@ func Example_approvedAnswer() {
 	// Send this? Two weeks (§ 4).
 	// sent: Two weeks (§ 4). <nil>
 }
+
+// A program answers the questions of its run. With a journal, a run can also wait for its answer in no process.
+func ExampleAsk() {
+	version := dag.NewType[string]("version")
+	approval := dag.NewType[stone.Answer]("approval")
+	p := stone.Ask("approve", version, approval, func(v string) string { return "Deploy " + v + "?" }, stone.Choices("yes", "no"))
+	questions := make(ask.Channel)
+	defer close(questions)
+	go func() {
+		for q := range questions {
+			fmt.Println(q.Text, q.Choices)
+			q.Answer("yes", "ada")
+		}
+	}()
+	answer, err := stone.Produce(context.Background(), p, approval, stone.Config{Input: dag.Of(version.With("1.2")), Frontend: questions})
+	fmt.Println(answer.Response, err)
+	// Output:
+	// Deploy 1.2? [yes no]
+	// yes <nil>
+}

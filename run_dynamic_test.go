@@ -34,7 +34,7 @@ func dynamic(name string, plan func() stone.Ashlar, grant []string, opts ...ston
 	}, opts...)
 }
 
-func effect(name string, effects ...string) stone.Ashlar {
+func effectful(name string, effects ...string) stone.Ashlar {
 	return stone.Func0(name, word, func(context.Context) (string, error) { return name, nil }, stone.Effects(effects...))
 }
 
@@ -56,7 +56,7 @@ func TestRunDynamicGrant(t *testing.T) {
 		{"no effect is left", []string{"x"}, []string{"y"}, nil, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inner := dynamic("inner", func() stone.Ashlar { return effect("e", "net") }, tt.inner)
+			inner := dynamic("inner", func() stone.Ashlar { return effectful("e", "net") }, tt.inner)
 			p := dynamic("outer", func() stone.Ashlar { return inner }, tt.outer)
 			_, err := stone.Run(t.Context(), p, stone.Config{Grant: tt.run})
 			if tt.ok {
@@ -107,7 +107,7 @@ func TestRunDynamicDeep(t *testing.T) {
 	var nest func(n int) stone.Ashlar
 	nest = func(n int) stone.Ashlar {
 		if n == 0 {
-			return effect("bottom", "net")
+			return effectful("bottom", "net")
 		}
 		return dynamic("d", func() stone.Ashlar { return nest(n - 1) }, []string{"net"})
 	}

@@ -1,0 +1,135 @@
+package stone_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stonelayer/stone"
+	"github.com/stonelayer/stone/dag"
+	"github.com/stonelayer/stone/journal"
+)
+
+// A run ends when its context does. The steps that are recorded by then are not repeated when it is resumed.
+func ExampleRun_cancel() {
+	word := dag.NewType[string]("word")
+	ctx, cancel := context.WithCancel(context.Background())
+	p := stone.Seq("work",
+		stone.Func0("first", word, func(context.Context) (string, error) {
+			fmt.Println("first")
+			return "done", nil
+		}),
+		stone.Func("second", word, word, func(ctx context.Context, w string) (string, error) {
+			cancel()
+			return w, ctx.Err()
+		}),
+	)
+	recorder := journal.Keep(new(journal.Memory), journal.Options{})
+	_, err := stone.Run(ctx, p, stone.Config{RunID: "w-1", Recorder: recorder})
+	fmt.Println(errors.Is(err, context.Canceled))
+	_, err = stone.Run(context.Background(), p, stone.Config{RunID: "w-1", Recorder: recorder})
+	fmt.Println(err)
+	// Output:
+	// first
+	// true
+	// <nil>
+}
+
+// A run with a journal continues where it stopped: here the second process charges nobody again.
+func ExampleRun_resume() {
+	charge, receipt := dag.NewType[string]("charge"), dag.NewType[string]("receipt")
+	down := true
+	order := stone.Seq("order",
+		stone.Func0("charge", charge, func(context.Context) (string, error) {
+			fmt.Println("charging")
+			return "charge-1", nil
+		}),
+		stone.Func("send", charge, receipt, func(_ context.Context, id string) (string, error) {
+			if down {
+				return "", errors.New("the shop is down")
+			}
+			return "sent, " + id, nil
+		}),
+	)
+	recorder := journal.Keep(new(journal.Memory), journal.Options{})
+	for _, down = range []bool{true, false} {
+		text, err := stone.Produce(context.Background(), order, receipt, stone.Config{RunID: "order-7", Recorder: recorder})
+		fmt.Printf("%q %v\n", text, err)
+	}
+	// Output:
+	// charging
+	// "" error at order/send: the shop is down
+	// "sent, charge-1" <nil>
+}
+
+// Parts of a body are recorded by themselves. The second process fails no more, and does not charge again.
+func ExampleStep() {
+	receipt := dag.NewType[string]("receipt")
+	down := true
+	order := stone.Func0("order", receipt, func(ctx context.Context) (string, error) {
+		id, err := stone.Step(ctx, "charge", 12.50, func(_ context.Context, usd float64) (string, error) {
+			fmt.Println("charging", usd)
+			return "charge-1", nil
+		})
+		if err != nil {
+			return "", err
+		}
+		if down {
+			return "", errors.New("the shop is down")
+		}
+		return "sent, " + id, nil
+	})
+	recorder := journal.Keep(new(journal.Memory), journal.Options{})
+	for _, down = range []bool{true, false} {
+		result, err := stone.Run(context.Background(), order, stone.Config{RunID: "order-7", Recorder: recorder})
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(result.Node.Text())
+	}
+	// Output:
+	// charging 12.5
+	// error at order: the shop is down
+	// sent, charge-1
+}
+
+// What differs each time is asked once and recorded: a resumed run sees the same value.
+func ExampleValue() {
+	code := dag.NewType[string]("code")
+	n := 0
+	draw := stone.Func0("draw", code, func(ctx context.Context) (string, error) {
+		return stone.Value(ctx, "number", func(context.Context) (string, error) {
+			n++
+			return fmt.Sprint("code-", n), nil
+		})
+	})
+	recorder := journal.Keep(new(journal.Memory), journal.Options{})
+	for range 2 {
+		fmt.Println(stone.Produce(context.Background(), draw, code, stone.Config{RunID: "r-1", Recorder: recorder}))
+	}
+	// Output:
+	// code-1 <nil>
+	// code-1 <nil>
+}
+
+// What an earlier run found for the same input is taken from there.
+func ExampleReusable() {
+	word := dag.NewType[string]("word")
+	length := dag.NewType[int]("length")
+	measure := stone.Func("measure", word, length, func(_ context.Context, w string) (int, error) {
+		fmt.Println("measuring", w)
+		return len(w), nil
+	}, stone.Version("1"), stone.Reusable())
+	recorder := journal.Keep(new(journal.Memory), journal.Options{Reuse: journal.AnyRun})
+	for _, w := range []string{"ashlar", "lintel", "ashlar"} {
+		n, err := stone.Produce(context.Background(), measure, length, stone.Config{Input: dag.Of(word.With(w)), Recorder: recorder})
+		fmt.Println(n, err)
+	}
+	// Output:
+	// measuring ashlar
+	// 6 <nil>
+	// measuring lintel
+	// 6 <nil>
+	// 6 <nil>
+}
