@@ -57,6 +57,8 @@ type Config struct {
 	// is refused, which stops pages that were given the server's address under a name of
 	// their own. Empty means localhost and every IP address.
 	Hosts []string
+	// Design shows the parts of the pages at /design.
+	Design bool
 	// Mounts are other protocols over the same server, by patterns of http.ServeMux. Hosts,
 	// origins, callers and rates are checked before they get a request.
 	Mounts map[string]Mount

@@ -25,6 +25,7 @@ var table = []struct{ pkg, imports string }{
 	{"internal/grants", "effect internal/suggest"},
 	{"internal/address", ""},
 	{"internal/export", "journal"},
+	{"internal/evidence", "dag journal step"},
 	{"internal/view", "call internal/text journal llm"},
 	{"internal/progress", ". internal/text internal/view tree"},
 	{"schema", "internal/fields internal/pattern"},
@@ -65,7 +66,7 @@ var table = []struct{ pkg, imports string }{
 	{".", "internal/address ask dag effect event finding kind step internal/bounds internal/grants internal/fault internal/panics internal/queue internal/retryafter internal/runvalue internal/suggest"},
 
 	{"internal/declared", ""},
-	{"internal/queue", ""},
+	{"internal/queue", "step"},
 	{"internal/record", "budget step internal/declared"},
 	{"internal/flight", "budget dag internal/declared internal/transport internal/record"},
 	{"journal/internal/outline", "internal/address budget step"},
