@@ -267,14 +267,18 @@ func (b Bound) String() string {
 	return "max(" + strings.Join(texts, ", ") + ")"
 }
 
-// shown rounds an amount up to a cent, or below a dollar to two digits that count.
+// shown rounds an amount up: to a cent, or to two significant digits of less than ten cents.
 func shown(usd float64) string {
 	digits := 2
-	if usd < 1 {
+	if usd < 0.1 {
 		digits = 1 - int(math.Floor(math.Log10(usd)))
 	}
 	unit := math.Pow10(digits)
-	return strconv.FormatFloat(math.Ceil(usd*unit*(1-1e-9))/unit, 'f', digits, 64)
+	text := strconv.FormatFloat(math.Ceil(usd*unit*(1-1e-9))/unit, 'f', digits, 64)
+	if digits > 2 {
+		text = strings.TrimSuffix(text, "0")
+	}
+	return text
 }
 
 // MarshalJSON writes the amount, as a number if it is one, what has no bound, and the parts.

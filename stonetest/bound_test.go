@@ -2,6 +2,7 @@ package stonetest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,6 +21,7 @@ import (
 	"github.com/stonelayer/stone/llm"
 	"github.com/stonelayer/stone/llm/repetition"
 	"github.com/stonelayer/stone/llm/script"
+	"github.com/stonelayer/stone/plan"
 )
 
 // TestBound runs random pipelines over scripted models, which answer badly, repeat themselves, call tools and report
@@ -34,7 +36,7 @@ func TestBound(t *testing.T) {
 		name   string
 		greedy bool
 		n      int
-	}{{"any script", false, n}, {"every token", true, n / 5}} {
+	}{{"any script", false, n * 4 / 5}, {"every token", true, n / 5}} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sum, most, ended := 0.0, 0.0, 0
@@ -353,7 +355,7 @@ func (w *priced) model(greedy play) llm.Model {
 	name := w.name("model")
 	w.specs[name] = spec
 	return named{name, script.Func(func(_ int, req *llm.Request) script.Answer {
-		out := spec.Output
+		out := min(spec.Output, spec.Window)
 		if req.MaxTokens > 0 {
 			out = min(out, req.MaxTokens)
 		}
@@ -399,4 +401,109 @@ func thrown(dice *rand.Rand, in, out int) script.Answer {
 		a.Reply.Usage = llm.Usage{InputTokens: &used, OutputTokens: &said, CachedInputTokens: read, CacheWriteTokens: dice.IntN(used - read + 1)}
 	}
 	return a
+}
+
+// TestBoundOfExtras has an agent take every turn beyond MaxTurns: after calls written as text, after answers that repeat
+// themselves, and to repair an answer. It is tried again when it fails. The run costs exactly its bound.
+func TestBoundOfExtras(t *testing.T) {
+	const window, output = 500, 500
+	stuck := strings.Repeat("a", 1000+64) // trips the default watcher
+	long := strings.Repeat("a b c d e f g h i j k l m n o p q r s t u v w x y z ", 60) + stuck
+	text, calls := llm.Reply{Text: `<tool_call>{"name": "look", "arguments": {}}</tool_call>`}, llm.Reply{ToolCalls: []llm.ToolCall{{Name: "look", Input: []byte("{}")}}}
+	trips := llm.Reply{Text: long} // whose usage is estimated
+	replies := []llm.Reply{trips, text, trips, calls, trips, text, calls, text, calls, calls, {Text: "no answer"}, {Text: `{"answer": 1}`}}
+	asked := 0
+	m := script.Func(func(n int, _ *llm.Request) script.Answer {
+		in, out := window, output
+		reply := replies[n]
+		if asked++; reply.Text != long {
+			reply.Usage = llm.Usage{InputTokens: &in, OutputTokens: &out}
+		}
+		return script.Answer{Reply: reply}
+	})
+	paid := agent.Use(agent.Tool{Tool: llm.Tool{Name: "look", Description: "looks", Schema: []byte(`{"type":"object"}`)},
+		Run: func(context.Context, json.RawMessage) (agent.Result, error) {
+			return agent.Result{Text: "nothing"}, nil
+		}})
+	p := agent.New("agent", boundSaid, named{"m", m}, agent.Config{User: agent.Say(strings.Repeat("x", 4*window)), MaxTurns: 5, Use: []agent.Middleware{paid}})
+	ctx := llm.WithTable(t.Context(), func(llm.Info) llm.Spec {
+		return llm.Spec{Window: window, Output: output, Price: &budget.Price{In: 1, Out: 3}}
+	})
+	account := budget.New(budget.Limits{})
+	if _, err := stone.Run(budget.With(ctx, account), p, stone.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	usd, known := p.Bound(ctx, stone.Given{}).USD()
+	if spent := account.Spent().USD; !known || asked != 12 || spent > usd*(1+1e-9) || spent < usd*(1-1e-9) {
+		t.Errorf("%d requests cost %v, the bound is %v %v", asked, spent, usd, known)
+	}
+}
+
+// TestBoundIsOpen names what has no bound.
+func TestBoundIsOpen(t *testing.T) {
+	ctx := llm.WithTable(t.Context(), func(i llm.Info) llm.Spec {
+		return map[string]llm.Spec{"dear": {Window: 1000, Price: &budget.Price{In: 1}}, "wide": {Price: &budget.Price{In: 1}}, "narrow": {Window: 1000}}[i.Model]
+	})
+	asks := func(name string, use ...agent.Middleware) stone.Ashlar {
+		return agent.New("a", boundSaid, named{name, script.New()}, agent.Config{User: agent.Say("hello"), Use: use})
+	}
+	to := func(c call.Capability, plans call.Planner) stone.Ashlar {
+		return call.New("c", boundSaid, call.Spec{Applicator: &call.Applicator{Registry: call.NewRegistry(c), Plans: plans}, Intent: "say"})
+	}
+	invoke := func(context.Context, *call.Request) (*call.Reply, error) { return nil, nil }
+	self := &call.Applicator{}
+	self.Registry = call.NewRegistry(call.Pipeline(call.Metadata{ID: "again"}, call.New("again", boundSaid, call.Spec{Applicator: self, Intent: "say"}), boundSaid, boundSaid))
+	wraps := agent.Middleware{Name: "twice", Wrap: func(ctx context.Context, c agent.Context, next agent.Handler) (agent.Context, error) {
+		return next(ctx, c)
+	}}
+	for _, test := range []struct {
+		name string
+		p    stone.Ashlar
+		want string // "" for a bound
+	}{
+		{"priced", asks("dear"), ""},
+		{"no window", asks("wide"), "the window of wide is unknown"},
+		{"no price", asks("narrow"), "the price of narrow is unknown"},
+		{"several models", agent.New("a", boundSaid, llm.Fallback(named{"dear", script.New()}, named{"wide", script.New()}), agent.Config{User: agent.Say("hello")}), "the window of wide is unknown"},
+		{"middleware", asks("dear", wraps), "the middleware twice of a gives no bound"},
+		{"quote", to(call.Capability{Metadata: call.Metadata{ID: "q"}, Invoke: invoke, Quote: func(context.Context, *call.Request) budget.Quote { return budget.Quote{} }}, nil), "what q costs is known only when it is asked"},
+		{"by tokens", to(call.Capability{Metadata: call.Metadata{ID: "q", Cost: call.Cost{Price: budget.Price{In: 1}}}, Invoke: invoke}, nil), "what q costs is known only when it is asked"},
+		{"by invocation", to(call.Capability{Metadata: call.Metadata{ID: "q", Cost: call.Cost{USD: 1}}, Invoke: invoke}, nil), ""},
+		{"plans", to(call.Capability{Metadata: call.Metadata{ID: "q", CanProduce: []string{call.Value, call.Plan}}, Invoke: invoke}, plan.Planner(plan.Options{})), "q may answer with a plan"},
+		{"itself", call.New("c", boundSaid, call.Spec{Applicator: self, Intent: "say"}), "again is answered by itself"},
+		{"repeated", stone.Scoped("often", stone.Walk{}.Repeat(asks("dear")), func(_ context.Context, d dag.DAG) (dag.DAG, error) { return d, nil }), "nobody knows how often often runs a"},
+		{"no bound", stone.Func0("l", boundDone, func(context.Context) (int, error) { return 1, nil }, stone.Detail{Unpriced: func(context.Context) []string { return nil }}), "the package that made l gives no bound"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := test.p.Bound(ctx, stone.Given{})
+			if _, known := b.USD(); known != (test.want == "") || strings.Join(b.Open(), "; ") != test.want {
+				t.Errorf("%s, open %q, want %q", b, b.Open(), test.want)
+			}
+		})
+	}
+}
+
+// TestBoundOfRetry has a leaf fail after it has paid, as often as it is tried.
+func TestBoundOfRetry(t *testing.T) {
+	price := budget.Fixed(budget.Amount{USD: 0.5})
+	leaf := stone.Func0("pay", boundDone, func(ctx context.Context) (int, error) {
+		draw, err := budget.From(ctx).Draw(ctx, stone.In(ctx), "pay", price)
+		if err != nil {
+			return 0, err
+		}
+		defer draw.Close()
+		_, err = stone.Step(draw.Context(ctx), "pay", 1, func(context.Context, int) (int, error) {
+			return 0, budget.Costly(errors.Join(errors.New("broken"), draw.Begin()), budget.Usage{USD: 0.5})
+		})
+		used, _ := budget.CostOf(err)
+		draw.End(used)
+		return 0, err
+	}, stone.Retry{Attempts: 3}, stone.Detail{Bound: func(context.Context, func(stone.Ashlar) budget.Bound) budget.Bound { return budget.AtMost(0.5) }})
+	account := budget.New(budget.Limits{})
+	if _, err := stone.Run(budget.With(t.Context(), account), leaf, stone.Config{}); err == nil {
+		t.Fatal("it did not fail")
+	}
+	if usd, known := leaf.Bound(t.Context(), stone.Given{}).USD(); !known || usd != 1.5 || account.Spent().USD != usd {
+		t.Errorf("%v spent, the bound is %v %v", account.Spent().USD, usd, known)
+	}
 }
